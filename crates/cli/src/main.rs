@@ -1,0 +1,2 @@
+//! dray
+fn main() {}
