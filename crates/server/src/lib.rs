@@ -1,1 +1,4 @@
 //! dray-server
+
+pub mod catalog;
+pub mod tpch;
