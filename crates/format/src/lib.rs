@@ -1,1 +1,51 @@
-//! dray-format
+//! The chunk: some rows of a result, column by column, as bytes. `spec/chunk.md`, `spec/encodings.md` and `spec/types.md`
+//! are the law; this crate writes and reads what they say.
+//!
+//! ```text
+//!   source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
+//!                                             │ bytes
+//!   Arrow  ◀── Batch of Columns ◀──decode──── Header, descriptors, body
+//! ```
+//!
+//! A [`Column`] is shared buffers in Arrow's layout. Unencoded, its buffers *are* the chunk's: nothing is copied on either
+//! side. No I/O happens here, no thread is started, and nothing of Arrow is needed unless the feature `arrow` asks for
+//! the conversions in [`arrow`].
+//!
+//! ```
+//! use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values, read, write};
+//!
+//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let schema = Schema { fields: vec![field] };
+//! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
+//! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
+//! let batch = Batch { rows: 3, columns: vec![column.clone()] };
+//!
+//! let chunk = write(&schema, &[batch], Compression::Light, true, false)?.to_bytes(0);
+//! let (header, batch) = read(&chunk, &schema, &Limits::default())?;
+//! assert_eq!((header.rows, &batch.columns[0]), (3, &column));
+//! # Ok::<(), dray_format::Error>(())
+//! ```
+
+#![deny(unsafe_code)]
+
+#[cfg(feature = "arrow")]
+pub mod arrow;
+mod bitpack;
+mod column;
+mod compress;
+mod cursor;
+mod encode;
+mod error;
+mod expand;
+mod header;
+mod read;
+mod types;
+mod write;
+
+pub use column::{Batch, Bitmap, Column, Values};
+pub use cursor::{Cursor, put_bytes};
+pub use error::{Error, ErrorKind, Result};
+pub use header::{HEADER_BYTES, Header, Limits, crc32c};
+pub use read::{ColumnProfile, Profile, decode, read};
+pub use types::{COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
+pub use write::{Chunk, Compression, chunk_bytes_bound, write};

@@ -1,0 +1,346 @@
+//! Between [`Column`]s and Arrow arrays. Both have the same layout, so both directions share the buffers.
+
+#![allow(unsafe_code, reason = "arrays are built from columns that were checked when they were read")]
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::{ArrayData, ArrayDataBuilder};
+use arrow_schema::{DataType, Fields, IntervalUnit, SchemaRef, TimeUnit};
+use bytes::Bytes;
+
+use crate::column::{Batch, Bitmap, Column, Values};
+use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::types::{Field, Schema, Type, Unit};
+
+/// How a reader wants to hold strings and binary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StringLayout {
+    /// `Utf8` and `Binary`: 32-bit offsets, as the chunk has them.
+    #[default]
+    Offsets,
+    /// `LargeUtf8` and `LargeBinary`: 64-bit offsets.
+    LargeOffsets,
+    /// `Utf8View` and `BinaryView`.
+    Views,
+}
+
+/// The Arrow schema of a stream.
+pub fn schema_to_arrow(schema: &Schema, strings: StringLayout) -> arrow_schema::Schema {
+    arrow_schema::Schema::new(schema.fields.iter().map(|field| field_to_arrow(field, strings)).collect::<Fields>())
+}
+
+fn field_to_arrow(field: &Field, strings: StringLayout) -> arrow_schema::Field {
+    arrow_schema::Field::new(&field.name, type_to_arrow(&field.data_type, strings), field.nullable)
+        .with_metadata(field.metadata.iter().cloned().collect())
+}
+
+fn type_to_arrow(data_type: &Type, strings: StringLayout) -> DataType {
+    let item = |field: &Field| Arc::new(field_to_arrow(field, strings));
+    match data_type {
+        Type::Null => DataType::Null,
+        Type::Boolean => DataType::Boolean,
+        Type::Int8 => DataType::Int8,
+        Type::Int16 => DataType::Int16,
+        Type::Int32 => DataType::Int32,
+        Type::Int64 => DataType::Int64,
+        Type::UInt8 => DataType::UInt8,
+        Type::UInt16 => DataType::UInt16,
+        Type::UInt32 => DataType::UInt32,
+        Type::UInt64 => DataType::UInt64,
+        Type::Float16 => DataType::Float16,
+        Type::Float32 => DataType::Float32,
+        Type::Float64 => DataType::Float64,
+        Type::Decimal32 { precision, scale } => DataType::Decimal32(*precision, *scale),
+        Type::Decimal64 { precision, scale } => DataType::Decimal64(*precision, *scale),
+        Type::Decimal128 { precision, scale } => DataType::Decimal128(*precision, *scale),
+        Type::Decimal256 { precision, scale } => DataType::Decimal256(*precision, *scale),
+        Type::Date32 => DataType::Date32,
+        Type::Date64 => DataType::Date64,
+        Type::Time32(unit) => DataType::Time32(unit_to_arrow(*unit)),
+        Type::Time64(unit) => DataType::Time64(unit_to_arrow(*unit)),
+        Type::Timestamp { unit, zone } => DataType::Timestamp(unit_to_arrow(*unit), zone.as_deref().map(Arc::from)),
+        Type::Duration(unit) => DataType::Duration(unit_to_arrow(*unit)),
+        Type::IntervalMonths => DataType::Interval(IntervalUnit::YearMonth),
+        Type::IntervalDayTime => DataType::Interval(IntervalUnit::DayTime),
+        Type::IntervalMonthDayNano => DataType::Interval(IntervalUnit::MonthDayNano),
+        Type::Utf8 => match strings {
+            StringLayout::Offsets => DataType::Utf8,
+            StringLayout::LargeOffsets => DataType::LargeUtf8,
+            StringLayout::Views => DataType::Utf8View,
+        },
+        Type::Binary => match strings {
+            StringLayout::Offsets => DataType::Binary,
+            StringLayout::LargeOffsets => DataType::LargeBinary,
+            StringLayout::Views => DataType::BinaryView,
+        },
+        // Widths and sizes are below 2^31: types.md section 2.
+        Type::FixedBinary(width) => DataType::FixedSizeBinary(*width as i32),
+        Type::List(field) => DataType::List(item(field)),
+        Type::FixedList { size, item: field } => DataType::FixedSizeList(item(field), *size as i32),
+        Type::Struct(fields) => DataType::Struct(fields.iter().map(|field| field_to_arrow(field, strings)).collect()),
+        Type::Map { sorted, key, value } => {
+            let entries = DataType::Struct(Fields::from(vec![item(key), item(value)]));
+            DataType::Map(Arc::new(arrow_schema::Field::new("entries", entries, false)), *sorted)
+        }
+        Type::Dictionary { index, value, .. } => {
+            DataType::Dictionary(Box::new(type_to_arrow(index, strings)), Box::new(type_to_arrow(value, strings)))
+        }
+    }
+}
+
+fn unit_to_arrow(unit: Unit) -> TimeUnit {
+    match unit {
+        Unit::Second => TimeUnit::Second,
+        Unit::Millisecond => TimeUnit::Millisecond,
+        Unit::Microsecond => TimeUnit::Microsecond,
+        Unit::Nanosecond => TimeUnit::Nanosecond,
+    }
+}
+
+/// The schema of a stream whose batches have this Arrow schema.
+///
+/// # Errors
+/// When a column has a type that types.md does not carry; the error names the column.
+pub fn schema_from_arrow(schema: &arrow_schema::Schema) -> Result<Schema> {
+    Ok(Schema { fields: schema.fields().iter().map(|field| field_from_arrow(field)).collect::<Result<_>>()? })
+}
+
+fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
+    let data_type = type_from_arrow(field.data_type())
+        .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name())))?;
+    let mut metadata: Vec<_> = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    metadata.sort();
+    let nullable = field.is_nullable() || data_type == Type::Null;
+    Ok(Field { name: field.name().clone(), data_type, nullable, metadata })
+}
+
+fn type_from_arrow(data_type: &DataType) -> Result<Type> {
+    let item = |field: &arrow_schema::Field| field_from_arrow(field).map(Box::new);
+    Ok(match data_type {
+        DataType::Null => Type::Null,
+        DataType::Boolean => Type::Boolean,
+        DataType::Int8 => Type::Int8,
+        DataType::Int16 => Type::Int16,
+        DataType::Int32 => Type::Int32,
+        DataType::Int64 => Type::Int64,
+        DataType::UInt8 => Type::UInt8,
+        DataType::UInt16 => Type::UInt16,
+        DataType::UInt32 => Type::UInt32,
+        DataType::UInt64 => Type::UInt64,
+        DataType::Float16 => Type::Float16,
+        DataType::Float32 => Type::Float32,
+        DataType::Float64 => Type::Float64,
+        DataType::Decimal32(precision, scale) => Type::Decimal32 { precision: *precision, scale: *scale },
+        DataType::Decimal64(precision, scale) => Type::Decimal64 { precision: *precision, scale: *scale },
+        DataType::Decimal128(precision, scale) => Type::Decimal128 { precision: *precision, scale: *scale },
+        DataType::Decimal256(precision, scale) => Type::Decimal256 { precision: *precision, scale: *scale },
+        DataType::Date32 => Type::Date32,
+        DataType::Date64 => Type::Date64,
+        DataType::Time32(unit) => Type::Time32(unit_from_arrow(unit)),
+        DataType::Time64(unit) => Type::Time64(unit_from_arrow(unit)),
+        DataType::Timestamp(unit, zone) => Type::Timestamp {
+            unit: unit_from_arrow(unit),
+            zone: zone.as_deref().filter(|zone| !zone.is_empty()).map(str::to_owned),
+        },
+        DataType::Duration(unit) => Type::Duration(unit_from_arrow(unit)),
+        DataType::Interval(IntervalUnit::YearMonth) => Type::IntervalMonths,
+        DataType::Interval(IntervalUnit::DayTime) => Type::IntervalDayTime,
+        DataType::Interval(IntervalUnit::MonthDayNano) => Type::IntervalMonthDayNano,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Type::Utf8,
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Type::Binary,
+        DataType::FixedSizeBinary(width) => match u32::try_from(*width) {
+            Ok(width @ 1..=crate::types::FIXED_BINARY_MAX) => Type::FixedBinary(width),
+            _ => refuse!(Unsupported, "a fixed-size binary of width {width}"),
+        },
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field) => Type::List(item(field)?),
+        DataType::FixedSizeList(field, size) => match u32::try_from(*size) {
+            Ok(size) => Type::FixedList { size, item: item(field)? },
+            Err(_) => refuse!(Unsupported, "a fixed-size list of {size} items"),
+        },
+        DataType::Struct(fields) => {
+            Type::Struct(fields.iter().map(|field| field_from_arrow(field)).collect::<Result<_>>()?)
+        }
+        DataType::Map(entries, sorted) => {
+            let DataType::Struct(fields) = entries.data_type() else { refuse!(Unsupported, "a map without entries") };
+            let [key, value] = &fields[..] else { refuse!(Unsupported, "a map of {} fields", fields.len()) };
+            let key = Field { nullable: false, ..field_from_arrow(key)? };
+            Type::Map { sorted: *sorted, key: Box::new(key), value: item(value)? }
+        }
+        DataType::Dictionary(index, value) => match type_from_arrow(value)? {
+            Type::Dictionary { .. } => refuse!(Unsupported, "a dictionary of a dictionary"),
+            value => {
+                Type::Dictionary { index: Box::new(type_from_arrow(index)?), ordered: false, value: Box::new(value) }
+            }
+        },
+        DataType::RunEndEncoded(_, values) => type_from_arrow(values.data_type())?,
+        DataType::Union(..) => refuse!(Unsupported, "a union can't be sent; select its fields one by one"),
+    })
+}
+
+fn unit_from_arrow(unit: &TimeUnit) -> Unit {
+    match unit {
+        TimeUnit::Second => Unit::Second,
+        TimeUnit::Millisecond => Unit::Millisecond,
+        TimeUnit::Microsecond => Unit::Microsecond,
+        TimeUnit::Nanosecond => Unit::Nanosecond,
+    }
+}
+
+/// A batch that shares the buffers of a record batch. Views and 64-bit offsets are rewritten.
+///
+/// # Errors
+/// When a column's strings have more than 2³¹ bytes (kind limit: try fewer rows), or its type is not carried.
+pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
+    let columns = batch.columns().iter().map(column_from_arrow).collect::<Result<_>>()?;
+    Ok(Batch { rows: batch.num_rows(), columns })
+}
+
+/// A column that shares the buffers of an array, as in [`batch_from_arrow`].
+///
+/// # Errors
+/// As there.
+pub fn column_from_arrow(array: &ArrayRef) -> Result<Column> {
+    let plain = match array.data_type() {
+        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
+        DataType::LargeList(field) | DataType::ListView(field) | DataType::LargeListView(field) => {
+            DataType::List(field.clone())
+        }
+        DataType::RunEndEncoded(_, values) => values.data_type().clone(),
+        _ => return column_from_data(&array.to_data()),
+    };
+    match arrow_cast::cast(array, &plain) {
+        Ok(array) => column_from_arrow(&array),
+        Err(error) => refuse!(Limit, "{} rows of {} are too large: {error}", array.len(), array.data_type()),
+    }
+}
+
+/// An Arrow buffer as the owner of bytes.
+struct Owner(Buffer);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+}
+
+fn shared(buffer: &Buffer) -> Bytes {
+    Bytes::from_owner(Owner(buffer.clone()))
+}
+
+fn column_from_data(data: &ArrayData) -> Result<Column> {
+    let (rows, from) = (data.len(), data.offset());
+    let bytes = |i: usize| shared(&data.buffers()[i]);
+    let child = |i: usize| column_from_arrow(&make_array(data.child_data()[i].clone())).map(Box::new);
+    let offsets = || match data.buffers()[0].is_empty() {
+        // Arrow allows an array of no values to have no offsets.
+        true => Bytes::from_static(&[0; 4]),
+        false => bytes(0).slice(from * 4..(from + rows + 1) * 4),
+    };
+    let values = match data.data_type() {
+        DataType::Null => Values::Null,
+        DataType::Boolean => Values::Boolean(Bitmap { bytes: bytes(0), offset: from, len: rows }),
+        DataType::Utf8 | DataType::Binary => Values::Bytes { offsets: offsets(), data: bytes(1) },
+        DataType::List(_) | DataType::Map(..) => Values::List { offsets: offsets(), child: child(0)? },
+        DataType::FixedSizeList(_, size) => {
+            let size = usize::try_from(*size).unwrap_or(0);
+            Values::FixedList { size, child: Box::new(child(0)?.slice(from * size, rows * size)) }
+        }
+        DataType::Struct(_) => {
+            let children = (0..data.child_data().len()).map(|i| Ok(child(i)?.slice(from, rows)));
+            Values::Struct(children.collect::<Result<_>>()?)
+        }
+        DataType::Dictionary(index, _) => {
+            let width = index.primitive_width().unwrap_or(0);
+            Values::Dictionary {
+                width,
+                indexes: bytes(0).slice(from * width..(from + rows) * width),
+                entries: child(0)?,
+            }
+        }
+        fixed => {
+            let width = match fixed {
+                DataType::FixedSizeBinary(width) => usize::try_from(*width).ok(),
+                _ => fixed.primitive_width(),
+            };
+            let Some(width) = width else { refuse!(Unsupported, "arrays of type {fixed}") };
+            Values::Fixed { width, bytes: bytes(0).slice(from * width..(from + rows) * width) }
+        }
+    };
+    let validity = data.nulls().filter(|nulls| nulls.null_count() > 0).map(|nulls| Bitmap {
+        bytes: shared(nulls.buffer()),
+        offset: nulls.offset(),
+        len: rows,
+    });
+    Ok(Column { rows, validity, values })
+}
+
+/// A record batch that shares the buffers of a batch that was read from a chunk. `schema` is [`schema_to_arrow`]'s.
+///
+/// # Errors
+/// When the batch does not fit the schema, or strings are too long for the layout that the schema asks for.
+pub fn batch_to_arrow(batch: Batch, schema: &SchemaRef) -> Result<RecordBatch> {
+    let arrays = batch.columns.into_iter().zip(schema.fields()).map(|(column, field)| array(column, field.data_type()));
+    let arrays = arrays.collect::<Result<Vec<_>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+}
+
+fn array(column: Column, data_type: &DataType) -> Result<ArrayRef> {
+    let plain = match data_type {
+        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
+        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
+        _ => return Ok(make_array(data(column, data_type)?)),
+    };
+    let plain = make_array(data(column, &plain)?);
+    arrow_cast::cast(&plain, data_type)
+        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("strings as {data_type}: {error}")))
+}
+
+fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
+    let Column { rows, validity, values } = column;
+    let nulls = validity
+        .filter(|_| *data_type != DataType::Null)
+        .map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from(bits.bytes), bits.offset, bits.len)));
+    let builder = ArrayDataBuilder::new(data_type.clone()).len(rows).nulls(nulls);
+    let builder = match (values, data_type) {
+        (Values::Null, DataType::Null) => builder,
+        (Values::Boolean(bits), DataType::Boolean) => {
+            let bits = BooleanBuffer::new(Buffer::from(bits.bytes), bits.offset, bits.len);
+            builder.add_buffer(if bits.offset() == 0 { bits.into_inner() } else { bits.sliced() })
+        }
+        (Values::Bytes { offsets, data }, DataType::Utf8 | DataType::Binary) => {
+            builder.add_buffer(Buffer::from(offsets)).add_buffer(Buffer::from(data))
+        }
+        (Values::List { offsets, child }, DataType::List(item)) => {
+            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, item.data_type())?.to_data())
+        }
+        (Values::List { offsets, child }, DataType::Map(entries, _)) => {
+            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, entries.data_type())?.to_data())
+        }
+        (Values::FixedList { child, .. }, DataType::FixedSizeList(item, _)) => {
+            builder.add_child_data(array(*child, item.data_type())?.to_data())
+        }
+        (Values::Struct(children), DataType::Struct(fields)) => {
+            let children = children.into_iter().zip(fields);
+            let children = children.map(|(child, field)| Ok(array(child, field.data_type())?.to_data()));
+            builder.child_data(children.collect::<Result<_>>()?)
+        }
+        (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
+            builder.add_buffer(Buffer::from(indexes)).add_child_data(array(*entries, value)?.to_data())
+        }
+        (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
+        (_, data_type) => refuse!(Unsupported, "a column does not have its type {data_type}"),
+    };
+    // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are copied.
+    let builder = builder.align_buffers(true);
+    // SAFETY: `read` has checked every length, offset, index, bitmap and string of the column against the same schema
+    // that `data_type` was made from, and Arrow's layout of each type is the chunk's.
+    Ok(unsafe { builder.build_unchecked() })
+}

@@ -1,0 +1,68 @@
+//! Compressors: `spec/encodings.md` section 5.
+
+use crate::error::{Error, ErrorKind, Result, refuse};
+
+/// The magic number of a zstd frame (RFC 8878 section 3.1.1).
+const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// The compressor of a buffer, by its code on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Compressor {
+    None = 0,
+    Lz4 = 1,
+    Zstd = 2,
+}
+
+impl Compressor {
+    pub(crate) fn from_code(code: u8) -> Result<Self> {
+        match code {
+            0 => Ok(Self::None),
+            1 => Ok(Self::Lz4),
+            2 => Ok(Self::Zstd),
+            _ => refuse!(Code, "unknown compressor {code}"),
+        }
+    }
+}
+
+/// Unpacks `packed` to exactly `raw_bytes` bytes. The caller has taken these out of the chunk's budget.
+pub(crate) fn decompress(compressor: Compressor, packed: &[u8], raw_bytes: usize) -> Result<Vec<u8>> {
+    let mut raw = Vec::new();
+    if raw.try_reserve_exact(raw_bytes).is_err() {
+        refuse!(Limit, "no memory for a buffer of {raw_bytes} bytes");
+    }
+    let unpacked = match compressor {
+        Compressor::None => {
+            raw.extend_from_slice(packed);
+            Some(packed.len())
+        }
+        Compressor::Lz4 => {
+            raw.resize(raw_bytes, 0);
+            lz4_flex::block::decompress_into(packed, &mut raw).ok()
+        }
+        // Exactly one frame, and no skippable one: the library would accept several.
+        Compressor::Zstd if packed.starts_with(&ZSTD_MAGIC) => {
+            let whole = zstd::zstd_safe::find_frame_compressed_size(packed) == Ok(packed.len());
+            zstd::bulk::Decompressor::new()
+                .and_then(|mut decompressor| decompressor.decompress_to_buffer(packed, &mut raw))
+                .ok()
+                .filter(|_| whole)
+        }
+        Compressor::Zstd => None,
+    };
+    if unpacked != Some(raw_bytes) || raw.len() != raw_bytes {
+        return Err(Error::new(
+            ErrorKind::Compressed,
+            format!("a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes", packed.len()),
+        ));
+    }
+    Ok(raw)
+}
+
+/// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then stays as it is.
+pub(crate) fn compress(compressor: Compressor, level: i32, raw: &[u8]) -> Option<Vec<u8>> {
+    match compressor {
+        Compressor::None => None,
+        Compressor::Lz4 => Some(lz4_flex::block::compress(raw)),
+        Compressor::Zstd => zstd::bulk::compress(raw, level).ok(),
+    }
+}

@@ -1,0 +1,692 @@
+//! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
+//!
+//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own, each allocation taken out
+//! of the size that the chunk declared. All that is read here is hostile until checked.
+
+use bytes::Bytes;
+
+use crate::bitpack;
+use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
+use crate::compress::{Compressor, decompress};
+use crate::cursor::Cursor;
+use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::expand::{expand_bits, expand_fixed, expand_offsets};
+use crate::header::{HEADER_BYTES, Header, Limits};
+use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
+
+/// Buffers of this size and more are aligned to 64 bytes, smaller ones to 8 (chunk.md section 4).
+pub(crate) const LARGE_BUFFER_BYTES: usize = 4096;
+
+/// The alignment of a buffer of `bytes` bytes in the body.
+pub(crate) fn alignment(bytes: usize) -> usize {
+    if bytes >= LARGE_BUFFER_BYTES { 64 } else { 8 }
+}
+
+/// How the columns of a stream were coded: what `explain` shows.
+#[derive(Debug, Clone, Default)]
+pub struct Profile {
+    /// One a field of the schema.
+    pub columns: Vec<ColumnProfile>,
+}
+
+/// How one column was coded, over all chunks seen.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ColumnProfile {
+    /// Bytes in the bodies.
+    pub body_bytes: u64,
+    /// Bytes decoded.
+    pub decoded_bytes: u64,
+    /// The names of the encodings and compressors used, in order of first use.
+    pub encodings: Vec<&'static str>,
+}
+
+/// Reads a whole chunk that lies in one buffer, checksum included.
+///
+/// # Errors
+/// When the chunk breaks a rule of the specification or is over a limit.
+pub fn read(chunk: &Bytes, schema: &Schema, limits: &Limits) -> Result<(Header, Batch)> {
+    let Some((raw, rest)) = chunk.split_first_chunk::<HEADER_BYTES>() else {
+        refuse!(Size, "a chunk of {} bytes is shorter than its header", chunk.len())
+    };
+    let header = Header::decode(raw, limits)?;
+    if header.chunk_bytes() != chunk.len() as u64 {
+        refuse!(Size, "the chunk has {} bytes, its header says {}", chunk.len(), header.chunk_bytes());
+    }
+    // Both parts lie within the chunk, as its size has just shown.
+    let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
+    let body = chunk.slice(chunk.len() - header.body_bytes as usize..);
+    header.verify(&[descriptors, &body])?;
+    let batch = decode(&header, schema, descriptors, &body, None)?;
+    Ok((header, batch))
+}
+
+/// Decodes a chunk whose header has been checked against the limits. `descriptors` includes their padding.
+/// `profile` gathers how the columns were coded.
+///
+/// # Errors
+/// When the chunk breaks a rule of the specification.
+pub fn decode(
+    header: &Header,
+    schema: &Schema,
+    descriptors: &[u8],
+    body: &Bytes,
+    mut profile: Option<&mut Profile>,
+) -> Result<Batch> {
+    let Some((descriptors, padding)) = descriptors.split_at_checked(header.descriptor_bytes as usize) else {
+        refuse!(Size, "{} bytes of descriptors, the header says {}", descriptors.len(), header.descriptor_bytes)
+    };
+    check_padding(padding)?;
+    if body.len() != header.body_bytes as usize {
+        refuse!(Size, "a body of {} bytes, the header says {}", body.len(), header.body_bytes);
+    }
+    let mut reader = Reader {
+        descriptors: Cursor::new(descriptors, ErrorKind::Truncated),
+        body,
+        at: 0,
+        budget: header.decoded_bytes,
+        encodings: profile.as_ref().map(|_| Vec::new()),
+    };
+    let rows = header.rows as usize;
+    let mut columns = Vec::with_capacity(schema.fields.len());
+    for (i, field) in schema.fields.iter().enumerate() {
+        let before = (reader.at, reader.budget);
+        columns.push(reader.column(field, rows).map_err(|error| {
+            Error::new(error.kind(), format!("chunk {}, column {:?}: {error}", header.sequence, field.name))
+        })?);
+        if let Some(profile) = &mut profile {
+            profile.columns.resize_with(schema.fields.len(), ColumnProfile::default);
+            let column = &mut profile.columns[i];
+            column.body_bytes += (reader.at - before.0) as u64;
+            column.decoded_bytes += before.1 - reader.budget;
+            for name in reader.encodings.iter_mut().flat_map(|names| names.drain(..)) {
+                if !column.encodings.contains(&name) {
+                    column.encodings.push(name);
+                }
+            }
+        }
+    }
+    if !reader.descriptors.is_empty() || reader.at != body.len() {
+        refuse!(
+            Trailing,
+            "chunk {}: {} bytes of descriptors and {} of the body are left over",
+            header.sequence,
+            reader.descriptors.remaining(),
+            body.len() - reader.at
+        );
+    }
+    if reader.budget != 0 {
+        refuse!(Decoded, "chunk {}: {} bytes fewer than it declares", header.sequence, reader.budget);
+    }
+    Ok(Batch { rows, columns })
+}
+
+struct Reader<'a> {
+    descriptors: Cursor<'a>,
+    body: &'a Bytes,
+    /// Where the last buffer ended.
+    at: usize,
+    /// What is left of the declared decoded size.
+    budget: u64,
+    encodings: Option<Vec<&'static str>>,
+}
+
+impl Reader<'_> {
+    fn charge(&mut self, count: usize, bytes: usize) -> Result<usize> {
+        let total = count.checked_mul(bytes).filter(|total| *total as u64 <= self.budget);
+        let Some(total) = total else { refuse!(Decoded, "{count} times {bytes} bytes are more than it declares") };
+        self.budget -= total as u64;
+        Ok(total)
+    }
+
+    fn note(&mut self, encoding: &'static str) {
+        if let Some(encodings) = &mut self.encodings {
+            encodings.push(encoding);
+        }
+    }
+
+    /// The next buffer, unpacked. `expected` is its length where that is known; otherwise the budget bounds it.
+    fn buffer(&mut self, expected: Option<usize>) -> Result<Bytes> {
+        let compressor = Compressor::from_code(self.descriptors.u8("compressor")?)?;
+        let bytes = self.descriptors.u32("bytes")? as usize;
+        let raw = match compressor {
+            Compressor::None => bytes,
+            _ => self.descriptors.u32("raw")? as usize,
+        };
+        match expected {
+            Some(expected) if raw != expected => {
+                refuse!(Length, "a buffer of {raw} bytes, {expected} expected")
+            }
+            None if raw as u64 > self.budget => {
+                refuse!(Decoded, "a buffer of {raw} bytes is more than it declares")
+            }
+            _ => {}
+        }
+        if bytes > 0 {
+            let start = self.at.next_multiple_of(alignment(bytes));
+            let end = start.checked_add(bytes).filter(|end| *end <= self.body.len());
+            let Some(end) = end else { refuse!(Length, "a buffer of {bytes} bytes leaves the body") };
+            check_padding(&self.body[self.at..start])?;
+            self.at = end;
+        }
+        let packed = self.at - bytes..self.at;
+        match compressor {
+            Compressor::None => Ok(self.body.slice(packed)),
+            Compressor::Lz4 => {
+                self.note("lz4");
+                decompress(compressor, &self.body[packed], raw).map(Bytes::from)
+            }
+            Compressor::Zstd => {
+                self.note("zstd");
+                decompress(compressor, &self.body[packed], raw).map(Bytes::from)
+            }
+        }
+    }
+
+    fn column(&mut self, field: &Field, n: usize) -> Result<Column> {
+        let nulls = self.descriptors.u8("nulls")?;
+        let storage = field.data_type.storage();
+        if storage == Storage::Null {
+            if nulls != 3 {
+                refuse!(Code, "nulls code {nulls} for the type null, expected 3");
+            }
+            return Ok(Column { rows: n, validity: None, values: Values::Null });
+        }
+        if nulls > 3 || nulls != 0 && n == 0 {
+            refuse!(Code, "nulls code {nulls} for {n} values");
+        }
+        if nulls == 0 {
+            let values = self.values(&field.data_type, n, n)?;
+            let column = Column { rows: n, validity: None, values };
+            check_dictionary(&field.data_type, &column)?;
+            return Ok(column);
+        }
+        if !field.nullable {
+            refuse!(Missing, "values of {:?}, which is not nullable, are missing", field.name);
+        }
+        let bitmap_bytes = self.charge(n.div_ceil(8), 1)?;
+        if nulls == 3 {
+            self.note("missing");
+            let validity = Some(Bitmap { bytes: Bytes::from(zeros(bitmap_bytes)?), offset: 0, len: n });
+            return Ok(Column { rows: n, validity, values: self.zero_values(&field.data_type, n)? });
+        }
+        let missing = self.descriptors.u32("missing")? as usize;
+        let validity = Bitmap { bytes: self.bits(n)?, offset: 0, len: n };
+        if missing == 0 || missing != n - validity.ones() {
+            refuse!(Missing, "{missing} missing values announced, the bitmap has {}", n - validity.ones());
+        }
+        let values = if nulls == 1 {
+            self.values(&field.data_type, n, n)?
+        } else {
+            self.packed_values(&field.data_type, &validity, n - missing)?
+        };
+        let column = Column { rows: n, validity: Some(validity), values };
+        check_dictionary(&field.data_type, &column)?;
+        Ok(column)
+    }
+
+    /// A buffer of n bits, of which none is set past the end.
+    fn bits(&mut self, n: usize) -> Result<Bytes> {
+        let bits = self.buffer(Some(n.div_ceil(8)))?;
+        if n % 8 != 0 && bits[n / 8] >> (n % 8) != 0 {
+            refuse!(Bitmap, "bits are set past the {n} of a bitmap");
+        }
+        Ok(bits)
+    }
+
+    /// The values of a column from which the missing ones were left out, put back in their places.
+    fn packed_values(&mut self, data_type: &Type, validity: &Bitmap, present: usize) -> Result<Values> {
+        let n = validity.len;
+        Ok(match data_type.storage() {
+            Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. } => {
+                self.note("packed nulls");
+                match self.values(data_type, present, n)? {
+                    Values::Boolean(bits) => Values::Boolean(expand_bits(&bits, validity)),
+                    Values::Fixed { width, bytes } => {
+                        Values::Fixed { width, bytes: expand_fixed(&bytes, width, validity, zeros(n * width)?) }
+                    }
+                    Values::Bytes { offsets, data } => {
+                        Values::Bytes { offsets: expand_offsets(&offsets, validity, reserved((n + 1) * 4)?), data }
+                    }
+                    other => other,
+                }
+            }
+            _ => refuse!(Code, "nulls code 2 for a type that does not allow it"),
+        })
+    }
+
+    /// `n` values, of a column that will have `rows` of them once the missing ones are back in their places.
+    fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
+        match data_type.storage() {
+            Storage::Null => Ok(Values::Null),
+            Storage::Boolean => {
+                self.charge(rows.div_ceil(8), 1)?;
+                self.booleans(n)
+            }
+            Storage::Fixed(width) => {
+                self.charge(rows, width)?;
+                Ok(Values::Fixed { width, bytes: self.fixed(n, width, true)? })
+            }
+            Storage::Bytes { utf8 } => {
+                self.charge(rows + 1, 4)?;
+                self.strings(n, utf8)
+            }
+            Storage::List | Storage::Map => {
+                self.charge(rows + 1, 4)?;
+                let (offsets, total) = match self.descriptors.u8("list encoding")? {
+                    0 => {
+                        let offsets = self.buffer(Some((n + 1) * 4))?;
+                        let total = check_offsets(&offsets)?;
+                        (offsets, total)
+                    }
+                    2 => {
+                        let lengths = self.fixed(n, 4, false)?;
+                        offsets_of(&lengths)?
+                    }
+                    code => refuse!(Code, "unknown list encoding {code}"),
+                };
+                let child = match data_type {
+                    Type::Map { key, value, .. } => {
+                        let children = vec![self.column(key, total)?, self.column(value, total)?];
+                        Column { rows: total, validity: None, values: Values::Struct(children) }
+                    }
+                    Type::List(item) => self.column(item, total)?,
+                    other => refuse!(Schema, "{other:?} is not a list"),
+                };
+                Ok(Values::List { offsets, child: Box::new(child) })
+            }
+            Storage::FixedList(size) => {
+                let Type::FixedList { item, .. } = data_type else { refuse!(Schema, "not a fixed-size list") };
+                let total = fixed_list_total(n, size)?;
+                Ok(Values::FixedList { size, child: Box::new(self.column(item, total)?) })
+            }
+            Storage::Struct => {
+                let Type::Struct(fields) = data_type else { refuse!(Schema, "not a struct") };
+                Ok(Values::Struct(fields.iter().map(|field| self.column(field, n)).collect::<Result<_>>()?))
+            }
+            Storage::Dictionary => self.dictionary_type(data_type, n, rows),
+        }
+    }
+
+    fn booleans(&mut self, n: usize) -> Result<Values> {
+        let bytes = match self.descriptors.u8("boolean encoding")? {
+            0 => self.bits(n)?,
+            1 => {
+                self.note("constant");
+                let value = self.descriptors.u8("boolean constant")?;
+                if value > 1 || n == 0 {
+                    refuse!(Constant, "boolean constant {value} for {n} values");
+                }
+                let mut bits = zeros(n.div_ceil(8))?;
+                if value == 1 {
+                    bits.fill(0xFF);
+                    if n % 8 != 0 {
+                        bits[n / 8] = (1 << (n % 8)) - 1;
+                    }
+                }
+                Bytes::from(bits)
+            }
+            code => refuse!(Code, "unknown boolean encoding {code}"),
+        };
+        Ok(Values::Boolean(Bitmap { bytes, offset: 0, len: n }))
+    }
+
+    /// n values of `width` bytes, plain. The caller has charged them.
+    fn fixed(&mut self, n: usize, width: usize, dictionary_allowed: bool) -> Result<Bytes> {
+        match self.descriptors.u8("encoding")? {
+            0 => self.buffer(Some(n * width)),
+            1 => {
+                self.note("constant");
+                let value = self.descriptors.take(width, "constant")?;
+                if n == 0 {
+                    refuse!(Constant, "a constant for no values");
+                }
+                let mut out = reserved(n * width)?;
+                repeat(value, n, &mut out);
+                Ok(Bytes::from(out))
+            }
+            2 => {
+                self.note("frame");
+                let bits = u32::from(self.descriptors.u8("bits")?);
+                if !matches!(width, 1 | 2 | 4 | 8 | 16) || bits > 64 || bits as usize > width * 8 {
+                    refuse!(Bits, "a frame of {bits} bits for values of {width} bytes");
+                }
+                let reference = self.descriptors.take(width, "reference")?;
+                let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else {
+                    refuse!(Limit, "{n} values are too many")
+                };
+                let packed = self.buffer(Some(packed_bytes))?;
+                if bitpack::has_bits_past_end(&packed, n, bits) {
+                    refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
+                }
+                let mut out = reserved(n * width)?;
+                match width {
+                    1 => unpack_frame::<1>(&packed, n, bits, reference, &mut out),
+                    2 => unpack_frame::<2>(&packed, n, bits, reference, &mut out),
+                    4 => unpack_frame::<4>(&packed, n, bits, reference, &mut out),
+                    8 => unpack_frame::<8>(&packed, n, bits, reference, &mut out),
+                    _ => unpack_frame::<16>(&packed, n, bits, reference, &mut out),
+                }
+                Ok(Bytes::from(out))
+            }
+            3 if dictionary_allowed => {
+                self.note("dictionary");
+                let count = self.dictionary_count(n)?;
+                let entries = match self.descriptors.clone().u8("entries")? {
+                    0 | 1 => self.fixed(count, width, false)?,
+                    code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
+                };
+                let indexes = self.fixed(n, 4, false)?;
+                check_indexes(u32s(&indexes), count)?;
+                let mut out = reserved(n * width)?;
+                match width {
+                    1 => gather::<1>(&entries, &indexes, &mut out),
+                    2 => gather::<2>(&entries, &indexes, &mut out),
+                    4 => gather::<4>(&entries, &indexes, &mut out),
+                    8 => gather::<8>(&entries, &indexes, &mut out),
+                    16 => gather::<16>(&entries, &indexes, &mut out),
+                    _ => {
+                        for index in u32s(&indexes) {
+                            out.extend_from_slice(&entries[index as usize * width..][..width]);
+                        }
+                    }
+                }
+                Ok(Bytes::from(out))
+            }
+            code => refuse!(Code, "encoding {code} is unknown or not allowed here"),
+        }
+    }
+
+    fn dictionary_count(&mut self, n: usize) -> Result<usize> {
+        let count = self.descriptors.u32("count")? as usize;
+        if count == 0 || count > n {
+            refuse!(Index, "a dictionary of {count} entries for {n} values");
+        }
+        Ok(count)
+    }
+
+    /// n strings. The caller has charged their offsets.
+    fn strings(&mut self, n: usize, utf8: bool) -> Result<Values> {
+        match self.descriptors.clone().u8("encoding")? {
+            0 | 2 => {
+                let (offsets, data) = self.flat_strings(n, utf8)?;
+                self.charge(data.len(), 1)?;
+                Ok(Values::Bytes { offsets, data })
+            }
+            1 => {
+                self.note("constant");
+                self.descriptors.u8("encoding")?;
+                let value = self.buffer(None)?;
+                if n == 0 {
+                    refuse!(Constant, "a constant for no values");
+                }
+                if utf8 {
+                    check_utf8(&value, [].into_iter())?;
+                }
+                let total = self.charge(n, value.len())?;
+                check_count(total)?;
+                let mut data = reserved(total)?;
+                repeat(&value, n, &mut data);
+                let mut offsets = reserved((n + 1) * 4)?;
+                // Every offset is at most the total, which a u32 holds.
+                (0..=n).for_each(|i| offsets.extend_from_slice(&((i * value.len()) as u32).to_le_bytes()));
+                Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
+            }
+            3 => {
+                self.note("dictionary");
+                self.descriptors.u8("encoding")?;
+                let count = self.dictionary_count(n)?;
+                let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
+                let indexes = self.fixed(n, 4, false)?;
+                check_indexes(u32s(&indexes), count)?;
+                let spans: Vec<(u32, u32)> =
+                    u32s(&entry_offsets).zip(u32s(&entry_offsets).skip(1)).map(|(start, end)| (start, end)).collect();
+                let total = u32s(&indexes).try_fold(0usize, |total, index| {
+                    let (start, end) = spans[index as usize];
+                    total.checked_add((end - start) as usize)
+                });
+                let Some(total) = total else { refuse!(Limit, "the strings of a chunk are too long") };
+                check_count(self.charge(total, 1)?)?;
+                let mut data = reserved(total)?;
+                let mut offsets = reserved((n + 1) * 4)?;
+                offsets.extend_from_slice(&0u32.to_le_bytes());
+                for index in u32s(&indexes) {
+                    let (start, end) = spans[index as usize];
+                    data.extend_from_slice(&entries[start as usize..end as usize]);
+                    // The total is below 2^31.
+                    offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
+                }
+                Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
+            }
+            code => refuse!(Code, "unknown string encoding {code}"),
+        }
+    }
+
+    /// n strings as offsets or lengths: `(offsets, data)`, checked.
+    fn flat_strings(&mut self, n: usize, utf8: bool) -> Result<(Bytes, Bytes)> {
+        let (offsets, data) = match self.descriptors.u8("encoding")? {
+            0 => {
+                let offsets = self.buffer(Some((n + 1) * 4))?;
+                let data = self.buffer(None)?;
+                if check_offsets(&offsets)? != data.len() {
+                    refuse!(Offsets, "the offsets end elsewhere than the {} bytes of data", data.len());
+                }
+                (offsets, data)
+            }
+            2 => {
+                self.note("lengths");
+                let lengths = self.fixed(n, 4, false)?;
+                let (offsets, total) = offsets_of(&lengths)?;
+                let data = self.buffer(None)?;
+                if total != data.len() {
+                    refuse!(Offsets, "the lengths make {total} bytes, the data has {}", data.len());
+                }
+                (offsets, data)
+            }
+            code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
+        };
+        if utf8 {
+            check_utf8(&data, u32s(&offsets))?;
+        }
+        Ok((offsets, data))
+    }
+
+    fn dictionary_type(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
+        let Type::Dictionary { index, value, .. } = data_type else { refuse!(Schema, "not a dictionary") };
+        let Some(width) = index.width() else { refuse!(Schema, "a dictionary's index has no width") };
+        let count = self.descriptors.u32("count")? as usize;
+        check_count(count)?;
+        let entries = self.column(&entries_field(value), count)?;
+        self.charge(rows, width)?;
+        let indexes = self.fixed(n, width, false)?;
+        Ok(Values::Dictionary { width, indexes, entries: Box::new(entries) })
+    }
+
+    /// What stands for n missing values.
+    fn zero_values(&mut self, data_type: &Type, n: usize) -> Result<Values> {
+        Ok(match data_type {
+            Type::Null => Values::Null,
+            Type::Boolean => {
+                let bytes = self.charge(n.div_ceil(8), 1)?;
+                Values::Boolean(Bitmap { bytes: Bytes::from(zeros(bytes)?), offset: 0, len: n })
+            }
+            Type::Utf8 | Type::Binary => {
+                let bytes = self.charge(n + 1, 4)?;
+                Values::Bytes { offsets: Bytes::from(zeros(bytes)?), data: Bytes::new() }
+            }
+            Type::List(item) => {
+                let bytes = self.charge(n + 1, 4)?;
+                Values::List {
+                    offsets: Bytes::from(zeros(bytes)?),
+                    child: Box::new(self.zeros_of(&item.data_type, 0)?),
+                }
+            }
+            Type::Map { key, value, .. } => {
+                let bytes = self.charge(n + 1, 4)?;
+                let children = vec![self.zeros_of(&key.data_type, 0)?, self.zeros_of(&value.data_type, 0)?];
+                let child = Box::new(Column { rows: 0, validity: None, values: Values::Struct(children) });
+                Values::List { offsets: Bytes::from(zeros(bytes)?), child }
+            }
+            Type::FixedList { size, item } => {
+                let total = fixed_list_total(n, *size as usize)?;
+                Values::FixedList { size: *size as usize, child: Box::new(self.zeros_of(&item.data_type, total)?) }
+            }
+            Type::Struct(fields) => {
+                Values::Struct(fields.iter().map(|field| self.zeros_of(&field.data_type, n)).collect::<Result<_>>()?)
+            }
+            Type::Dictionary { index, value, .. } => {
+                let Some(width) = index.width() else { refuse!(Schema, "a dictionary's index has no width") };
+                let bytes = self.charge(n, width)?;
+                let entries = Box::new(self.zeros_of(value, 0)?);
+                Values::Dictionary { width, indexes: Bytes::from(zeros(bytes)?), entries }
+            }
+            fixed => {
+                let Some(width) = fixed.width() else { refuse!(Schema, "{fixed:?} has no width") };
+                let bytes = self.charge(n, width)?;
+                Values::Fixed { width, bytes: Bytes::from(zeros(bytes)?) }
+            }
+        })
+    }
+
+    fn zeros_of(&mut self, data_type: &Type, n: usize) -> Result<Column> {
+        Ok(Column { rows: n, validity: None, values: self.zero_values(data_type, n)? })
+    }
+}
+
+/// The entries of a dictionary type, as a field: they may be missing.
+pub(crate) fn entries_field(value: &Type) -> Field {
+    Field { name: "entries".into(), data_type: value.clone(), nullable: true, metadata: Vec::new() }
+}
+
+fn reserved(bytes: usize) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    match out.try_reserve_exact(bytes) {
+        Ok(()) => Ok(out),
+        Err(_) => refuse!(Limit, "no memory for {bytes} bytes"),
+    }
+}
+
+fn zeros(bytes: usize) -> Result<Vec<u8>> {
+    // calloc gives zeroed pages without touching them; the chunk's declared size bounds them.
+    Ok(vec![0; bytes])
+}
+
+fn check_padding(padding: &[u8]) -> Result<()> {
+    if padding.iter().any(|byte| *byte != 0) {
+        refuse!(Reserved, "a byte of padding is not 0");
+    }
+    Ok(())
+}
+
+fn check_count(count: usize) -> Result<()> {
+    if count > COUNT_MAX {
+        refuse!(Limit, "{count} values or bytes in one column, over the limit of {COUNT_MAX}");
+    }
+    Ok(())
+}
+
+fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
+    match n.checked_mul(size) {
+        Some(total) if total <= COUNT_MAX => Ok(total),
+        _ => refuse!(Limit, "{n} lists of {size} items are too many"),
+    }
+}
+
+/// Checks offsets, which are not empty, and returns the last.
+fn check_offsets(offsets: &[u8]) -> Result<usize> {
+    let falls = u32s(offsets).zip(u32s(offsets).skip(1)).fold(false, |falls, (a, b)| falls | (b < a));
+    let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
+    if u32_at(offsets, 0) != 0 || falls {
+        refuse!(Offsets, "offsets do not begin with 0, or fall");
+    }
+    check_count(last)?;
+    Ok(last)
+}
+
+/// Turns lengths into offsets, and returns these and their last.
+fn offsets_of(lengths: &[u8]) -> Result<(Bytes, usize)> {
+    let mut offsets = reserved(lengths.len() + 4)?;
+    offsets.extend_from_slice(&0u32.to_le_bytes());
+    let mut total = 0u64;
+    for length in u32s(lengths) {
+        total += u64::from(length);
+        // Truncated only when the total is refused below.
+        offsets.extend_from_slice(&(total as u32).to_le_bytes());
+    }
+    match usize::try_from(total) {
+        Ok(total) if total <= COUNT_MAX => Ok((Bytes::from(offsets), total)),
+        _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),
+    }
+}
+
+fn check_indexes(indexes: impl Iterator<Item = u32>, count: usize) -> Result<()> {
+    let largest = indexes.fold(0, u32::max);
+    if largest as usize >= count {
+        refuse!(Index, "index {largest} into a dictionary of {count} entries");
+    }
+    Ok(())
+}
+
+/// Checks the indexes of a column whose type is a dictionary; those under missing values may be anything.
+fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
+    let (Type::Dictionary { index, .. }, Values::Dictionary { width, indexes, entries }) = (data_type, &column.values)
+    else {
+        return Ok(());
+    };
+    // A negative index has the sign's bit set, and is so out of range as well.
+    let signed = matches!(**index, Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64);
+    let end = (entries.rows as u64).min(if signed { 1 << (width * 8 - 1) } else { u64::MAX });
+    for (i, raw) in indexes.chunks_exact(*width).take(column.rows).enumerate() {
+        let mut wide = [0; 8];
+        wide[..*width].copy_from_slice(raw);
+        let index = u64::from_le_bytes(wide);
+        if index >= end && column.is_valid(i) {
+            refuse!(Index, "index {index} into a dictionary of {} entries", entries.rows);
+        }
+    }
+    Ok(())
+}
+
+/// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
+fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
+    if data.is_ascii() {
+        return Ok(());
+    }
+    let splits = |offset: u32| data.get(offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    if simdutf8::basic::from_utf8(data).is_err() || offsets.any(splits) {
+        refuse!(Utf8, "a string is not UTF-8");
+    }
+    Ok(())
+}
+
+/// Appends `value` n times.
+fn repeat(value: &[u8], n: usize, out: &mut Vec<u8>) {
+    match value {
+        [byte] => out.resize(out.len() + n, *byte),
+        _ => (0..n).for_each(|_| out.extend_from_slice(value)),
+    }
+}
+
+fn unpack_frame<const W: usize>(packed: &[u8], n: usize, bits: u32, reference: &[u8], out: &mut Vec<u8>) {
+    let mut wide = [0; 16];
+    wide[..W].copy_from_slice(reference);
+    let reference = u128::from_le_bytes(wide);
+    // Bytes above the width drop out: the sum is taken modulo 2^(8W).
+    let low = reference as u64;
+    bitpack::unpack(packed, n, bits, |values| {
+        let start = out.len();
+        out.resize(start + values.len() * W, 0);
+        let slots = out[start..].as_chunks_mut::<W>().0;
+        for (slot, value) in slots.iter_mut().zip(values) {
+            if W <= 8 {
+                slot.copy_from_slice(&low.wrapping_add(*value).to_le_bytes()[..W]);
+            } else {
+                slot.copy_from_slice(&reference.wrapping_add(u128::from(*value)).to_le_bytes()[..W]);
+            }
+        }
+    });
+}
+
+fn gather<const W: usize>(entries: &[u8], indexes: &[u8], out: &mut Vec<u8>) {
+    let entries = entries.as_chunks::<W>().0;
+    out.extend(u32s(indexes).flat_map(|index| entries[index as usize]));
+}

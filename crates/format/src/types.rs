@@ -1,0 +1,414 @@
+//! Schemas and types: `spec/types.md`.
+
+use crate::cursor::{Cursor, put_bytes};
+use crate::error::{ErrorKind, Result, refuse};
+
+/// The largest schema, in bytes (types.md section 1).
+pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
+/// The most fields of a schema, children counted (types.md section 1).
+pub const FIELDS_MAX: usize = 1_000_000;
+/// The deepest nesting of types (types.md section 1).
+pub const DEPTH_MAX: usize = 32;
+/// The widest fixed-size binary (types.md section 2).
+pub const FIXED_BINARY_MAX: u32 = 1 << 24;
+/// Counts of values and bytes of strings stay below this (chunk.md section 3).
+pub const COUNT_MAX: usize = (1 << 31) - 1;
+
+/// The columns of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schema {
+    /// One field a column.
+    pub fields: Vec<Field>,
+}
+
+/// A column, or the child of a nested one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name; names may repeat.
+    pub name: String,
+    /// What its values are.
+    pub data_type: Type,
+    /// Whether values may be missing.
+    pub nullable: bool,
+    /// Key and value pairs; extension types live here.
+    pub metadata: Vec<(String, String)>,
+}
+
+/// The unit of a time, a timestamp or a duration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Unit {
+    /// Seconds.
+    Second = 0,
+    /// Milliseconds.
+    Millisecond = 1,
+    /// Microseconds.
+    Microsecond = 2,
+    /// Nanoseconds.
+    Nanosecond = 3,
+}
+
+/// A logical type (types.md section 2).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "types.md section 2 describes each")]
+pub enum Type {
+    Null,
+    Boolean,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Float16,
+    Float32,
+    Float64,
+    Decimal32 { precision: u8, scale: i8 },
+    Decimal64 { precision: u8, scale: i8 },
+    Decimal128 { precision: u8, scale: i8 },
+    Decimal256 { precision: u8, scale: i8 },
+    Date32,
+    Date64,
+    Time32(Unit),
+    Time64(Unit),
+    Timestamp { unit: Unit, zone: Option<String> },
+    Duration(Unit),
+    IntervalMonths,
+    IntervalDayTime,
+    IntervalMonthDayNano,
+    Utf8,
+    Binary,
+    FixedBinary(u32),
+    List(Box<Field>),
+    FixedList { size: u32, item: Box<Field> },
+    Struct(Vec<Field>),
+    Map { sorted: bool, key: Box<Field>, value: Box<Field> },
+    Dictionary { index: Box<Type>, ordered: bool, value: Box<Type> },
+}
+
+/// How the values of a type are stored, whatever they mean: the classes of encodings.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Storage {
+    Null,
+    Boolean,
+    Fixed(usize),
+    Bytes { utf8: bool },
+    List,
+    FixedList(usize),
+    Struct,
+    Map,
+    Dictionary,
+}
+
+impl Type {
+    /// The width in bytes of types that have one.
+    pub fn width(&self) -> Option<usize> {
+        match self.storage() {
+            Storage::Fixed(width) => Some(width),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn storage(&self) -> Storage {
+        use Type::*;
+        match self {
+            Null => Storage::Null,
+            Boolean => Storage::Boolean,
+            Int8 | UInt8 => Storage::Fixed(1),
+            Int16 | UInt16 | Float16 => Storage::Fixed(2),
+            Int32 | UInt32 | Float32 | Decimal32 { .. } | Date32 | Time32(_) | IntervalMonths => Storage::Fixed(4),
+            Int64 | UInt64 | Float64 | Decimal64 { .. } | Date64 | Time64(_) => Storage::Fixed(8),
+            Timestamp { .. } | Duration(_) | IntervalDayTime => Storage::Fixed(8),
+            Decimal128 { .. } | IntervalMonthDayNano => Storage::Fixed(16),
+            Decimal256 { .. } => Storage::Fixed(32),
+            FixedBinary(width) => Storage::Fixed(*width as usize),
+            Utf8 => Storage::Bytes { utf8: true },
+            Binary => Storage::Bytes { utf8: false },
+            List(_) => Storage::List,
+            FixedList { size, .. } => Storage::FixedList(*size as usize),
+            Struct(_) => Storage::Struct,
+            Map { .. } => Storage::Map,
+            Dictionary { .. } => Storage::Dictionary,
+        }
+    }
+
+    fn id(&self) -> u8 {
+        use Type::*;
+        match self {
+            Null => 0,
+            Boolean => 1,
+            Int8 => 2,
+            Int16 => 3,
+            Int32 => 4,
+            Int64 => 5,
+            UInt8 => 6,
+            UInt16 => 7,
+            UInt32 => 8,
+            UInt64 => 9,
+            Float16 => 10,
+            Float32 => 11,
+            Float64 => 12,
+            Decimal32 { .. } => 13,
+            Decimal64 { .. } => 14,
+            Decimal128 { .. } => 15,
+            Decimal256 { .. } => 16,
+            Date32 => 17,
+            Date64 => 18,
+            Time32(_) => 19,
+            Time64(_) => 20,
+            Timestamp { .. } => 21,
+            Duration(_) => 22,
+            IntervalMonths => 23,
+            IntervalDayTime => 24,
+            IntervalMonthDayNano => 25,
+            Utf8 => 26,
+            Binary => 27,
+            FixedBinary(_) => 28,
+            List(_) => 29,
+            FixedList { .. } => 30,
+            Struct(_) => 31,
+            Map { .. } => 32,
+            Dictionary { .. } => 33,
+        }
+    }
+}
+
+impl Schema {
+    /// Appends the schema's bytes (types.md section 1).
+    ///
+    /// # Errors
+    /// When it breaks a limit of types.md.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        encode_fields(&self.fields, out)?;
+        if out.len() - start > SCHEMA_BYTES_MAX {
+            refuse!(Schema, "the schema has {} bytes, over the limit of {SCHEMA_BYTES_MAX}", out.len() - start);
+        }
+        Ok(())
+    }
+
+    /// Reads a schema that takes up all of `bytes`.
+    ///
+    /// # Errors
+    /// When the bytes break a rule of types.md.
+    pub fn decode(bytes: &[u8]) -> Result<Self> {
+        if bytes.len() > SCHEMA_BYTES_MAX {
+            refuse!(Schema, "a schema of {} bytes is over the limit of {SCHEMA_BYTES_MAX}", bytes.len());
+        }
+        let mut reader = SchemaReader { cursor: Cursor::new(bytes, ErrorKind::Schema), fields_left: FIELDS_MAX };
+        let fields = reader.fields(1)?;
+        if !reader.cursor.is_empty() {
+            refuse!(Schema, "{} bytes are left over after the schema", reader.cursor.remaining());
+        }
+        Ok(Self { fields })
+    }
+
+    /// The number of columns, children and dictionary entries counted.
+    pub fn nodes(&self) -> usize {
+        self.fields.iter().map(|field| nodes(&field.data_type)).sum()
+    }
+}
+
+fn nodes(data_type: &Type) -> usize {
+    1 + match data_type {
+        Type::List(item) | Type::FixedList { item, .. } => nodes(&item.data_type),
+        Type::Struct(fields) => fields.iter().map(|field| nodes(&field.data_type)).sum(),
+        Type::Map { key, value, .. } => nodes(&key.data_type) + nodes(&value.data_type),
+        Type::Dictionary { value, .. } => nodes(value),
+        _ => 0,
+    }
+}
+
+fn encode_fields(fields: &[Field], out: &mut Vec<u8>) -> Result<()> {
+    let Ok(count) = u32::try_from(fields.len()) else { refuse!(Schema, "{} fields are too many", fields.len()) };
+    out.extend_from_slice(&count.to_le_bytes());
+    fields.iter().try_for_each(|field| encode_field(field, out))
+}
+
+fn encode_field(field: &Field, out: &mut Vec<u8>) -> Result<()> {
+    put_bytes(out, field.name.as_bytes())?;
+    out.push(u8::from(field.nullable));
+    encode_type(&field.data_type, out)?;
+    let Ok(pairs) = u16::try_from(field.metadata.len()) else {
+        refuse!(Schema, "column {} has {} metadata entries, over 65,535", field.name, field.metadata.len())
+    };
+    out.extend_from_slice(&pairs.to_le_bytes());
+    for (key, value) in &field.metadata {
+        put_bytes(out, key.as_bytes())?;
+        put_bytes(out, value.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn encode_type(data_type: &Type, out: &mut Vec<u8>) -> Result<()> {
+    use Type::*;
+    out.push(data_type.id());
+    match data_type {
+        Decimal32 { precision, scale }
+        | Decimal64 { precision, scale }
+        | Decimal128 { precision, scale }
+        | Decimal256 { precision, scale } => out.extend_from_slice(&[*precision, scale.to_le_bytes()[0]]),
+        Time32(unit) | Time64(unit) | Duration(unit) => out.push(*unit as u8),
+        Timestamp { unit, zone } => {
+            out.push(*unit as u8);
+            put_bytes(out, zone.as_deref().unwrap_or("").as_bytes())?;
+        }
+        FixedBinary(width) => out.extend_from_slice(&width.to_le_bytes()),
+        List(item) => encode_field(item, out)?,
+        FixedList { size, item } => {
+            out.extend_from_slice(&size.to_le_bytes());
+            encode_field(item, out)?;
+        }
+        Struct(fields) => encode_fields(fields, out)?,
+        Map { sorted, key, value } => {
+            out.push(u8::from(*sorted));
+            encode_field(key, out)?;
+            encode_field(value, out)?;
+        }
+        Dictionary { index, ordered, value } => {
+            encode_type(index, out)?;
+            out.push(u8::from(*ordered));
+            encode_type(value, out)?;
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+struct SchemaReader<'a> {
+    cursor: Cursor<'a>,
+    fields_left: usize,
+}
+
+impl SchemaReader<'_> {
+    fn fields(&mut self, depth: usize) -> Result<Vec<Field>> {
+        let count = self.cursor.u32("fields")? as usize;
+        // The smallest field has eight bytes, so that a count can't ask for more memory than was sent.
+        if count > self.fields_left || count > self.cursor.remaining() / 8 {
+            refuse!(Schema, "the schema announces {count} fields, more than it can hold");
+        }
+        (0..count).map(|_| self.field(depth)).collect()
+    }
+
+    fn field(&mut self, depth: usize) -> Result<Field> {
+        let Some(left) = self.fields_left.checked_sub(1) else {
+            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields")
+        };
+        self.fields_left = left;
+        let name = self.cursor.string("name")?.to_owned();
+        let nullable = self.boolean("flags")?;
+        let data_type = self.data_type(depth)?;
+        if data_type == Type::Null && !nullable {
+            refuse!(Schema, "field {name:?} of type null is not nullable");
+        }
+        let pairs = self.cursor.u16("metadata")?;
+        let mut metadata = Vec::new();
+        for _ in 0..pairs {
+            let key = self.cursor.string("metadata key")?.to_owned();
+            metadata.push((key, self.cursor.string("metadata value")?.to_owned()));
+        }
+        Ok(Field { name, data_type, nullable, metadata })
+    }
+
+    fn boolean(&mut self, field: &'static str) -> Result<bool> {
+        match self.cursor.u8(field)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => refuse!(Schema, "field {field} is {other}, expected 0 or 1"),
+        }
+    }
+
+    fn unit(&mut self, allowed: &[Unit]) -> Result<Unit> {
+        let found = self.cursor.u8("unit")?;
+        match allowed.iter().find(|unit| **unit as u8 == found) {
+            Some(unit) => Ok(*unit),
+            None => refuse!(Schema, "unit {found} is not one of the type's"),
+        }
+    }
+
+    fn decimal(&mut self, precision_max: u8) -> Result<(u8, i8)> {
+        let precision = self.cursor.u8("precision")?;
+        if precision == 0 || precision > precision_max {
+            refuse!(Schema, "a decimal's precision is {precision}, expected 1 to {precision_max}");
+        }
+        Ok((precision, self.cursor.i8("scale")?))
+    }
+
+    fn data_type(&mut self, depth: usize) -> Result<Type> {
+        use Unit::*;
+        const ANY: &[Unit] = &[Second, Millisecond, Microsecond, Nanosecond];
+        if depth > DEPTH_MAX {
+            refuse!(Schema, "types are nested deeper than {DEPTH_MAX} levels");
+        }
+        Ok(match self.cursor.u8("type")? {
+            0 => Type::Null,
+            1 => Type::Boolean,
+            2 => Type::Int8,
+            3 => Type::Int16,
+            4 => Type::Int32,
+            5 => Type::Int64,
+            6 => Type::UInt8,
+            7 => Type::UInt16,
+            8 => Type::UInt32,
+            9 => Type::UInt64,
+            10 => Type::Float16,
+            11 => Type::Float32,
+            12 => Type::Float64,
+            13 => self.decimal(9).map(|(precision, scale)| Type::Decimal32 { precision, scale })?,
+            14 => self.decimal(18).map(|(precision, scale)| Type::Decimal64 { precision, scale })?,
+            15 => self.decimal(38).map(|(precision, scale)| Type::Decimal128 { precision, scale })?,
+            16 => self.decimal(76).map(|(precision, scale)| Type::Decimal256 { precision, scale })?,
+            17 => Type::Date32,
+            18 => Type::Date64,
+            19 => Type::Time32(self.unit(&[Second, Millisecond])?),
+            20 => Type::Time64(self.unit(&[Microsecond, Nanosecond])?),
+            21 => {
+                let unit = self.unit(ANY)?;
+                let zone = self.cursor.string("zone")?;
+                Type::Timestamp { unit, zone: (!zone.is_empty()).then(|| zone.to_owned()) }
+            }
+            22 => Type::Duration(self.unit(ANY)?),
+            23 => Type::IntervalMonths,
+            24 => Type::IntervalDayTime,
+            25 => Type::IntervalMonthDayNano,
+            26 => Type::Utf8,
+            27 => Type::Binary,
+            28 => match self.cursor.u32("width")? {
+                width @ 1..=FIXED_BINARY_MAX => Type::FixedBinary(width),
+                width => refuse!(Schema, "a fixed-size binary has width {width}, expected 1 to {FIXED_BINARY_MAX}"),
+            },
+            29 => Type::List(Box::new(self.field(depth + 1)?)),
+            30 => {
+                let size = self.cursor.u32("size")?;
+                if size as usize > COUNT_MAX {
+                    refuse!(Schema, "a fixed-size list of {size} items is too large");
+                }
+                Type::FixedList { size, item: Box::new(self.field(depth + 1)?) }
+            }
+            31 => Type::Struct(self.fields(depth + 1)?),
+            32 => {
+                let sorted = self.boolean("sorted")?;
+                let key = Box::new(self.field(depth + 1)?);
+                if key.nullable {
+                    refuse!(Schema, "a map's key is nullable");
+                }
+                Type::Map { sorted, key, value: Box::new(self.field(depth + 1)?) }
+            }
+            33 => {
+                let index = Box::new(self.data_type(depth + 1)?);
+                if !(2..=9).contains(&index.id()) {
+                    refuse!(Schema, "a dictionary's index is of type {}, expected an integer", index.id());
+                }
+                let ordered = self.boolean("ordered")?;
+                let value = Box::new(self.data_type(depth + 1)?);
+                if matches!(*value, Type::Dictionary { .. }) {
+                    refuse!(Schema, "a dictionary of a dictionary");
+                }
+                Type::Dictionary { index, ordered, value }
+            }
+            other => refuse!(Schema, "unknown type {other}"),
+        })
+    }
+}
