@@ -76,6 +76,12 @@ impl Error {
         Self { kind, what: what.into() }
     }
 
+    /// The error of a writer whose one row is larger than the reader accepts.
+    pub fn row_too_large(needed: u64, row_bytes_max: u64) -> Self {
+        let what = format!("a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that");
+        Self::new(ErrorKind::Limit, what)
+    }
+
     /// What was violated.
     pub fn kind(&self) -> ErrorKind {
         self.kind

@@ -1,0 +1,134 @@
+//! Cutting batches into chunks that the client accepts.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use dray_format::{Batch, Chunk, Compression, Error, Limits, Schema, chunk_bytes_bound, write};
+
+/// What the client and the server agreed on for one stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// The largest chunks that the client accepts.
+    pub limits: Limits,
+    /// How many rows end a chunk.
+    pub chunk_rows: usize,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// Whether they carry checksums.
+    pub checksum: bool,
+}
+
+/// Gathers batches until they fill a chunk.
+///
+/// A chunk ends when it has `chunk_rows` rows, or when the next row could make it larger than the client accepts. Sizes are
+/// those of the unencoded columns: an upper bound, whatever the compression.
+#[derive(Debug)]
+pub struct Chunker {
+    schema: Arc<Schema>,
+    nodes: usize,
+    settings: Settings,
+    pending: VecDeque<Batch>,
+    pending_rows: usize,
+    pending_bytes: u64,
+}
+
+impl Chunker {
+    /// A chunker for one stream of batches.
+    pub fn new(schema: Arc<Schema>, settings: Settings) -> Self {
+        let nodes = schema.nodes();
+        Self { schema, nodes, settings, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
+    }
+
+    /// Adds a batch. Take chunks with [`Self::full_chunk`] until there are none before adding the next.
+    pub fn push(&mut self, batch: Batch) {
+        if batch.rows > 0 {
+            self.pending_rows += batch.rows;
+            self.pending_bytes += batch.plain_bytes(0, batch.rows);
+            self.pending.push_back(batch);
+        }
+    }
+
+    /// The next chunk, if enough rows are there to fill it.
+    ///
+    /// # Errors
+    /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
+    pub fn full_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        let full = self.pending_rows >= self.settings.chunk_rows || !self.fits(self.pending_bytes);
+        if self.pending_rows > 0 && full { self.cut().map(Some) } else { Ok(None) }
+    }
+
+    /// A chunk of what is left after the last batch; call it until there is none.
+    ///
+    /// # Errors
+    /// As [`Self::full_chunk`].
+    pub fn last_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+        if self.pending_rows > 0 { self.cut().map(Some) } else { Ok(None) }
+    }
+
+    fn fits(&self, plain_bytes: u64) -> bool {
+        let limits = &self.settings.limits;
+        chunk_bytes_bound(self.nodes, plain_bytes) <= limits.chunk_bytes_max && plain_bytes <= limits.decoded_bytes_max
+    }
+
+    /// Cuts as many rows as fit, at least one, and encodes them.
+    fn cut(&mut self) -> Result<Chunk, Error> {
+        let mut pieces = Vec::new();
+        let (mut rows, mut bytes) = (0, 0);
+        while let Some(batch) = self.pending.pop_front() {
+            let batch_bytes = batch.plain_bytes(0, batch.rows);
+            let rows_max = batch.rows.min(self.settings.chunk_rows.max(1) - rows);
+            let mut take = rows_max;
+            if !self.fits(bytes + batch.plain_bytes(0, rows_max)) {
+                take = self.rows_that_fit(&batch, bytes, rows_max).max(usize::from(rows == 0));
+            }
+            self.pending_rows -= batch.rows;
+            self.pending_bytes -= batch_bytes;
+            if take < batch.rows {
+                let rest = batch.slice(take, batch.rows - take);
+                self.pending_rows += rest.rows;
+                self.pending_bytes += rest.plain_bytes(0, rest.rows);
+                self.pending.push_front(rest);
+            }
+            if take > 0 {
+                rows += take;
+                bytes += batch.plain_bytes(0, take);
+                pieces.push(if take < batch.rows { batch.slice(0, take) } else { batch });
+            }
+            if self.pending.front().is_none() || rows >= self.settings.chunk_rows || take < rows_max {
+                break;
+            }
+            if !self.fits(bytes) {
+                break;
+            }
+        }
+        self.encode(&pieces, rows, bytes)
+    }
+
+    /// The most rows of a batch, fewer than `rows_max`, that fit behind `bytes`.
+    fn rows_that_fit(&self, batch: &Batch, bytes: u64, rows_max: usize) -> usize {
+        let (mut fit, mut too_many) = (0, rows_max);
+        while too_many - fit > 1 {
+            let middle = fit + (too_many - fit) / 2;
+            if self.fits(bytes + batch.plain_bytes(0, middle)) { fit = middle } else { too_many = middle }
+        }
+        fit
+    }
+
+    fn encode(&self, pieces: &[Batch], rows: usize, bytes: u64) -> Result<Chunk, Error> {
+        let Settings { limits, compression, checksum, .. } = self.settings;
+        let chunk = |jumbo| write(&self.schema, pieces, compression, checksum, jumbo);
+        if self.fits(bytes) || rows > 1 {
+            return chunk(false);
+        }
+        // One row that may be too large: only its chunk knows.
+        let single = chunk(false)?;
+        if single.chunk_bytes() <= limits.chunk_bytes_max && single.decoded_bytes() <= limits.decoded_bytes_max {
+            return Ok(single);
+        }
+        let needed = single.chunk_bytes().max(single.decoded_bytes());
+        if needed > limits.row_bytes_max {
+            return Err(Error::row_too_large(needed, limits.row_bytes_max));
+        }
+        chunk(true)
+    }
+}

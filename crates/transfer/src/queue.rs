@@ -1,0 +1,54 @@
+//! A queue of chunks, bounded by their encoded bytes.
+
+use std::sync::Arc;
+
+use dray_format::Chunk;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet dropped. A chunk larger
+/// than that has the queue to itself.
+pub fn queue(bytes_max: u32) -> (Sender, Receiver) {
+    let (chunks, receiver) = mpsc::unbounded_channel();
+    let room = Arc::new(Semaphore::new(bytes_max as usize));
+    (Sender { chunks, room, bytes_max }, Receiver { chunks: receiver })
+}
+
+/// The producers' end.
+#[derive(Debug, Clone)]
+pub struct Sender {
+    chunks: mpsc::UnboundedSender<Queued>,
+    room: Arc<Semaphore>,
+    bytes_max: u32,
+}
+
+/// A chunk, and the room that it takes in the queue until it is dropped.
+#[derive(Debug)]
+pub struct Queued {
+    /// The chunk.
+    pub chunk: Chunk,
+    _room: OwnedSemaphorePermit,
+}
+
+impl Sender {
+    /// Waits for room, then appends a chunk. False when the receiver is gone.
+    pub async fn send(&self, chunk: Chunk) -> bool {
+        let bytes = u32::try_from(chunk.chunk_bytes()).unwrap_or(u32::MAX).min(self.bytes_max);
+        match self.room.clone().acquire_many_owned(bytes).await {
+            Ok(room) => self.chunks.send(Queued { chunk, _room: room }).is_ok(),
+            Err(_) => false,
+        }
+    }
+}
+
+/// The writer's end.
+#[derive(Debug)]
+pub struct Receiver {
+    chunks: mpsc::UnboundedReceiver<Queued>,
+}
+
+impl Receiver {
+    /// The next chunk; none when all senders are gone and the queue is empty.
+    pub async fn receive(&mut self) -> Option<Queued> {
+        self.chunks.recv().await
+    }
+}

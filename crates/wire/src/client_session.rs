@@ -1,0 +1,219 @@
+//! The client's side of a connection.
+
+use dray_format::{HEADER_BYTES, Header, Limits, crc32c};
+
+use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
+use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome, check_limits};
+use crate::{ProtocolError, Result, VERSION};
+
+/// What the server said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// The connection stands.
+    Welcome(Welcome),
+    /// A result begins.
+    Started(Started),
+    /// How far it is.
+    Progress(Progress),
+    /// It is complete, and all of it arrived.
+    Finished(Finished),
+    /// The statement ended, or with statement 0 the connection.
+    Error(Error),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    New,
+    AwaitingWelcome,
+    Ready,
+    AwaitingStarted,
+    Streaming,
+    Closed,
+}
+
+/// What a client may send, and what a server may answer, in this order.
+#[derive(Debug)]
+pub struct ClientSession {
+    state: State,
+    statement: u32,
+    limits: Limits,
+    chunks: u64,
+    rows: u64,
+    digest: u32,
+}
+
+impl Default for ClientSession {
+    fn default() -> Self {
+        Self { state: State::New, statement: 0, limits: Limits::default(), chunks: 0, rows: 0, digest: 0 }
+    }
+}
+
+impl ClientSession {
+    /// Whether a query may be sent.
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Whether a statement runs.
+    pub fn is_running(&self) -> bool {
+        matches!(self.state, State::AwaitingStarted | State::Streaming)
+    }
+
+    /// The number of the last statement.
+    pub fn statement(&self) -> u32 {
+        self.statement
+    }
+
+    /// Appends the greeting.
+    ///
+    /// # Errors
+    /// When the token is far too long.
+    pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
+        let hello =
+            Hello { version_min: VERSION, version_max: VERSION, token: token.to_owned(), client: client.to_owned() };
+        self.state = State::AwaitingWelcome;
+        hello.encode(out)
+    }
+
+    /// Appends a query, after giving it its number.
+    ///
+    /// # Errors
+    /// When a statement runs, the connection is not ready, or the query breaks a limit.
+    pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
+        if self.state != State::Ready {
+            return Err(ProtocolError::new(match self.is_running() {
+                true => "a statement is still running on this connection; read its result to the end or cancel it",
+                false => "the connection is closed",
+            }));
+        }
+        check_limits(&query.limits)?;
+        query.statement = self.statement.checked_add(1).ok_or_else(|| ProtocolError::new("too many statements"))?;
+        query.encode(out)?;
+        self.statement = query.statement;
+        self.limits = query.limits;
+        self.state = State::AwaitingStarted;
+        (self.chunks, self.rows, self.digest) = (0, 0, 0);
+        Ok(())
+    }
+
+    /// Appends a request to stop the running statement. The server still ends it with finished or an error.
+    ///
+    /// # Errors
+    /// Never for a session in order.
+    pub fn cancel(&self, out: &mut Vec<u8>) -> Result<()> {
+        if self.is_running() { Cancel { statement: self.statement }.encode(out) } else { Ok(()) }
+    }
+
+    /// Appends a farewell.
+    pub fn goodbye(&mut self, out: &mut Vec<u8>) {
+        self.state = State::Closed;
+        out.extend_from_slice(&Frame { kind: Kind::Goodbye, payload_bytes: 0 }.encode());
+    }
+
+    /// Reads a frame's header and holds it against the limits. For a chunk, read [`HEADER_BYTES`] bytes next and give them
+    /// to [`Self::chunk`]; for anything else, give the payload to [`Self::message`].
+    ///
+    /// # Errors
+    /// When the frame is not one that may come now.
+    pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
+        let frame = Frame::decode(bytes)?;
+        let expected = match frame.kind {
+            Kind::Welcome => self.state == State::AwaitingWelcome,
+            Kind::Started => self.state == State::AwaitingStarted,
+            Kind::Chunk => self.state == State::Streaming,
+            Kind::Progress => self.is_running(),
+            Kind::Finished => self.state == State::Streaming,
+            Kind::Error => true,
+            _ => false,
+        };
+        if !expected {
+            return Err(ProtocolError::new(format!("the server sent {:?} out of turn", frame.kind)));
+        }
+        frame.check(match frame.kind {
+            Kind::Chunk => self.limits.row_bytes_max,
+            _ if self.state == State::AwaitingWelcome => u64::from(HANDSHAKE_BYTES_MAX),
+            _ => u64::from(MESSAGE_BYTES_MAX),
+        })
+    }
+
+    /// Reads the header of a chunk that fills a frame, and holds it against the query's limits.
+    ///
+    /// # Errors
+    /// When the header breaks a rule, or the chunk is not the next one.
+    pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
+        let header = Header::decode(bytes, &self.limits)?;
+        if header.chunk_bytes() != u64::from(frame.payload_bytes) {
+            return Err(ProtocolError::new(format!(
+                "a chunk of {} bytes in a frame of {}",
+                header.chunk_bytes(),
+                frame.payload_bytes
+            )));
+        }
+        if header.sequence != self.chunks {
+            return Err(ProtocolError::new(format!("chunk {} where {} is due", header.sequence, self.chunks)));
+        }
+        self.chunks += 1;
+        self.rows = self.rows.saturating_add(u64::from(header.rows));
+        self.digest = crc32c(self.digest, bytes);
+        Ok(header)
+    }
+
+    /// Reads the payload of a frame that is not a chunk.
+    ///
+    /// # Errors
+    /// When it breaks a rule; when the result that it ends is not what arrived.
+    pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ServerEvent> {
+        match frame.kind {
+            Kind::Welcome => {
+                let welcome = Welcome::decode(payload)?;
+                if welcome.version != VERSION {
+                    let version = welcome.version;
+                    return Err(ProtocolError::new(format!("the server chose version {version} of the protocol")));
+                }
+                self.state = State::Ready;
+                Ok(ServerEvent::Welcome(welcome))
+            }
+            Kind::Started => {
+                let started = Started::decode(payload)?;
+                self.check_statement(started.statement)?;
+                self.state = State::Streaming;
+                Ok(ServerEvent::Started(started))
+            }
+            Kind::Progress => {
+                let progress = Progress::decode(payload)?;
+                self.check_statement(progress.statement)?;
+                Ok(ServerEvent::Progress(progress))
+            }
+            Kind::Finished => {
+                let finished = Finished::decode(payload)?;
+                self.check_statement(finished.statement)?;
+                if (finished.rows, finished.chunks, finished.digest) != (self.rows, self.chunks, self.digest) {
+                    return Err(ProtocolError::new(format!(
+                        "the result is not whole: {} rows in {} chunks arrived, the server sent {} in {}",
+                        self.rows, self.chunks, finished.rows, finished.chunks
+                    )));
+                }
+                self.state = State::Ready;
+                Ok(ServerEvent::Finished(finished))
+            }
+            Kind::Error => {
+                let error = Error::decode(payload)?;
+                if error.statement == 0 {
+                    self.state = State::Closed;
+                } else {
+                    self.check_statement(error.statement)?;
+                    self.state = State::Ready;
+                }
+                Ok(ServerEvent::Error(error))
+            }
+            kind => Err(ProtocolError::new(format!("the server sent {kind:?}"))),
+        }
+    }
+
+    fn check_statement(&self, statement: u32) -> Result<()> {
+        if !self.is_running() || statement != self.statement {
+            return Err(ProtocolError::new(format!("an answer to statement {statement}, which does not run")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,196 @@
+//! The server's side of a connection.
+
+use bytes::Bytes;
+use dray_format::{Chunk, HEADER_BYTES, crc32c};
+
+use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
+use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome};
+use crate::{ProtocolError, Result, VERSION};
+
+/// What the client said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClientEvent {
+    /// It greets; answer with [`ServerSession::welcome`] or an error.
+    Hello(Hello),
+    /// It wants a statement run.
+    Query(Query),
+    /// It wants the running statement stopped.
+    Cancel,
+    /// Nothing to do: a cancel that crossed the end of its statement.
+    Ignored,
+    /// It leaves.
+    Goodbye,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    AwaitingHello,
+    Greeted,
+    Ready,
+    Running,
+    Closed,
+}
+
+/// What a server may send, and what a client may ask, in this order.
+#[derive(Debug)]
+pub struct ServerSession {
+    state: State,
+    statement: u32,
+    chunks: u64,
+    rows: u64,
+    digest: u32,
+}
+
+impl Default for ServerSession {
+    fn default() -> Self {
+        Self { state: State::AwaitingHello, statement: 0, chunks: 0, rows: 0, digest: 0 }
+    }
+}
+
+impl ServerSession {
+    /// The number of the last statement; 0 before the first.
+    pub fn statement(&self) -> u32 {
+        self.statement
+    }
+
+    /// Rows and chunks sent for the running statement.
+    pub fn sent(&self) -> (u64, u64) {
+        (self.rows, self.chunks)
+    }
+
+    /// Reads a frame's header and holds it against the limits; the payload goes to [`Self::message`].
+    ///
+    /// # Errors
+    /// When the frame is not one that may come now.
+    pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
+        let frame = Frame::decode(bytes)?;
+        let expected = match frame.kind {
+            Kind::Hello => self.state == State::AwaitingHello,
+            Kind::Query => self.state == State::Ready,
+            Kind::Cancel => matches!(self.state, State::Ready | State::Running),
+            Kind::Goodbye => self.state != State::AwaitingHello,
+            _ => false,
+        };
+        if !expected {
+            return Err(ProtocolError::new(match (frame.kind, self.state) {
+                (Kind::Query, State::Running) => "a query while a statement is running on the connection".into(),
+                (kind, _) => format!("{kind:?} out of turn"),
+            }));
+        }
+        frame.check(u64::from(match self.state {
+            State::AwaitingHello => HANDSHAKE_BYTES_MAX,
+            _ => MESSAGE_BYTES_MAX,
+        }))
+    }
+
+    /// Reads the payload of a frame.
+    ///
+    /// # Errors
+    /// When it breaks a rule.
+    pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ClientEvent> {
+        match frame.kind {
+            Kind::Hello => {
+                let hello = Hello::decode(payload)?;
+                if !(hello.version_min..=hello.version_max).contains(&VERSION) {
+                    return Err(ProtocolError::new(format!(
+                        "the client speaks versions {} to {} of the protocol, this server {VERSION}",
+                        hello.version_min, hello.version_max
+                    )));
+                }
+                self.state = State::Greeted;
+                Ok(ClientEvent::Hello(hello))
+            }
+            Kind::Query => {
+                let query = Query::decode(payload)?;
+                if query.statement <= self.statement {
+                    return Err(ProtocolError::new(format!("statement {} is not a new number", query.statement)));
+                }
+                self.statement = query.statement;
+                self.state = State::Running;
+                (self.chunks, self.rows, self.digest) = (0, 0, 0);
+                Ok(ClientEvent::Query(query))
+            }
+            Kind::Cancel => {
+                let cancel = Cancel::decode(payload)?;
+                let running = self.state == State::Running && cancel.statement == self.statement;
+                Ok(if running { ClientEvent::Cancel } else { ClientEvent::Ignored })
+            }
+            Kind::Goodbye if payload.is_empty() => {
+                self.state = State::Closed;
+                Ok(ClientEvent::Goodbye)
+            }
+            kind => Err(ProtocolError::new(format!("the client sent {kind:?}"))),
+        }
+    }
+
+    /// Appends the answer to a greeting.
+    ///
+    /// # Errors
+    /// Never for a session in order.
+    pub fn welcome(&mut self, server: &str, out: &mut Vec<u8>) -> Result<()> {
+        self.state = State::Ready;
+        Welcome { version: VERSION, server: server.to_owned() }.encode(out)
+    }
+
+    /// Appends the beginning of a result.
+    ///
+    /// # Errors
+    /// When the schema is too large for one message.
+    pub fn started(&mut self, started: &Started, out: &mut Vec<u8>) -> Result<()> {
+        started.encode(out)
+    }
+
+    /// Numbers a chunk and appends its frame's and its own header; the parts returned follow them.
+    ///
+    /// # Errors
+    /// When the chunk is too large for a frame.
+    pub fn chunk(&mut self, chunk: Chunk, out: &mut Vec<u8>) -> Result<Vec<Bytes>> {
+        let Ok(payload_bytes) = u32::try_from(chunk.chunk_bytes()) else {
+            return Err(ProtocolError::new(format!("a chunk of {} bytes is too large", chunk.chunk_bytes())));
+        };
+        let rows = u64::from(chunk.rows());
+        let (header, parts): ([u8; HEADER_BYTES], _) = chunk.numbered(self.chunks);
+        out.extend_from_slice(&Frame { kind: Kind::Chunk, payload_bytes }.encode());
+        out.extend_from_slice(&header);
+        self.chunks += 1;
+        self.rows += rows;
+        self.digest = crc32c(self.digest, &header);
+        Ok(parts)
+    }
+
+    /// Appends how far the statement is.
+    ///
+    /// # Errors
+    /// Never for a session in order.
+    pub fn progress(&self, rows_read: u64, out: &mut Vec<u8>) -> Result<()> {
+        Progress { statement: self.statement, rows_read, rows_sent: self.rows }.encode(out)
+    }
+
+    /// Appends the trailer, its counts and digest filled in from what was sent.
+    ///
+    /// # Errors
+    /// Never for a session in order.
+    pub fn finished(&mut self, times: Finished, out: &mut Vec<u8>) -> Result<()> {
+        self.state = State::Ready;
+        let (statement, rows, chunks, digest) = (self.statement, self.rows, self.chunks, self.digest);
+        Finished { statement, rows, chunks, digest, ..times }.encode(out)
+    }
+
+    /// Appends the statement's error; the connection stays.
+    ///
+    /// # Errors
+    /// When the texts are far too long.
+    pub fn failed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
+        self.state = State::Ready;
+        Error { statement: self.statement, ..error }.encode(out)
+    }
+
+    /// Appends an error that ends the connection.
+    ///
+    /// # Errors
+    /// When the texts are far too long.
+    pub fn closed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
+        self.state = State::Closed;
+        Error { statement: 0, ..error }.encode(out)
+    }
+}
