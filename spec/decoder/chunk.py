@@ -1,0 +1,540 @@
+"""A chunk: bytes to columns (chunk.md and encodings.md), with every check of a reader.
+
+Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3.
+"""
+
+from dataclasses import dataclass
+from dataclasses import field as with_default
+
+import lz4.block
+import numpy as np
+import zstandard
+
+from crc32c import crc32c
+from cursor import Cursor, Refused
+from schema import Field, Type
+
+HEADER_BYTES = 64
+CHECKSUMMED, JUMBO = 1, 2  # flags
+COUNT_MAX = (1 << 31) - 1
+PLAIN, CONSTANT, FRAME, DICTIONARY = 0, 1, 2, 3
+OFFSETS, LENGTHS = 0, 2
+
+
+@dataclass(frozen=True)
+class Limits:
+    """chunk.md section 7."""
+
+    chunk_bytes_max: int = 16 << 20
+    row_bytes_max: int = 256 << 20
+    decoded_bytes_max: int = 64 << 20
+
+
+@dataclass(frozen=True)
+class Header:
+    flags: int
+    sequence: int
+    rows: int
+    descriptor_bytes: int
+    body_bytes: int
+    checksum: int
+    decoded_bytes: int
+
+    def chunk_bytes(self) -> int:
+        return HEADER_BYTES + pad(self.descriptor_bytes, 64) + self.body_bytes
+
+
+@dataclass
+class Column:
+    """n values of a type. What is used depends on the type:
+
+    boolean: values, bool[n]. Fixed width: values, uint8[n, width]. utf8, binary: offsets, int64[n + 1], and data.
+    list, map: offsets and children. fixed_list, struct: children. dictionary: values, the indexes, and children.
+    """
+
+    type: Type
+    n: int
+    present: np.ndarray | None = None  # bool[n]; None: nothing is missing
+    values: np.ndarray | None = None
+    offsets: np.ndarray | None = None
+    data: bytes = b""
+    children: list["Column"] = with_default(default_factory=list)
+
+
+@dataclass
+class Chunk:
+    header: Header
+    columns: list[Column]
+
+
+def decode_chunk(data: bytes, fields: list[Field], limits: Limits = Limits()) -> Chunk:
+    """The columns of one whole chunk, or Refused. The order of the checks is that of chunk.md section 9."""
+    header = decode_header(data, limits)
+    if len(data) != header.chunk_bytes():
+        raise Refused("size", f"{len(data)} bytes, the header says {header.chunk_bytes()}")
+    check_checksum(data, header)
+    body_at = HEADER_BYTES + pad(header.descriptor_bytes, 64)
+    descriptors_end = HEADER_BYTES + header.descriptor_bytes
+    if any(data[descriptors_end:body_at]):
+        raise Refused("reserved", "padding after the descriptors is not zero")
+    reader = Reader(data[HEADER_BYTES:descriptors_end], data[body_at:], header.decoded_bytes)
+    columns = [reader.column(field, header.rows) for field in fields]
+    reader.check_used_up()
+    return Chunk(header, columns)
+
+
+def decode_header(data: bytes, limits: Limits = Limits()) -> Header:
+    """chunk.md section 2, and the limits of section 7, which need no more than the header."""
+    cursor = Cursor(data[:HEADER_BYTES], short="size")
+    if len(data) < HEADER_BYTES:
+        raise Refused("size", f"{len(data)} bytes, a header has {HEADER_BYTES}")
+    if cursor.take(4, "magic") != b"DRYC":
+        raise Refused("magic", "not DRYC")
+    if (version := cursor.u16("version")) != 0:
+        raise Refused("version", f"{version}, expected 0")
+    flags = cursor.u16("flags")
+    if flags & ~(CHECKSUMMED | JUMBO):
+        raise Refused("flags", f"{flags:#06x}")
+    header = Header(
+        flags,
+        sequence=cursor.u64("sequence"),
+        rows=cursor.u32("rows"),
+        descriptor_bytes=cursor.u32("descriptor_bytes"),
+        body_bytes=cursor.u32("body_bytes"),
+        checksum=cursor.u32("checksum"),
+        decoded_bytes=cursor.u64("decoded_bytes"),
+    )
+    jumbo = flags & JUMBO != 0
+    if header.rows == 0 or jumbo and header.rows != 1:
+        raise Refused("rows", f"{header.rows}, jumbo: {jumbo}")
+    if any(cursor.take(24, "reserved")):
+        raise Refused("reserved", "a reserved byte of the header is not 0")
+    check_count(header.rows, "rows")
+    chunk_limit, decoded_limit = limits.chunk_bytes_max, limits.decoded_bytes_max
+    if jumbo:
+        chunk_limit = decoded_limit = limits.row_bytes_max
+    if header.chunk_bytes() > chunk_limit:
+        raise Refused("limit", f"chunk of {header.chunk_bytes()} bytes, at most {chunk_limit}")
+    if header.decoded_bytes > decoded_limit:
+        raise Refused("limit", f"decodes to {header.decoded_bytes} bytes, at most {decoded_limit}")
+    return header
+
+
+def check_checksum(data: bytes, header: Header):
+    """chunk.md section 6."""
+    expected = 0
+    if header.flags & CHECKSUMMED:
+        header_last = data[:28] + bytes(4) + data[32:HEADER_BYTES]
+        expected = crc32c(header_last, crc32c(data[HEADER_BYTES:]))
+    if header.checksum != expected:
+        raise Refused("checksum", f"{header.checksum:08x}, expected {expected:08x}")
+
+
+def pad(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def bitmap_bytes(n: int) -> int:
+    return -(-n // 8)
+
+
+def check_count(count: int, what: str):
+    if count > COUNT_MAX:
+        raise Refused("limit", f"{what} {count}, at most {COUNT_MAX}")
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer's descriptor, and where it lies in the body."""
+
+    codec: int
+    raw: int
+    at: int
+    bytes: int
+
+
+class Reader:
+    """Walks through descriptors and body side by side."""
+
+    def __init__(self, descriptors: bytes, body: bytes, decoded_bytes: int):
+        self.cursor = Cursor(descriptors, short="truncated")
+        self.body = body
+        self.at = 0
+        self.decoded_left = decoded_bytes
+
+    # --- chunk.md section 3: the grammar ---
+
+    def column(self, field: Field, n: int) -> Column:
+        """column(T, n)"""
+        type, code = field.type, self.cursor.u8("nulls")
+        if type.name == "null":
+            if code != 3:
+                raise Refused("code", f"nulls {code} of type null")
+            return all_missing(type, n)
+        packable = type.name in ("boolean", "utf8", "binary") or type.width is not None
+        if code > 3 or code == 2 and not packable or code != 0 and n == 0:
+            raise Refused("code", f"nulls {code} of {n} values of type {type.name}")
+        if code == 0:
+            return self.values(type, n, sent=n)
+        if not field.nullable:
+            raise Refused("missing", f"in field {field.name!r}, which is not nullable")
+        self.hold(bitmap_bytes(n))
+        if code == 3:
+            column = self.zeros(type, n)
+            column.present = all_missing(type, n).present
+            return column
+        missing = self.cursor.u32("missing")
+        if not 1 <= missing <= n:
+            raise Refused("missing", f"{missing} of {n} values")
+        present = self.bits(n, "bitmap")
+        if n - np.count_nonzero(present) != missing:
+            raise Refused("missing", f"{missing} declared, {n - np.count_nonzero(present)} in the bitmap")
+        if code == 1:
+            column = self.values(type, n, sent=n, present=present)
+        else:
+            column = spread(self.values(type, n, sent=n - missing), present)
+        column.present = present
+        return column
+
+    def values(self, type: Type, n: int, sent: int, present: np.ndarray | None = None) -> Column:
+        """values(T, sent), for a column of n values. Only nulls 02 makes the two differ."""
+        self.hold(fixed_part(type, n))
+        if type.name == "boolean":
+            return Column(type, sent, values=self.booleans(sent))
+        if type.width is not None:
+            return Column(type, sent, values=self.fixed(type.width, sent))
+        if type.name in ("utf8", "binary"):
+            offsets, data = self.strings(type, sent)
+            self.hold(len(data))
+            return Column(type, sent, offsets=offsets, data=data)
+        if type.name in ("list", "map"):
+            offsets = self.list_offsets(n)
+            total = int(offsets[-1])
+            return Column(type, n, offsets=offsets, children=[self.column(child, total) for child in type.children])
+        if type.name == "fixed_list":
+            total = fixed_list_total(type, n)
+            return Column(type, n, children=[self.column(type.children[0], total)])
+        if type.name == "struct":
+            return Column(type, n, children=[self.column(child, n) for child in type.children])
+        assert type.name == "dictionary"
+        count = self.cursor.u32("count")
+        check_count(count, "entries of a dictionary")
+        entries = self.column(type.children[0], count)
+        indexes = self.integers(type.index, n)
+        outside = (indexes < 0) | (indexes >= count)
+        if np.any(outside if present is None else outside & present):
+            raise Refused("index", f"dictionary of {count} entries")
+        return Column(type, n, values=indexes, children=[entries])
+
+    def list_offsets(self, n: int) -> np.ndarray:
+        code = self.cursor.u8("encoding of a list")
+        if code == OFFSETS:
+            offsets = self.offsets(n)
+        elif code == LENGTHS:
+            offsets = offsets_of(self.lengths(n))
+        else:
+            raise Refused("code", f"list encoding {code}")
+        check_count(int(offsets[-1]), "values in lists")
+        return offsets
+
+    # --- chunk.md section 4: buffers ---
+
+    def place(self, what: str) -> Buffer:
+        """Reads a buffer's descriptor and finds its place in the body."""
+        codec = self.cursor.u8(f"codec of {what}")
+        if codec > 2:
+            raise Refused("code", f"compressor {codec} of {what}")
+        size = self.cursor.u32(f"bytes of {what}")
+        raw = self.cursor.u32(f"raw bytes of {what}") if codec else size
+        if size == 0:
+            return Buffer(codec, raw, self.at, 0)
+        start = pad(self.at, 64 if size >= 4096 else 8)
+        if start + size > len(self.body):
+            raise Refused("length", f"{what} ends at {start + size}, the body at {len(self.body)}")
+        if any(self.body[self.at : start]):
+            raise Refused("reserved", f"padding before {what} is not zero")
+        self.at = start + size
+        return Buffer(codec, raw, start, size)
+
+    def buffer(self, raw: int, what: str) -> bytes:
+        """A buffer whose contents are known to need `raw` bytes."""
+        place = self.place(what)
+        if place.raw != raw:
+            raise Refused("length", f"{what} has {place.raw} bytes, expected {raw}")
+        return self.unpack(place, what)
+
+    def unpack(self, buffer: Buffer, what: str) -> bytes:
+        """encodings.md section 5. The caller has checked `raw` against what it may hold."""
+        stored = self.body[buffer.at : buffer.at + buffer.bytes]
+        if buffer.codec == 0:
+            return stored
+        data = unpack_lz4(stored, buffer.raw) if buffer.codec == 1 else unpack_zstd(stored, buffer.raw)
+        if data is None or len(data) != buffer.raw:
+            raise Refused("compressed", f"{what} does not unpack to {buffer.raw} bytes")
+        return data
+
+    def bits(self, n: int, what: str) -> np.ndarray:
+        """A bitmap as bool[n]."""
+        bits = unpack_bits(self.buffer(bitmap_bytes(n), what))
+        if bits[n:].any():
+            raise Refused("bitmap", f"{what} has bits set after its {n} values")
+        return bits[:n].astype(bool)
+
+    # --- encodings.md ---
+
+    def booleans(self, n: int) -> np.ndarray:
+        """Section 1."""
+        code = self.cursor.u8("encoding of booleans")
+        if code == PLAIN:
+            return self.bits(n, "booleans")
+        if code == CONSTANT:
+            value = self.cursor.u8("constant")
+            if value > 1 or n == 0:
+                raise Refused("constant", f"boolean {value} for {n} values")
+            return np.broadcast_to(np.bool_(value), n)
+        raise Refused("code", f"encoding {code} of booleans")
+
+    def fixed(self, width: int, n: int, codes=(PLAIN, CONSTANT, FRAME, DICTIONARY)) -> np.ndarray:
+        """Section 2: values as uint8[n, width]."""
+        code = self.cursor.u8("encoding of fixed width")
+        if code not in codes:
+            raise Refused("code", f"encoding {code} of width {width}, expected one of {codes}")
+        if code == PLAIN:
+            return np.frombuffer(self.buffer(n * width, "values"), np.uint8).reshape(n, width)
+        if code == CONSTANT:
+            value = np.frombuffer(self.cursor.take(width, "constant"), np.uint8)
+            if n == 0:
+                raise Refused("constant", "for no values")
+            return np.broadcast_to(value, (n, width))
+        if code == FRAME:
+            bits = self.cursor.u8("bits")
+            if width not in (1, 2, 4, 8, 16) or bits > min(64, 8 * width):
+                raise Refused("bits", f"{bits} of width {width}")
+            reference = int.from_bytes(self.cursor.take(width, "reference"), "little")
+            packed = unpack_frame(self.buffer(packed_bytes(n, bits), "packed values"), n, bits)
+            return add_reference(reference, packed, width)
+        count = self.entry_count(n)
+        entries = self.fixed(width, count, (PLAIN, CONSTANT))
+        return entries[self.entry_indexes(n, count)]
+
+    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY)) -> tuple[np.ndarray, bytes]:
+        """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
+        code = self.cursor.u8("encoding of strings")
+        if code not in codes:
+            raise Refused("code", f"encoding {code} of {type.name}, expected one of {codes}")
+        if code == CONSTANT:
+            place = self.place("constant")
+            if n == 0:
+                raise Refused("constant", "for no values")
+            self.check_string_bytes(n * place.raw)
+            value = self.unpack(place, "constant")
+            offsets = np.arange(n + 1, dtype=np.int64) * len(value)
+            check_utf8(type, offsets[:2], value)
+            return offsets, value * n
+        if code == DICTIONARY:
+            count = self.entry_count(n)
+            entry_offsets, entry_data = self.strings(type, count, (OFFSETS, LENGTHS))
+            indexes = self.entry_indexes(n, count)
+            offsets = offsets_of(np.diff(entry_offsets)[indexes])
+            self.check_string_bytes(int(offsets[-1]))
+            entries = [entry_data[start:end] for start, end in zip(entry_offsets[:-1], entry_offsets[1:])]
+            return offsets, b"".join(entries[index] for index in indexes)
+        offsets = self.offsets(n) if code == OFFSETS else offsets_of(self.lengths(n))
+        self.check_string_bytes(int(offsets[-1]))
+        place = self.place("string data")
+        if place.raw != offsets[-1]:
+            raise Refused("offsets", f"strings end at {offsets[-1]}, their data at {place.raw}")
+        data = self.unpack(place, "string data")
+        check_utf8(type, offsets, data)
+        return offsets, data
+
+    def offsets(self, n: int) -> np.ndarray:
+        """n + 1 offsets, checked but for their end."""
+        offsets = np.frombuffer(self.buffer(4 * (n + 1), "offsets"), "<u4").astype(np.int64)
+        if offsets[0] != 0 or np.any(np.diff(offsets) < 0):
+            raise Refused("offsets", "they do not begin with 0, or fall")
+        return offsets
+
+    def lengths(self, n: int) -> np.ndarray:
+        return self.integers(Type("uint32", 4), n)
+
+    def integers(self, type: Type, n: int) -> np.ndarray:
+        """Lengths and indexes: plain, constant or frame."""
+        return number_view(self.fixed(type.width, n, (PLAIN, CONSTANT, FRAME)), type)
+
+    def entry_count(self, n: int) -> int:
+        count = self.cursor.u32("count")
+        if not 1 <= count <= n:
+            raise Refused("index", f"dictionary of {count} entries for {n} values")
+        return count
+
+    def entry_indexes(self, n: int, count: int) -> np.ndarray:
+        indexes = self.lengths(n)
+        if np.any(indexes >= count):
+            raise Refused("index", f"dictionary of {count} entries")
+        return indexes
+
+    # --- chunk.md section 5: decoded size ---
+
+    def hold(self, count: int):
+        if count > self.decoded_left:
+            raise Refused("decoded", f"{count} bytes more, {self.decoded_left} of those declared are left")
+        self.decoded_left -= count
+
+    def check_string_bytes(self, count: int):
+        """Before string data is unpacked: a reader must be able to hold it, even when it is a dictionary's."""
+        check_count(count, "bytes of strings")
+        if count > self.decoded_left:
+            raise Refused("decoded", f"{count} bytes of strings, {self.decoded_left} of those declared are left")
+
+    def zeros(self, type: Type, n: int) -> Column:
+        """What a column that is all missing counts as and decodes to (nulls 03)."""
+        self.hold(fixed_part(type, n))
+        if type.name == "null":
+            return all_missing(type, n)
+        if type.name == "boolean":
+            return Column(type, n, values=np.broadcast_to(np.False_, n))
+        if type.width is not None:
+            return Column(type, n, values=np.broadcast_to(np.uint8(0), (n, type.width)))
+        children_n = {"struct": n}.get(type.name, 0)
+        if type.name == "fixed_list":
+            children_n = fixed_list_total(type, n)
+        column = Column(type, n, children=[self.zeros(child.type, children_n) for child in type.children])
+        if type.name == "dictionary":
+            column.values = np.broadcast_to(np.int64(0), n)
+        elif type.name not in ("struct", "fixed_list"):
+            column.offsets = np.broadcast_to(np.int64(0), n + 1)
+        return column
+
+    def check_used_up(self):
+        if self.cursor.left():
+            raise Refused("trailing", f"{self.cursor.left()} bytes of descriptors after the last column")
+        if self.at != len(self.body):
+            raise Refused("trailing", f"{len(self.body) - self.at} bytes of body after the last buffer")
+        if self.decoded_left:
+            raise Refused("decoded", f"{self.decoded_left} bytes fewer than declared")
+
+
+def all_missing(type: Type, n: int) -> Column:
+    return Column(type, n, present=np.broadcast_to(np.False_, n))
+
+
+def fixed_part(type: Type, n: int) -> int:
+    """chunk.md section 5: what n values hold, but for the bytes of strings, children and the nulls."""
+    if type.name == "boolean":
+        return bitmap_bytes(n)
+    if type.width is not None:
+        return n * type.width
+    if type.name in ("utf8", "binary", "list", "map"):
+        return (n + 1) * 4
+    return n * type.index.width if type.name == "dictionary" else 0
+
+
+def fixed_list_total(type: Type, n: int) -> int:
+    total = n * type.parameters["size"]
+    check_count(total, "values in fixed-size lists")
+    return total
+
+
+def spread(packed: Column, present: np.ndarray) -> Column:
+    """Puts packed values in their places (nulls 02)."""
+    n = len(present)
+    if packed.offsets is not None:
+        lengths = np.zeros(n, np.int64)
+        lengths[present] = np.diff(packed.offsets)
+        return Column(packed.type, n, offsets=offsets_of(lengths), data=packed.data)
+    values = np.zeros((n,) + packed.values.shape[1:], packed.values.dtype)
+    values[present] = packed.values
+    return Column(packed.type, n, values=values)
+
+
+def offsets_of(lengths: np.ndarray) -> np.ndarray:
+    return np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+
+
+def check_utf8(type: Type, offsets: np.ndarray, data: bytes):
+    """encodings.md section 3: all of it is valid, and no value begins within a character."""
+    if type.name != "utf8":
+        return
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise Refused("utf8", str(error)) from None
+    starts = offsets[offsets < len(data)]
+    if np.any(np.frombuffer(data, np.uint8)[starts] & 0xC0 == 0x80):
+        raise Refused("utf8", "a value begins within a character")
+
+
+def unpack_lz4(stored: bytes, raw: int) -> bytes | None:
+    try:
+        return lz4.block.decompress(stored, uncompressed_size=raw)
+    except lz4.block.LZ4BlockError:
+        return None
+
+
+def unpack_zstd(stored: bytes, raw: int) -> bytes | None:
+    if stored[:4] != b"\x28\xb5\x2f\xfd":  # the library would read a skippable frame too
+        return None
+    try:
+        frame = zstandard.get_frame_parameters(stored)
+        if frame.dict_id or frame.content_size not in (raw, zstandard.CONTENTSIZE_UNKNOWN):
+            return None
+        # A limit of 0 means none to this library, so ask for one byte more than is allowed.
+        return zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw + 1, allow_extra_data=False)
+    except zstandard.ZstdError:
+        return None
+
+
+def unpack_bits(data: bytes) -> np.ndarray:
+    return np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+
+
+def packed_bytes(n: int, bits: int) -> int:
+    """encodings.md section 4."""
+    return n // 1024 * 128 * bits + -(-(n % 1024) * bits // 8)
+
+
+def unpack_frame(data: bytes, n: int, bits: int) -> np.ndarray:
+    """encodings.md section 4: the packed values as uint64[n]."""
+    if bits == 0:
+        return np.broadcast_to(np.uint64(0), n)
+    block_bytes = 128 * bits
+    blocks = [unpack_block(data[at : at + block_bytes], bits) for at in range(0, n // 1024 * block_bytes, block_bytes)]
+    tail_n = n % 1024
+    tail = unpack_bits(data[len(blocks) * block_bytes :])
+    if tail[tail_n * bits :].any():
+        raise Refused("bitmap", "bits are set after the last packed value")
+    return np.concatenate([*blocks, join_bits(tail[: tail_n * bits].reshape(tail_n, bits))])
+
+
+def unpack_block(data: bytes, bits: int) -> np.ndarray:
+    """1024 values, interleaved over lanes: word k of lane l is word k × lanes + l."""
+    lanes, word_bytes = (32, 4) if bits <= 32 else (16, 8)
+    words = np.frombuffer(data, np.uint8).reshape(-1, lanes, word_bytes)
+    lane_bytes = words.transpose(1, 0, 2).reshape(lanes, -1)
+    lane_bits = np.unpackbits(lane_bytes, axis=1, bitorder="little")
+    by_lane = join_bits(lane_bits.reshape(lanes, 1024 // lanes, bits))  # [lane, r]
+    return by_lane.T.reshape(1024)  # value i = r × lanes + lane
+
+
+def join_bits(bits: np.ndarray) -> np.ndarray:
+    """The last axis, least significant bit first, becomes one uint64."""
+    joined = np.zeros(bits.shape[:-1], np.uint64)
+    for place in range(bits.shape[-1]):
+        joined |= bits[..., place].astype(np.uint64) << np.uint64(place)
+    return joined
+
+
+def add_reference(reference: int, packed: np.ndarray, width: int) -> np.ndarray:
+    """encodings.md section 2, frame: the sum modulo 2^(8 × width), as uint8[n, width]."""
+    low = packed + np.uint64(reference & (1 << 64) - 1)
+    if width <= 8:
+        return low.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
+    high = np.uint64(reference >> 64) + (low < packed)
+    return np.stack([low, high.astype(np.uint64)], axis=1).astype("<u8").view(np.uint8).reshape(-1, 16)
+
+
+def number_view(values: np.ndarray, type: Type) -> np.ndarray:
+    """uint8[n, width] as numbers of an integer type."""
+    kind = "u" if type.name.startswith("uint") else "i"
+    return np.ascontiguousarray(values).view(f"<{kind}{type.width}").reshape(len(values))

@@ -1,0 +1,60 @@
+"""Writes spec/vectors anew: python make_vectors.py [directory]. The same bytes every time."""
+
+import json
+import sys
+from pathlib import Path
+
+from vectors_accept import Accepted, accepted_chunks
+from vectors_encodings import accepted_encodings
+from vectors_reject import container, rejected_chunks
+from vectors_sessions import accepted_sessions, rejected_sessions
+from writer import schema
+
+VECTORS = Path(__file__).resolve().parent.parent / "vectors"
+
+
+def files() -> dict[str, bytes]:
+    """Every vector: path below spec/vectors -> contents."""
+    out = {}
+    for vector in accepted_chunks() + accepted_encodings():
+        assert f"accept/{vector.name}.chunk" not in out, vector.name
+        out[f"accept/{vector.name}.chunk"] = container(schema(*vector.schema), vector.chunk)
+        out[f"accept/{vector.name}.json"] = chunk_json(vector)
+    for name, data in rejected_chunks().items():
+        out[f"reject/{name}.chunk"] = data
+    for name, (data, messages) in accepted_sessions().items():
+        out[f"accept/{name}"] = data
+        out[f"accept/{name}.json"] = json_lines({"messages": messages})
+    for name, data in rejected_sessions().items():
+        out[f"reject/{name}"] = data
+    return out
+
+
+def chunk_json(vector: Accepted) -> bytes:
+    return json_lines(
+        {
+            "about": vector.about,
+            "schema": vector.schema,
+            "sequence": vector.sequence,
+            "rows": vector.rows,
+            "decoded_bytes": vector.decoded,
+            "columns": vector.columns,
+        }
+    )
+
+
+def json_lines(members: dict) -> bytes:
+    """An object with a line a member."""
+    lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
+    return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
+
+
+def main(directory: Path):
+    for path, data in files().items():
+        target = directory / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else VECTORS)

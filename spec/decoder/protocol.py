@@ -1,0 +1,269 @@
+"""A recorded session: frames and messages of one direction, and the rules between them (protocol.md)."""
+
+from chunk import HEADER_BYTES, Chunk, Limits, decode_chunk, decode_header
+from dataclasses import dataclass
+
+from crc32c import crc32c
+from cursor import Cursor, Refused
+from schema import Field, decode_schema
+
+VERSION = 1
+FRAME_HEADER_BYTES = 8
+PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
+PAYLOAD_BYTES_MAX = 16 << 20
+U32_MAX = (1 << 32) - 1
+
+HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR = 0x81, 0x82, 0x83, 0x84, 0x85, 0x86
+CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE)
+SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR)
+
+COMPRESSIONS = ("auto", "none", "light", "lz4", "zstd")
+ERROR_KINDS = (
+    None,
+    "protocol",
+    "authentication",
+    "query",
+    "execution",
+    "resources",
+    "limit",
+    "cancelled",
+    "shutdown",
+    "internal",
+)
+
+
+@dataclass
+class Message:
+    name: str
+    fields: dict
+
+
+def check_server_session(data: bytes, limits: Limits = Limits()) -> list[Message]:
+    """What a server sent on one connection, to a client whose queries set `limits`."""
+    session = _ServerSession(limits)
+    return [session.message(kind, payload) for kind, payload in frames(data, SERVER_KINDS, WELCOME, session)]
+
+
+def check_client_session(data: bytes) -> list[Message]:
+    """What a client sent on one connection."""
+    session = _ClientSession()
+    return [session.message(kind, payload) for kind, payload in frames(data, CLIENT_KINDS, HELLO, session)]
+
+
+def frames(data: bytes, kinds: tuple, first: int, session):
+    """Section 1: kind and payload of each frame. The session is asked for its limits, and at the end whether it may end."""
+    cursor = Cursor(data, short="cut")
+    greeted = False
+    while cursor.left():
+        payload_bytes = cursor.u32("payload_bytes")
+        kind = cursor.u8("kind")
+        reserved = cursor.take(3, "reserved")
+        if kind not in kinds:
+            raise Refused("kind", f"{kind:#04x}")
+        payload_bytes_max = PAYLOAD_BYTES_MAX if greeted else PAYLOAD_BYTES_MAX_BEFORE_WELCOME
+        if greeted and kind == CHUNK:
+            payload_bytes_max = session.limits.row_bytes_max
+        if any(reserved) or payload_bytes > payload_bytes_max:
+            raise Refused(
+                "frame", f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; reserved {reserved.hex()}"
+            )
+        if kind != first and not greeted and kind != ERROR or kind == first and greeted:
+            raise Refused("order", f"kind {kind:#04x}, greeted: {greeted}")
+        yield kind, cursor.take(payload_bytes, "payload")
+        greeted = True
+    session.check_end()
+
+
+class _ServerSession:
+    """Section 3."""
+
+    def __init__(self, limits: Limits):
+        self.limits = limits
+        self.welcomed = False
+        self.ended = False
+        self.statement = 0  # the last one, or the running one
+        self.schema: list[Field] | None = None  # of the running statement
+        self.rows = self.chunks = self.digest = 0
+
+    def message(self, kind: int, payload: bytes) -> Message:
+        if self.ended:
+            raise Refused("order", "a message after the error that ended the connection")
+        cursor = Cursor(payload, short="payload")
+        if kind == CHUNK:
+            return self.chunk(payload)
+        read = {
+            WELCOME: self.welcome,
+            STARTED: self.started,
+            PROGRESS: self.progress,
+            FINISHED: self.finished,
+            ERROR: self.error,
+        }
+        message = read[kind](cursor)
+        check_used_up(cursor, message.name)
+        return message
+
+    def welcome(self, cursor: Cursor) -> Message:
+        fields = {"version": cursor.u16("version"), "server": cursor.string("server")}
+        if fields["version"] != VERSION:
+            raise Refused("version", f"{fields['version']}, this page is {VERSION}")
+        self.welcomed = True
+        return Message("welcome", fields)
+
+    def started(self, cursor: Cursor) -> Message:
+        statement = cursor.u32("statement")
+        if self.schema is not None or statement <= self.statement:
+            raise Refused("order", f"started {statement} after {self.statement}")
+        schema = decode_schema(cursor.bytes("schema"))
+        fields = {
+            "statement": statement,
+            "schema": schema,
+            "rows_known": within("rows_known", cursor.u8("rows_known"), 0, 2),
+            "rows": cursor.u64("rows"),
+            "bytes_known": within("bytes_known", cursor.u8("bytes_known"), 0, 2),
+            "bytes": cursor.u64("bytes"),
+            "compression": COMPRESSIONS[within("compression", cursor.u8("compression"), 1, 4)],
+            "level": cursor.i8("level"),
+            "checksums": within("checksums", cursor.u8("checksums"), 0, 1),
+            "plan_ns": cursor.u64("plan_ns"),
+        }
+        self.statement, self.schema = statement, schema
+        self.rows = self.chunks = self.digest = 0
+        return Message("started", fields)
+
+    def chunk(self, payload: bytes) -> Message:
+        if self.schema is None:
+            raise Refused("order", "a chunk outside a statement")
+        header = decode_header(payload, self.limits)
+        if header.sequence != self.chunks:
+            raise Refused("sequence", f"{header.sequence}, expected {self.chunks}")
+        chunk: Chunk = decode_chunk(payload, self.schema, self.limits)
+        self.rows += header.rows
+        self.chunks += 1
+        self.digest = crc32c(payload[:HEADER_BYTES], self.digest)
+        return Message("chunk", {"sequence": header.sequence, "rows": header.rows, "columns": chunk.columns})
+
+    def progress(self, cursor: Cursor) -> Message:
+        self.check_running(statement := cursor.u32("statement"))
+        return Message("progress", {"statement": statement} | read_u64s(cursor, "rows_read", "rows_sent"))
+
+    def finished(self, cursor: Cursor) -> Message:
+        self.check_running(statement := cursor.u32("statement"))
+        fields = {"statement": statement} | read_u64s(cursor, "rows", "chunks") | {"digest": cursor.u32("digest")}
+        fields |= read_u64s(cursor, "execute_ns", "encode_ns", "queue_ns", "socket_ns", "total_ns")
+        announced = fields["rows"], fields["chunks"], fields["digest"]
+        if announced != (self.rows, self.chunks, self.digest):
+            raise Refused("finished", f"announced {announced}, received {self.rows, self.chunks, self.digest}")
+        self.schema = None
+        return Message("finished", fields)
+
+    def error(self, cursor: Cursor) -> Message:
+        statement = cursor.u32("statement")
+        if statement == 0:
+            self.ended = True
+        elif self.schema is not None:
+            self.check_running(statement)
+        elif not self.welcomed or statement <= self.statement:
+            raise Refused("order", f"error of statement {statement} after {self.statement}")
+        self.statement = max(self.statement, statement)
+        self.schema = None
+        fields = {
+            "statement": statement,
+            "kind": ERROR_KINDS[within("kind", cursor.u8("kind"), 1, len(ERROR_KINDS) - 1)],
+        }
+        fields |= {name: cursor.string(name) for name in ("sqlstate", "message", "hint")}
+        if len(fields["sqlstate"]) not in (0, 5):
+            raise Refused("payload", f"sqlstate {fields['sqlstate']!r}")
+        return Message("error", fields)
+
+    def check_running(self, statement: int):
+        if self.schema is None or statement != self.statement:
+            raise Refused("order", f"statement {statement}, the last was {self.statement}")
+
+    def check_end(self):
+        if self.schema is not None or not (self.welcomed or self.ended):
+            raise Refused("cut", "a stream without its end is an error, never a short result")
+
+
+class _ClientSession:
+    """Section 2. Whether a statement still runs when the next query comes cannot be seen from this side."""
+
+    def __init__(self):
+        self.greeted = False
+        self.ended = False
+        self.statement = 0
+
+    def message(self, kind: int, payload: bytes) -> Message:
+        if self.ended:
+            raise Refused("order", "a message after goodbye")
+        cursor = Cursor(payload, short="payload")
+        read = {HELLO: self.hello, QUERY: self.query, CANCEL: self.cancel, GOODBYE: self.goodbye}
+        message = read[kind](cursor)
+        check_used_up(cursor, message.name)
+        return message
+
+    def hello(self, cursor: Cursor) -> Message:
+        if cursor.take(4, "magic") != b"DRAY":
+            raise Refused("magic", "not DRAY")
+        fields = {"version_min": cursor.u16("version_min"), "version_max": cursor.u16("version_max")}
+        if not fields["version_min"] <= VERSION <= fields["version_max"]:
+            raise Refused("version", f"{fields}, this page is {VERSION}")
+        self.greeted = True
+        return Message("hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")})
+
+    def query(self, cursor: Cursor) -> Message:
+        statement = cursor.u32("statement")
+        if statement <= self.statement:
+            raise Refused("order", f"statement {statement} after {self.statement}")
+        self.statement = statement
+        fields = {
+            "statement": statement,
+            "sql": cursor.string("sql"),
+            "parameters": decode_parameters(cursor.bytes("parameters")),
+        }
+        fields |= read_u64s(cursor, "chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")
+        within("chunk_bytes_max", fields["chunk_bytes_max"], 4096, U32_MAX)
+        within("row_bytes_max", fields["row_bytes_max"], fields["chunk_bytes_max"], U32_MAX)
+        fields["chunk_rows"] = cursor.u32("chunk_rows")
+        fields["compression"] = COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)]
+        fields["level"] = cursor.i8("level")
+        fields["checksums"] = within("checksums", cursor.u8("checksums"), 0, 2)
+        fields["flags"] = within("flags", cursor.u8("flags"), 0, 1)
+        return Message("query", fields)
+
+    def cancel(self, cursor: Cursor) -> Message:
+        return Message("cancel", {"statement": cursor.u32("statement")})
+
+    def goodbye(self, cursor: Cursor) -> Message:
+        self.ended = True
+        return Message("goodbye", {})
+
+    def check_end(self):
+        if not self.greeted:
+            raise Refused("cut", "no hello")
+
+
+def decode_parameters(data: bytes) -> tuple[list[Field], Chunk] | None:
+    """Section 2: nothing, or a schema and a chunk of one row."""
+    if not data:
+        return None
+    cursor = Cursor(data, short="payload")
+    schema = decode_schema(cursor.bytes("schema of the parameters"))
+    chunk = decode_chunk(cursor.take(cursor.left(), "chunk"), schema)
+    within("rows of parameters", chunk.header.rows, 1, 1)
+    return schema, chunk
+
+
+def read_u64s(cursor: Cursor, *names: str) -> dict:
+    return {name: cursor.u64(name) for name in names}
+
+
+def within(what: str, value: int, least: int, most: int) -> int:
+    if not least <= value <= most:
+        raise Refused("payload", f"{what} {value}, expected {least} to {most}")
+    return value
+
+
+def check_used_up(cursor: Cursor, what: str):
+    if cursor.left():
+        raise Refused("payload", f"{cursor.left()} bytes after {what}")

@@ -1,0 +1,132 @@
+"""The decoder against the vectors, and the vectors against their declarations."""
+
+import json
+import random
+from chunk import Chunk, Limits, decode_chunk, decode_header
+from pathlib import Path
+
+import pytest
+
+from crc32c import crc32c
+from cursor import Cursor, Refused
+from make_vectors import VECTORS, files
+from protocol import check_client_session, check_server_session
+from schema import Field, decode_schema, field_words
+from values import column_values
+from vectors_accept import worked_example
+from writer import NONE_MISSING, chunk, constant, field, schema, u32, u64
+
+ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
+SEED = random.SystemRandom().randrange(1 << 32)
+
+
+def named(path: Path) -> str:
+    return path.name
+
+
+def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
+    """vectors/README.md"""
+    cursor = Cursor(data, short="schema")
+    fields = decode_schema(cursor.bytes("schema"))
+    return fields, decode_chunk(cursor.take(cursor.left(), "chunk"), fields)
+
+
+def decode(path: Path, data: bytes):
+    read = {".chunk": decode_container, ".session": check_server_session, ".requests": check_client_session}
+    return read[path.suffix](data)
+
+
+def accepted_paths() -> list[Path]:
+    return [path for path in sorted(ACCEPT.iterdir()) if path.suffix != ".json"]
+
+
+@pytest.mark.parametrize("path", sorted(ACCEPT.glob("*.chunk")), ids=named)
+def test_accepted_chunk(path: Path):
+    expected = json.loads(path.with_suffix(".json").read_text())
+    fields, chunk = decode_container(path.read_bytes())
+    assert [field_words(field) for field in fields] == expected["schema"]
+    assert chunk.header.sequence == expected["sequence"]
+    assert chunk.header.rows == expected["rows"]
+    assert chunk.header.decoded_bytes == expected["decoded_bytes"]
+    assert [column_values(column) for column in chunk.columns] == expected["columns"]
+
+
+@pytest.mark.parametrize("path", [path for path in accepted_paths() if path.suffix != ".chunk"], ids=named)
+def test_accepted_session(path: Path):
+    expected = json.loads(path.with_name(path.name + ".json").read_text())
+    assert [message.name for message in decode(path, path.read_bytes())] == expected["messages"]
+
+
+@pytest.mark.parametrize("path", sorted(REJECT.iterdir()), ids=named)
+def test_rejected(path: Path):
+    with pytest.raises(Refused) as refused:
+        decode(path, path.read_bytes())
+    assert refused.value.name == path.name.split("-")[0].split(".")[0], refused.value
+
+
+def test_vectors_are_those_declared():
+    made = files()
+    kept = {
+        str(path.relative_to(VECTORS)): path.read_bytes() for folder in (ACCEPT, REJECT) for path in folder.iterdir()
+    }
+    assert made.keys() == kept.keys()
+    assert [path for path in made if made[path] != kept[path]] == []
+
+
+def test_every_refusal_of_the_specification_has_vectors():
+    names = {path.name.split("-")[0] for path in REJECT.iterdir()}
+    for page, section in (("chunk.md", "## 9."), ("protocol.md", "## 8.")):
+        text = (VECTORS.parent / page).read_text().split(section)[1].split("\n## ")[0]
+        cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+        assert {name for cell in cells for name in cell.split("`")[1::2]} <= names
+
+
+def test_worked_bytes_of_the_specification():
+    drawn = (VECTORS.parent / "chunk.md").read_text().split("## 8.")[1].split("```")[1]
+    drawn = bytes.fromhex(" ".join(line.split("  ")[0] for line in drawn.splitlines()))
+    assert drawn == worked_example().chunk
+
+
+def test_crc32c_check_value():
+    assert crc32c(b"123456789") == 0xE3069283
+
+
+def test_jumbo_lifts_the_limits():
+    """Too large to keep as a file: one row of 128 MiB, in a handful of bytes."""
+    words = field("f", "fixed_list", size=1 << 24, children=[field("item", "int64")])
+    parts, decoded = [NONE_MISSING, NONE_MISSING, constant(u64(7))], 1 << 27
+    fields = decode_schema(schema(words))
+    with pytest.raises(Refused, match="^limit"):
+        decode_chunk(chunk(1, parts, decoded), fields)
+    jumbo = chunk(1, parts, decoded, jumbo=True)
+    assert decode_chunk(jumbo, fields).columns[0].children[0].n == 1 << 24
+    with pytest.raises(Refused, match="^limit"):
+        decode_header(jumbo, Limits(row_bytes_max=decoded - 1))
+
+
+def test_limits_of_a_schema():
+    """Too large to keep as files."""
+    whole = schema(field("", "int8"))
+    for too_large in (u32(1_000_001) + whole[4:] * 1_000_001, schema(field("x" * (16 << 20), "int8"))):
+        with pytest.raises(Refused, match="^schema"):
+            decode_schema(too_large)
+
+
+@pytest.mark.parametrize("path", accepted_paths(), ids=named)
+def test_damaged_bytes_are_refused_or_decode(path: Path):
+    """Only Refused may come out, whatever the bytes."""
+    whole = path.read_bytes()
+    rng = random.Random(f"{SEED} {path.name}")
+    print(f"seed {SEED}")
+    for _ in range(60):
+        data = bytearray(whole)
+        if rng.random() < 0.2:
+            del data[rng.randrange(len(data) + 1) :]
+        for _ in range(rng.choice((1, 1, 1, 2, 8)) if data else 0):
+            # Most of the meaning stands at the beginning.
+            at = min(rng.randrange(len(data)), rng.randrange(len(data)))
+            data[at] ^= 1 << rng.randrange(8)
+        try:
+            decode(path, bytes(data))
+        except Refused:
+            pass

@@ -1,0 +1,576 @@
+"""The chunks that every reader accepts: declarations of their bytes, and beside them what they mean."""
+
+from dataclasses import dataclass
+
+from writer import *  # the vocabulary of this page
+
+NONE = NONE_MISSING
+
+
+@dataclass(frozen=True)
+class Accepted:
+    name: str
+    about: str
+    schema: list[dict]
+    chunk: bytes
+    rows: int
+    decoded: int
+    columns: list[list]  # as vectors/README.md says
+    sequence: int = 0
+
+
+def accept(name, about, schema, columns, parts, decoded, rows=None, sequence=0, **header) -> Accepted:
+    rows = len(columns[0]) if rows is None else rows
+    return Accepted(
+        name, about, schema, chunk(rows, parts, decoded, sequence=sequence, **header), rows, decoded, columns, sequence
+    )
+
+
+def accepted_chunks() -> list[Accepted]:
+    return [vector for group in (headers, types, nulls, nested) for vector in group()]
+
+
+def worked_example() -> Accepted:
+    """chunk.md section 8."""
+    return accept(
+        "worked-example",
+        "chunk.md section 8",
+        [field("n", "int32"), nullable("s", "utf8")],
+        [[7, -1, 2], ["ab", None, ""]],
+        [NONE, plain(numbers("i", 7, -1, 2)), dense("101"), strings(b"ab", b"", b"")],
+        decoded=3 * 4 + 1 + (4 * 4 + 2),
+        checksummed=True,
+    )
+
+
+def headers():
+    yield worked_example()
+    yield accept("header-no-columns", "rows without columns", [], [], [], decoded=0, rows=3)
+    one = [field("x", "int32")], [[7]], [NONE, constant(numbers("i", 7))]
+    yield accept("header-sequence", "sequence above 32 bits, no checksum", *one, decoded=4, sequence=1 << 40)
+    yield accept("header-checksum", "checksum present", *one, decoded=4, sequence=3, checksummed=True)
+    yield accept("header-jumbo", "flag jumbo; whether the row needed it is not asked", *one, decoded=4, jumbo=True)
+    yield accept("header-checksum-jumbo", "both flags", *one, decoded=4, jumbo=True, checksummed=True)
+    many = [field(f"c{i}", "uint8") for i in range(40)]
+    parts = [[NONE, plain(u8(i))] for i in range(40)]
+    yield accept(
+        "header-many-columns",
+        "descriptors of more than 64 bytes",
+        many,
+        [[i] for i in range(40)],
+        parts,
+        decoded=40,
+        checksummed=True,
+    )
+    names = [field("", "boolean"), field("a", "boolean"), field("a", "boolean"), field("Größe 📦", "boolean")]
+    yield accept(
+        "schema-names", "empty, repeated and other names", names, [[True]] * 4, [[NONE, constant(b"\1")]] * 4, decoded=4
+    )
+    extensions = [
+        field("id", "fixed_binary", width=16, metadata=[["ARROW:extension:name", "arrow.uuid"]]),
+        field(
+            "doc",
+            "utf8",
+            metadata=[["ARROW:extension:name", "arrow.json"], ["ARROW:extension:metadata", ""], ["k", "é"]],
+        ),
+    ]
+    id = bytes(range(16))
+    parts = [NONE, plain(id), NONE, strings(b'{"a":1}')]
+    yield accept(
+        "schema-extensions",
+        "extension types as metadata",
+        extensions,
+        [[id.hex()], ['{"a":1}']],
+        parts,
+        decoded=16 + 8 + 7,
+    )
+
+
+def fixed(name, about, *columns, **header):
+    """A chunk of plain columns: (field words, bytes of all values, values)."""
+    parts = [[NONE, plain(data)] for _, data, _ in columns]
+    decoded = sum(len(data) for _, data, _ in columns)
+    return accept(
+        name, about, [words for words, _, _ in columns], [values for _, _, values in columns], parts, decoded, **header
+    )
+
+
+def types():
+    def signed(bits, format):
+        values = [-(1 << bits - 1), (1 << bits - 1) - 1, -1]
+        return field(f"i{bits}", f"int{bits}"), numbers(format, *values), list(map(exact, values))
+
+    def unsigned(bits, format):
+        values = [0, (1 << bits) - 1, 1 << bits - 1]
+        return field(f"u{bits}", f"uint{bits}"), numbers(format, *values), list(map(exact, values))
+
+    sizes = ((8, "bB"), (16, "hH"), (32, "iI"), (64, "qQ"))
+    yield fixed("types-signed", "least, greatest and -1", *(signed(bits, formats[0]) for bits, formats in sizes))
+    yield fixed(
+        "types-unsigned", "least, greatest and the middle", *(unsigned(bits, formats[1]) for bits, formats in sizes)
+    )
+    yield fixed(
+        "types-floats",
+        "negative zero, infinity, a quiet and a signalling NaN with payloads",
+        (field("f16", "float16"), numbers("H", 0x8000, 0x7C00, 0x7E01, 0xFD55), ["8000", "7c00", "7e01", "fd55"]),
+        (
+            field("f32", "float32"),
+            numbers("I", 1 << 31, 0x7F800000, 0x7FC00001, 0xFFA00002),
+            ["80000000", "7f800000", "7fc00001", "ffa00002"],
+        ),
+        (
+            field("f64", "float64"),
+            numbers("Q", 1 << 63, 0xFFF0 << 48, 0x7FF8 << 48 | 1, 0x7FF4 << 48 | 2),
+            ["8000000000000000", "fff0000000000000", "7ff8000000000001", "7ff4000000000002"],
+        ),
+    )
+    decimals = []
+    for bits, precision, scale in ((32, 9, 2), (64, 18, 0), (128, 38, 38), (256, 76, -3)):
+        greatest = 10**precision - 1
+        data = integers(bits // 8, greatest, -greatest, 0)
+        words = field(f"d{bits}", f"decimal{bits}", precision=precision, scale=scale)
+        decimals.append((words, data, list(map(exact, (greatest, -greatest, 0)))))
+    yield fixed("types-decimals", "greatest, least and 0 of each, unscaled; scales 2, 0, 38, -3", *decimals)
+    moment = 1_700_000_000_123_456_789
+    yield fixed(
+        "types-dates-times",
+        "each unit, with and without a zone",
+        (field("date32", "date32"), numbers("i", -719162, 19675), [-719162, 19675]),
+        (field("date64", "date64"), numbers("q", -86400000, 1699920000000), [-86400000, 1699920000000]),
+        (field("t s", "time32", unit="s"), numbers("i", 0, 86399), [0, 86399]),
+        (field("t ms", "time32", unit="ms"), numbers("i", 0, 86399999), [0, 86399999]),
+        (field("t us", "time64", unit="us"), numbers("q", 0, 86399999999), [0, 86399999999]),
+        (field("t ns", "time64", unit="ns"), numbers("q", 0, 86399999999999), [0, 86399999999999]),
+        (field("ts s", "timestamp", unit="s", zone=""), numbers("q", -1, 1700000000), [-1, 1700000000]),
+        (field("ts ms", "timestamp", unit="ms", zone="UTC"), numbers("q", -1, 1700000000123), [-1, 1700000000123]),
+        (
+            field("ts us", "timestamp", unit="us", zone="Europe/Berlin"),
+            numbers("q", -1, 1700000000123456),
+            [-1, 1700000000123456],
+        ),
+        (field("ts ns", "timestamp", unit="ns", zone="+02:00"), numbers("q", -1, moment), [-1, str(moment)]),
+        *(
+            (field(f"d {unit}", "duration", unit=unit), numbers("q", -5, 5), [-5, 5])
+            for unit in ("s", "ms", "us", "ns")
+        ),
+    )
+    yield fixed(
+        "types-intervals",
+        "months; days and milliseconds; months, days and nanoseconds",
+        (field("m", "interval_months"), numbers("i", 14, -1), [14, -1]),
+        (field("dt", "interval_day_time"), numbers("i", 1, -2, -3, 4), [[1, -2], [-3, 4]]),
+        (
+            field("mdn", "interval_month_day_nano"),
+            struct.pack("<iiqiiq", 1, -2, 3, -4, 5, -(1 << 62)),
+            [[1, -2, 3], [-4, 5, str(-(1 << 62))]],
+        ),
+    )
+    yield fixed(
+        "types-fixed-binary",
+        "widths 1, 3 and 16",
+        *(
+            (
+                field(f"b{w}", "fixed_binary", width=w),
+                bytes(range(2 * w)),
+                [bytes(range(w)).hex(), bytes(range(w, 2 * w)).hex()],
+            )
+            for w in (1, 3, 16)
+        ),
+    )
+    yield accept(
+        "types-null-boolean",
+        "the type null, nullable and not, and booleans",
+        [nullable("nothing", "null"), field("nothing", "null"), field("b", "boolean")],
+        [[None] * 9, [None] * 9, [True, False, False, True, True, False, True, False, True]],
+        [ALL_MISSING, ALL_MISSING, NONE, booleans("100110101")],
+        decoded=2,
+    )
+    texts = ["", "a", "žluťoučký kůň", "\0", "📦" * 3]
+    blobs = [b"", b"\xff\xfe", b"\x80", b"\0", b"abc"]
+    encoded = [text.encode() for text in texts]
+    yield accept(
+        "types-strings",
+        "characters of 1 to 4 bytes, NUL, empty; binary that is not UTF-8",
+        [field("s", "utf8"), field("b", "binary")],
+        [texts, [blob.hex() for blob in blobs]],
+        [NONE, strings(*encoded), NONE, strings(*blobs)],
+        decoded=24 + sum(map(len, encoded)) + 24 + sum(map(len, blobs)),
+    )
+
+
+def exact(value: int) -> int | str:
+    return value if abs(value) <= 1 << 53 else str(value)
+
+
+def nulls():
+    here = "1011011101"  # 10 values, 3 missing
+    kinds = [
+        ("boolean", booleans("1010010100"), booleans("1101010"), [True, None, True, False, None, True, False, True, None, False], 2),
+        ("int16", plain(numbers("h", 1, 0, -2, 3, 0, 4, 5, 6, 0, 7)), plain(numbers("h", 1, -2, 3, 4, 5, 6, 7)), [1, None, -2, 3, None, 4, 5, 6, None, 7], 20),
+        ("utf8", strings(b"a", b"", b"", b"bc", b"", b"d", b"e", b"", b"", b"f"), strings(b"a", b"", b"bc", b"d", b"e", b"", b"f"), ["a", None, "", "bc", None, "d", "e", "", None, "f"], 50),
+        ("binary", strings(b"a", b"", b"", b"\xbc", b"", b"d", b"e", b"", b"", b"f"), strings(b"a", b"", b"\xbc", b"d", b"e", b"", b"f"), ["61", None, "", "bc", None, "64", "65", "", None, "66"], 49),
+    ]  # fmt: skip
+    for type, dense_values, packed_values, expected, held in kinds:
+        words = [nullable("x", type)]
+        yield accept(
+            f"nulls-dense-{type}",
+            "every value has its place",
+            words,
+            [expected],
+            [dense(here), dense_values],
+            decoded=2 + held,
+        )
+        yield accept(
+            f"nulls-packed-{type}",
+            "missing values are left out",
+            words,
+            [expected],
+            [packed(here), packed_values],
+            decoded=2 + held,
+        )
+        empty = {"boolean": 2, "int16": 20, "utf8": 44, "binary": 44}[type]
+        yield accept(
+            f"nulls-all-{type}",
+            "every value is missing: one byte",
+            words,
+            [[None] * 10],
+            [ALL_MISSING],
+            decoded=2 + empty,
+        )
+        no_values = {"boolean": booleans(""), "int16": plain(b"")}.get(type, strings())
+        yield accept(
+            f"nulls-packed-none-left-{type}",
+            "packed, with no value left",
+            words,
+            [[None] * 10],
+            [packed("0" * 10), no_values],
+            decoded=2 + empty,
+        )
+    ten = [nullable("x", "int64")]
+    expected = [exact(v) if v is not None else None for v in [5, None, 6, 7, None, 8, 9, 5, None, 6]]
+    yield accept(
+        "nulls-packed-frame",
+        "packed values in a frame",
+        ten,
+        [expected],
+        [packed(here), frame(3, numbers("q", 5), [0, 1, 2, 3, 4, 0, 1])],
+        decoded=2 + 80,
+    )
+    yield accept(
+        "nulls-packed-constant",
+        "a constant for the values that are there",
+        ten,
+        [[4 if c == "1" else None for c in here]],
+        [packed(here), constant(numbers("q", 4))],
+        decoded=2 + 80,
+    )
+    repeated = dictionary(2, plain(numbers("q", -1, 9)), plain(numbers("I", 0, 1, 1, 0, 0, 1, 0)))
+    yield accept(
+        "nulls-packed-dictionary",
+        "indexes for the values that are there",
+        ten,
+        [[-1, None, 9, 9, None, -1, -1, 9, None, -1]],
+        [packed(here), repeated],
+        decoded=2 + 80,
+    )
+    yield accept(
+        "nulls-nullable-none-missing",
+        "nullable, but nothing is missing",
+        [nullable("x", "int8")],
+        [[1, 2]],
+        [NONE, plain(b"\1\2")],
+        decoded=2,
+    )
+    eight = [nullable("x", "boolean"), nullable("y", "int8")]
+    yield accept(
+        "nulls-whole-bytes",
+        "bitmaps that end with a byte",
+        eight,
+        [[True, None] * 4, [None] * 7 + [1]],
+        [packed("10" * 4), constant(b"\1"), dense("0" * 7 + "1"), plain(bytes(7) + b"\1")],
+        decoded=1 + 1 + 1 + 8,
+    )
+    text = "nulls-dense-value-beneath"
+    yield accept(
+        text,
+        "a reader does not look under missing values",
+        [nullable("x", "int8"), nullable("s", "utf8")],
+        [[1, None], [None, "b"]],
+        [dense("10"), plain(b"\1\7"), dense("01"), strings(b"a", b"b")],
+        decoded=1 + 2 + 1 + 14,
+    )
+
+
+def nested():
+    def of(type, name="item", nullable=False, **parameters):
+        return field(name, type, nullable=nullable, **parameters)
+
+    ints = [field("l", "list", children=[of("int32")])]
+    rows = [[1, 2], [], [3]]
+    child = [NONE, plain(numbers("i", 1, 2, 3))]
+    held = 16 + 12
+    yield accept("list-offsets", "offsets", ints, [rows], [NONE, list_offsets(0, 2, 2, 3), child], decoded=held)
+    yield accept(
+        "list-lengths-plain",
+        "plain lengths",
+        ints,
+        [rows],
+        [NONE, list_lengths(plain(numbers("I", 2, 0, 1))), child],
+        decoded=held,
+    )
+    yield accept(
+        "list-lengths-frame",
+        "lengths in a frame",
+        ints,
+        [rows],
+        [NONE, list_lengths(frame(2, u32(0), [2, 0, 1])), child],
+        decoded=held,
+    )
+    yield accept(
+        "list-lengths-constant",
+        "constant lengths",
+        ints,
+        [[[1], [2], [3]]],
+        [NONE, list_lengths(constant(u32(1))), child],
+        decoded=held,
+    )
+    yield accept(
+        "list-empty-children",
+        "no values within, so the child has nulls 00",
+        [field("l", "list", children=[of("utf8", nullable=True)])],
+        [[[], []]],
+        [NONE, list_offsets(0, 0, 0), NONE, strings()],
+        decoded=12 + 4,
+    )
+    maybe = [nullable("l", "list", children=[of("int32", nullable=True)])]
+    yield accept(
+        "list-missing",
+        "missing lists and missing values",
+        maybe,
+        [[[1, None], None, [3]]],
+        [dense("101"), list_offsets(0, 2, 2, 3), packed("101"), plain(numbers("i", 1, 3))],
+        decoded=1 + 16 + 1 + 12,
+    )
+    yield accept(
+        "list-all-missing",
+        "its child counts as 0 values",
+        [nullable("l", "list", children=[of("utf8")])],
+        [[None] * 3],
+        [ALL_MISSING],
+        decoded=1 + 16 + 4,
+    )
+    yield accept(
+        "list-of-null",
+        "a list of nothing but missing values",
+        [field("l", "list", children=[of("null", nullable=True)])],
+        [[[None, None], []]],
+        [NONE, list_offsets(0, 2, 2), ALL_MISSING],
+        decoded=12,
+    )
+    entries = [of("utf8", "key"), of("int8", "value", nullable=True)]
+    yield accept(
+        "map",
+        "an empty one, one with a missing value",
+        [field("m", "map", sorted=False, children=entries)],
+        [[[["a", 1], ["b", None]], []]],
+        [NONE, list_offsets(0, 2, 2), NONE, strings(b"a", b"b"), dense("10"), plain(b"\1\0")],
+        decoded=12 + (12 + 2) + (1 + 2),
+    )
+    yield accept(
+        "map-sorted-missing",
+        "sorted keys, lengths, a missing map",
+        [nullable("m", "map", sorted=True, children=entries)],
+        [[None, [["a", 1]]]],
+        [dense("01"), list_lengths(plain(numbers("I", 0, 1))), NONE, strings(b"a"), NONE, plain(b"\1")],
+        decoded=1 + 12 + (8 + 1) + 1,
+    )
+    yield accept(
+        "map-all-missing",
+        "both children count as 0 values",
+        [nullable("m", "map", sorted=True, children=entries)],
+        [[None]],
+        [ALL_MISSING],
+        decoded=1 + 8 + 4,
+    )
+    pairs = [field("p", "fixed_list", size=2, children=[of("int16", nullable=True)])]
+    yield accept(
+        "fixed-list",
+        "pairs, one value missing",
+        pairs,
+        [[[1, 2], [None, 4]]],
+        [NONE, dense("1101"), plain(numbers("h", 1, 2, 0, 4))],
+        decoded=1 + 8,
+    )
+    maybe = [nullable("p", "fixed_list", size=2, children=[of("int16")])]
+    yield accept(
+        "fixed-list-missing",
+        "a missing one holds zero values",
+        maybe,
+        [[[1, 2], None]],
+        [dense("10"), NONE, plain(numbers("h", 1, 2, 0, 0))],
+        decoded=1 + 8,
+    )
+    yield accept(
+        "fixed-list-all-missing", "the child counts n × k values", maybe, [[None, None]], [ALL_MISSING], decoded=1 + 8
+    )
+    yield accept(
+        "fixed-list-size-0",
+        "lists of size 0",
+        [field("p", "fixed_list", size=0, children=[of("int16")])],
+        [[[], []]],
+        [NONE, NONE, plain(b"")],
+        decoded=0,
+    )
+    pair = [of("int8", "a"), of("utf8", "b", nullable=True)]
+    yield accept(
+        "struct",
+        "two fields",
+        [field("s", "struct", children=pair)],
+        [[[1, "x"], [2, None]]],
+        [NONE, NONE, plain(b"\1\2"), packed("10"), strings(b"x")],
+        decoded=2 + 1 + 12 + 1,
+    )
+    yield accept(
+        "struct-missing",
+        "a missing one; its field that is not nullable is zero",
+        [nullable("s", "struct", children=pair)],
+        [[None, [2, "x"]]],
+        [dense("01"), NONE, plain(b"\0\2"), NONE, strings(b"", b"x")],
+        decoded=1 + 2 + 13,
+    )
+    yield accept(
+        "struct-all-missing",
+        "its children count n zero values",
+        [nullable("s", "struct", children=pair)],
+        [[None, None]],
+        [ALL_MISSING],
+        decoded=1 + 2 + 12,
+    )
+    hollow = [
+        nullable(
+            "s",
+            "struct",
+            children=[of("null", "a"), of("dictionary", "b", index="int16", ordered=False, values={"type": "utf8"})],
+        )
+    ]
+    yield accept(
+        "struct-all-missing-null-dictionary",
+        "children without values of their own",
+        hollow,
+        [[None, None]],
+        [ALL_MISSING],
+        decoded=1 + 4 + 4,
+    )
+    yield accept(
+        "struct-empty",
+        "no fields, and one missing",
+        [nullable("s", "struct", children=[])],
+        [[[], None, []]],
+        [dense("101")],
+        decoded=1,
+    )
+    colours = strings(b"red", b"blue")
+    for index, format in (
+        ("int8", "b"),
+        ("int16", "h"),
+        ("int32", "i"),
+        ("int64", "q"),
+        ("uint8", "B"),
+        ("uint16", "H"),
+        ("uint32", "I"),
+        ("uint64", "Q"),
+    ):
+        words = [field("d", "dictionary", index=index, ordered=False, values={"type": "utf8"})]
+        yield accept(
+            f"dictionary-{index}",
+            f"indexes of {index}",
+            words,
+            [["blue", "red", "blue"]],
+            [NONE, dictionary_type(2, [NONE, colours], plain(numbers(format, 1, 0, 1)))],
+            decoded=(12 + 7) + 3 * struct.calcsize(format),
+        )
+    maybe = [nullable("d", "dictionary", index="int8", ordered=True, values={"type": "utf8"})]
+    yield accept(
+        "dictionary-missing",
+        "any index under a missing value, ordered",
+        maybe,
+        [["blue", None, "red"]],
+        [dense("101"), dictionary_type(2, [NONE, colours], plain(b"\1\x7f\0"))],
+        decoded=1 + (12 + 7) + 3,
+    )
+    yield accept(
+        "dictionary-missing-entry",
+        "an entry is missing; indexes in a frame",
+        [field("d", "dictionary", index="uint8", ordered=False, values={"type": "int32"})],
+        [[5, None]],
+        [NONE, dictionary_type(2, [dense("10"), plain(numbers("i", 5, 0))], frame(1, b"\0", [0, 1]))],
+        decoded=(1 + 8) + 2,
+    )
+    yield accept(
+        "dictionary-no-entries",
+        "no entries where every value is missing",
+        maybe,
+        [[None, None]],
+        [dense("00"), dictionary_type(0, [NONE, strings()], constant(b"\0"))],
+        decoded=1 + 4 + 2,
+    )
+    yield accept(
+        "dictionary-all-missing",
+        "the entries count as 0 values",
+        maybe,
+        [[None, None]],
+        [ALL_MISSING],
+        decoded=1 + 2 + 4,
+    )
+    lists = {"type": "list", "children": [of("int8")]}
+    yield accept(
+        "dictionary-of-lists",
+        "entries are lists",
+        [field("d", "dictionary", index="uint8", ordered=False, values=lists)],
+        [[[2, 3], [], [2, 3]]],
+        [NONE, dictionary_type(2, [NONE, list_offsets(0, 0, 2), NONE, plain(b"\2\3")], plain(b"\1\0\1"))],
+        decoded=(12 + 2) + 3,
+    )
+    inner = of(
+        "struct",
+        "item",
+        nullable=True,
+        children=[
+            of(
+                "map",
+                "m",
+                sorted=False,
+                children=[of("int8", "key"), of("fixed_list", "value", size=2, children=[of("boolean")])],
+            )
+        ],
+    )
+    yield accept(
+        "nested-all-kinds",
+        "a list of structs of maps to fixed-size lists",
+        [field("l", "list", children=[inner])],
+        [[[[[[1, [True, False]], [2, [False, True]]]]], [None]]],
+        [
+            NONE,
+            list_offsets(0, 1, 2),
+            dense("10"),
+            NONE,
+            list_offsets(0, 2, 2),
+            NONE,
+            plain(b"\1\2"),
+            NONE,
+            NONE,
+            booleans("1001"),
+        ],
+        decoded=12 + 1 + 12 + 2 + 1,
+    )
+    deepest, value = of("int8"), 7
+    for _ in range(31):
+        deepest, value = of("list", children=[deepest]), [value]
+    yield accept(
+        "nested-32-levels",
+        "31 lists around a number",
+        [deepest],
+        [[value]],
+        [[[NONE, list_lengths(constant(u32(1)))] for _ in range(31)], NONE, plain(b"\7")],
+        decoded=31 * 8 + 1,
+    )

@@ -1,0 +1,384 @@
+"""The encodings and compressors that every reader accepts, as vectors_accept.py declares chunks."""
+
+from vectors_accept import NONE, Accepted, accept, exact
+from writer import *  # the vocabulary of this page
+
+
+def accepted_encodings() -> list[Accepted]:
+    groups = (booleans_and_fixed, frames, string_encodings, buffers, compressed)
+    return [vector for group in groups for vector in group()]
+
+
+def booleans_and_fixed():
+    yield accept(
+        "boolean-constant",
+        "false and true",
+        [field("f", "boolean"), field("t", "boolean")],
+        [[False] * 9, [True] * 9],
+        [NONE, constant(b"\0"), NONE, constant(b"\1")],
+        decoded=4,
+    )
+    words = [
+        field("a", "int8"),
+        field("b", "decimal256", precision=3, scale=0),
+        field("c", "fixed_binary", width=3),
+        field("d", "float64"),
+    ]
+    parts = [
+        NONE,
+        constant(b"\xff"),
+        NONE,
+        constant(integers(32, -5)),
+        NONE,
+        constant(b"abc"),
+        NONE,
+        constant(struct.pack("<d", 1.0)),
+    ]
+    yield accept(
+        "fixed-constant",
+        "widths 1, 32, 3 and 8",
+        words,
+        [[-1] * 2, [-5] * 2, ["616263"] * 2, ["3ff0000000000000"] * 2],
+        parts,
+        decoded=2 * (1 + 32 + 3 + 8),
+    )
+    entries = plain(numbers("h", -300, 300, 7))
+    values = [7, 300, -300, 300, 7, 7]
+    indexes = [2, 1, 0, 1, 2, 2]
+    forms = {
+        "plain": (plain(numbers("I", *indexes)), values),
+        "frame": (frame(2, u32(0), indexes), values),
+        "constant": (constant(u32(1)), [300] * 6),
+    }
+    for form, (part, expected) in forms.items():
+        yield accept(
+            f"fixed-dictionary-indexes-{form}",
+            f"indexes {form}",
+            [field("x", "int16")],
+            [expected],
+            [NONE, dictionary(3, entries, part)],
+            decoded=12,
+        )
+    constants = dictionary(2, constant(numbers("h", 9)), plain(numbers("I", 0, 1, 0)))
+    yield accept(
+        "fixed-dictionary-entries-constant",
+        "entries constant",
+        [field("x", "int16")],
+        [[9, 9, 9]],
+        [NONE, constants],
+        decoded=6,
+    )
+    wide = dictionary(1, plain(integers(32, -1)), frame(0, u32(0), [0, 0]))
+    odd = dictionary(2, plain(b"abcdef"), frame(1, u32(0), [1, 0]))
+    words = [field("x", "decimal256", precision=76, scale=1), field("y", "fixed_binary", width=3)]
+    yield accept(
+        "fixed-dictionary-widths",
+        "widths that have no frame",
+        words,
+        [[-1, -1], ["646566", "616263"]],
+        [NONE, wide, NONE, odd],
+        decoded=64 + 6,
+    )
+
+
+def frames():
+    yield accept(
+        "frame-spec-example",
+        "encodings.md section 4: 5, 1, 7 in 3 bits",
+        [field("x", "uint8")],
+        [[5, 1, 7]],
+        [NONE, frame(3, b"\0", [5, 1, 7])],
+        decoded=3,
+    )
+    yield accept(
+        "frame-no-bits",
+        "0 bits, an empty buffer",
+        [field("x", "int32")],
+        [[-9] * 5],
+        [NONE, frame(0, numbers("i", -9), [0] * 5)],
+        decoded=20,
+    )
+    packed_values = [0, 1, 2, 3]
+    words = [
+        field("a", "int8"),
+        field("b", "int16"),
+        field("c", "int32"),
+        field("d", "int64"),
+        field("e", "decimal128", precision=38, scale=0),
+    ]
+    widths = (1, 2, 4, 8, 16)
+    wrapped = [
+        [exact(v) for v in ((1 << 8 * w - 1) - 2, (1 << 8 * w - 1) - 1, -(1 << 8 * w - 1), -(1 << 8 * w - 1) + 1)]
+        for w in widths
+    ]
+    parts = [[NONE, frame(2, integers(w, (1 << 8 * w - 1) - 2), packed_values)] for w in widths]
+    yield accept(
+        "frame-wraps", "every width; the sum wraps modulo 2^(8w)", words, wrapped, parts, decoded=4 * sum(widths)
+    )
+    full = [(1 << 64) - 1, 0, 1]
+    yield accept(
+        "frame-64-bits",
+        "all 64 bits",
+        [field("x", "uint64")],
+        [[exact((v - 5) % (1 << 64)) for v in full]],
+        [NONE, frame(64, integers(8, -5), full)],
+        decoded=24,
+    )
+    carry = [(1 << 64) - 1, 1]
+    reference = (1 << 64) - 1
+    yield accept(
+        "frame-16-bytes-carry",
+        "the sum carries into the upper half",
+        [field("x", "decimal128", precision=38, scale=2)],
+        [[exact(reference + v) for v in carry]],
+        [NONE, frame(64, integers(16, reference), carry)],
+        decoded=32,
+    )
+    other = [field("f", "float32"), field("b", "fixed_binary", width=2), field("i", "interval_month_day_nano")]
+    parts = [
+        NONE,
+        frame(1, u32(0x3F800000), [0, 1]),
+        NONE,
+        frame(16, u16(0), [0x4241, 0x4443]),
+        NONE,
+        frame(5, integers(16, 0), [1, 31]),
+    ]
+    yield accept(
+        "frame-other-types",
+        "bytes are integers whatever the type",
+        other,
+        [["3f800000", "3f800001"], ["4142", "4344"], [[1, 0, 0], [31, 0, 0]]],
+        parts,
+        decoded=8 + 4 + 32,
+    )
+    for n, bits, type, width in (
+        (1024, 1, "uint8", 1),
+        (1029, 5, "int16", 2),
+        (1024, 8, "uint8", 1),
+        (2050, 3, "uint8", 1),
+        (1030, 17, "uint32", 4),
+        (1025, 32, "uint32", 4),
+        (1027, 33, "uint64", 8),
+        (1024, 64, "uint64", 8),
+    ):
+        values = [i * 0x9E3779B97F4A7C15 % (1 << 64) >> 64 - bits for i in range(n)]
+        name = f"frame-{n}-values-{bits}-bits"
+        yield accept(
+            name,
+            f"{n // 1024} block(s) and a tail of {n % 1024}",
+            [field("x", type)],
+            [[exact(v) for v in values]],
+            [NONE, frame(bits, bytes(width), values)],
+            decoded=n * width,
+        )
+    values = [i * i * i * 1021 % (1 << 40) for i in range(1030)]
+    reference = -(10**20)
+    yield accept(
+        "frame-16-bytes-block",
+        "16 bytes wide, 40 bits, a block and a tail",
+        [field("x", "decimal128", precision=38, scale=4)],
+        [[exact(reference + v) for v in values]],
+        [NONE, frame(40, integers(16, reference), values)],
+        decoded=1030 * 16,
+    )
+
+
+def string_encodings():
+    s = [field("s", "utf8")]
+    yield accept(
+        "strings-constant",
+        "constant, of utf8 and binary",
+        [field("s", "utf8"), field("b", "binary"), field("e", "utf8")],
+        [["né"] * 3, ["ff"] * 3, [""] * 3],
+        [NONE, strings_constant("né".encode()), NONE, strings_constant(b"\xff"), NONE, strings_constant(b"")],
+        decoded=16 + 9 + 16 + 3 + 16,
+    )
+    yield accept(
+        "strings-lengths-plain",
+        "plain lengths",
+        s,
+        [["ab", "", "c"]],
+        [NONE, strings_lengths(plain(numbers("I", 2, 0, 1)), b"abc")],
+        decoded=16 + 3,
+    )
+    yield accept(
+        "strings-lengths-constant",
+        "constant lengths: strings of fixed width",
+        s,
+        [["ab", "cd", "ef"]],
+        [NONE, strings_lengths(constant(u32(2)), b"abcdef")],
+        decoded=16 + 6,
+    )
+    yield accept(
+        "strings-lengths-frame",
+        "lengths in a frame",
+        [field("b", "binary")],
+        [["6162", "636465", "66"]],
+        [NONE, strings_lengths(frame(2, u32(1), [1, 2, 0]), b"abcdef")],
+        decoded=16 + 6,
+    )
+    yield accept("strings-empty-data", "only empty strings", s, [["", ""]], [NONE, strings(b"", b"")], decoded=12)
+    entries = strings(b"red", b"", b"blue")
+    values = ["blue", "red", "", "red"]
+    indexes = [2, 0, 1, 0]
+    for form, part in {"plain": plain(numbers("I", *indexes)), "frame": frame(2, u32(0), indexes)}.items():
+        yield accept(
+            f"strings-dictionary-indexes-{form}",
+            f"entries with offsets, indexes {form}",
+            s,
+            [values],
+            [NONE, dictionary(3, entries, part)],
+            decoded=20 + 10,
+        )
+    one = dictionary(1, strings_lengths(constant(u32(2)), b"\xff\xfe"), constant(u32(0)))
+    yield accept(
+        "strings-dictionary-indexes-constant",
+        "entries with constant lengths, indexes constant",
+        [field("b", "binary")],
+        [["fffe"] * 3],
+        [NONE, one],
+        decoded=16 + 6,
+    )
+    two = dictionary(2, strings_lengths(plain(numbers("I", 1, 2)), b"abc"), plain(numbers("I", 1, 0, 1)))
+    yield accept(
+        "strings-dictionary-lengths-plain",
+        "entries with plain lengths",
+        s,
+        [["bc", "a", "bc"]],
+        [NONE, two],
+        decoded=16 + 5,
+    )
+    framed = dictionary(2, strings_lengths(frame(1, u32(1), [0, 1]), b"abc"), plain(numbers("I", 1, 0, 1)))
+    yield accept(
+        "strings-dictionary-packed",
+        "packed nulls over a dictionary, lengths in a frame",
+        [nullable("s", "utf8")],
+        [["bc", None, "a", "bc"]],
+        [packed("1011"), framed],
+        decoded=1 + 20 + 5,
+    )
+
+
+def buffers():
+    small, large = "a" * 4095, "b" * 4096
+    yield accept(
+        "buffers-alignment",
+        "4095 bytes begin at a multiple of 8, 4096 at one of 64",
+        [field("i", "int8"), field("s", "utf8"), field("t", "utf8"), field("u", "int8")],
+        [[1], [small], [large], [2]],
+        [NONE, plain(b"\1"), NONE, strings_constant(small.encode()), NONE, strings(large.encode()), NONE, plain(b"\2")],
+        decoded=1 + (8 + 4095) + (8 + 4096) + 1,
+        checksummed=True,
+    )
+    values = list(range(-256, 256))
+    yield accept(
+        "buffers-large-numbers",
+        "a bitmap, then 4096 bytes of numbers",
+        [nullable("x", "int64")],
+        [[None, *values[1:]]],
+        [dense("0" + "1" * 511), plain(numbers("q", 0, *values[1:]))],
+        decoded=64 + 4096,
+    )
+    data = "".join(chr(33 + i * i % 90) for i in range(4200)).encode()
+    stored = _literals(data)
+    yield accept(
+        "buffers-large-compressed",
+        "4096 bytes and more as they lie in the body",
+        [field("i", "int8"), field("s", "utf8")],
+        [[1], [data.decode()]],
+        [NONE, plain(b"\1"), NONE, [b"\1", Buffer(stored, LZ4, len(data))]],
+        decoded=1 + 8 + len(data),
+    )
+    yield accept(
+        "buffers-small-compressed",
+        "4096 bytes raw, but few in the body",
+        [field("i", "int8"), field("s", "utf8")],
+        [[1], [large]],
+        [NONE, plain(b"\1"), NONE, [b"\1", lz4(large.encode())]],
+        decoded=1 + 8 + 4096,
+    )
+    yield accept(
+        "buffers-empty-between",
+        "empty buffers take no room",
+        [field("i", "int8"), field("s", "utf8"), field("j", "int8")],
+        [[1], [""], [2]],
+        [NONE, plain(b"\1"), NONE, strings(b""), NONE, plain(b"\2")],
+        decoded=1 + 8 + 1,
+    )
+
+
+def _literals(data: bytes) -> bytes:
+    """An LZ4 block of one sequence without a match."""
+    more = len(data) - 15
+    return b"\xf0" + b"\xff" * (more // 255) + u8(more % 255) + data
+
+
+# `zstd -9` of the text below, with the content size; and without it, but with a checksum.
+ZSTD_COMPRESSED = bytes.fromhex("28b52ffd60680095000048636172727920743b2002005335d588568a")
+ZSTD_CHECKSUMMED = bytes.fromhex("28b52ffd040095000048636172727920743b2002005335d588568aa04996c2")
+ZSTD_TEXT = b"carry carry cart; " * 20
+
+
+def compressed():
+    values = [i % 7 for i in range(60)]
+    data = numbers("i", *values)
+    for name, codec in (("lz4", lz4), ("zstd", zstd)):
+        yield accept(
+            f"{name}-fixed", "plain numbers", [field("x", "int32")], [values], [NONE, [b"\0", codec(data)]], decoded=240
+        )
+        text = b"to and fro and to and fro"
+        parts = [NONE, [b"\0", codec(numbers("I", 0, 9, 25)), codec(text)]]
+        yield accept(
+            f"{name}-strings",
+            "offsets and data",
+            [field("s", "utf8")],
+            [["to and fr", "o and to and fro"]],
+            parts,
+            decoded=12 + 25,
+        )
+        bits = [b"\1", u32(72), codec(bytes(9))], [b"\0", codec(b"\x55" * 9)]
+        yield accept(
+            f"{name}-bitmap",
+            "a bitmap, and booleans",
+            [nullable("x", "int8"), field("b", "boolean")],
+            [[None] * 72, [True, False] * 36],
+            [bits[0], constant(b"\0"), NONE, bits[1]],
+            decoded=9 + 72 + 9,
+        )
+        repeated = [b"\2", u8(4), u32(0), codec(pack(values, 4))]
+        yield accept(
+            f"{name}-frame", "over packed values", [field("x", "int32")], [values], [NONE, repeated], decoded=240
+        )
+        yield accept(
+            f"{name}-nothing",
+            "unpacks to 0 bytes",
+            [field("s", "utf8")],
+            [[""]],
+            [NONE, [b"\0", Buffer(u32(0) * 2), codec(b"")]],
+            decoded=8,
+        )
+    text = [field("s", "utf8")], [[ZSTD_TEXT.decode()]]
+    yield accept(
+        "zstd-entropy-coded",
+        "literals and sequences coded by libzstd",
+        *text,
+        [NONE, [b"\1", Buffer(ZSTD_COMPRESSED, ZSTD, 360)]],
+        decoded=8 + 360,
+    )
+    yield accept(
+        "zstd-no-content-size",
+        "without a content size, with a content checksum",
+        *text,
+        [NONE, [b"\1", Buffer(ZSTD_CHECKSUMMED, ZSTD, 360)]],
+        decoded=8 + 360,
+    )
+    mixed = [b"\2", [b"\0", lz4(numbers("I", 3, 3))], zstd(b"aaaaaa")]
+    yield accept(
+        "compressors-mixed",
+        "lz4 lengths, zstd data, in one checksummed chunk",
+        [field("s", "utf8")],
+        [["aaa", "aaa"]],
+        [NONE, mixed],
+        decoded=12 + 6,
+        checksummed=True,
+    )

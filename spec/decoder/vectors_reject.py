@@ -1,0 +1,471 @@
+"""The chunks that every reader refuses. The word before the first hyphen of a vector's name is the refusal's (chunk.md section 9).
+
+Each breaks one rule, so that every reader finds the same one, in whatever order it reads within a column.
+"""
+
+from vectors_encodings import ZSTD_CHECKSUMMED, ZSTD_COMPRESSED
+from writer import *  # the vocabulary of this page
+
+NONE = NONE_MISSING
+SEVEN = numbers("i", 7, -1, 2)
+X = [field("x", "int32")]
+S = [field("s", "utf8")]
+B = [field("b", "boolean")]
+XS = [nullable("x", "int32")]
+SS = [nullable("s", "utf8")]
+SEVENS = [NONE, plain(SEVEN)]
+
+
+def container(schema_bytes: bytes, chunk: bytes) -> bytes:
+    """vectors/README.md"""
+    return u32(len(schema_bytes)) + schema_bytes + chunk
+
+
+def rejected_chunks() -> dict[str, bytes]:
+    groups = (headers, limits, grammar, encodings, contents, compressors, left_over)
+    vectors = [(name, container(schema(*words), data)) for group in groups for name, words, data in group()]
+    vectors += [(f"schema-{name}", container(data, chunk(1, [], 0))) for name, data in schemas()]
+    assert len(dict(vectors)) == len(vectors), "a name is used twice"
+    return dict(vectors)
+
+
+def sevens(**header) -> bytes:
+    return chunk(3, SEVENS, 12, **header)
+
+
+def patched(data: bytes, at: int, new: bytes) -> bytes:
+    return data[:at] + new + data[at + len(new) :]
+
+
+def headers():
+    yield "magic-other", X, sevens(magic=b"DRYD")
+    yield "magic-zeros", X, sevens(magic=bytes(4))
+    yield "version-1", X, sevens(version=1)
+    yield "version-256", X, sevens(version=256)
+    yield "flags-bit-2", X, sevens(other_flags=1 << 2)
+    yield "flags-bit-15", X, sevens(other_flags=1 << 15)
+    yield "rows-0", [], chunk(0, [], 0)
+    yield "rows-jumbo-2", [], chunk(2, [], 0, jumbo=True)
+    yield "reserved-header-first", X, sevens(reserved=b"\1" + bytes(23))
+    yield "reserved-header-last", X, sevens(reserved=bytes(23) + b"\x80")
+    yield "reserved-padding-descriptors", X, sevens(padding=b"\1")
+    two = chunk(1, [NONE, plain(b"\1"), NONE, plain(b"\2")], 2)
+    yield "reserved-padding-body", [field("x", "int8"), field("y", "int8")], patched(two, 128 + 7, b"\1")
+    yield "reserved-padding-checksummed", X, sevens(padding=b"\1", checksummed=True)
+    yield "size-empty", X, b""
+    yield "size-header-cut", X, sevens()[:63]
+    yield "size-header-only", X, sevens()[:64]
+    yield "size-body-cut", X, sevens()[:-1]
+    yield "size-body-more", X, sevens() + b"\0"
+    yield "size-padding-cut", [field("x", "int8")], chunk(1, [NONE, constant(b"\1")], 1)[: 64 + 3]
+    yield "checksum-field", X, sevens(checksummed=True, checksum_xor=1)
+    yield "checksum-body", X, patched(sevens(checksummed=True), 128, b"\6")
+    yield "checksum-header", X, patched(sevens(checksummed=True), 8, b"\1")
+    yield "checksum-descriptors", X, patched(sevens(checksummed=True), 64 + 3, b"\0")
+    yield "checksum-not-flagged", X, sevens(checksum_xor=1)
+
+
+def limits():
+    nothing = [nullable("n", "null")]
+    item = [field("item", "null", nullable=True)]
+    yield "limit-chunk-bytes", X, patched(sevens(), 24, u32(16 << 20))
+    yield "limit-chunk-bytes-descriptors", X, patched(sevens(), 20, u32((1 << 32) - 1))
+    yield "limit-chunk-bytes-jumbo", X, patched(chunk(1, [NONE, constant(u32(1))], 4, jumbo=True), 24, u32(256 << 20))
+    yield "limit-decoded-bytes", X, chunk(3, SEVENS, (64 << 20) + 1)
+    yield "limit-decoded-bytes-64-bits", X, chunk(3, SEVENS, 1 << 63)
+    yield "limit-decoded-bytes-jumbo", X, chunk(1, [NONE, constant(u32(1))], (256 << 20) + 1, jumbo=True)
+    yield "limit-rows", nothing, chunk(1 << 31, [ALL_MISSING], 0)
+    lists = [field("l", "list", children=item)]
+    yield "limit-list-offsets", lists, chunk(1, [NONE, list_offsets(0, 1 << 31), ALL_MISSING], 8)
+    yield "limit-list-lengths", lists, chunk(2, [NONE, list_lengths(constant(u32(1 << 30))), ALL_MISSING], 12)
+    wide = [field("f", "fixed_list", size=1 << 30, children=item)]
+    yield "limit-fixed-list", wide, chunk(2, [NONE, ALL_MISSING], 0)
+    wide_missing = [nullable("f", "fixed_list", size=1 << 30, children=item)]
+    yield "limit-fixed-list-all-missing", wide_missing, chunk(2, [ALL_MISSING], 1)
+    words = [field("d", "dictionary", index="uint32", ordered=False, values={"type": "null"})]
+    yield "limit-dictionary-count", words, chunk(1, [NONE, dictionary_type(1 << 31, ALL_MISSING, constant(u32(0)))], 4)
+    n = 1 << 20
+    held = (n + 1) * 4
+    yield "limit-strings-constant", S, chunk(n, [NONE, strings_constant(b"a" * 2048)], held + (1 << 20))
+    yield (
+        "limit-strings-dictionary",
+        S,
+        chunk(n, [NONE, dictionary(1, strings(b"a" * 2048), constant(u32(0)))], held + (1 << 20)),
+    )
+    yield "limit-strings-lengths", S, chunk(2, [NONE, strings_lengths(constant(u32(1 << 30)), b"")], 12)
+
+
+def grammar():
+    yield "truncated-no-descriptors", X, chunk(3, [], 12)
+    yield "truncated-nulls-only", X, chunk(3, [NONE], 12)
+    yield "truncated-buffer", X, chunk(3, [NONE, b"\0\0" + u16(12)], 12)
+    yield "truncated-raw", X, chunk(3, [NONE, b"\0\1" + u32(0)], 12)
+    yield "truncated-constant", X, chunk(3, [NONE, constant(b"\1\2\3")], 12)
+    yield "truncated-reference", X, chunk(3, [NONE, b"\2\0" + u16(1)], 12)
+    yield "truncated-missing", XS, chunk(3, [b"\1", u16(1)], 13)
+    yield "truncated-count", X, chunk(3, [NONE, b"\3" + u16(1)], 12)
+    yield "truncated-second-column", X + X, chunk(3, SEVENS, 24)
+    yield "truncated-child", [field("f", "struct", children=X + X)], chunk(3, [NONE, SEVENS], 24)
+
+    yield "code-nulls-4", XS, chunk(3, [b"\4", plain(SEVEN)], 12)
+    yield "code-nulls-255", X, chunk(3, [b"\xff", plain(SEVEN)], 12)
+    yield "code-nulls-00-of-null", [nullable("n", "null")], chunk(3, [NONE], 0)
+    yield "code-nulls-01-of-null", [nullable("n", "null")], chunk(3, [dense("000")], 0)
+    item = [field("item", "int8", nullable=True)]
+    packed_kinds = {
+        "list": ({"children": item}, [list_offsets(0, 1), NONE, plain(b"\1")], 12 + 1),
+        "fixed_list": ({"size": 1, "children": item}, [NONE, plain(b"\1\1")], 2),
+        "struct": ({"children": item}, [NONE, plain(b"\1\1")], 2),
+        "map": (
+            {"sorted": False, "children": [field("k", "int8"), field("v", "int8")]},
+            [list_offsets(0, 0), NONE, plain(b""), NONE, plain(b"")],
+            12,
+        ),
+        "dictionary": (
+            {"index": "int8", "ordered": False, "values": {"type": "int8"}},
+            [dictionary_type(1, [NONE, plain(b"\1")], plain(b"\0"))],
+            3,
+        ),
+    }
+    for kind, (parameters, values, held) in packed_kinds.items():
+        yield f"code-packed-{kind}", [nullable("x", kind, **parameters)], chunk(2, [packed("10"), values], 1 + held)
+    lists = [field("l", "list", children=item)]
+    for code, name in ((dense(""), "dense"), (packed(""), "packed"), (ALL_MISSING, "all")):
+        yield (
+            f"code-no-values-{name}",
+            lists,
+            chunk(1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8),
+        )
+    yield "code-boolean-2", B, chunk(3, [NONE, b"\2\0"], 1)
+    yield "code-fixed-4", X, chunk(3, [NONE, b"\4", Buffer(SEVEN)], 12)
+    yield "code-fixed-255", X, chunk(3, [NONE, b"\xff", Buffer(SEVEN)], 12)
+    yield "code-strings-4", S, chunk(1, [NONE, b"\4", offsets(b"a"), Buffer(b"a")], 9)
+    for code in (1, 3):
+        yield f"code-list-{code}", lists, chunk(1, [NONE, u8(code), constant(u32(1)), NONE, plain(b"\1")], 9)
+    yield "code-compressor-3", X, chunk(3, [NONE, b"\0", Buffer(SEVEN, 3, 12)], 12)
+    one = plain(u32(0))
+    nest = dictionary(1, plain(u32(0)), one)
+    yield "code-indexes-dictionary", X, chunk(1, [NONE, dictionary(1, plain(u32(7)), nest)], 4)
+    yield "code-entries-frame", X, chunk(1, [NONE, dictionary(1, frame(0, u32(7), [0]), one)], 4)
+    yield "code-entries-dictionary", X, chunk(1, [NONE, dictionary(1, dictionary(1, plain(u32(7)), one), one)], 4)
+    yield "code-entries-strings-constant", S, chunk(1, [NONE, dictionary(1, strings_constant(b"a"), one)], 9)
+    yield (
+        "code-entries-strings-dictionary",
+        S,
+        chunk(1, [NONE, dictionary(1, dictionary(1, strings(b"a"), one), one)], 9),
+    )
+    yield "code-lengths-dictionary", S, chunk(1, [NONE, strings_lengths(dictionary(1, plain(u32(1)), one), b"a")], 9)
+    yield (
+        "code-list-lengths-dictionary",
+        lists,
+        chunk(1, [NONE, list_lengths(dictionary(1, plain(u32(1)), one)), NONE, plain(b"\1")], 9),
+    )
+    words = [field("d", "dictionary", index="int32", ordered=False, values={"type": "int8"})]
+    yield (
+        "code-dictionary-type-indexes-dictionary",
+        words,
+        chunk(1, [NONE, dictionary_type(1, [NONE, plain(b"\1")], nest)], 5),
+    )
+
+    yield "missing-not-nullable-dense", X, chunk(3, [dense("101"), plain(SEVEN)], 13)
+    yield "missing-not-nullable-packed", X, chunk(3, [packed("101"), plain(SEVEN[:8])], 13)
+    yield "missing-not-nullable-all", X, chunk(3, [ALL_MISSING], 13)
+    child = [field("s", "struct", children=X)]
+    yield "missing-not-nullable-child", child, chunk(3, [NONE, dense("101"), plain(SEVEN)], 13)
+    maps = [field("m", "map", sorted=False, children=[field("k", "int8"), field("v", "int8")])]
+    yield (
+        "missing-map-key",
+        maps,
+        chunk(1, [NONE, list_offsets(0, 1), dense("0"), plain(b"\0"), NONE, plain(b"\1")], 8 + 2 + 1),
+    )
+    for name, code, bits, count in (
+        ("0", 1, "111", 0),
+        ("0-packed", 2, "111", 0),
+        ("more-than-n", 1, "000", 4),
+        ("fewer-than-bitmap", 1, "001", 1),
+        ("more-than-bitmap", 2, "101", 2),
+    ):
+        sent = SEVEN[: 4 * (3 - min(count, 3))] if code == 2 else SEVEN
+        yield f"missing-{name}", XS, chunk(3, [u8(code), u32(count), Buffer(bitmap(bits)), plain(sent)], 13)
+
+
+def encodings():
+    yield "bitmap-nulls", XS, chunk(3, [b"\1", u32(1), Buffer(bitmap("1011")), plain(SEVEN)], 13)
+    yield "bitmap-nulls-packed", XS, chunk(3, [b"\2", u32(1), Buffer(bitmap("10100001")), plain(SEVEN[:8])], 13)
+    yield "bitmap-booleans", B, chunk(3, [NONE, booleans("1011")], 1)
+    yield "bitmap-frame-tail", [field("x", "uint8")], chunk(3, [NONE, b"\2\3\0", Buffer(b"\xcd\x81")], 3)
+    yield (
+        "bitmap-frame-tail-after-block",
+        [field("x", "uint8")],
+        chunk(1025, [NONE, b"\2\1\0", Buffer(bytes(128) + b"\2")], 1025),
+    )
+
+    yield "constant-boolean-2", B, chunk(3, [NONE, constant(b"\2")], 1)
+    lists = lambda type: [field("l", "list", children=[field("item", type)])]
+    empty = [NONE, list_offsets(0, 0), NONE]
+    yield "constant-boolean-no-values", lists("boolean"), chunk(1, [empty, constant(b"\1")], 8)
+    yield "constant-fixed-no-values", lists("int8"), chunk(1, [empty, constant(b"\1")], 8 + 0)
+    yield "constant-strings-no-values", lists("utf8"), chunk(1, [empty, strings_constant(b"")], 8 + 4)
+    yield "constant-lengths-no-values", lists("utf8"), chunk(1, [empty, strings_lengths(constant(u32(0)), b"")], 8 + 4)
+    yield "constant-packed-no-values", XS, chunk(3, [packed("000"), constant(u32(1))], 13)
+
+    for bits, type, width in (
+        (9, "int8", 1),
+        (17, "int16", 2),
+        (33, "float32", 4),
+        (65, "int64", 8),
+        (255, "int64", 8),
+    ):
+        yield (
+            f"bits-{bits}-of-{8 * width}",
+            [field("x", type)],
+            chunk(3, [NONE, frame(bits, bytes(width), [0] * 3)], 3 * width),
+        )
+    for bits in (65, 128):
+        words = [field("x", "decimal128", precision=9, scale=0)]
+        yield f"bits-{bits}-of-128", words, chunk(3, [NONE, frame(bits, bytes(16), [0] * 3)], 48)
+    yield "bits-width-3", [field("x", "fixed_binary", width=3)], chunk(3, [NONE, frame(1, bytes(3), [0] * 3)], 9)
+    yield (
+        "bits-width-32",
+        [field("x", "decimal256", precision=9, scale=0)],
+        chunk(3, [NONE, frame(0, bytes(32), [0] * 3)], 96),
+    )
+    yield "bits-lengths-33", S, chunk(3, [NONE, strings_lengths(frame(33, u32(1), [0] * 3), b"abc")], 19)
+
+    def offset_strings(*ends, data=b"abc"):
+        return chunk(len(ends) - 1, [NONE, b"\0", Buffer(numbers("I", *ends)), Buffer(data)], 4 * len(ends) + 3)
+
+    yield "offsets-begin-at-1", S, offset_strings(1, 2, 3)
+    yield "offsets-fall", S, offset_strings(0, 3, 2, 3)
+    yield "offsets-fall-below-2-31", S, offset_strings(0, (1 << 32) - 1, 3)
+    yield "offsets-end-before-data", S, offset_strings(0, 1, 2, data=b"abc")
+    yield "offsets-end-after-data", S, offset_strings(0, 1, 3, data=b"ab")
+    yield "offsets-lengths-fewer", S, chunk(2, [NONE, strings_lengths(plain(numbers("I", 1, 1)), b"abc")], 12 + 2)
+    yield "offsets-lengths-more", S, chunk(2, [NONE, strings_lengths(constant(u32(2)), b"abc")], 12 + 4)
+    yield "offsets-compressed-data", S, chunk(1, [NONE, b"\0", offsets(b"abc"), lz4(b"abcd")], 8 + 4)
+    yield (
+        "offsets-packed-end-before-data",
+        SS,
+        chunk(2, [packed("10"), b"\0", offsets(b"a"), Buffer(b"ab")], 1 + 12 + 2),
+    )
+    entries = [b"\0", Buffer(numbers("I", 0, 2, 1)), Buffer(b"a")]
+    yield "offsets-entries-fall", S, chunk(2, [NONE, dictionary(2, entries, plain(numbers("I", 0, 1)))], 12 + 2)
+    for name, ends in (("begin-at-1", (1, 2, 3)), ("fall", (0, 2, 1))):
+        held = 12 + ends[-1]
+        yield (
+            f"offsets-list-{name}",
+            lists("int8"),
+            chunk(2, [NONE, list_offsets(*ends), NONE, plain(bytes(ends[-1]))], held),
+        )
+
+    yield "index-fixed", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1, 2)))], 12)
+    yield (
+        "index-fixed-2-31",
+        X,
+        chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1, 1 << 31)))], 12),
+    )
+    yield "index-fixed-constant", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), constant(u32(2)))], 12)
+    yield "index-fixed-frame", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), frame(1, u32(1), [0, 0, 1]))], 12)
+    yield "index-strings", S, chunk(2, [NONE, dictionary(2, strings(b"a", b"b"), plain(numbers("I", 0, 2)))], 12 + 2)
+    yield "index-no-entries", X, chunk(3, [NONE, dictionary(0, plain(b""), plain(numbers("I", 0, 0, 0)))], 12)
+    yield "index-no-entries-strings", S, chunk(2, [NONE, dictionary(0, strings(), constant(u32(0)))], 12)
+    yield (
+        "index-more-entries-than-values",
+        X,
+        chunk(2, [NONE, dictionary(3, plain(SEVEN), plain(numbers("I", 0, 2)))], 8),
+    )
+    yield (
+        "index-more-entries-than-packed-values",
+        XS,
+        chunk(3, [packed("010"), dictionary(2, plain(SEVEN[:8]), plain(u32(0)))], 13),
+    )
+    yield "index-no-values", lists("int8"), chunk(1, [empty, dictionary(1, plain(b"\1"), plain(b""))], 8)
+    for index, value in (("int8", -1), ("uint8", 255), ("int64", -(1 << 63)), ("uint64", 1 << 63), ("uint16", 2)):
+        width = {"8": 1, "16": 2, "64": 8}[index.lstrip("uint")]
+        words = [field("d", "dictionary", index=index, ordered=False, values={"type": "utf8"})]
+        part = dictionary_type(2, [NONE, strings(b"a", b"b")], plain(integers(width, 0, value)))
+        yield f"index-dictionary-type-{index}", words, chunk(2, [NONE, part], 12 + 2 + 2 * width)
+    words = [nullable("d", "dictionary", index="uint8", ordered=False, values={"type": "utf8"})]
+    yield (
+        "index-dictionary-type-present",
+        words,
+        chunk(2, [dense("10"), dictionary_type(1, [NONE, strings(b"a")], plain(b"\1\0"))], 1 + 9 + 2),
+    )
+    yield (
+        "index-dictionary-type-no-entries",
+        words,
+        chunk(1, [NONE, dictionary_type(0, [NONE, strings()], plain(b"\0"))], 4 + 1),
+    )
+
+
+def contents():
+    for name, value in (
+        ("invalid", b"a\xff"),
+        ("cut", b"\xe2\x82"),
+        ("surrogate", b"\xed\xa0\x80"),
+        ("overlong", b"\xc0\xaf"),
+        ("above-10ffff", b"\xf4\x90\x80\x80"),
+    ):
+        yield f"utf8-{name}", S, chunk(1, [NONE, strings(value)], 8 + len(value))
+    yield "utf8-between-values", S, chunk(2, [NONE, strings(b"\xc3", b"\xa9")], 12 + 2)
+    yield "utf8-between-values-lengths", S, chunk(2, [NONE, strings_lengths(constant(u32(1)), b"\xc3\xa9")], 12 + 2)
+    yield (
+        "utf8-between-entries",
+        S,
+        chunk(2, [NONE, dictionary(2, strings(b"\xc3", b"\xa9"), plain(numbers("I", 0, 1)))], 12 + 2),
+    )
+    yield "utf8-empty-between", S, chunk(3, [NONE, strings(b"\xc3", b"", b"\xa9")], 16 + 2)
+    yield "utf8-constant", S, chunk(2, [NONE, strings_constant(b"\x80")], 12 + 2)
+    yield "utf8-entry", S, chunk(2, [NONE, dictionary(1, strings(b"\x80"), constant(u32(0)))], 12 + 2)
+    yield "utf8-compressed", S, chunk(1, [NONE, b"\0", offsets(b"\xff" * 30), lz4(b"\xff" * 30)], 8 + 30)
+    yield "utf8-beneath-missing", SS, chunk(2, [dense("10"), strings(b"a", b"\xff")], 1 + 12 + 2)
+    pairs = [field("m", "map", sorted=False, children=[field("k", "utf8"), field("v", "int8")])]
+    yield (
+        "utf8-map-key",
+        pairs,
+        chunk(1, [NONE, list_offsets(0, 1), NONE, strings(b"\xff"), NONE, plain(b"\1")], 8 + 9 + 1),
+    )
+
+    yield "length-fixed-shorter", X, chunk(3, [NONE, plain(SEVEN[:11])], 12)
+    yield "length-fixed-longer", X, chunk(3, [NONE, plain(SEVEN + b"\0")], 12)
+    yield "length-fixed-empty", X, chunk(3, [NONE, plain(b"")], 12)
+    yield "length-booleans", B, chunk(9, [NONE, plain(b"\1")], 2)
+    yield "length-bitmap", XS, chunk(3, [b"\1", u32(1), Buffer(b"\5\0"), plain(SEVEN)], 13)
+    yield "length-offsets", S, chunk(2, [NONE, b"\0", Buffer(numbers("I", 0, 1)), Buffer(b"a")], 12 + 1)
+    yield "length-lengths", S, chunk(2, [NONE, strings_lengths(plain(u32(1)), b"a")], 12 + 1)
+    yield (
+        "length-list-offsets",
+        [field("l", "list", children=X)],
+        chunk(2, [NONE, list_offsets(0, 1), NONE, plain(u32(1))], 12 + 4),
+    )
+    yield "length-packed-values", XS, chunk(3, [packed("101"), plain(SEVEN)], 13)
+    yield "length-frame", X, chunk(3, [NONE, b"\2\3", u32(0), Buffer(b"\xcd")], 12)
+    yield "length-frame-0-bits", X, chunk(3, [NONE, b"\2\0", u32(0), Buffer(b"\0")], 12)
+    yield "length-frame-block", [field("x", "uint8")], chunk(1024, [NONE, b"\2\1\0", Buffer(bytes(127))], 1024)
+    yield "length-entries", X, chunk(2, [NONE, dictionary(2, plain(SEVEN), plain(numbers("I", 0, 1)))], 8)
+    yield "length-indexes", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1)))], 12)
+    yield "length-raw", X, chunk(3, [NONE, b"\0", lz4(SEVEN + b"\0")], 12)
+    yield "length-raw-4-gib", X, chunk(3, [NONE, b"\0", Buffer(lz4(SEVEN).stored, LZ4, (1 << 32) - 1)], 12)
+    yield "length-leaves-body", X, chunk(3, [NONE, b"\0\0" + u32(12)], 12)
+    one_less = chunk(3, SEVENS, 12)
+    yield "length-leaves-body-by-1", X, patched(one_less, 24, u32(11))[:-1]
+    yield (
+        "length-leaves-body-by-padding",
+        X + S,
+        chunk(1, [NONE, b"\0\0" + u32(4), NONE, b"\0\0" + u32(8) + b"\0" + u32(0)], 12, body_after=bytes(12)),
+    )
+    yield "length-leaves-body-constant", S, chunk(1, [NONE, b"\1\0" + u32(4)], 12, body_after=b"abc")
+
+
+def compressors():
+    repeated = numbers("i", *[5] * 20)
+
+    def stored(data: bytes, codec: int, raw: int = 80):
+        return chunk(20, [NONE, b"\0", Buffer(data, codec, raw)], 80)
+
+    good = lz4(repeated).stored
+    yield "compressed-lz4-cut", X, stored(good[:-1], LZ4)
+    yield "compressed-lz4-empty", X, stored(b"", LZ4)
+    yield "compressed-lz4-before-start", X, stored(good[:5] + u16(5) + good[7:], LZ4)
+    yield "compressed-lz4-fewer", X, stored(lz4(repeated[:-4]).stored, LZ4)
+    yield "compressed-lz4-more", X, stored(lz4(repeated + bytes(4)).stored, LZ4)
+    yield "compressed-lz4-frame", X, stored(bytes.fromhex("04224d18604082") + u32(len(good)) + good + u32(0), LZ4)
+    whole = zstd(repeated).stored
+    yield "compressed-zstd-cut", X, stored(whole[:-1], ZSTD)
+    yield "compressed-zstd-empty", X, stored(b"", ZSTD)
+    yield "compressed-zstd-magic", X, stored(b"\x27" + whole[1:], ZSTD)
+    yield "compressed-zstd-fewer", X, stored(zstd(repeated[:-4]).stored, ZSTD)
+    yield "compressed-zstd-more", X, stored(zstd(repeated + bytes(4)).stored, ZSTD)
+    yield "compressed-zstd-bomb", X, stored(zstd(bytes(131071)).stored, ZSTD)
+    yield "compressed-zstd-trailing", X, stored(whole + b"\0", ZSTD)
+    yield "compressed-zstd-two-frames", X, stored(zstd(repeated[:40]).stored + zstd(repeated[40:]).stored, ZSTD)
+    skippable = bytes.fromhex("502a4d18") + u32(4) + b"skip"
+    yield "compressed-zstd-skippable-before", X, stored(skippable + whole, ZSTD)
+    yield "compressed-zstd-skippable-after", X, stored(whole + skippable, ZSTD)
+    yield "compressed-zstd-dictionary", X, stored(b"\x28\xb5\x2f\xfd\xa1\x07" + whole[5:], ZSTD)
+    for name, data in (
+        ("entropy", ZSTD_COMPRESSED[:10] + b"\xff" + ZSTD_COMPRESSED[11:]),
+        ("checksum", ZSTD_CHECKSUMMED[:-1] + b"\0"),
+    ):
+        yield f"compressed-zstd-{name}", S, chunk(1, [NONE, b"\1", Buffer(data, ZSTD, 360)], 8 + 360)
+
+
+def left_over():
+    yield "decoded-more", X, chunk(3, SEVENS, 11)
+    yield "decoded-fewer", X, chunk(3, SEVENS, 13)
+    yield "decoded-0", X, chunk(3, SEVENS, 0)
+    yield "decoded-bitmap", XS, chunk(3, [dense("101"), plain(SEVEN)], 12)
+    yield "decoded-all-missing", XS, chunk(3, [ALL_MISSING], 1)
+    yield "decoded-strings", S, chunk(1, [NONE, strings(b"abc")], 8 + 2)
+    yield "decoded-second-column", X + X, chunk(3, SEVENS + SEVENS, 12)
+    yield "decoded-bomb-constant", X, chunk((1 << 31) - 1, [NONE, constant(u32(7))], 100)
+    yield "decoded-bomb-frame", X, chunk((1 << 31) - 1, [NONE, frame(0, u32(7), [])], 100)
+    yield (
+        "decoded-bomb-strings-constant",
+        S,
+        chunk(1 << 16, [NONE, strings_constant(b"a" * 1000)], ((1 << 16) + 1) * 4 + 1000),
+    )
+    wide = nullable("f", "fixed_list", size=(1 << 31) - 1, children=[field("item", "int64")])
+    yield "decoded-bomb-all-missing", [wide], chunk(1, [ALL_MISSING], 1)
+    unused = [b"\2", plain(numbers("I", 100_000, 1)), zstd(b"a" * 100_001)]
+    yield "decoded-bomb-unused-entry", S, chunk(2, [NONE, dictionary(2, unused, constant(u32(1)))], 12 + 2)
+    child = field("f", "list", children=[field("item", "int64")])
+    yield (
+        "decoded-bomb-child",
+        [child],
+        chunk(1, [NONE, list_lengths(constant(u32((1 << 31) - 1))), NONE, constant(u64(7))], 8 + 8),
+    )
+
+    yield "trailing-descriptors", X, chunk(3, [SEVENS, b"\0"], 12)
+    yield "trailing-column", X, chunk(3, SEVENS + SEVENS, 12)
+    yield "trailing-no-columns", [], chunk(3, SEVENS, 0)
+    yield "trailing-body", X, chunk(3, SEVENS, 12, body_after=b"\0")
+    yield "trailing-body-padded", X, chunk(3, SEVENS, 12, body_after=bytes(4))
+    yield "trailing-body-only", [nullable("n", "null")], chunk(3, [ALL_MISSING], 0, body_after=bytes(8))
+
+
+def schemas():
+    def one(type: bytes, name: bytes = b"x", flags: int = 1, metadata: bytes = bytes(2)) -> bytes:
+        return u32(1) + string(name) + u8(flags) + type + metadata
+
+    int8, item = b"\2", schema_field(field("item", "int8"))
+    deepest = field("x", "int8")
+    for _ in range(32):
+        deepest = field("x", "list", children=[deepest])
+    yield "33-levels", schema(deepest)
+    wrapped = {"type": "dictionary", "index": "int8", "ordered": False, "values": {"type": "int8"}}
+    for _ in range(31):
+        wrapped = {"type": "list", "children": [{"name": "", "nullable": False} | wrapped]}
+    yield "33-levels-dictionary", schema({"name": "", "nullable": False} | wrapped)
+    yield "empty", b""
+    yield "cut", schema(field("x", "int8"))[:-1]
+    yield "cut-name", u32(1) + u32(5) + b"ab"
+    yield "field-missing", u32(2) + schema(field("x", "int8"))[4:]
+    yield "fields-4-gi", u32((1 << 32) - 1)
+    yield "trailing", schema(field("x", "int8")) + b"\0"
+    yield "type-34", one(b"\x22")
+    yield "type-255", one(b"\xff")
+    yield "flags-2", one(int8, flags=2)
+    yield "name-utf8", one(int8, name=b"\xff")
+    yield "metadata-key-utf8", one(int8, metadata=u16(1) + string(b"\xff") + string(b""))
+    yield "metadata-value-utf8", one(int8, metadata=u16(1) + string(b"k") + string(b"\xc3"))
+    yield "metadata-cut", one(int8, metadata=u16(2) + string(b"k") + string(b"v"))
+    for id, most in ((13, 9), (14, 18), (15, 38), (16, 76)):
+        yield f"precision-{most + 1}-of-type-{id}", one(u8(id) + u8(most + 1) + b"\0")
+        yield f"precision-0-of-type-{id}", one(u8(id) + b"\0\0")
+    for id, unit in ((19, 2), (20, 1), (20, 4), (22, 4)):
+        yield f"unit-{unit}-of-type-{id}", one(u8(id) + u8(unit))
+    yield "unit-4-of-type-21", one(b"\x15\4" + u32(0))
+    yield "zone-utf8", one(b"\x15\0" + string(b"\xff"))
+    yield "fixed-binary-0", one(b"\x1c" + u32(0))
+    yield "fixed-binary-wide", one(b"\x1c" + u32((1 << 24) + 1))
+    yield "fixed-list-size", one(b"\x1e" + u32(1 << 31) + item)
+    yield "list-cut", u32(1) + string(b"x") + b"\1\x1d"
+    yield "struct-cut", one(b"\x1f" + u32(2) + item)
+    key = schema_field(field("key", "int8"))
+    yield "map-sorted-2", one(b"\x20\2" + key + item)
+    yield "map-key-nullable", one(b"\x20\0" + schema_field(nullable("key", "int8")) + item)
+    for id in (1, 10, 26):
+        yield f"dictionary-index-{id}", one(b"\x21" + u8(id) + b"\0\2")
+    yield "dictionary-ordered-2", one(b"\x21\2\2\2")
+    yield "dictionary-of-dictionary", one(b"\x21\2\0\x21\2\0\2")

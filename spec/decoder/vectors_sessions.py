@@ -1,0 +1,258 @@
+"""What one side sent on a connection: whole recordings that are accepted or refused (protocol.md)."""
+
+from crc32c import crc32c
+from vectors_reject import container, patched
+from writer import *  # the vocabulary of this page
+
+X = [field("x", "int32")]
+GOODBYE = message(0x05)
+
+
+def x_chunk(*values: int, **header) -> bytes:
+    return chunk(len(values), [NONE_MISSING, plain(numbers("i", *values))], 4 * len(values), **header)
+
+
+CHUNKS = [x_chunk(7, -1, 2, sequence=0, checksummed=True), x_chunk(5, sequence=1, checksummed=True)]
+
+
+def welcome(version=1) -> bytes:
+    return message(0x81, u16(version), string("dray 0.1"))
+
+
+def started(
+    statement=1, words=X, rows_known=1, bytes_known=1, compression=1, level=0, checksums=1, schema_bytes=None, after=b""
+) -> bytes:
+    schema_bytes = schema(*words) if schema_bytes is None else schema_bytes
+    known = u8(rows_known) + u64(1000) + u8(bytes_known) + u64(4000)
+    chosen = u8(compression) + integers(1, level) + u8(checksums)
+    return message(0x82, u32(statement), string(schema_bytes), known, chosen, u64(1234), after)
+
+
+def sent(data: bytes) -> bytes:
+    return message(0x83, data)
+
+
+def progress(statement=1, rows_read=6, rows_sent=3) -> bytes:
+    return message(0x84, u32(statement), u64(rows_read), u64(rows_sent))
+
+
+def finished(chunks=(), statement=1, rows=None, count=None, digest=None) -> bytes:
+    rows = sum(int.from_bytes(one[16:20], "little") for one in chunks) if rows is None else rows
+    digest = crc32c(b"".join(one[:64] for one in chunks)) if digest is None else digest
+    totals = u64(rows) + u64(len(chunks) if count is None else count) + u32(digest)
+    return message(0x85, u32(statement), totals, *map(u64, (10, 20, 30, 40, 50)))
+
+
+def error(statement=0, kind=1, sqlstate="", text="expected hello", hint="") -> bytes:
+    return message(0x86, u32(statement), u8(kind), string(sqlstate), string(text), string(hint))
+
+
+def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
+    """Name, with the side that spoke -> bytes and the names of the messages."""
+    first, second = map(sent, CHUNKS)
+    whole = started() + progress() + first + progress() + second + finished(CHUNKS)
+    empty = started(statement=2, words=[]) + finished(statement=2)
+    lone = x_chunk(9)
+    third = (
+        started(statement=7, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0)
+        + sent(lone)
+        + finished([lone], statement=7)
+    )
+    jumbo = x_chunk(9, jumbo=True)
+    statement = "started progress chunk progress chunk finished".split()
+    return {
+        "nothing.session": (welcome(), ["welcome"]),
+        "one-statement.session": (welcome() + whole, ["welcome", *statement]),
+        "three-statements.session": (
+            welcome() + whole + empty + third,
+            ["welcome", *statement, "started", "finished", "started", "chunk", "finished"],
+        ),
+        "no-rows.session": (welcome() + started() + finished(), ["welcome", "started", "finished"]),
+        "jumbo.session": (
+            welcome() + started() + sent(jumbo) + finished([jumbo]),
+            ["welcome", "started", "chunk", "finished"],
+        ),
+        "refused-connection.session": (error(kind=2, text="the token is wrong", hint="ask for one"), ["error"]),
+        "failed-before-started.session": (
+            welcome() + error(1, 3, "42P01", "no such table") + started(2) + finished(statement=2),
+            ["welcome", "error", "started", "finished"],
+        ),
+        "failed-while-running.session": (
+            welcome() + started() + first + error(1, 4, "22012", "division by zero"),
+            ["welcome", "started", "chunk", "error"],
+        ),
+        "cancelled.session": (
+            welcome() + started() + error(1, 7, "57014", "cancelled") + started(2) + finished(statement=2),
+            ["welcome", "started", "error", "started", "finished"],
+        ),
+        "connection-ends-in-statement.session": (
+            welcome() + started() + first + error(0, 8, "57P01", "shutting down"),
+            ["welcome", "started", "chunk", "error"],
+        ),
+        "goodbye.requests": (hello() + GOODBYE, ["hello", "goodbye"]),
+        "closed-without-goodbye.requests": (hello(), ["hello"]),
+        "queries.requests": (
+            hello(token="secret")
+            + query()
+            + query(2, parameters=parameters(), compression=4, level=-3, checksums=2, flags=1)
+            + query(9, limits=(4096, 0, 4096))
+            + GOODBYE,
+            ["hello", "query", "query", "query", "goodbye"],
+        ),
+        "cancels.requests": (
+            hello() + cancel(5) + query() + cancel(1) + cancel(1) + query(2) + GOODBYE,
+            "hello cancel query cancel cancel query goodbye".split(),
+        ),
+        "versions.requests": (hello(versions=(0, 9)) + GOODBYE, ["hello", "goodbye"]),
+        "spec-hello.requests": (hello(client="t"), ["hello"]),
+    }
+
+
+def hello(magic=b"DRAY", versions=(1, 1), token="", client="dray-python 0.1") -> bytes:
+    return message(0x01, magic, u16(versions[0]), u16(versions[1]), string(token), string(client))
+
+
+def query(
+    statement=1,
+    sql: str | bytes = "SELECT 1",
+    parameters=b"",
+    limits=(1 << 20, 64 << 20, 256 << 20),
+    compression=0,
+    level=0,
+    checksums=0,
+    flags=0,
+    after=b"",
+) -> bytes:
+    chosen = u8(compression) + integers(1, level) + u8(checksums) + u8(flags)
+    return message(0x02, u32(statement), string(sql), string(parameters), *map(u64, limits), u32(0), chosen, after)
+
+
+def cancel(statement: int) -> bytes:
+    return message(0x03, u32(statement))
+
+
+def parameters(*rows: int) -> bytes:
+    return container(schema(*X), x_chunk(*(rows or (42,))))
+
+
+def rejected_sessions() -> dict[str, bytes]:
+    vectors = [*(rejected_answers()), *rejected_requests()]
+    assert len(dict(vectors)) == len(vectors), "a name is used twice"
+    return dict(vectors)
+
+
+def rejected_answers():
+    first, second = map(sent, CHUNKS)
+    begun = welcome() + started()
+    ended = finished(CHUNKS)
+    whole = begun + first + second + ended
+    answers = {
+        "frame-reserved": begun[:5] + b"\1" + begun[6:],
+        "frame-welcome-too-large": u32((64 << 10) + 1) + b"\x81" + bytes(3),
+        "frame-started-too-large": welcome() + u32((16 << 20) + 1) + b"\x82" + bytes(3),
+        "frame-chunk-too-large": begun + u32((256 << 20) + 1) + b"\x83" + bytes(3),
+        "kind-0": begun + message(0x00),
+        "kind-87": begun + message(0x87),
+        "kind-from-client": begun + cancel(1),
+        "order-started-before-welcome": started(),
+        "order-welcome-twice": welcome() + welcome(),
+        "order-chunk-before-started": welcome() + first,
+        "order-chunk-after-finished": whole + first,
+        "order-progress-before-started": welcome() + progress(),
+        "order-finished-before-started": welcome() + finished(),
+        "order-finished-twice": whole + ended,
+        "order-started-twice": begun + started(2),
+        "order-statement-not-risen": whole + started(1) + finished(),
+        "order-statement-0": welcome() + started(0) + finished(statement=0),
+        "order-progress-of-another": begun + progress(2),
+        "order-finished-of-another": begun + finished(statement=2),
+        "order-error-of-another": begun + error(2, 4),
+        "order-error-of-a-past-one": whole + error(1, 4),
+        "order-error-of-a-statement-before-welcome": error(1, 3),
+        "order-after-connection-error": welcome() + error() + started() + finished(),
+        "payload-welcome-cut": message(0x81, u16(1), u32(4), b"dra"),
+        "payload-welcome-utf8": message(0x81, u16(1), string(b"\xff")),
+        "payload-welcome-more": message(0x81, u16(1), string("d"), b"\0"),
+        "payload-started-more": welcome() + started(after=b"\0") + finished(),
+        "payload-rows-known-3": welcome() + started(rows_known=3) + finished(),
+        "payload-bytes-known-3": welcome() + started(bytes_known=3) + finished(),
+        "payload-compression-0": welcome() + started(compression=0) + finished(),
+        "payload-compression-5": welcome() + started(compression=5) + finished(),
+        "payload-checksums-2": welcome() + started(checksums=2) + finished(),
+        "payload-progress-cut": begun + message(0x84, u32(1), u64(1)),
+        "payload-finished-cut": begun + message(0x85, u32(1), u64(0), u64(0), u32(0)),
+        "payload-error-kind-0": begun + error(1, 0),
+        "payload-error-kind-10": begun + error(1, 10),
+        "payload-error-sqlstate": begun + error(1, 4, "4270"),
+        "payload-error-utf8": begun + error(1, 4, text=b"\xff"),
+        "version-0": welcome(0),
+        "version-2": welcome(2),
+        "sequence-from-1": begun + second + finished(CHUNKS[1:]),
+        "sequence-gap": begun + first + sent(x_chunk(5, sequence=2)) + finished(),
+        "sequence-repeated": begun + first + first + finished(CHUNKS[:1] * 2),
+        "finished-rows": begun + first + second + finished(CHUNKS, rows=5),
+        "finished-chunks": begun + first + second + finished(CHUNKS, count=3),
+        "finished-digest": begun + first + second + finished(CHUNKS, digest=0),
+        "finished-last-chunk-lost": begun + first + ended,
+        "finished-digest-of-nothing": begun + finished(digest=1),
+        "cut-nothing": b"",
+        "cut-frame-header": whole[:7],
+        "cut-payload": whole[:-1],
+        "cut-after-started": begun,
+        "cut-after-chunk": begun + first,
+        "cut-before-finished": begun + first + second,
+        "checksum-of-chunk": begun + sent(patched(CHUNKS[0], 128, b"\6")) + finished(CHUNKS[:1]),
+        "size-of-chunk": begun + sent(CHUNKS[0] + b"\0") + finished(CHUNKS[:1]),
+        "limit-of-chunk": begun + sent(patched(CHUNKS[0], 24, u32(16 << 20))) + finished(),
+        "magic-of-chunk": begun + sent(b"dryc" + CHUNKS[0][4:]) + finished(),
+        "truncated-chunk-of-another-schema": welcome() + started(words=X + X) + sent(x_chunk(1)) + finished(),
+        "schema-of-started": welcome() + started(schema_bytes=u32(1)) + finished(),
+    }
+    return [(f"{name}.session", data) for name, data in answers.items()]
+
+
+def rejected_requests():
+    two_rows, cut_chunk = parameters(1, 2), parameters()[:-1]
+    requests = {
+        "frame-reserved": hello() + GOODBYE[:5] + b"\0\0\1",
+        "frame-hello-too-large": u32((64 << 10) + 1) + b"\1" + bytes(3),
+        "frame-query-too-large": hello() + u32((16 << 20) + 1) + b"\2" + bytes(3),
+        "kind-0": hello() + message(0x00),
+        "kind-04-marks": hello() + message(0x04, u32(1)),
+        "kind-from-server": hello() + welcome(),
+        "order-query-before-hello": query(),
+        "order-goodbye-before-hello": GOODBYE,
+        "order-hello-twice": hello() + hello(),
+        "order-after-goodbye": hello() + GOODBYE + query(),
+        "order-statement-0": hello() + query(0),
+        "order-statement-repeated": hello() + query(3) + query(3),
+        "order-statement-fallen": hello() + query(3) + query(2),
+        "magic-lower": hello(magic=b"dray"),
+        "magic-http": message(0x01, b"GET / HTTP/1.1\r\n"),
+        "version-0": hello(versions=(0, 0)),
+        "version-2": hello(versions=(2, 9)),
+        "version-least-above-most": hello(versions=(2, 1)),
+        "payload-hello-cut": message(0x01, b"DRAY", u16(1), u16(1), u32(0)),
+        "payload-hello-more": message(0x01, b"DRAY", u16(1), u16(1), string(""), string(""), b"\0"),
+        "payload-token-utf8": hello(token=b"\xff"),
+        "payload-sql-utf8": hello() + query(sql=b"SELECT \xff"),
+        "payload-query-more": hello() + query(after=b"\0"),
+        "payload-chunk-bytes-max-small": hello() + query(limits=(4095, 1 << 20, 1 << 20)),
+        "payload-chunk-bytes-max-large": hello() + query(limits=(1 << 32, 1 << 20, 1 << 32)),
+        "payload-row-bytes-max-small": hello() + query(limits=(8192, 1 << 20, 8191)),
+        "payload-row-bytes-max-large": hello() + query(limits=(8192, 1 << 20, 1 << 32)),
+        "payload-compression-5": hello() + query(compression=5),
+        "payload-checksums-3": hello() + query(checksums=3),
+        "payload-flags-2": hello() + query(flags=2),
+        "payload-cancel-cut": hello() + message(0x03, u16(1)),
+        "payload-cancel-more": hello() + message(0x03, u32(1), b"\0"),
+        "payload-goodbye-more": hello() + message(0x05, b"\0"),
+        "payload-parameters-2-rows": hello() + query(parameters=two_rows),
+        "payload-parameters-cut": hello() + query(parameters=b"\1"),
+        "size-of-parameters": hello() + query(parameters=cut_chunk),
+        "schema-of-parameters": hello() + query(parameters=container(u32(1), b"")),
+        "cut-nothing": b"",
+        "cut-frame-header": hello()[:7],
+        "cut-payload": hello() + query()[:-1],
+    }
+    return [(f"{name}.requests", data) for name, data in requests.items()]
