@@ -240,7 +240,7 @@ def encodings():
     yield "offsets-fall-below-2-31", S, offset_strings(0, (1 << 32) - 1, 3)
     yield "offsets-end-before-data", S, offset_strings(0, 1, 2, data=b"abc")
     yield "offsets-end-after-data", S, offset_strings(0, 1, 3, data=b"ab")
-    yield "offsets-lengths-fewer", S, chunk(2, [NONE, strings_lengths(plain(numbers("I", 1, 1)), b"abc")], 12 + 2)
+    yield "offsets-lengths-fewer", S, chunk(2, [NONE, strings_lengths(plain(numbers("I", 1, 1)), b"abc")], 12 + 3)
     yield "offsets-lengths-more", S, chunk(2, [NONE, strings_lengths(constant(u32(2)), b"abc")], 12 + 4)
     yield "offsets-compressed-data", S, chunk(1, [NONE, b"\0", offsets(b"abc"), lz4(b"abcd")], 8 + 4)
     yield (

@@ -54,9 +54,9 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
     empty = started(statement=2, words=[]) + finished(statement=2)
     lone = x_chunk(9)
     third = (
-        started(statement=7, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0)
+        started(statement=3, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0)
         + sent(lone)
-        + finished([lone], statement=7)
+        + finished([lone], statement=3)
     )
     jumbo = x_chunk(9, jumbo=True)
     statement = "started progress chunk progress chunk finished".split()
