@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array, new_null_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{DataType, Fields, IntervalUnit, SchemaRef, TimeUnit};
@@ -112,8 +112,7 @@ fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
         .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name())))?;
     let mut metadata: Vec<_> = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     metadata.sort();
-    let nullable = field.is_nullable() || data_type == Type::Null;
-    Ok(Field { name: field.name().clone(), data_type, nullable, metadata })
+    Ok(Field { name: field.name().clone(), data_type, nullable: field.is_nullable(), metadata })
 }
 
 fn type_from_arrow(data_type: &DataType) -> Result<Type> {
@@ -333,7 +332,9 @@ fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
             builder.child_data(children.collect::<Result<_>>()?)
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
-            builder.add_buffer(Buffer::from(indexes)).add_child_data(array(*entries, value)?.to_data())
+            // Where all values are missing there are no entries, yet Arrow wants even a hidden index to be one of them.
+            let entries = if entries.rows == 0 { new_null_array(value, 1) } else { array(*entries, value)? };
+            builder.add_buffer(Buffer::from(indexes)).add_child_data(entries.to_data())
         }
         (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
         (_, data_type) => refuse!(Unsupported, "a column does not have its type {data_type}"),

@@ -160,13 +160,15 @@ impl Column {
     }
 
     /// The bytes of the column's values from `from` on, `rows` of them, as a chunk holds them unencoded: an upper bound,
-    /// without descriptors and padding.
+    /// without descriptors and padding, and one of what they count in `decoded_bytes`.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
         let span = |offsets: &Bytes| {
             let (first, last) = (u32_at(offsets, from), u32_at(offsets, from + rows));
             (first as usize, last.saturating_sub(first) as usize)
         };
-        let mask = if self.validity.is_some() { rows.div_ceil(8) } else { 0 };
+        // A mask is counted even where there is none: the column may get one from a struct above it, or from other
+        // pieces of the same chunk.
+        let mask = rows.div_ceil(8);
         let values = match &self.values {
             Values::Null => 0,
             Values::Boolean(_) => rows.div_ceil(8) as u64,

@@ -19,6 +19,9 @@ const DICTIONARY_SHARE: usize = 4;
 /// Writes values of fixed width, as small as the rule makes them.
 pub(crate) fn fixed(writer: &mut Writer, data_type: &Type, values: &[u8], width: usize) -> Result<()> {
     use Type::*;
+    if values.is_empty() {
+        return plain_fixed(writer, Vec::new());
+    }
     if is_constant(values, width) {
         return constant(writer, &values[..width]);
     }

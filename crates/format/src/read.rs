@@ -120,6 +120,13 @@ pub fn decode(
     Ok(Batch { rows, columns })
 }
 
+/// A buffer in the body, not yet unpacked.
+struct Placed {
+    compressor: Compressor,
+    packed: Bytes,
+    raw_bytes: usize,
+}
+
 struct Reader<'a> {
     descriptors: Cursor<'a>,
     body: &'a Bytes,
@@ -144,23 +151,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The next buffer, unpacked. `expected` is its length where that is known; otherwise the budget bounds it.
-    fn buffer(&mut self, expected: Option<usize>) -> Result<Bytes> {
+    /// Finds the place of the next buffer in the body.
+    fn place(&mut self) -> Result<Placed> {
         let compressor = Compressor::from_code(self.descriptors.u8("compressor")?)?;
         let bytes = self.descriptors.u32("bytes")? as usize;
-        let raw = match compressor {
+        let raw_bytes = match compressor {
             Compressor::None => bytes,
             _ => self.descriptors.u32("raw")? as usize,
         };
-        match expected {
-            Some(expected) if raw != expected => {
-                refuse!(Length, "a buffer of {raw} bytes, {expected} expected")
-            }
-            None if raw as u64 > self.budget => {
-                refuse!(Decoded, "a buffer of {raw} bytes is more than it declares")
-            }
-            _ => {}
-        }
         if bytes > 0 {
             let start = self.at.next_multiple_of(alignment(bytes));
             let end = start.checked_add(bytes).filter(|end| *end <= self.body.len());
@@ -168,18 +166,35 @@ impl Reader<'_> {
             check_padding(&self.body[self.at..start])?;
             self.at = end;
         }
-        let packed = self.at - bytes..self.at;
-        match compressor {
-            Compressor::None => Ok(self.body.slice(packed)),
-            Compressor::Lz4 => {
-                self.note("lz4");
-                decompress(compressor, &self.body[packed], raw).map(Bytes::from)
-            }
-            Compressor::Zstd => {
-                self.note("zstd");
-                decompress(compressor, &self.body[packed], raw).map(Bytes::from)
-            }
+        Ok(Placed { compressor, packed: self.body.slice(self.at - bytes..self.at), raw_bytes })
+    }
+
+    /// The contents of a buffer. The caller has held their size against what was declared.
+    fn unpack(&mut self, placed: Placed) -> Result<Bytes> {
+        match placed.compressor {
+            Compressor::None => return Ok(placed.packed),
+            Compressor::Lz4 => self.note("lz4"),
+            Compressor::Zstd => self.note("zstd"),
         }
+        decompress(placed.compressor, &placed.packed, placed.raw_bytes).map(Bytes::from)
+    }
+
+    /// The contents of the next buffer, which must have `expected` bytes.
+    fn buffer(&mut self, expected: usize) -> Result<Bytes> {
+        let placed = self.place()?;
+        if placed.raw_bytes != expected {
+            refuse!(Length, "a buffer of {} bytes, {expected} expected", placed.raw_bytes);
+        }
+        self.unpack(placed)
+    }
+
+    /// Checks that strings of `bytes` bytes in all can be held, before they are unpacked.
+    fn check_string_bytes(&self, bytes: usize) -> Result<()> {
+        check_count(bytes)?;
+        if bytes as u64 > self.budget {
+            refuse!(Decoded, "{bytes} bytes of strings, {} of those declared are left", self.budget);
+        }
+        Ok(())
     }
 
     fn column(&mut self, field: &Field, n: usize) -> Result<Column> {
@@ -191,8 +206,9 @@ impl Reader<'_> {
             }
             return Ok(Column { rows: n, validity: None, values: Values::Null });
         }
-        if nulls > 3 || nulls != 0 && n == 0 {
-            refuse!(Code, "nulls code {nulls} for {n} values");
+        let packable = matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
+        if nulls > 3 || nulls != 0 && n == 0 || nulls == 2 && !packable {
+            refuse!(Code, "nulls code {nulls} for {n} values of type {:?}", field.data_type);
         }
         if nulls == 0 {
             let values = self.values(&field.data_type, n, n)?;
@@ -210,8 +226,11 @@ impl Reader<'_> {
             return Ok(Column { rows: n, validity, values: self.zero_values(&field.data_type, n)? });
         }
         let missing = self.descriptors.u32("missing")? as usize;
+        if missing == 0 || missing > n {
+            refuse!(Missing, "{missing} of {n} values announced as missing");
+        }
         let validity = Bitmap { bytes: self.bits(n)?, offset: 0, len: n };
-        if missing == 0 || missing != n - validity.ones() {
+        if missing != n - validity.ones() {
             refuse!(Missing, "{missing} missing values announced, the bitmap has {}", n - validity.ones());
         }
         let values = if nulls == 1 {
@@ -226,7 +245,7 @@ impl Reader<'_> {
 
     /// A buffer of n bits, of which none is set past the end.
     fn bits(&mut self, n: usize) -> Result<Bytes> {
-        let bits = self.buffer(Some(n.div_ceil(8)))?;
+        let bits = self.buffer(n.div_ceil(8))?;
         if n % 8 != 0 && bits[n / 8] >> (n % 8) != 0 {
             refuse!(Bitmap, "bits are set past the {n} of a bitmap");
         }
@@ -236,21 +255,16 @@ impl Reader<'_> {
     /// The values of a column from which the missing ones were left out, put back in their places.
     fn packed_values(&mut self, data_type: &Type, validity: &Bitmap, present: usize) -> Result<Values> {
         let n = validity.len;
-        Ok(match data_type.storage() {
-            Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. } => {
-                self.note("packed nulls");
-                match self.values(data_type, present, n)? {
-                    Values::Boolean(bits) => Values::Boolean(expand_bits(&bits, validity)),
-                    Values::Fixed { width, bytes } => {
-                        Values::Fixed { width, bytes: expand_fixed(&bytes, width, validity, zeros(n * width)?) }
-                    }
-                    Values::Bytes { offsets, data } => {
-                        Values::Bytes { offsets: expand_offsets(&offsets, validity, reserved((n + 1) * 4)?), data }
-                    }
-                    other => other,
-                }
+        self.note("packed nulls");
+        Ok(match self.values(data_type, present, n)? {
+            Values::Boolean(bits) => Values::Boolean(expand_bits(&bits, validity)),
+            Values::Fixed { width, bytes } => {
+                Values::Fixed { width, bytes: expand_fixed(&bytes, width, validity, zeros(n * width)?) }
             }
-            _ => refuse!(Code, "nulls code 2 for a type that does not allow it"),
+            Values::Bytes { offsets, data } => {
+                Values::Bytes { offsets: expand_offsets(&offsets, validity, reserved((n + 1) * 4)?), data }
+            }
+            other => other,
         })
     }
 
@@ -274,7 +288,7 @@ impl Reader<'_> {
                 self.charge(rows + 1, 4)?;
                 let (offsets, total) = match self.descriptors.u8("list encoding")? {
                     0 => {
-                        let offsets = self.buffer(Some((n + 1) * 4))?;
+                        let offsets = self.buffer((n + 1) * 4)?;
                         let total = check_offsets(&offsets)?;
                         (offsets, total)
                     }
@@ -333,7 +347,7 @@ impl Reader<'_> {
     /// n values of `width` bytes, plain. The caller has charged them.
     fn fixed(&mut self, n: usize, width: usize, dictionary_allowed: bool) -> Result<Bytes> {
         match self.descriptors.u8("encoding")? {
-            0 => self.buffer(Some(n * width)),
+            0 => self.buffer(n * width),
             1 => {
                 self.note("constant");
                 let value = self.descriptors.take(width, "constant")?;
@@ -354,7 +368,7 @@ impl Reader<'_> {
                 let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else {
                     refuse!(Limit, "{n} values are too many")
                 };
-                let packed = self.buffer(Some(packed_bytes))?;
+                let packed = self.buffer(packed_bytes)?;
                 if bitpack::has_bits_past_end(&packed, n, bits) {
                     refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
                 }
@@ -415,15 +429,18 @@ impl Reader<'_> {
             1 => {
                 self.note("constant");
                 self.descriptors.u8("encoding")?;
-                let value = self.buffer(None)?;
+                let placed = self.place()?;
                 if n == 0 {
                     refuse!(Constant, "a constant for no values");
                 }
+                // Both are below 2^32.
+                let total = n * placed.raw_bytes;
+                self.check_string_bytes(total)?;
+                let value = self.unpack(placed)?;
                 if utf8 {
                     check_utf8(&value, [].into_iter())?;
                 }
-                let total = self.charge(n, value.len())?;
-                check_count(total)?;
+                self.charge(total, 1)?;
                 let mut data = reserved(total)?;
                 repeat(&value, n, &mut data);
                 let mut offsets = reserved((n + 1) * 4)?;
@@ -445,7 +462,8 @@ impl Reader<'_> {
                     total.checked_add((end - start) as usize)
                 });
                 let Some(total) = total else { refuse!(Limit, "the strings of a chunk are too long") };
-                check_count(self.charge(total, 1)?)?;
+                self.check_string_bytes(total)?;
+                self.charge(total, 1)?;
                 let mut data = reserved(total)?;
                 let mut offsets = reserved((n + 1) * 4)?;
                 offsets.extend_from_slice(&0u32.to_le_bytes());
@@ -463,27 +481,25 @@ impl Reader<'_> {
 
     /// n strings as offsets or lengths: `(offsets, data)`, checked.
     fn flat_strings(&mut self, n: usize, utf8: bool) -> Result<(Bytes, Bytes)> {
-        let (offsets, data) = match self.descriptors.u8("encoding")? {
+        let (offsets, total) = match self.descriptors.u8("encoding")? {
             0 => {
-                let offsets = self.buffer(Some((n + 1) * 4))?;
-                let data = self.buffer(None)?;
-                if check_offsets(&offsets)? != data.len() {
-                    refuse!(Offsets, "the offsets end elsewhere than the {} bytes of data", data.len());
-                }
-                (offsets, data)
+                let offsets = self.buffer((n + 1) * 4)?;
+                let total = check_offsets(&offsets)?;
+                (offsets, total)
             }
             2 => {
                 self.note("lengths");
                 let lengths = self.fixed(n, 4, false)?;
-                let (offsets, total) = offsets_of(&lengths)?;
-                let data = self.buffer(None)?;
-                if total != data.len() {
-                    refuse!(Offsets, "the lengths make {total} bytes, the data has {}", data.len());
-                }
-                (offsets, data)
+                offsets_of(&lengths)?
             }
             code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
         };
+        self.check_string_bytes(total)?;
+        let placed = self.place()?;
+        if placed.raw_bytes != total {
+            refuse!(Offsets, "the strings end at {total}, their data at {}", placed.raw_bytes);
+        }
+        let data = self.unpack(placed)?;
         if utf8 {
             check_utf8(&data, u32s(&offsets))?;
         }
@@ -577,14 +593,14 @@ fn check_padding(padding: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn check_count(count: usize) -> Result<()> {
+pub(crate) fn check_count(count: usize) -> Result<()> {
     if count > COUNT_MAX {
         refuse!(Limit, "{count} values or bytes in one column, over the limit of {COUNT_MAX}");
     }
     Ok(())
 }
 
-fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
+pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
     match n.checked_mul(size) {
         Some(total) if total <= COUNT_MAX => Ok(total),
         _ => refuse!(Limit, "{n} lists of {size} items are too many"),

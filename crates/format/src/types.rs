@@ -300,9 +300,6 @@ impl SchemaReader<'_> {
         let name = self.cursor.string("name")?.to_owned();
         let nullable = self.boolean("flags")?;
         let data_type = self.data_type(depth)?;
-        if data_type == Type::Null && !nullable {
-            refuse!(Schema, "field {name:?} of type null is not nullable");
-        }
         let pairs = self.cursor.u16("metadata")?;
         let mut metadata = Vec::new();
         for _ in 0..pairs {

@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
 use crate::compress::{Compressor, compress};
 use crate::encode;
-use crate::error::{Result, refuse};
+use crate::error::{Error, Result, refuse};
 use crate::expand::ones;
 use crate::header::{HEADER_BYTES, Header, crc32c};
-use crate::read::{LARGE_BUFFER_BYTES, alignment, entries_field};
+use crate::read::{LARGE_BUFFER_BYTES, alignment, check_count, entries_field, fixed_list_total};
 use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
 
 static ZEROS: [u8; 64] = [0; 64];
@@ -108,6 +108,7 @@ pub fn write(
 ) -> Result<Chunk> {
     let rows: usize = batches.iter().map(|batch| batch.rows).sum();
     let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
+    check_count(rows)?;
     let mut writer = Writer { compression, descriptors: Vec::new(), body: Body::default(), decoded: 0 };
     for (i, field) in schema.fields.iter().enumerate() {
         let mut pieces = Vec::with_capacity(batches.len());
@@ -233,23 +234,27 @@ impl Writer {
     }
 
     fn column(&mut self, field: &Field, pieces: Vec<Column>, n: usize) -> Result<()> {
+        pieces.iter().try_for_each(|piece| check_not_null(field, piece, 0))?;
+        self.masked_column(field, pieces, n)
+    }
+
+    /// Writes a column in which what lies under the missing values of a struct or fixed-size list above is missing too,
+    /// even if the field is not nullable: there it is zero.
+    fn masked_column(&mut self, field: &Field, pieces: Vec<Column>, n: usize) -> Result<()> {
         let storage = field.data_type.storage();
         if storage == Storage::Null {
             self.descriptors.push(3);
             return Ok(());
         }
         let missing: usize = pieces.iter().map(Column::missing).sum();
-        if missing > 0 && !field.nullable {
-            refuse!(Missing, "column {:?} is declared NOT NULL, and {missing} of its values are NULL", field.name);
-        }
-        if missing == 0 {
+        if missing == 0 || !field.nullable {
             self.descriptors.push(0);
             return self.values(&field.data_type, pieces, n, false);
         }
         self.count(n.div_ceil(8), 1);
         if missing == n {
             self.descriptors.push(3);
-            self.decoded += zero_bytes(&field.data_type, n);
+            self.decoded += zero_bytes(&field.data_type, n)?;
             return Ok(());
         }
         let flat = matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
@@ -308,42 +313,27 @@ impl Writer {
             }
             Storage::FixedList(size) => {
                 let Type::FixedList { item, .. } = data_type else { refuse!(Unsupported, "not a fixed-size list") };
+                let total = fixed_list_total(n, size)?;
                 let children = pieces.iter().map(|piece| match &piece.values {
-                    Values::FixedList { child, .. } => self.child(item, child, piece, size),
+                    Values::FixedList { child, .. } => masked_child(item, child, piece, size),
                     other => refuse!(Unsupported, "{} instead of a fixed-size list", name(other)),
                 });
                 let children = children.collect::<Result<_>>()?;
-                self.column(item, children, n * size)
+                self.masked_column(item, children, total)
             }
             Storage::Struct => {
                 let Type::Struct(fields) = data_type else { refuse!(Unsupported, "not a struct") };
                 for (i, field) in fields.iter().enumerate() {
                     let children = struct_child(&pieces, i)?;
                     let masked =
-                        children.iter().zip(&pieces).map(|(child, parent)| self.child(field, child, parent, 1));
+                        children.iter().zip(&pieces).map(|(child, parent)| masked_child(field, child, parent, 1));
                     let masked = masked.collect::<Result<_>>()?;
-                    self.column(field, masked, n)?;
+                    self.masked_column(field, masked, n)?;
                 }
                 Ok(())
             }
             Storage::Dictionary => self.dictionary(data_type, &pieces, n),
         }
-    }
-
-    /// A child of a struct or fixed-size list, in which what lies under the parent's missing values is missing too, or
-    /// zero if the child is not nullable.
-    fn child(&self, field: &Field, child: &Column, parent: &Column, size: usize) -> Result<Column> {
-        let Some(mask) = parent.validity.as_ref().filter(|_| parent.missing() > 0) else {
-            return Ok(child.clone());
-        };
-        let masked = Column { validity: Some(mask_child(child, mask, size)), ..child.clone() };
-        if field.nullable || matches!(child.values, Values::Null) {
-            return Ok(masked);
-        }
-        if masked.missing() != parent.missing() * size {
-            refuse!(Missing, "field {:?} is declared NOT NULL, and some of its values are NULL", field.name);
-        }
-        zeroed(masked)
     }
 
     fn booleans(&mut self, pieces: &[Column], packed: bool) -> Result<()> {
@@ -575,6 +565,26 @@ fn struct_child(pieces: &[Column], i: usize) -> Result<Vec<Column>> {
     pieces.iter().map(child).collect()
 }
 
+/// Checks that a column that must not have missing values has none, beyond those that a parent hides.
+fn check_not_null(field: &Field, column: &Column, hidden: usize) -> Result<()> {
+    if !field.nullable && field.data_type != Type::Null && column.missing() > hidden {
+        let missing = column.missing() - hidden;
+        refuse!(Missing, "column {:?} is declared NOT NULL, and {missing} of its values are NULL", field.name);
+    }
+    Ok(())
+}
+
+/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is missing too.
+fn masked_child(field: &Field, child: &Column, parent: &Column, size: usize) -> Result<Column> {
+    let hidden = parent.missing() * size;
+    let masked = match &parent.validity {
+        Some(mask) if hidden > 0 => Column { validity: Some(mask_child(child, mask, size)), ..child.clone() },
+        _ => child.clone(),
+    };
+    check_not_null(field, &masked, hidden)?;
+    Ok(masked)
+}
+
 /// The validity of a child under its parent's, each of whose values covers `size` of the child's.
 fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     let mut out = BitWriter::default();
@@ -593,46 +603,24 @@ fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     Bitmap { bytes: Bytes::from(bytes), offset: 0, len }
 }
 
-/// The column without its validity; what it hid is zero or empty.
-fn zeroed(column: Column) -> Result<Column> {
-    let rows = column.rows;
-    let values = match &column.values {
-        Values::Null => Values::Null,
-        Values::Boolean(bits) => {
-            let mut out = BitWriter::default();
-            (0..rows).for_each(|i| out.push(u64::from(bits.bit(i) && column.is_valid(i)), 1));
-            let (bytes, len) = out.finish();
-            Values::Boolean(Bitmap { bytes: Bytes::from(bytes), offset: 0, len })
-        }
-        Values::Fixed { width, .. } => {
-            let width = *width;
-            Values::Fixed { width, bytes: Bytes::from(gather_fixed(&[column], width, false)?) }
-        }
-        Values::Bytes { .. } => {
-            let strings = gather_strings(&[column], false)?;
-            Values::Bytes { offsets: Bytes::from(strings.offsets), data: joined(strings.data) }
-        }
-        Values::Dictionary { .. } | Values::List { .. } | Values::FixedList { .. } | Values::Struct(_) => {
-            refuse!(Unsupported, "a nested field that is NOT NULL inside a struct that is NULL; declare it nullable")
-        }
-    };
-    Ok(Column { rows, validity: None, values })
-}
-
 /// What n missing values of a type decode to, without their own bitmap (chunk.md section 5).
-fn zero_bytes(data_type: &Type, n: usize) -> u64 {
+fn zero_bytes(data_type: &Type, n: usize) -> Result<u64> {
     let n64 = n as u64;
-    match data_type {
+    Ok(match data_type {
         Type::Null => 0,
         Type::Boolean => n64.div_ceil(8),
         Type::Utf8 | Type::Binary => (n64 + 1) * 4,
-        Type::List(item) => (n64 + 1) * 4 + zero_bytes(&item.data_type, 0),
-        Type::Map { key, value, .. } => (n64 + 1) * 4 + zero_bytes(&key.data_type, 0) + zero_bytes(&value.data_type, 0),
-        Type::FixedList { size, item } => zero_bytes(&item.data_type, n * *size as usize),
-        Type::Struct(fields) => fields.iter().map(|field| zero_bytes(&field.data_type, n)).sum(),
-        Type::Dictionary { index, value, .. } => n64 * index.width().unwrap_or(0) as u64 + zero_bytes(value, 0),
+        Type::List(item) => (n64 + 1) * 4 + zero_bytes(&item.data_type, 0)?,
+        Type::Map { key, value, .. } => {
+            (n64 + 1) * 4 + zero_bytes(&key.data_type, 0)? + zero_bytes(&value.data_type, 0)?
+        }
+        Type::FixedList { size, item } => zero_bytes(&item.data_type, fixed_list_total(n, *size as usize)?)?,
+        Type::Struct(fields) => {
+            fields.iter().try_fold(0, |sum, field| Ok::<_, Error>(sum + zero_bytes(&field.data_type, n)?))?
+        }
+        Type::Dictionary { index, value, .. } => n64 * index.width().unwrap_or(0) as u64 + zero_bytes(value, 0)?,
         fixed => n64 * fixed.width().unwrap_or(0) as u64,
-    }
+    })
 }
 
 fn concat_bits(pieces: &[Column], bits: impl Fn(&Column) -> Option<Bitmap>) -> Vec<u8> {

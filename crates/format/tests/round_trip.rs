@@ -97,3 +97,74 @@ fn nested_columns() {
     round_trip(&[batch.clone()]);
     round_trip(&[batch.slice(5, 700), batch.slice(705, 200)]);
 }
+
+fn single(field: Field, array: ArrayRef) -> RecordBatch {
+    RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap()
+}
+
+/// A struct of one field, of which every other value is missing.
+fn half_missing(field: Field, child: ArrayRef) -> ArrayRef {
+    let nulls = arrow_buffer::NullBuffer::from_iter((0..child.len()).map(|i| i % 2 == 0));
+    Arc::new(StructArray::new(vec![field].into(), vec![child], Some(nulls)))
+}
+
+#[test]
+fn a_mask_that_a_struct_hands_down_is_within_the_bound() {
+    let children: Vec<ArrayRef> =
+        (0..2).map(|_| Arc::new(Int8Array::from_iter_values((0..20_000).map(|i| i as i8))) as _).collect();
+    let fields: Vec<Field> = (0..2).map(|i| Field::new(format!("f{i}"), DataType::Int8, true)).collect();
+    let nulls = arrow_buffer::NullBuffer::from_iter((0..20_000).map(|i| i % 2 == 0));
+    let array: ArrayRef = Arc::new(StructArray::new(fields.into(), children, Some(nulls)));
+    round_trip(&[single(Field::new("s", array.data_type().clone(), true), array)]);
+}
+
+#[test]
+fn nested_fields_that_are_not_null_may_stand_in_a_missing_struct() {
+    let list: ArrayRef = Arc::new(ListArray::new(
+        Arc::new(Field::new("item", DataType::Int32, false)),
+        arrow_buffer::OffsetBuffer::from_lengths(vec![2; 100]),
+        Arc::new(Int32Array::from_iter_values(0..200)),
+        None,
+    ));
+    let dictionary: ArrayRef = Arc::new((0..100).map(|i| ["a", "b"][i % 2]).collect::<DictionaryArray<Int32Type>>());
+    for child in [list, dictionary] {
+        let field = Field::new("child", child.data_type().clone(), false);
+        let inner: ArrayRef = Arc::new(StructArray::new(vec![field].into(), vec![child], None));
+        let array = half_missing(Field::new("inner", inner.data_type().clone(), false), inner);
+        round_trip(&[single(Field::new("outer", array.data_type().clone(), true), array)]);
+    }
+}
+
+#[test]
+fn lists_without_any_floats_can_be_encoded() {
+    let lists = [Some(vec![]), None, Some(vec![])] as [Option<Vec<Option<f64>>>; 3];
+    let array: ArrayRef = Arc::new(ListArray::from_iter_primitive::<types::Float64Type, _, _>(lists));
+    round_trip(&[single(Field::new("l", array.data_type().clone(), true), array)]);
+}
+
+#[test]
+fn hidden_indexes_of_a_dictionary_without_entries_are_valid_in_arrow() {
+    let value = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
+    let fixed = DataType::FixedSizeList(Arc::new(Field::new("item", value, false)), 2);
+    round_trip(&[single(Field::new("d", fixed.clone(), true), new_null_array(&fixed, 5))]);
+}
+
+#[test]
+fn a_fixed_size_list_of_too_many_items_is_an_error() {
+    let item = Field::new("item", DataType::Null, true);
+    let array = FixedSizeListArray::new(Arc::new(item), i32::MAX, Arc::new(NullArray::new(i32::MAX as usize)), None);
+    let batch = single(Field::new("l", array.data_type().clone(), true), Arc::new(array));
+    let schema = schema_from_arrow(&batch.schema()).unwrap();
+    let piece = batch_from_arrow(&batch).unwrap();
+    let error = write(&schema, &[piece.clone(), piece], Compression::None, false, false).unwrap_err();
+    assert_eq!(error.name(), "limit", "{error}");
+}
+
+#[test]
+fn a_missing_value_in_a_field_that_is_not_null_is_an_error() {
+    let batch = single(Field::new("n", DataType::Int32, true), Arc::new(Int32Array::from(vec![Some(1), None])));
+    let mut schema = schema_from_arrow(&batch.schema()).unwrap();
+    schema.fields[0].nullable = false;
+    let error = write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::None, false, false).unwrap_err();
+    assert_eq!(error.to_string(), "column \"n\" is declared NOT NULL, and 1 of its values are NULL");
+}
