@@ -1,0 +1,140 @@
+//! Random schemas and batches through a chunk and back to Arrow, with `concat` as the oracle.
+//!
+//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone.
+
+mod random;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_array::{Array, RecordBatch};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, Schema};
+use arrow_select::concat::{concat, concat_batches};
+use dray_format::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
+use random::Random;
+
+const COMPRESSIONS: [Compression; 4] = [Compression::None, Compression::Light, Compression::Lz4, Compression::Zstd(1)];
+
+/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
+fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
+    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return round(seed);
+    }
+    let start = Instant::now();
+    let mut seed = 0;
+    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
+        round(seed);
+        seed += 1;
+    }
+}
+
+#[test]
+fn batches_come_back() {
+    for_seeds(200, |seed| {
+        let mut random = Random::new(seed);
+        let fields: Vec<Field> = (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let pieces = random.pieces(&schema);
+        if pieces.iter().all(|piece| piece.num_rows() == 0) {
+            return;
+        }
+        check(&pieces, &schema, seed);
+    });
+}
+
+fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
+    let expected = concat_batches(arrow_schema, pieces).unwrap();
+    let schema = schema_from_arrow(arrow_schema).unwrap();
+    let mut encoded = Vec::new();
+    schema.encode(&mut encoded).unwrap();
+    assert_eq!(dray_format::Schema::decode(&encoded).as_ref(), Ok(&schema), "seed {seed}");
+    assert_eq!(&schema_to_arrow(&schema, StringLayout::Offsets), arrow_schema.as_ref(), "seed {seed}");
+
+    let batches: Vec<Batch> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
+    let plain_bytes = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
+    for compression in COMPRESSIONS {
+        let context = format!("seed {seed}, {compression:?}, schema {arrow_schema}");
+        let chunk = write(&schema, &batches, compression, true, false).expect(&context);
+        let bound = chunk_bytes_bound(schema.nodes(), plain_bytes);
+        assert!(chunk.chunk_bytes() <= bound, "{} bytes, bound {bound}, {context}", chunk.chunk_bytes());
+        assert!(
+            chunk.decoded_bytes() <= plain_bytes,
+            "{} decoded, {plain_bytes} plain, {context}",
+            chunk.decoded_bytes()
+        );
+        let bytes = chunk.to_bytes(seed);
+        assert_eq!(bytes.len() as u64, chunk.chunk_bytes(), "{context}");
+        let limits = Limits { decoded_bytes_max: chunk.decoded_bytes(), ..Limits::default() };
+        let (header, batch) = read(&bytes, &schema, &limits).expect(&context);
+        assert_eq!(header.sequence, seed, "{context}");
+        for column in &batch.columns {
+            check_hidden_is_zero(column, &|_| false, &context);
+        }
+        let found = batch_to_arrow(batch, arrow_schema).expect(&context);
+        for (i, column) in found.columns().iter().enumerate() {
+            column.to_data().validate_full().expect(&context);
+            assert_eq!(column, expected.column(i), "column {i}, {context}");
+        }
+    }
+}
+
+/// Checks that what lies under a missing value is zero, empty, or made of such.
+fn check_hidden_is_zero(column: &Column, hidden_above: &dyn Fn(usize) -> bool, context: &str) {
+    let hidden = |i: usize| hidden_above(i) || !column.is_valid(i);
+    let rows = (0..column.rows).filter(|i| hidden(*i));
+    let offset = |offsets: &[u8], i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap());
+    match &column.values {
+        Values::Null => {}
+        Values::Boolean(bits) => rows.for_each(|i| assert!(!bits.bit(i), "boolean {i}, {context}")),
+        Values::Fixed { width, bytes } | Values::Dictionary { width, indexes: bytes, .. } => {
+            rows.for_each(|i| assert!(bytes[i * width..][..*width].iter().all(|b| *b == 0), "value {i}, {context}"));
+        }
+        Values::Bytes { offsets, .. } | Values::List { offsets, .. } => {
+            rows.for_each(|i| assert_eq!(offset(offsets, i), offset(offsets, i + 1), "string or list {i}, {context}"));
+        }
+        Values::FixedList { .. } | Values::Struct(_) => {}
+    }
+    match &column.values {
+        Values::List { child, .. } => check_hidden_is_zero(child, &|_| false, context),
+        Values::Dictionary { entries, .. } => check_hidden_is_zero(entries, &|_| false, context),
+        Values::FixedList { size, child } => check_hidden_is_zero(child, &|i| hidden(i / size), context),
+        Values::Struct(children) => children.iter().for_each(|child| check_hidden_is_zero(child, &hidden, context)),
+        _ => {}
+    }
+}
+
+#[test]
+fn variants_travel_as_their_plain_types() {
+    use DataType::*;
+    let item = |data_type: &DataType| Arc::new(Field::new("item", data_type.clone(), true));
+    let variants = [(Utf8, LargeUtf8), (Utf8, Utf8View), (Binary, LargeBinary), (Binary, BinaryView)];
+    for_seeds(20, |seed| {
+        let mut random = Random::new(seed);
+        for (plain, variant) in &variants {
+            let nested = [
+                (plain.clone(), variant.clone()),
+                (List(item(plain)), LargeList(item(variant))),
+                (List(item(plain)), ListView(item(variant))),
+                (Struct([item(plain)].into_iter().collect()), Struct([item(variant)].into_iter().collect())),
+            ];
+            for (plain, variant) in nested {
+                let rows = random.array(&plain, 100, true);
+                let schema = Schema::new(vec![Field::new("v", variant.clone(), true)]);
+                let batch = RecordBatch::try_new(Arc::new(schema), vec![cast(&rows, &variant).unwrap()]).unwrap();
+                let schema = schema_from_arrow(&batch.schema()).unwrap();
+                let pieces = [batch_from_arrow(&batch).unwrap(), batch_from_arrow(&batch.slice(3, 40)).unwrap()];
+                let chunk = write(&schema, &pieces, Compression::Light, false, false).unwrap().to_bytes(0);
+                for layout in [StringLayout::Offsets, StringLayout::LargeOffsets, StringLayout::Views] {
+                    let (_, found) = read(&chunk, &schema, &Limits::default()).unwrap();
+                    let found = batch_to_arrow(found, &Arc::new(schema_to_arrow(&schema, layout))).unwrap();
+                    found.column(0).to_data().validate_full().unwrap();
+                    let found = cast(found.column(0), &plain).unwrap();
+                    let expected = concat(&[&rows, &rows.slice(3, 40)]).unwrap();
+                    assert_eq!(&found, &expected, "seed {seed}, {variant} as {layout:?}");
+                }
+            }
+        }
+    });
+}
