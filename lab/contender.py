@@ -1,0 +1,116 @@
+"""A contender: a server that holds lineitem in memory, and a way to fetch it in a fresh client process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+
+from lineitem import Lineitem
+from measurement import Measurement
+from process import Failure, Process, free_port, last_line, memory_bytes
+
+LAB = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all contenders of one run share."""
+
+    lineitem: Lineitem
+    dray: Path
+    folder: Path
+    timeout_s: float
+
+
+class Server(ABC):
+    """A server process. Contenders that differ only in the client share one."""
+
+    def __init__(self, setting: Setting, name: str) -> None:
+        self.setting = setting
+        self.name = name
+        self.port = free_port()
+        self.unix_path: Path | None = None
+        self.process: Process | None = None
+        self.loaded_bytes = 0
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The command line that loads lineitem into memory, and then listens."""
+
+    def stdin(self) -> Path:
+        return Path("/dev/null")
+
+    def start(self) -> None:
+        """Start and wait until it listens; a server that runs stays, and one that has died is replaced."""
+        if self.process is not None and self.process.is_running():
+            return
+        if self.unix_path is not None:
+            self.unix_path.unlink(missing_ok=True)
+        self.process = Process(self.command(), self.setting.folder / f"{self.name}.log", self.stdin())
+        try:
+            self.process.await_listening(self.port, self.unix_path, self.setting.timeout_s)
+        except Failure:
+            self.stop()
+            raise
+        self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.stop()
+            self.process = None
+
+
+class Contender(ABC):
+    """A named way to haul lineitem from a server to a client."""
+
+    over_tcp = True
+    #: A client that keeps no table, or does not fetch lineitem once, is not compared by its total.
+    into_table = True
+    #: Runs once after the rounds instead of in each of them.
+    once = False
+
+    def __init__(self, name: str, label: str, server: Server) -> None:
+        self.name = name
+        self.label = label
+        self.server = server
+
+    @abstractmethod
+    def client_command(self) -> list[str]:
+        """The command line of a client that prints one measurement."""
+
+    def expected_rows(self) -> int | None:
+        return self.server.setting.lineitem.rows
+
+    def start_server(self) -> None:
+        self.server.start()
+
+    def run_client(self) -> Measurement:
+        """Fetch once in a fresh process.
+
+        Raises Failure when the client fails, runs out of time, or brings another number of rows.
+        """
+        setting = self.server.setting
+        command = self.client_command()
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=setting.timeout_s, check=False)
+        except subprocess.TimeoutExpired as error:
+            raise Failure(f"the client was not done after {setting.timeout_s:.0f} s") from error
+        if done.returncode != 0:
+            raise Failure(last_line(done.stderr))
+        measurement = Measurement(**json.loads(done.stdout.splitlines()[-1]))
+        expected = self.expected_rows()
+        if None not in (measurement.rows, expected) and measurement.rows != expected:
+            raise Failure(f"expected {expected} rows, the client got {measurement.rows}")
+        return measurement
+
+    def stop(self) -> None:
+        self.server.stop()
+
+
+def python(file: str, *arguments: object) -> list[str]:
+    """The command line of one end of a contender that is written in Python."""
+    return [sys.executable, str(LAB / file), *map(str, arguments)]

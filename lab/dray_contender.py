@@ -1,0 +1,164 @@
+"""Dray itself: `dray serve --tpch` with both listeners, and the Python package at the client."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import statistics
+import time
+
+from contender import Contender, Server, Setting, python
+from measurement import Client, Measurement, Stopwatch
+from process import Failure
+
+FILE = "dray_contender.py"
+LINEITEM = "SELECT * FROM lineitem"
+LATENCY_QUERIES = 2000
+LONG_RESULT_BYTES = 10_000_000_000
+LONG_RESULT_CHUNK_BYTES = 1024 * 1024
+
+
+class DrayServer(Server):
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting, "dray")
+        self.unix_path = setting.folder / "dray.sock"
+
+    def command(self) -> list[str]:
+        scale_factor = f"{self.setting.lineitem.scale_factor:g}"
+        tcp = f"tcp://127.0.0.1:{self.port}"
+        listeners = ["--listen", tcp, "--unix", str(self.unix_path)]
+        return [str(self.setting.dray), "serve", "--tpch", scale_factor, "--in-memory", *listeners]
+
+    def start(self) -> None:
+        if not self.setting.dray.exists():
+            raise Failure(f"there is no dray program at {self.setting.dray}: build it, or name it with --dray")
+        if importlib.util.find_spec("dray") is None:
+            raise Failure("the Python package dray is not installed here: install python/ into this environment")
+        super().start()
+
+
+class DrayContender(Contender):
+    """Lineitem into a pyarrow Table, or batch by batch with each batch dropped."""
+
+    def __init__(self, server: DrayServer, over_tcp: bool, stream: bool = False) -> None:
+        medium = "TCP" if over_tcp else "Unix socket"
+        dropped = ", batches dropped" if stream else ""
+        name = f"dray-{'tcp' if over_tcp else 'unix'}{'-stream' if stream else ''}"
+        super().__init__(name, f"Dray, {medium}{dropped}", server)
+        self.over_tcp = over_tcp
+        self.into_table = not stream
+
+    def uri(self) -> str:
+        return f"dray://127.0.0.1:{self.server.port}" if self.over_tcp else f"dray+unix://{self.server.unix_path}"
+
+    def client_command(self) -> list[str]:
+        return python(FILE, "table" if self.into_table else "stream", self.uri())
+
+
+class DrayLatency(DrayContender):
+    """`SELECT 1` again and again on one open connection."""
+
+    once = True
+
+    def __init__(self, server: DrayServer) -> None:
+        super().__init__(server, over_tcp=False, stream=True)
+        self.name, self.label = "dray-latency", f"Dray, Unix socket, SELECT 1, {LATENCY_QUERIES} times"
+
+    def client_command(self) -> list[str]:
+        return python(FILE, "latency", self.uri())
+
+    def expected_rows(self) -> int:
+        return LATENCY_QUERIES
+
+
+class DrayMemory(DrayContender):
+    """A result of 10 GB and more, streamed in chunks of 1 MiB, for the memory that it takes at both ends."""
+
+    once = True
+
+    def __init__(self, server: DrayServer) -> None:
+        super().__init__(server, over_tcp=False, stream=True)
+        self.name, self.label = "dray-memory", "Dray, Unix socket, a result of over 10 GB in 1 MiB chunks, dropped"
+
+    def copies(self) -> int:
+        return math.ceil(LONG_RESULT_BYTES / self.server.setting.lineitem.arrow_bytes())
+
+    def client_command(self) -> list[str]:
+        sql = " UNION ALL ".join([LINEITEM] * self.copies())
+        return python(FILE, "stream", self.uri(), "--sql", sql, "--chunk-bytes-max", LONG_RESULT_CHUNK_BYTES)
+
+    def expected_rows(self) -> int:
+        return super().expected_rows() * self.copies()
+
+
+def fetch(uri: str, sql: str, stream: bool, options: dict[str, int]) -> None:
+    # Both belong to the memory of the client before the transfer, and to no clock.
+    import dray
+    import pyarrow  # noqa: F401
+
+    process = Client()
+    watch = Stopwatch()
+    with dray.connect(uri) as connection:
+        connect_s = watch.lap()
+        result = connection.query(sql, **options)
+        execute_s = watch.lap()
+        if stream:
+            rows = arrow_bytes = 0
+            for batch in result.batches():
+                rows += batch.num_rows
+                arrow_bytes += batch.nbytes
+                del batch
+        else:
+            table = result.arrow()
+        transfer_s = watch.lap()
+        if not stream:
+            rows, arrow_bytes = table.num_rows, table.nbytes
+        stats = dict(result.stats)
+    process.report(
+        Measurement(
+            connect_s,
+            execute_s,
+            transfer_s,
+            watch.total(),
+            rows,
+            arrow_bytes,
+            stats.get("wire_bytes"),
+            details={"stats": stats},
+        )
+    )
+
+
+def fetch_latency(uri: str) -> None:
+    import dray
+
+    process = Client()
+    watch = Stopwatch()
+    with dray.connect(uri) as connection:
+        connect_s = watch.lap()
+        for _ in range(LATENCY_QUERIES // 10):
+            connection.query("SELECT 1").arrow()
+        execute_s = watch.lap()
+        micros = []
+        rows = 0
+        for _ in range(LATENCY_QUERIES):
+            start = time.perf_counter_ns()
+            rows += connection.query("SELECT 1").arrow().num_rows
+            micros.append((time.perf_counter_ns() - start) / 1000)
+        transfer_s = watch.lap()
+    details = {"median_us": statistics.median(micros), "p99_us": statistics.quantiles(micros, n=100)[98]}
+    process.report(Measurement(connect_s, execute_s, transfer_s, watch.total(), rows, None, details=details))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["table", "stream", "latency"])
+    parser.add_argument("uri")
+    parser.add_argument("--sql", default=LINEITEM)
+    parser.add_argument("--chunk-bytes-max", type=int)
+    given = parser.parse_args()
+    chosen = {} if given.chunk_bytes_max is None else {"chunk_bytes_max": given.chunk_bytes_max}
+    if given.what == "latency":
+        fetch_latency(given.uri)
+    else:
+        fetch(given.uri, given.sql, given.what == "stream", chosen)

@@ -1,0 +1,55 @@
+"""What a client process reports: one JSON line on standard output."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+
+from process import memory_bytes
+
+
+class Stopwatch:
+    """Seconds between laps."""
+
+    def __init__(self) -> None:
+        self.start = self.last = time.perf_counter()
+
+    def lap(self) -> float:
+        now = time.perf_counter()
+        elapsed, self.last = now - self.last, now
+        return elapsed
+
+    def total(self) -> float:
+        return self.last - self.start
+
+
+@dataclass
+class Measurement:
+    """One fetch of one client.
+
+    `execute_s` is None where the client hides the moment of the first batch; `transfer_s` then includes it.
+    """
+
+    connect_s: float
+    execute_s: float | None
+    transfer_s: float
+    total_s: float
+    rows: int | None
+    arrow_bytes: int | None
+    wire_bytes: int | None = None
+    client_peak_bytes: int = 0
+    client_growth_bytes: int = 0
+    details: dict = field(default_factory=dict)
+
+
+class Client:
+    """The memory of this client process, from before the connection to the report."""
+
+    def __init__(self) -> None:
+        self.loaded_bytes = memory_bytes("self", "VmRSS")
+
+    def report(self, measurement: Measurement) -> None:
+        measurement.client_peak_bytes = memory_bytes("self", "VmHWM")
+        measurement.client_growth_bytes = measurement.client_peak_bytes - self.loaded_bytes
+        print(json.dumps(asdict(measurement)), flush=True)

@@ -1,0 +1,93 @@
+"""Server processes: started with a log, awaited, measured through /proc, and stopped by their own pid."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+TCP_LISTEN = "0A"
+
+
+class Failure(Exception):
+    """A contender could not be run, and this sentence says why."""
+
+
+def free_port() -> int:
+    """A TCP port of the loopback interface that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def memory_bytes(pid: int | str, field: str) -> int | None:
+    """`VmRSS` (memory now) or `VmHWM` (its peak) of a process; None once it has ended."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def reset_peak(pid: int | str) -> None:
+    """Make the peak of a process its memory of now, so that a peak belongs to one run."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"
+
+
+class Process:
+    """One server process whose output goes to a log."""
+
+    def __init__(self, command: list[str], log: Path, stdin: Path = Path(os.devnull)) -> None:
+        self.command = command
+        self.log = log
+        try:
+            with log.open("wb") as output, stdin.open("rb") as source:
+                self.popen = subprocess.Popen(command, stdin=source, stdout=output, stderr=subprocess.STDOUT)
+        except FileNotFoundError as error:
+            raise Failure(f"{command[0]} is not installed") from error
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def await_listening(self, port: int | None, unix_path: Path | None, timeout_s: float) -> None:
+        """Wait until the process listens, without connecting: one contender serves a single connection."""
+        deadline = time.monotonic() + timeout_s
+        while not (port is None or is_listening(port)) or not (unix_path is None or unix_path.exists()):
+            if not self.is_running():
+                raise Failure(f"the server ended with code {self.popen.returncode}: {last_line(self.output())}")
+            if time.monotonic() > deadline:
+                raise Failure(f"the server was not listening after {timeout_s:.0f} s: {last_line(self.output())}")
+            time.sleep(0.02)
+
+    def is_running(self) -> bool:
+        return self.popen.poll() is None
+
+    def output(self) -> str:
+        return self.log.read_text(errors="replace")
+
+    def stop(self) -> None:
+        if self.is_running():
+            self.popen.terminate()
+            try:
+                self.popen.wait(10)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+
+
+def is_listening(port: int) -> bool:
+    local_end = f":{port:04X}"
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if Path(table).exists():
+            for line in Path(table).read_text().splitlines()[1:]:
+                fields = line.split()
+                if fields[1].endswith(local_end) and fields[3] == TCP_LISTEN:
+                    return True
+    return False

@@ -1,0 +1,101 @@
+"""One row of the comparison: a contender under one congestion control, and its runs."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import congestion
+from contender import Contender
+from measurement import Measurement
+from process import Failure, memory_bytes, reset_peak
+
+
+@dataclass
+class Run:
+    """A measurement of the client, with what the server and the network said meanwhile."""
+
+    client: Measurement
+    #: None when the server ended with its connection.
+    server_peak_bytes: int | None
+    #: The memory of the server after loading, before any query.
+    server_loaded_bytes: int
+    #: Bytes that the loopback interface carried meanwhile, of whatever program.
+    loopback_bytes: int | None
+
+
+@dataclass
+class Row:
+    contender: Contender
+    #: The congestion control that is set for the machine; None on a Unix socket.
+    congestion_set: str | None
+    #: The one that `ss` saw on the server's own connections.
+    congestion_seen: str | None = None
+    runs: list[Run] = field(default_factory=list)
+    failure: str | None = None
+    command: list[str] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        return f"{self.contender.label}, {self.congestion_set}" if self.congestion_set else self.contender.label
+
+    @property
+    def congestion(self) -> str:
+        """The congestion control of this row, with a word when the sockets' own was another or went unseen."""
+        if self.congestion_set in (None, self.congestion_seen):
+            return self.congestion_set or "–"
+        return f"{self.congestion_set} set, {self.congestion_seen or 'none'} seen"
+
+    def measure(self, warm_up: bool) -> None:
+        """Run once. A failure is kept as a sentence."""
+        try:
+            run = self.run(warm_up)
+        except Failure as failure:
+            self.failure = str(failure)
+            return
+        if not warm_up:
+            self.runs.append(run)
+
+    def run(self, warm_up: bool) -> Run:
+        contender, server = self.contender, self.contender.server
+        if self.congestion_set is not None:
+            congestion.choose(self.congestion_set)
+        contender.start_server()
+        self.command = server.command()
+        pid = server.process.pid
+        # Asking `ss` costs time, so only the warm-up is watched.
+        witness = congestion.Witness(server.port) if warm_up and contender.over_tcp else None
+        if witness is not None:
+            witness.start()
+        reset_peak(pid)
+        carried = loopback_bytes()
+        try:
+            client = contender.run_client()
+        finally:
+            if witness is not None:
+                self.congestion_seen = witness.testimony()
+        carried = loopback_bytes() - carried
+        carried = carried if contender.over_tcp else None
+        return Run(client, memory_bytes(pid, "VmHWM"), server.loaded_bytes, carried)
+
+    def median(self, name: str) -> float | None:
+        values = [getattr(run.client, name) for run in self.runs]
+        return None if not values or None in values else statistics.median(values)
+
+    def totals(self) -> list[float]:
+        return [run.client.total_s for run in self.runs]
+
+    def wire_bytes(self) -> int | None:
+        """As the client counted; else the least that the loopback interface carried, headers included."""
+        counted = self.median("wire_bytes")
+        carried = [run.loopback_bytes for run in self.runs if run.loopback_bytes is not None]
+        return int(counted) if counted is not None else min(carried, default=None)
+
+
+def loopback_bytes() -> int:
+    for line in Path("/proc/net/dev").read_text().splitlines():
+        name, _, counters = line.partition(":")
+        if name.strip() == "lo":
+            return int(counters.split()[0])
+    raise Failure("there is no loopback interface")
