@@ -1,1 +1,31 @@
-//! dray-client
+//! Connections to a Dray server, and results as Arrow.
+//!
+//! ```no_run
+//! use dray_client::{ConnectOptions, Connection, QueryOptions};
+//!
+//! let mut connection = Connection::connect("dray://localhost", &ConnectOptions::default())?;
+//! for batch in connection.query("SELECT * FROM lineitem", &QueryOptions::default())? {
+//!     println!("{} rows", batch?.num_rows());
+//! }
+//! # Ok::<(), dray_client::Error>(())
+//! ```
+//!
+//! Everything blocks; the protocol itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory
+//! that its arrays will point to (`pool`), and is decoded there (`dray-format`).
+
+#![deny(unsafe_code)]
+
+mod connection;
+mod error;
+mod pool;
+mod results;
+mod transport;
+mod uri;
+
+pub use connection::{ConnectOptions, Connection, QueryOptions, Watch};
+pub use dray_format::arrow::StringLayout;
+pub use dray_format::{ColumnProfile, Limits, Profile};
+pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known};
+pub use error::{Error, ErrorKind, Result};
+pub use results::{Progress, Results, Stats};
+pub use uri::Uri;

@@ -78,7 +78,8 @@ impl Error {
 
     /// The error of a writer whose one row is larger than the reader accepts.
     pub fn row_too_large(needed: u64, row_bytes_max: u64) -> Self {
-        let what = format!("a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that");
+        let what =
+            format!("a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that");
         Self::new(ErrorKind::Limit, what)
     }
 

@@ -1,4 +1,26 @@
-//! dray-server
+//! The server: files as SQL tables, and their results to clients.
+//!
+//! ```text
+//!   listen ──▶ connection ──▶ statement ──▶ engine: SQL, plan, a stream of batches for each partition
+//!                                 │                       │
+//!                                 │        transfer: cut, encode, queue
+//!                                 ◀───────────────────────┘
+//!                            socket: number, write what is ready, read what the client says meanwhile
+//! ```
+//!
+//! [`catalog`] turns what the user names into tables. The engine is DataFusion; what it can't do is not done here.
+
+#![forbid(unsafe_code)]
 
 pub mod catalog;
+mod connection;
+mod engine;
+mod listen;
+mod metrics;
+mod server;
+mod socket;
+mod statement;
 pub mod tpch;
+
+pub use metrics::Metrics;
+pub use server::{ServeError, ServeOptions, Server};

@@ -143,7 +143,9 @@ impl std::str::FromStr for CompressionChoice {
             "zstd" => Ok(Self::Zstd(3)),
             _ => match text.strip_prefix("zstd:").map(str::parse) {
                 Some(Ok(level @ -7..=22)) => Ok(Self::Zstd(level)),
-                _ => Err(format!("compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 to 22)")),
+                _ => {
+                    Err(format!("compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 to 22)"))
+                }
             },
         }
     }
@@ -572,4 +574,3 @@ fn boolean(cursor: &mut Cursor<'_>, field: &'static str) -> Result<bool> {
         other => Err(ProtocolError::new(format!("field {field} is {other}, expected 0 or 1"))),
     }
 }
-

@@ -1,0 +1,143 @@
+use std::fmt;
+
+use dray_wire::{ErrorKind as WireKind, ProtocolError, ServerError};
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The server can't be reached, or the connection broke.
+    Connection,
+    /// The token is missing or wrong, or the server's certificate is not trusted.
+    Authentication,
+    /// The SQL does not parse, bind or plan.
+    Query,
+    /// The statement failed while it ran.
+    Execution,
+    /// The server ran out of memory, disk or connections.
+    Resources,
+    /// A row or chunk is larger than a limit.
+    Limit,
+    /// The statement was cancelled.
+    Cancelled,
+    /// One end broke the protocol, or bytes were damaged on their way.
+    Protocol,
+    /// The call can't be done: a bad uri or option, a connection that is busy or closed.
+    Usage,
+    /// A defect in the server.
+    Internal,
+}
+
+/// Why something failed: a kind, one sentence, and what to do about it.
+#[derive(Debug)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    hint: String,
+    sqlstate: String,
+    cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            message: message.into(),
+            hint: String::new(),
+            sqlstate: String::new(),
+            cause: None,
+        }))
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = hint.into();
+        self
+    }
+
+    pub(crate) fn cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.cause = Some(cause.into());
+        self
+    }
+
+    /// What kind of thing went wrong.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The sentence, without the hint.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What the user can do, if there is something to say.
+    pub fn help(&self) -> Option<&str> {
+        Some(self.0.hint.as_str()).filter(|hint| !hint.is_empty())
+    }
+
+    /// The SQLSTATE that the server gave, if it did.
+    pub fn sqlstate(&self) -> Option<&str> {
+        Some(self.0.sqlstate.as_str()).filter(|sqlstate| !sqlstate.is_empty())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)?;
+        if let Some(cause) = &self.0.cause {
+            write!(f, ": {cause}")?;
+        }
+        match self.help() {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.cause.as_deref().map(|cause| cause as _)
+    }
+}
+
+impl From<ServerError> for Error {
+    fn from(error: ServerError) -> Self {
+        let kind = match error.kind {
+            WireKind::Protocol => ErrorKind::Protocol,
+            WireKind::Authentication => ErrorKind::Authentication,
+            WireKind::Query => ErrorKind::Query,
+            WireKind::Execution => ErrorKind::Execution,
+            WireKind::Resources => ErrorKind::Resources,
+            WireKind::Limit => ErrorKind::Limit,
+            WireKind::Cancelled => ErrorKind::Cancelled,
+            WireKind::Shutdown => ErrorKind::Connection,
+            WireKind::Internal => ErrorKind::Internal,
+        };
+        Self(Box::new(Inner { kind, message: error.message, hint: error.hint, sqlstate: error.sqlstate, cause: None }))
+    }
+}
+
+impl From<ProtocolError> for Error {
+    fn from(error: ProtocolError) -> Self {
+        Self::new(ErrorKind::Protocol, error.to_string())
+    }
+}
+
+impl From<dray_format::Error> for Error {
+    fn from(error: dray_format::Error) -> Self {
+        let kind = match error.kind() {
+            dray_format::ErrorKind::Limit => ErrorKind::Limit,
+            _ => ErrorKind::Protocol,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,151 @@
+//! One connection: the greeting, then a statement at a time.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use datafusion::prelude::SessionContext;
+use dray_wire::{ClientEvent, ErrorKind, ServerError, ServerSession};
+use tokio::sync::watch;
+use tracing::{Instrument, debug, info, info_span};
+
+use crate::engine;
+use crate::metrics::Metrics;
+use crate::socket::{FrameReader, Link, Outgoing, ReadError, ReadHalf, WriteHalf};
+use crate::statement;
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub(crate) context: SessionContext,
+    pub(crate) token: Option<String>,
+    pub(crate) hello_timeout: Duration,
+    pub(crate) stall_timeout: Duration,
+    pub(crate) metrics: Arc<Metrics>,
+    /// Bounds the statements that run at the same time; others wait.
+    pub(crate) statements: Arc<tokio::sync::Semaphore>,
+    /// True once the server stops: running statements finish, no new one begins.
+    pub(crate) stopping: watch::Receiver<bool>,
+}
+
+/// A connection's two halves and its session.
+pub(crate) struct Connection {
+    pub(crate) session: ServerSession,
+    pub(crate) reader: FrameReader,
+    pub(crate) socket: WriteHalf,
+    pub(crate) link: Link,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// The connection is over; the reason has been logged.
+pub(crate) struct Closed;
+
+/// Serves one connection to its end.
+pub(crate) async fn serve(read: ReadHalf, write: WriteHalf, link: Link, peer: String, shared: Arc<Shared>) {
+    let connection = Connection {
+        session: ServerSession::default(),
+        reader: FrameReader::new(read),
+        socket: write,
+        link,
+        shared: shared.clone(),
+    };
+    shared.metrics.connection_opened();
+    let _ = connection.run().instrument(info_span!("connection", peer)).await;
+    shared.metrics.connection_closed();
+}
+
+impl Connection {
+    async fn run(mut self) -> Result<(), Closed> {
+        self.greet().await?;
+        loop {
+            let mut stopping = self.shared.stopping.clone();
+            let event = tokio::select! {
+                event = self.event() => event?,
+                _ = stopping.wait_for(|stopping| *stopping) => {
+                    return self.close(engine::error(ErrorKind::Shutdown, "57P01", "the server is stopping", "")).await;
+                }
+            };
+            match event {
+                ClientEvent::Query(query) => statement::run(&mut self, query).await?,
+                ClientEvent::Goodbye => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    async fn greet(&mut self) -> Result<(), Closed> {
+        let timeout = self.shared.hello_timeout;
+        let Ok(event) = tokio::time::timeout(timeout, self.event()).await else {
+            debug!("no greeting within {timeout:?}");
+            let message = format!("no greeting came within {timeout:?}");
+            return self.close(engine::error(ErrorKind::Protocol, "08P01", message, "")).await;
+        };
+        let ClientEvent::Hello(hello) = event? else { return Err(Closed) };
+        if let Some(token) = &self.shared.token
+            && !equal_in_constant_time(token.as_bytes(), hello.token.as_bytes())
+        {
+            self.shared.metrics.refused();
+            info!(client = hello.client, "refused: {} token", if hello.token.is_empty() { "no" } else { "wrong" });
+            let message = if hello.token.is_empty() { "this server asks for a token" } else { "the token is wrong" };
+            let hint = "give the server's token: dray://TOKEN@host, the option token, or the variable DRAY_TOKEN";
+            return self.close(engine::error(ErrorKind::Authentication, "28000", message, hint)).await;
+        }
+        info!(client = hello.client, "connected");
+        let mut out = Vec::new();
+        let name = concat!("dray ", env!("CARGO_PKG_VERSION"));
+        self.session.welcome(name, &mut out).map_err(|_| Closed)?;
+        self.send(out).await
+    }
+
+    /// The client's next message.
+    pub(crate) async fn event(&mut self) -> Result<ClientEvent, Closed> {
+        let session = &self.session;
+        let read = self.reader.next(|header| session.frame(header)).await;
+        let event = match read {
+            Ok((frame, payload)) => self.session.message(frame, &payload),
+            Err(ReadError::Protocol(error)) => Err(error),
+            Err(ReadError::Gone) => {
+                debug!("the client is gone");
+                return Err(Closed);
+            }
+        };
+        match event {
+            Ok(event) => Ok(event),
+            Err(error) => {
+                info!("closed: {error}");
+                self.close(engine::error(ErrorKind::Protocol, "08P01", error.to_string(), "")).await.and(Err(Closed))
+            }
+        }
+    }
+
+    /// Sends a small message.
+    pub(crate) async fn send(&mut self, message: Vec<u8>) -> Result<(), Closed> {
+        let mut outgoing = Outgoing::default();
+        outgoing.push(Bytes::from(message));
+        match tokio::time::timeout(self.shared.stall_timeout, outgoing.write(&mut self.socket)).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(Closed),
+        }
+    }
+
+    /// Says why, and ends the connection.
+    pub(crate) async fn close(&mut self, error: ServerError) -> Result<(), Closed> {
+        let mut out = Vec::new();
+        if self.session.closed(error, &mut out).is_ok() {
+            // A client that does not read must not hold the connection open.
+            let deadline = self.shared.hello_timeout;
+            let _ = tokio::time::timeout(deadline, self.send(out)).await;
+        }
+        Err(Closed)
+    }
+}
+
+/// Compares secrets without telling by the time where they differ.
+fn equal_in_constant_time(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |differences, (a, b)| differences | (a ^ b));
+    std::hint::black_box(differences) == 0 && a.len() == b.len()
+}
+
+/// Nanoseconds since a moment.
+pub(crate) fn ns_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,154 @@
+//! The engine's side of a statement: SQL to a plan, a plan to streams of batches.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch};
+use datafusion::common::stats::Precision;
+use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
+use datafusion::prelude::SessionContext;
+use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+use dray_format::{Batch, ErrorKind as FormatErrorKind, Limits, Schema, read};
+use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
+
+use crate::catalog::query_options;
+
+/// A planned statement.
+pub(crate) struct Plan {
+    /// Its columns, as they travel.
+    pub(crate) schema: Arc<Schema>,
+    /// What the planner expects.
+    pub(crate) estimate: Estimate,
+    plan: Arc<dyn ExecutionPlan>,
+    context: SessionContext,
+}
+
+/// Plans a statement. Nothing runs yet.
+pub(crate) async fn plan(context: &SessionContext, query: &Query) -> Result<Plan, ServerError> {
+    // A state of its own, so that `now()` is this statement's and settings can't leak into other connections.
+    let context = SessionContext::new_with_state(SessionStateBuilder::new_from_existing(context.state()).build());
+    let state = context.state();
+    let mut logical = state.create_logical_plan(&query.sql).await.map_err(query_error)?;
+    query_options().verify_plan(&logical).map_err(query_error)?;
+    match parameters(query)? {
+        Some(values) => logical = logical.with_param_values(values).map_err(query_error)?,
+        None => {
+            let names = logical.get_parameter_names().map_err(query_error)?;
+            if !names.is_empty() {
+                let message = format!("the statement has {} parameters, and no values were given", names.len());
+                return Err(error(ErrorKind::Query, "07001", message, "give a value for each of $1, $2, …"));
+            }
+        }
+    }
+    // EXPLAIN, SHOW and DESCRIBE become queries here.
+    let frame = context.execute_logical_plan(logical).await.map_err(query_error)?;
+    let plan = frame.create_physical_plan().await.map_err(query_error)?;
+    let schema = schema_from_arrow(&plan.schema())
+        .map_err(|cause| error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query"))?;
+    let estimate = match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
+        Ok(statistics) => estimate(&statistics),
+        Err(_) => Estimate::default(),
+    };
+    Ok(Plan { schema: Arc::new(schema), estimate, plan, context })
+}
+
+impl Plan {
+    /// Starts the statement: one stream for each partition of its plan. Dropping them stops it.
+    pub(crate) fn execute(&self) -> Result<Vec<SendableRecordBatchStream>, ServerError> {
+        execute_stream_partitioned(self.plan.clone(), self.context.task_ctx()).map_err(execution_error)
+    }
+
+    /// How many rows the plan's scans have read so far.
+    pub(crate) fn rows_read(&self) -> u64 {
+        fn scanned(plan: &Arc<dyn ExecutionPlan>) -> usize {
+            match plan.children()[..] {
+                [] => plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0),
+                ref children => children.iter().map(|child| scanned(child)).sum(),
+            }
+        }
+        scanned(&self.plan) as u64
+    }
+}
+
+/// Columns that share the buffers of a record batch. A batch whose strings are too long for one column is halved.
+pub(crate) fn columns(batch: &RecordBatch) -> Result<Vec<Batch>, dray_format::Error> {
+    match batch_from_arrow(batch) {
+        Err(error) if error.kind() == FormatErrorKind::Limit && batch.num_rows() > 1 => {
+            let half = batch.num_rows() / 2;
+            let mut first = columns(&batch.slice(0, half))?;
+            first.append(&mut columns(&batch.slice(half, batch.num_rows() - half))?);
+            Ok(first)
+        }
+        other => other.map(|batch| vec![batch]),
+    }
+}
+
+fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
+    let invalid = |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
+    let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
+        return Ok(None);
+    };
+    // The message that carried them has been bounded already.
+    let bytes_max = chunk.len() as u64;
+    let limits = Limits { chunk_bytes_max: bytes_max, decoded_bytes_max: 64 << 20, row_bytes_max: 64 << 20 };
+    let (header, batch) =
+        read(&bytes::Bytes::copy_from_slice(chunk), &schema, &limits).map_err(|cause| invalid(cause.to_string()))?;
+    if header.rows != 1 {
+        return Err(invalid(format!("{} rows of values, expected 1", header.rows)));
+    }
+    let arrow_schema = Arc::new(schema_to_arrow(&schema, Default::default()));
+    let batch = batch_to_arrow(batch, &arrow_schema).map_err(|cause| invalid(cause.to_string()))?;
+    let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0));
+    let values = values.collect::<Result<Vec<_>, _>>().map_err(query_error)?;
+    Ok(Some(ParamValues::from(values)))
+}
+
+fn estimate(statistics: &Statistics) -> Estimate {
+    let known = |precision: &Precision<usize>| match precision {
+        Precision::Exact(value) => Known::Exact(*value as u64),
+        Precision::Inexact(value) => Known::Estimate(*value as u64),
+        Precision::Absent => Known::Unknown,
+    };
+    Estimate { rows: known(&statistics.num_rows), bytes: known(&statistics.total_byte_size) }
+}
+
+pub(crate) fn error(kind: ErrorKind, sqlstate: &str, message: impl Into<String>, hint: &str) -> ServerError {
+    ServerError { statement: 0, kind, sqlstate: sqlstate.into(), message: message.into(), hint: hint.into() }
+}
+
+/// The error of a statement that could not be planned.
+fn query_error(cause: DataFusionError) -> ServerError {
+    let sqlstate = match cause.find_root() {
+        DataFusionError::SQL(..) => "42601",
+        DataFusionError::SchemaError(..) => "42703",
+        DataFusionError::NotImplemented(_) => "0A000",
+        _ => "42000",
+    };
+    datafusion_error(ErrorKind::Query, sqlstate, &cause)
+}
+
+/// The error of a statement that failed while it ran.
+pub(crate) fn execution_error(cause: DataFusionError) -> ServerError {
+    datafusion_error(ErrorKind::Execution, "XX000", &cause)
+}
+
+fn datafusion_error(kind: ErrorKind, sqlstate: &str, cause: &DataFusionError) -> ServerError {
+    let root = cause.find_root();
+    let (kind, sqlstate, hint) = match root {
+        DataFusionError::ResourcesExhausted(_) => {
+            (ErrorKind::Resources, "53200", "raise the server's --memory, or let it spill to a larger --spill folder")
+        }
+        DataFusionError::Internal(_) => (ErrorKind::Internal, "XX000", "this is a defect; please report the query"),
+        DataFusionError::ExecutionJoin(_) => {
+            (ErrorKind::Internal, "XX000", "this is a defect; please report the query")
+        }
+        DataFusionError::ArrowError(..) => (kind, "22000", ""),
+        _ => (kind, sqlstate, ""),
+    };
+    // The first line is the sentence; what follows are notes for the engine's own developers.
+    let text = root.strip_backtrace();
+    let message = text.split("\n\n").next().unwrap_or(&text).trim().replace('\n', " ");
+    error(kind, sqlstate, message, hint)
+}

@@ -1,0 +1,161 @@
+//! Where the server listens, and what it does to the sockets that come in.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio_rustls::TlsAcceptor;
+
+use crate::server::ServeError;
+use crate::socket::{Link, ReadHalf, WriteHalf};
+
+/// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208 KiB.
+const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// A socket that waits for clients.
+pub(crate) enum Listener {
+    Tcp { listener: TcpListener, tls: Option<TlsAcceptor> },
+    Unix { listener: UnixListener, _file: SocketFile },
+}
+
+/// The file of a Unix socket, which goes with the server.
+pub(crate) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // If it is gone already, all the better.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// A client that has connected, before any greeting.
+pub(crate) enum Incoming {
+    Tcp(TcpStream, SocketAddr, Option<TlsAcceptor>),
+    Unix(UnixStream),
+}
+
+impl Listener {
+    pub(crate) async fn tcp(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<Self, ServeError> {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|cause| ServeError::new(format!("can't listen on tcp://{address}: {cause}")))?;
+        Ok(Self::Tcp { listener, tls })
+    }
+
+    pub(crate) async fn unix(path: &Path) -> Result<Self, ServeError> {
+        let failed = |cause: io::Error| ServeError::new(format!("can't listen on {}: {cause}", path.display()));
+        if path.exists() {
+            if UnixStream::connect(path).await.is_ok() {
+                return Err(ServeError::new(format!("another server listens on {}", path.display())));
+            }
+            // Left over from a server that was killed; anything but a socket is somebody's file.
+            use std::os::unix::fs::FileTypeExt;
+            if !std::fs::metadata(path).map_err(failed)?.file_type().is_socket() {
+                return Err(ServeError::new(format!("{} exists and is not a socket", path.display())));
+            }
+            std::fs::remove_file(path).map_err(failed)?;
+        }
+        let listener = UnixListener::bind(path).map_err(failed)?;
+        // No token is asked for on a Unix socket: its file decides who may connect.
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(Self::Unix { listener, _file: SocketFile(path.to_owned()) })
+    }
+
+    /// The uri that a client connects to.
+    pub(crate) fn uri(&self) -> String {
+        match self {
+            Self::Tcp { listener, tls } => {
+                let scheme = if tls.is_some() { "drays" } else { "dray" };
+                listener.local_addr().map_or_else(|_| scheme.to_owned(), |address| format!("{scheme}://{address}"))
+            }
+            Self::Unix { _file: file, .. } => format!("dray+unix://{}", file.0.display()),
+        }
+    }
+
+    pub(crate) async fn accept(&self) -> io::Result<Incoming> {
+        match self {
+            Self::Tcp { listener, tls } => {
+                let (stream, peer) = listener.accept().await?;
+                Ok(Incoming::Tcp(stream, peer, tls.clone()))
+            }
+            Self::Unix { listener, .. } => Ok(Incoming::Unix(listener.accept().await?.0)),
+        }
+    }
+}
+
+impl Incoming {
+    pub(crate) fn peer(&self) -> String {
+        match self {
+            Self::Tcp(_, peer, _) => peer.to_string(),
+            Self::Unix(_) => "unix".to_owned(),
+        }
+    }
+
+    /// Prepares the socket, and greets over TLS where that is asked for.
+    pub(crate) async fn open(self) -> io::Result<(ReadHalf, WriteHalf, Link)> {
+        match self {
+            Self::Unix(stream) => {
+                // Best effort: the kernel caps it.
+                let _ = SockRef::from(&stream).set_send_buffer_size(UNIX_SEND_BUFFER_BYTES);
+                let (read, write) = stream.into_split();
+                Ok((Box::new(read), Box::new(write), Link::Unix))
+            }
+            Self::Tcp(stream, peer, tls) => {
+                let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
+                tune(&stream, loopback)?;
+                match tls {
+                    Some(acceptor) => {
+                        let (read, write) = tokio::io::split(acceptor.accept(stream).await?);
+                        Ok((Box::new(read), Box::new(write), Link::Tls { loopback }))
+                    }
+                    None => {
+                        let (read, write) = stream.into_split();
+                        let link = if loopback { Link::Loopback } else { Link::Remote };
+                        Ok((Box::new(read), Box::new(write), link))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {
+    peer.is_loopback() || peer == local
+}
+
+/// Asks for BBR towards other hosts, where a lost packet would halve CUBIC's rate, and for CUBIC or Reno on this one, where
+/// BBR's pacing costs half the rate. A kernel that has neither keeps its own.
+fn tune(stream: &TcpStream, loopback: bool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let wanted: &[&[u8]] = if loopback { &[b"cubic", b"reno"] } else { &[b"bbr"] };
+    let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
+    // A client that vanished without a word is noticed within minutes.
+    let keepalive = socket2::TcpKeepalive::new().with_time(std::time::Duration::from_secs(60));
+    socket.set_tcp_keepalive(&keepalive)
+}
+
+/// Reads a certificate chain and its key, both PEM.
+pub(crate) fn tls_acceptor(certificates: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
+    use rustls::pki_types::pem::PemObject;
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+    let failed = |path: &Path, cause: &dyn std::fmt::Display| ServeError::new(format!("{}: {cause}", path.display()));
+    let chain = CertificateDer::pem_file_iter(certificates)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|cause| failed(certificates, &cause))?;
+    if chain.is_empty() {
+        return Err(failed(certificates, &"no certificate in this file"));
+    }
+    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|cause| failed(key, &cause))?;
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|cause| failed(certificates, &cause))?
+        .with_no_client_auth()
+        .with_single_cert(chain, key_der)
+        .map_err(|cause| failed(certificates, &cause))?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}

@@ -1,0 +1,74 @@
+//! Counters, in Prometheus' text format.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What a server has done since it started.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    connections_open: AtomicU64,
+    connections: AtomicU64,
+    refused: AtomicU64,
+    statements: AtomicU64,
+    statements_failed: AtomicU64,
+    statement_ns: AtomicU64,
+    chunks: AtomicU64,
+    chunk_bytes: AtomicU64,
+    rows: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn connection_opened(&self) {
+        self.connections.fetch_add(1, Relaxed);
+        self.connections_open.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn connection_closed(&self) {
+        self.connections_open.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn statement_ended(&self, finished: bool, elapsed: Duration) {
+        self.statements.fetch_add(1, Relaxed);
+        self.statements_failed.fetch_add(u64::from(!finished), Relaxed);
+        self.statement_ns.fetch_add(u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+    }
+
+    pub(crate) fn chunk_sent(&self, bytes: u64) {
+        self.chunks.fetch_add(1, Relaxed);
+        self.chunk_bytes.fetch_add(bytes, Relaxed);
+    }
+
+    pub(crate) fn rows_sent(&self, rows: u64) {
+        self.rows.fetch_add(rows, Relaxed);
+    }
+
+    /// The counters in Prometheus' text format, version 0.0.4.
+    pub fn render(&self) -> String {
+        let mut out = String::new();
+        let mut put = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
+            let _ = writeln!(out, "# HELP dray_{name} {help}\n# TYPE dray_{name} {kind}\ndray_{name} {value}");
+        };
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        put("connections_open", "gauge", "Connections that are open.", &load(&self.connections_open));
+        put("connections_total", "counter", "Connections accepted.", &load(&self.connections));
+        put("connections_refused_total", "counter", "Connections refused for their token.", &load(&self.refused));
+        put("statements_total", "counter", "Statements that ended.", &load(&self.statements));
+        put(
+            "statements_failed_total",
+            "counter",
+            "Those that failed or were abandoned.",
+            &load(&self.statements_failed),
+        );
+        let seconds = Duration::from_nanos(load(&self.statement_ns)).as_secs_f64();
+        put("statement_seconds_total", "counter", "Time from their arrival to their end.", &seconds);
+        put("chunks_sent_total", "counter", "Chunks sent.", &load(&self.chunks));
+        put("chunk_bytes_sent_total", "counter", "Their bytes.", &load(&self.chunk_bytes));
+        put("rows_sent_total", "counter", "Rows of finished statements.", &load(&self.rows));
+        out
+    }
+}

@@ -1,0 +1,138 @@
+//! Sockets that the server speaks over, and reading frames from them.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use dray_wire::{FRAME_HEADER_BYTES, Frame, ProtocolError};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Where a peer is, as far as speed is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// A Unix socket.
+    Unix,
+    /// TCP on this host.
+    Loopback,
+    /// TCP to another host.
+    Remote,
+    /// TLS over TCP; whether it is on this host.
+    Tls { loopback: bool },
+}
+
+impl Link {
+    pub(crate) fn is_same_host(self) -> bool {
+        !matches!(self, Self::Remote | Self::Tls { loopback: false })
+    }
+
+    /// Whether nothing else guards the bytes.
+    pub(crate) fn is_plain_tcp(self) -> bool {
+        matches!(self, Self::Loopback | Self::Remote)
+    }
+}
+
+pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// Why the reader has nothing more to say.
+#[derive(Debug)]
+pub(crate) enum ReadError {
+    /// The peer closed the connection, or it broke.
+    Gone,
+    /// It sent something that is not the protocol.
+    Protocol(ProtocolError),
+}
+
+/// Reads frames; a read that is dropped half-way loses nothing.
+pub(crate) struct FrameReader {
+    socket: ReadHalf,
+    buffer: BytesMut,
+}
+
+impl FrameReader {
+    pub(crate) fn new(socket: ReadHalf) -> Self {
+        Self { socket, buffer: BytesMut::with_capacity(4096) }
+    }
+
+    /// The next frame. `check` sees its header before any room is made for its payload.
+    pub(crate) async fn next(
+        &mut self,
+        check: impl Fn(&[u8; FRAME_HEADER_BYTES]) -> Result<Frame, ProtocolError>,
+    ) -> Result<(Frame, Bytes), ReadError> {
+        loop {
+            if let Some(header) = self.buffer.first_chunk::<FRAME_HEADER_BYTES>() {
+                let frame = check(header).map_err(ReadError::Protocol)?;
+                let payload_bytes = frame.payload_bytes as usize;
+                if self.buffer.len() >= FRAME_HEADER_BYTES + payload_bytes {
+                    self.buffer.advance(FRAME_HEADER_BYTES);
+                    return Ok((frame, self.buffer.split_to(payload_bytes).freeze()));
+                }
+                // Grow with what has arrived, not with what was announced.
+                self.buffer.reserve(payload_bytes.min(64 << 10));
+            }
+            match self.socket.read_buf(&mut self.buffer).await {
+                Ok(0) | Err(_) => return Err(ReadError::Gone),
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// Parts of a frame, of which a front has been written. Writing can be interrupted and taken up again.
+#[derive(Default)]
+pub(crate) struct Outgoing {
+    parts: std::collections::VecDeque<Bytes>,
+}
+
+/// How many parts one system call takes: IOV_MAX of Linux and the BSDs.
+const PARTS_PER_WRITE: usize = 1024;
+
+impl Outgoing {
+    pub(crate) fn push(&mut self, part: Bytes) {
+        if !part.is_empty() {
+            self.parts.push_back(part);
+        }
+    }
+
+    /// Writes what is left. Safe to drop and call again.
+    pub(crate) async fn write(&mut self, socket: &mut WriteHalf) -> io::Result<()> {
+        while !self.parts.is_empty() {
+            let mut slices = [IoSlice::new(&[]); PARTS_PER_WRITE];
+            let count = self.parts.len().min(PARTS_PER_WRITE);
+            slices.iter_mut().zip(&self.parts).for_each(|(slice, part)| *slice = IoSlice::new(part));
+            let written = WriteSome { socket, slices: &slices[..count] }.await?;
+            self.advance(written);
+        }
+        socket.flush().await
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        while let Some(front) = self.parts.front_mut() {
+            if written < front.len() {
+                front.advance(written);
+                return;
+            }
+            written -= front.len();
+            self.parts.pop_front();
+        }
+    }
+}
+
+/// One vectored write.
+struct WriteSome<'a, 'b> {
+    socket: &'a mut WriteHalf,
+    slices: &'a [IoSlice<'b>],
+}
+
+impl Future for WriteSome<'_, '_> {
+    type Output = io::Result<usize>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let slices = self.slices;
+        Pin::new(&mut *self.socket).poll_write_vectored(context, slices).map(|written| match written {
+            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+            other => other,
+        })
+    }
+}

@@ -1,0 +1,307 @@
+//! One statement: plan it, run its producers, send what they make, and watch the client meanwhile.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
+use dray_transfer::{Chunker, Failure, Receiver, Settings, Times, produce, queue};
+use dray_wire::{Checksums, ClientEvent, CompressionChoice, ErrorKind, Finished, Query, ServerError, Started};
+use futures::{FutureExt, StreamExt};
+use tokio::task::JoinSet;
+use tracing::info;
+
+use crate::connection::{Closed, Connection, ns_since};
+use crate::engine::{self, Plan};
+use crate::socket::{Link, Outgoing};
+
+/// Rows that end a chunk unless the client asks for another number.
+const CHUNK_ROWS: usize = 65_536;
+/// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
+const QUEUE_BYTES_MIN: u64 = 2 << 20;
+/// How often a client hears how far its statement is.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+type Producers = JoinSet<Result<(), ServerError>>;
+
+/// Runs a statement and sends its result, or its error. The connection stays unless it breaks.
+pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(), Closed> {
+    let started = Instant::now();
+    let ended = match run_to_end(connection, &query, started).await {
+        Ok(finished) => {
+            let mut out = Vec::new();
+            connection.session.finished(finished, &mut out).map_err(|_| Closed)?;
+            connection.send(out).await.map(|()| None)
+        }
+        Err(Stop::Failed(error)) => {
+            let mut out = Vec::new();
+            connection.session.failed(error.clone(), &mut out).map_err(|_| Closed)?;
+            connection.send(out).await.map(|()| Some(error))
+        }
+        Err(Stop::Closed) => Err(Closed),
+    };
+    let (rows, chunks) = connection.session.sent();
+    let outcome = match &ended {
+        Ok(None) => "finished".to_owned(),
+        Ok(Some(error)) => format!("failed: {}", error.message),
+        Err(Closed) => "abandoned".to_owned(),
+    };
+    connection.shared.metrics.statement_ended(matches!(ended, Ok(None)), started.elapsed());
+    info!(statement = query.statement, rows, chunks, ms = started.elapsed().as_millis(), sql = query.sql, "{outcome}");
+    ended.map(|_| ())
+}
+
+/// Why a statement stopped before its end.
+enum Stop {
+    Failed(ServerError),
+    Closed,
+}
+
+impl From<ServerError> for Stop {
+    fn from(error: ServerError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<Closed> for Stop {
+    fn from(_: Closed) -> Self {
+        Self::Closed
+    }
+}
+
+async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant) -> Result<Finished, Stop> {
+    let shared = connection.shared.clone();
+    let _turn = watched(connection, shared.statements.acquire()).await?;
+    let planning = Instant::now();
+    let planned = AssertUnwindSafe(engine::plan(&shared.context, query)).catch_unwind();
+    let plan = watched(connection, planned).await?.unwrap_or_else(|panic| Err(panicked(panic)))?;
+    let settings = settings(query, connection.link);
+    let mut out = Vec::new();
+    let started = Started {
+        statement: query.statement,
+        schema: (*plan.schema).clone(),
+        estimate: plan.estimate,
+        compression: resolved(query.compression, connection.link),
+        checksums: settings.checksum,
+        plan_ns: ns_since(planning),
+    };
+    if let Err(cause) = connection.session.started(&started, &mut out) {
+        return Err(engine::error(ErrorKind::Query, "54011", cause.to_string(), "select fewer columns").into());
+    }
+    if query.plan_only {
+        connection.send(out).await?;
+        return Ok(Finished { total_ns: ns_since(arrived), ..Finished::default() });
+    }
+    let bytes_max = (2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN);
+    let (sender, receiver) = queue(u32::try_from(bytes_max).unwrap_or(u32::MAX));
+    let times = Arc::new(Times::default());
+    let mut producers = Producers::new();
+    for stream in plan.execute()? {
+        let chunker = Chunker::new(plan.schema.clone(), settings);
+        let (sender, times) = (sender.clone(), times.clone());
+        let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
+        producers.spawn(async move { produce(batches, chunker, sender, &times).await.or_else(failure) });
+    }
+    drop(sender);
+    // The first chunk takes the greeting of the stream along.
+    let mut transfer = Transfer { connection, plan: &plan, producers, out, socket_ns: 0 };
+    transfer.run(receiver).await?;
+    let Transfer { socket_ns, connection, .. } = transfer;
+    connection.shared.metrics.rows_sent(connection.session.sent().0);
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Ok(Finished {
+        execute_ns: ns(times.execute()),
+        encode_ns: ns(times.encode()),
+        queue_ns: ns(times.queue()),
+        socket_ns,
+        total_ns: ns_since(arrived),
+        ..Finished::default()
+    })
+}
+
+/// A statement whose producers run.
+struct Transfer<'a> {
+    connection: &'a mut Connection,
+    plan: &'a Plan,
+    producers: Producers,
+    /// Small messages that wait for the next write.
+    out: Vec<u8>,
+    socket_ns: u64,
+}
+
+impl Transfer<'_> {
+    async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
+        let mut progress = tokio::time::interval(PROGRESS_EVERY);
+        progress.tick().await;
+        let mut all_queued = false;
+        while !all_queued {
+            tokio::select! {
+                chunk = chunks.receive() => match chunk {
+                    Some(queued) => {
+                        let parts = self.connection.session.chunk(queued.chunk.clone(), &mut self.out);
+                        let parts = parts.map_err(|cause| engine::error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
+                        self.connection.shared.metrics.chunk_sent(queued.chunk.chunk_bytes());
+                        self.write(parts).await?;
+                    }
+                    None => all_queued = true,
+                },
+                _ = progress.tick() => {
+                    let rows_read = self.plan.rows_read();
+                    self.connection.session.progress(rows_read, &mut self.out).map_err(|_| Stop::Closed)?;
+                    self.write(Vec::new()).await?;
+                }
+                event = self.connection.event() => stop_on(event?)?,
+            }
+            self.check_producers()?;
+        }
+        while let Some(ended) = self.producers.join_next().await {
+            producer_ended(ended)?;
+        }
+        self.write(Vec::new()).await
+    }
+
+    /// Stops as soon as a producer has failed.
+    fn check_producers(&mut self) -> Result<(), Stop> {
+        while let Some(ended) = self.producers.try_join_next() {
+            producer_ended(ended)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the waiting messages and the parts behind them. A cancel that comes meanwhile stops the producers at once, but
+    /// the frame that has begun is finished.
+    async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
+        let started = Instant::now();
+        let mut outgoing = Outgoing::default();
+        outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
+        parts.into_iter().for_each(|part| outgoing.push(part));
+        let stall = tokio::time::sleep(self.connection.shared.stall_timeout);
+        tokio::pin!(stall);
+        let mut stopped = Ok(());
+        loop {
+            let Connection { session, reader, socket, .. } = &mut *self.connection;
+            tokio::select! {
+                biased;
+                written = outgoing.write(socket) => {
+                    self.socket_ns += ns_since(started);
+                    return written.map_err(|_| Stop::Closed).and(stopped);
+                }
+                read = reader.next(|header| session.frame(header)) => match read {
+                    Ok((frame, payload)) => {
+                        let event = session.message(frame, &payload).map_err(|_| Stop::Closed)?;
+                        if let Err(stop) = stop_on(event) {
+                            self.producers.abort_all();
+                            stopped = Err(stop);
+                        }
+                    }
+                    Err(_) => return Err(Stop::Closed),
+                },
+                () = &mut stall => {
+                    info!("closed: the client read nothing for {:?}", self.connection.shared.stall_timeout);
+                    return Err(Stop::Closed);
+                }
+            }
+        }
+    }
+}
+
+/// Waits for something that sends nothing, and stops when the client cancels or leaves.
+async fn watched<T>(connection: &mut Connection, work: impl Future<Output = T>) -> Result<T, Stop> {
+    tokio::pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut work => return Ok(done),
+            event = connection.event() => stop_on(event?)?,
+        }
+    }
+}
+
+fn stop_on(event: ClientEvent) -> Result<(), Stop> {
+    match event {
+        ClientEvent::Cancel => {
+            Err(engine::error(ErrorKind::Cancelled, "57014", "the statement was cancelled at the client's request", "")
+                .into())
+        }
+        ClientEvent::Goodbye => Err(Stop::Closed),
+        _ => Ok(()),
+    }
+}
+
+fn producer_ended(ended: Result<Result<(), ServerError>, tokio::task::JoinError>) -> Result<(), Stop> {
+    match ended {
+        Ok(result) => result.map_err(Stop::from),
+        Err(join) => Err(match join.try_into_panic() {
+            Ok(panic) => panicked(panic),
+            Err(_) => engine::error(ErrorKind::Cancelled, "57014", "the statement was stopped", ""),
+        }
+        .into()),
+    }
+}
+
+/// What a producer's end means for its statement.
+fn failure(failure: Failure<Source>) -> Result<(), ServerError> {
+    match failure {
+        Failure::Source(Source::Engine(cause)) => Err(engine::execution_error(*cause)),
+        Failure::Source(Source::Columns(cause)) | Failure::Chunk(cause) => Err(match cause.kind() {
+            FormatErrorKind::Limit => engine::error(ErrorKind::Limit, "54000", cause.to_string(), ""),
+            _ => engine::error(ErrorKind::Execution, "XX000", cause.to_string(), ""),
+        }),
+        // The statement has stopped already, for a reason of its own.
+        Failure::Abandoned => Ok(()),
+    }
+}
+
+/// What can go wrong in a source.
+enum Source {
+    Engine(Box<datafusion::common::DataFusionError>),
+    Columns(dray_format::Error),
+}
+
+fn columns(batch: datafusion::common::Result<arrow::array::RecordBatch>) -> Vec<Result<Batch, Source>> {
+    match batch {
+        Err(cause) => vec![Err(Source::Engine(Box::new(cause)))],
+        Ok(batch) => match engine::columns(&batch) {
+            Ok(batches) => batches.into_iter().map(Ok).collect(),
+            Err(cause) => vec![Err(Source::Columns(cause))],
+        },
+    }
+}
+
+fn panicked(panic: Box<dyn Any + Send>) -> ServerError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    let message = format!("the engine failed on this statement: {}", text.unwrap_or("no reason given"));
+    engine::error(ErrorKind::Internal, "XX000", message, "this is a defect; please report the query")
+}
+
+/// The compression that `auto` stands for: none on one host, light elsewhere (encodings.md section 6).
+fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
+    match choice {
+        CompressionChoice::Auto if link.is_same_host() => CompressionChoice::None,
+        CompressionChoice::Auto => CompressionChoice::Light,
+        other => other,
+    }
+}
+
+fn settings(query: &Query, link: Link) -> Settings {
+    Settings {
+        limits: query.limits,
+        chunk_rows: match query.chunk_rows as usize {
+            0 => CHUNK_ROWS,
+            rows => rows,
+        },
+        compression: match resolved(query.compression, link) {
+            CompressionChoice::Auto | CompressionChoice::None => Compression::None,
+            CompressionChoice::Light => Compression::Light,
+            CompressionChoice::Lz4 => Compression::Lz4,
+            CompressionChoice::Zstd(level) => Compression::Zstd(level.into()),
+        },
+        checksum: match query.checksums {
+            Checksums::Auto => link.is_plain_tcp(),
+            Checksums::On => true,
+            Checksums::Off => false,
+        },
+    }
+}
