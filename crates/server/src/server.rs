@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::prelude::SessionContext;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
@@ -101,39 +102,21 @@ impl Server {
     /// # Errors
     /// When a table can't be opened, an address can't be bound, or an address other than loopback has no token.
     pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
-        if options.listen.is_empty() && options.unix.is_none() {
-            return Err(ServeError::new("nowhere to listen: give an address or a Unix socket"));
-        }
-        let open = options.listen.iter().find(|address| !address.ip().is_loopback());
-        if let (Some(address), None) = (open, &options.token) {
-            let what =
-                format!("tcp://{address} can be reached from other hosts: give --token-file, or listen on 127.0.0.1");
-            return Err(ServeError::new(what));
-        }
-        if let (Some(address), None) = (open, &options.tls) {
-            warn!(
-                "tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key"
-            );
-        }
-        let tls = match &options.tls {
-            Some((certificates, key)) => Some(tls_acceptor(certificates, key)?),
-            None => None,
-        };
-        let mut listeners = Vec::new();
-        for address in &options.listen {
-            listeners.push(Listener::tcp(*address, tls.clone()).await?);
-        }
-        if let Some(path) = &options.unix {
-            listeners.push(Listener::unix(path).await?);
-        }
-        let metrics =
-            match options.metrics {
-                Some(address) => Some(TcpListener::bind(address).await.map_err(|cause| {
-                    ServeError::new(format!("can't listen on http://{address} for metrics: {cause}"))
-                })?),
-                None => None,
-            };
+        // Sockets first: a port that is taken should not be found out after minutes of loading.
+        let bound = Bound::new(&options).await?;
         let context = catalog::open(&options.catalog).await?;
+        Ok(Self::new(bound, context, options))
+    }
+
+    /// As [`Server::open`], for a session whose tables and functions the caller has registered; `options.catalog` is ignored.
+    ///
+    /// # Errors
+    /// As there, but for the tables.
+    pub async fn with_context(context: SessionContext, options: ServeOptions) -> Result<Self, ServeError> {
+        Ok(Self::new(Bound::new(&options).await?, context, options))
+    }
+
+    fn new(bound: Bound, context: SessionContext, options: ServeOptions) -> Self {
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
             context,
@@ -144,7 +127,13 @@ impl Server {
             statements: Arc::new(Semaphore::new(options.statements_max.max(1))),
             stopping,
         });
-        Ok(Self { listeners, metrics, shared, connections_max: options.connections_max, stop })
+        let Bound { listeners, metrics } = bound;
+        Self { listeners, metrics, shared, connections_max: options.connections_max, stop }
+    }
+
+    /// What the server counts.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.shared.metrics.clone()
     }
 
     /// The uris that clients connect to.
@@ -210,6 +199,50 @@ impl Server {
             info!("stopping: {} connections are finishing", connections.len());
         }
         while connections.join_next().await.is_some() {}
+    }
+}
+
+/// The sockets of a server that is being opened.
+struct Bound {
+    listeners: Vec<Listener>,
+    metrics: Option<TcpListener>,
+}
+
+impl Bound {
+    async fn new(options: &ServeOptions) -> Result<Self, ServeError> {
+        if options.listen.is_empty() && options.unix.is_none() {
+            return Err(ServeError::new("nowhere to listen: give an address or a Unix socket"));
+        }
+        let open = options.listen.iter().find(|address| !address.ip().is_loopback());
+        if let (Some(address), None) = (open, &options.token) {
+            let what =
+                format!("tcp://{address} can be reached from other hosts: give --token-file, or listen on 127.0.0.1");
+            return Err(ServeError::new(what));
+        }
+        if let (Some(address), None) = (open, &options.tls) {
+            warn!(
+                "tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key"
+            );
+        }
+        let tls = match &options.tls {
+            Some((certificates, key)) => Some(tls_acceptor(certificates, key)?),
+            None => None,
+        };
+        let mut listeners = Vec::new();
+        for address in &options.listen {
+            listeners.push(Listener::tcp(*address, tls.clone()).await?);
+        }
+        if let Some(path) = &options.unix {
+            listeners.push(Listener::unix(path).await?);
+        }
+        let metrics =
+            match options.metrics {
+                Some(address) => Some(TcpListener::bind(address).await.map_err(|cause| {
+                    ServeError::new(format!("can't listen on http://{address} for metrics: {cause}"))
+                })?),
+                None => None,
+            };
+        Ok(Self { listeners, metrics })
     }
 }
 

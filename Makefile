@@ -1,0 +1,59 @@
+# The two commands: `make demo` and `make test`. Each installs what it needs; see scripts/setup.
+SHELL := /bin/bash
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dray
+# Outside the checkout, so that only the first build on a machine compiles the engine.
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
+VENV := $(CACHE)/venv
+PYTHON := $(VENV)/bin/python
+DRAY := $(CARGO_TARGET_DIR)/release/dray
+SCALE_FACTOR ?= 1
+ROUNDS ?= 5
+FUZZ_SECONDS ?= 10
+
+.PHONY: demo test bench lint rust-test python-test spec-test fuzz build python setup setup-test setup-bench
+
+demo: build python
+	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
+
+test: lint rust-test spec-test python-test fuzz
+	@echo "all checks passed"
+
+bench: setup-bench build python
+	$(PYTHON) lab/bench.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
+
+# One profile and one selection of crates everywhere: another would compile the engine again.
+build: setup
+	cargo build --release --locked --workspace
+
+python: build
+	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path python/Cargo.toml --out $(CACHE)/wheels --interpreter $(PYTHON)
+	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps "$$(ls -t $(CACHE)/wheels/dray-*.whl | head -n 1)"
+
+lint: setup-test
+	cargo fmt --check
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo deny --locked check bans licenses sources
+	cargo run --quiet --release --locked --package xtask -- dependencies
+	$(VENV)/bin/mypy --strict python/dray
+
+rust-test: build
+	cargo test --release --locked --workspace
+
+spec-test: setup-test
+	$(PYTHON) -m pytest -q spec/decoder
+
+python-test: setup-test python
+	DRAY_BINARY=$(DRAY) $(PYTHON) -m pytest -q python/tests
+
+fuzz: setup-test
+	fuzz/run.sh $(FUZZ_SECONDS)
+
+setup:
+	scripts/setup $(CACHE)
+
+setup-test: setup
+	scripts/setup $(CACHE) test
+
+setup-bench: setup
+	scripts/setup $(CACHE) bench
