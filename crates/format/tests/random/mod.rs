@@ -125,7 +125,7 @@ impl Random {
             .collect()
     }
 
-    pub fn batch(&mut self, schema: &Arc<Schema>, rows_max: usize) -> RecordBatch {
+    fn batch(&mut self, schema: &Arc<Schema>, rows_max: usize) -> RecordBatch {
         let rows = 1 + self.below(rows_max);
         let columns = schema.fields().iter().map(|field| self.array(field.data_type(), rows, field.is_nullable()));
         let columns = columns.collect();

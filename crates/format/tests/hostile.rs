@@ -1,0 +1,176 @@
+//! Damaged chunks and schemas: an error or other values, never a panic, and never more memory than was declared.
+//!
+//! Built with debug assertions, an arithmetic overflow is a panic too.
+
+mod random;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use arrow_array::Array;
+use arrow_schema::{Field, Schema as ArrowSchema};
+use bytes::Bytes;
+use dray_format::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+use dray_format::{Compression, HEADER_BYTES, Limits, Schema, read, write};
+use random::Random;
+
+struct CountingAllocator;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is handed on to the system's allocator as it came. `alloc_zeroed` and `realloc` come through here,
+// as the trait's own versions do.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
+
+/// What decoding may take at one time: what the chunk declares, and beside it one column's dictionary and indexes; at
+/// worst four bytes of index for a value of one byte. Columns themselves and messages are small change.
+const PEAK_MAX: usize = 6 * LIMITS.decoded_bytes_max as usize;
+
+/// The most memory that `run` had allocated at one time, beyond what there was.
+fn peak(run: impl FnOnce()) -> usize {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    run();
+    PEAK.load(Relaxed) - before
+}
+
+/// Valid chunks without checksum, each with its schema.
+fn chunks() -> Vec<(String, Schema, Vec<u8>)> {
+    let mut out = Vec::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors/accept");
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|kind| kind != "chunk") {
+            continue;
+        }
+        let file = fs::read(&path).unwrap();
+        let (schema_bytes, rest) = file.split_first_chunk::<4>().unwrap();
+        let (schema, chunk) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
+        let mut chunk = chunk.to_vec();
+        chunk[6] &= !1;
+        chunk[28..32].fill(0);
+        out.push((path.file_stem().unwrap().display().to_string(), Schema::decode(schema).unwrap(), chunk));
+    }
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let fields: Vec<Field> = (0..3).map(|i| random.field(&format!("c{i}"), 3)).collect();
+        let schema = Arc::new(ArrowSchema::new(fields));
+        let pieces = random.pieces(&schema);
+        if pieces.iter().all(|piece| piece.num_rows() == 0) {
+            continue;
+        }
+        let pieces: Vec<_> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
+        let schema = schema_from_arrow(&schema).unwrap();
+        let compression = random.pick(&[Compression::None, Compression::Light, Compression::Zstd(1)]);
+        let chunk = write(&schema, &pieces, compression, false, false).unwrap();
+        out.push((format!("seed {seed}"), schema, chunk.to_bytes(0).to_vec()));
+    }
+    out
+}
+
+/// Decodes, and says whether it was accepted: then it is a valid Arrow array.
+fn decode(name: &str, schema: &Schema, chunk: Vec<u8>) -> bool {
+    let chunk = Bytes::from(chunk);
+    let mut decoded = None;
+    let peak = peak(|| decoded = read(&chunk, schema, &LIMITS).ok());
+    assert!(peak <= PEAK_MAX, "{name}: {peak} bytes were allocated");
+    let Some((_, batch)) = decoded else { return false };
+    let arrow = batch_to_arrow(batch, &Arc::new(schema_to_arrow(schema, StringLayout::Offsets))).unwrap();
+    for column in arrow.columns() {
+        column.to_data().validate_full().unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+    true
+}
+
+/// One test, because the counters are the process's.
+#[test]
+fn damage_is_an_error() {
+    let chunks = chunks();
+    for (name, schema, chunk) in &chunks {
+        for length in (0..chunk.len().min(400)).chain((400..chunk.len()).step_by(97)) {
+            assert!(!decode(name, schema, chunk[..length].to_vec()), "{name} cut to {length} bytes");
+        }
+        assert!(!decode(name, schema, [&chunk[..], &[0]].concat()), "{name} with a byte more");
+    }
+    let mut random = Random::new(1);
+    for (name, schema, chunk) in &chunks {
+        for _ in 0..300 {
+            let mut damaged = chunk.clone();
+            for _ in 0..1 + random.below(3) {
+                // Most damage goes where the structure is: behind the header.
+                let end = if random.below(3) > 0 { chunk.len().min(HEADER_BYTES + 128) } else { chunk.len() };
+                let at = random.below(end);
+                match random.below(4) {
+                    0 => damaged[at] ^= 1 << random.below(8),
+                    1 => damaged[at] = random.next() as u8,
+                    2 => damaged[at] = random.pick(&[0, 1, 2, 3, 0x7F, 0x80, 0xFF]),
+                    _ => {
+                        let number = random.pick(&[0, 1, 0x7FFF_FFFF, 0x8000_0000, u32::MAX, 1 << 20]);
+                        let end = damaged.len().min(at + 4);
+                        damaged[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
+                    }
+                }
+            }
+            decode(name, schema, damaged);
+        }
+        // A body of noise behind honest descriptors, and noise behind an honest header.
+        for from in [HEADER_BYTES, chunk.len().min(HEADER_BYTES + 64)] {
+            let mut noise = chunk.clone();
+            noise[from..].iter_mut().for_each(|byte| *byte = random.next() as u8);
+            decode(name, schema, noise);
+        }
+    }
+    schemas(&chunks, &mut random);
+}
+
+fn schemas(chunks: &[(String, Schema, Vec<u8>)], random: &mut Random) {
+    let decode = |name: &str, bytes: &[u8]| {
+        let mut accepted = false;
+        let peak = peak(|| accepted = Schema::decode(bytes).is_ok());
+        // The smallest field has eight bytes on the wire and some hundred in memory.
+        assert!(peak <= 40 * bytes.len() + 4096, "{name}: {peak} bytes for a schema of {}", bytes.len());
+        accepted
+    };
+    for (name, schema, _) in chunks {
+        let mut bytes = Vec::new();
+        schema.encode(&mut bytes).unwrap();
+        assert!(decode(name, &bytes), "{name}");
+        for length in (0..bytes.len()).step_by(bytes.len().div_ceil(500)) {
+            assert!(!decode(name, &bytes[..length]), "{name} cut to {length} bytes");
+        }
+        for _ in 0..200 {
+            let mut damaged = bytes.clone();
+            for _ in 0..1 + random.below(3) {
+                let at = random.below(damaged.len());
+                damaged[at] = random.pick(&[0, 1, 29, 31, 33, 0x7F, 0x80, 0xFF]);
+            }
+            decode(name, &damaged);
+        }
+    }
+    for _ in 0..2000 {
+        let noise: Vec<u8> = (0..random.below(200)).map(|_| random.next() as u8).collect();
+        decode("noise", &noise);
+    }
+}
