@@ -10,11 +10,12 @@
 //! # Ok::<(), dray_client::Error>(())
 //! ```
 //!
-//! Everything blocks; the protocol itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory
+//! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio. The protocol itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory
 //! that its arrays will point to (`pool`), and is decoded there (`dray-format`).
 
 #![deny(unsafe_code)]
 
+mod asynchronous;
 mod connection;
 mod error;
 mod pool;
@@ -22,6 +23,7 @@ mod results;
 mod transport;
 mod uri;
 
+pub use asynchronous::{AsyncConnection, AsyncResults};
 pub use connection::{ConnectOptions, Connection, QueryOptions, Watch};
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};

@@ -110,15 +110,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
             pending_rows: 0,
             ended: false,
         };
-        loop {
-            match results.receive()? {
-                Received::Event(ServerEvent::Started(started)) => {
-                    results.begin(started, options);
-                    return Ok(results);
-                }
-                Received::Event(ServerEvent::Progress(progress)) => results.progress.rows_read = progress.rows_read,
-                _ => return Err(results.out_of_turn()),
+        match results.receive()? {
+            Received::Event(ServerEvent::Started(started)) => {
+                results.begin(started, options);
+                Ok(results)
             }
+            _ => Err(results.out_of_turn()),
         }
     }
 

@@ -142,6 +142,8 @@ fn session_config(options: &CatalogOptions, threads: usize) -> SessionConfig {
     settings.execution.time_zone = Some("UTC".to_owned());
     // Utf8 offsets and bytes travel as they are; views would have to be compacted first.
     settings.execution.parquet.schema_force_view_types = false;
+    // Extension types, as uuid and json, are metadata of a column.
+    settings.execution.parquet.skip_metadata = false;
     settings.sql_parser.map_string_types_to_utf8view = false;
     if options.in_memory || options.tpch_scale.is_some() {
         // A scan cuts what it reads into batches of this size. At the default of 8,192 rows, each batch in

@@ -10,7 +10,7 @@ use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
 use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
-use dray_format::{Batch, ErrorKind as FormatErrorKind, Limits, Schema, read};
+use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
 use crate::catalog::query_options;
@@ -87,17 +87,9 @@ pub(crate) fn columns(batch: &RecordBatch) -> Result<Vec<Batch>, dray_format::Er
 
 fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
     let invalid = |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
-    let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
+    let Some((schema, batch)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
         return Ok(None);
     };
-    // The message that carried them has been bounded already.
-    let bytes_max = chunk.len() as u64;
-    let limits = Limits { chunk_bytes_max: bytes_max, decoded_bytes_max: 64 << 20, row_bytes_max: 64 << 20 };
-    let (header, batch) =
-        read(&bytes::Bytes::copy_from_slice(chunk), &schema, &limits).map_err(|cause| invalid(cause.to_string()))?;
-    if header.rows != 1 {
-        return Err(invalid(format!("{} rows of values, expected 1", header.rows)));
-    }
     let arrow_schema = Arc::new(schema_to_arrow(&schema, Default::default()));
     let batch = batch_to_arrow(batch, &arrow_schema).map_err(|cause| invalid(cause.to_string()))?;
     let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0));

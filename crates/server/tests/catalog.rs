@@ -10,7 +10,7 @@ use datafusion::arrow::array::{
     TimestampMicrosecondArray,
 };
 use datafusion::arrow::csv::WriterBuilder;
-use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::arrow::ipc::CompressionType;
 use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
@@ -170,6 +170,26 @@ async fn parquet_and_arrow_of_every_kind() {
             assert_eq!(schema.field(1).data_type(), &string, "{name}");
             let batches = ctx.table(name).await.unwrap().collect().await.unwrap();
             assert_eq!(batches[0].column(1).data_type(), &string, "{name}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn extension_types_are_kept() {
+    let folder = Folder::new();
+    let json = Field::new("j", DataType::Utf8, true)
+        .with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into());
+    let schema = Arc::new(Schema::new(vec![json]));
+    let batch = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["{}"]))]).unwrap();
+    let specs = [
+        folder.write("a.parquet", parquet(&batch, Compression::SNAPPY)),
+        folder.write("b.arrow", arrow_file(&batch, None)),
+    ];
+    for in_memory in [false, true] {
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
+        for table in ["a", "b"] {
+            let batches = ctx.sql(&format!("SELECT j FROM {table}")).await.unwrap().collect().await.unwrap();
+            assert_eq!(batches[0].schema().field(0).extension_type_name(), Some("arrow.json"), "{table}");
         }
     }
 }
@@ -358,9 +378,12 @@ async fn key_value_folders_add_columns() {
         assert_eq!(query(&ctx, sql).await.unwrap(), "2024,12,3,3\n2025,01,5,10\n");
         assert_eq!(query(&ctx, "SELECT a, b FROM t WHERE year = 2024").await.unwrap(), "1,2\n");
     }
-    folder.write("sales/x.parquet", parquet(&sample(1, false), Compression::SNAPPY));
-    let error = open_error([folder.path("sales")]).await;
-    assert!(error.contains("different key=value folders"), "{error}");
+    for stray in ["sales/year=2024/month=01/other/x.parquet", "sales/x.parquet"] {
+        let path = folder.write(stray, parquet(&sample(1, false), Compression::SNAPPY));
+        let error = open_error([folder.path("sales")]).await;
+        assert!(error.contains("different key=value folders"), "{error}");
+        fs::remove_file(path).unwrap();
+    }
 }
 
 #[tokio::test]

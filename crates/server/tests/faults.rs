@@ -192,7 +192,10 @@ fn a_client_that_reads_nothing_costs_little_and_is_given_up() {
 #[test]
 fn a_client_that_vanishes_stops_its_statement() {
     let server = Running::start();
-    for sql in ["SELECT a.* FROM numbers a CROSS JOIN numbers b", "SELECT count(*) FROM numbers a CROSS JOIN numbers b WHERE a.n + b.n < 0"] {
+    for sql in [
+        "SELECT a.* FROM numbers a CROSS JOIN numbers b",
+        "SELECT count(*) FROM numbers a CROSS JOIN numbers b WHERE a.n + b.n < 0",
+    ] {
         let failed = server.count("statements_failed_total");
         let mut stream = raw(&server);
         stream.write_all(HELLO).unwrap();
@@ -303,7 +306,8 @@ fn results_of_unusual_shapes() {
     assert_eq!(batches[0].num_columns(), 10_000);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 20);
     drop(results);
-    let all_missing = "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c FROM numbers WHERE n < 1000";
+    let all_missing =
+        "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c FROM numbers WHERE n < 1000";
     let batches = connection.query(all_missing, &options).unwrap().read_all().unwrap();
     assert!(batches[0].columns().iter().all(|column| column.logical_null_count() == 1000));
 }

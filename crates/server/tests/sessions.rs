@@ -8,7 +8,10 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Int64Type};
 use common::Running;
-use dray_client::{CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions, StringLayout};
+use dray_client::{
+    AsyncConnection, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
+    StringLayout,
+};
 
 fn sum(batches: &[RecordBatch]) -> i64 {
     batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().iter()).sum()
@@ -92,7 +95,8 @@ fn strings_as_the_client_wants_them() {
     ];
     for (strings, expected) in layouts {
         let options = QueryOptions { strings, ..QueryOptions::default() };
-        let batches = connection.query("SELECT text FROM numbers ORDER BY n LIMIT 3", &options).unwrap().read_all().unwrap();
+        let batches =
+            connection.query("SELECT text FROM numbers ORDER BY n LIMIT 3", &options).unwrap().read_all().unwrap();
         assert_eq!(batches[0].column(0).data_type(), &expected);
         let text = arrow::compute::cast(batches[0].column(0), &DataType::Utf8).unwrap();
         assert_eq!(text.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["row 0", "row 1", "row 2"]);
@@ -115,7 +119,8 @@ fn the_estimate_comes_before_and_progress_during() {
         true
     });
     // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several reports of the scan.
-    let sql = "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM numbers WHERE slow(n) >= 0";
+    let sql =
+        "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM numbers WHERE slow(n) >= 0";
     let mut results = Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch)).unwrap();
     assert_eq!(results.read_all().unwrap()[0].num_rows(), 1);
     let seen = seen.lock().unwrap();
@@ -221,4 +226,28 @@ fn compression_follows_the_link() {
     let mut results = connection.query("SELECT 1", &QueryOptions::default()).unwrap();
     results.read_all().unwrap();
     assert!(results.stats().checksums);
+}
+
+#[tokio::test]
+async fn an_asynchronous_program() {
+    let server = Running::start();
+    let mut connection = AsyncConnection::connect(&server.unix, ConnectOptions::default()).await.unwrap();
+    let mut results = connection.query("SELECT * FROM numbers", QueryOptions::default()).await.unwrap();
+    let mut batches = Vec::new();
+    while let Some(batch) = results.next_batch().await.unwrap() {
+        batches.push(batch);
+    }
+    assert_eq!(sum(&batches), ALL);
+    assert_eq!(results.stats().rows, 1_000_000);
+    // Dropped half-way: cancelled, and the connection comes back.
+    let endless = "SELECT a.n FROM numbers a CROSS JOIN numbers b";
+    let mut results = connection.query(endless, QueryOptions::default()).await.unwrap();
+    assert!(results.next_batch().await.unwrap().is_some());
+    drop(results);
+    let error = connection.query("SELECT nothing", QueryOptions::default()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Query, "{error}");
+    let mut results = connection.query("SELECT 7", QueryOptions::default()).await.unwrap();
+    assert_eq!(results.next_batch().await.unwrap().unwrap().num_rows(), 1);
+    assert!(results.next_batch().await.unwrap().is_none());
+    assert!(results.next_batch().await.unwrap().is_none());
 }

@@ -145,8 +145,8 @@ impl fmt::Display for CatalogError {
             ),
             Self::MixedPartitions { first, second } => write!(
                 f,
-                "'{}' and '{}' lie under different key=value folders; one table needs the same keys for all its \
-                 files",
+                "'{}' and '{}' lie under different key=value folders; one table needs the same keys, and no other \
+                 folders, above all its files",
                 first.display(),
                 second.display()
             ),

@@ -205,7 +205,9 @@ fn partition_columns(folder: &Path, files: &[DataFile]) -> Result<Vec<(String, D
     let mut all_integers = vec![true; keys.len()];
     for file in files {
         let values = partition_values(folder, &file.path);
-        if !values.iter().map(|(key, _)| key).eq(&keys) {
+        // DataFusion lists these folders itself, and passes over files in any other folder between them.
+        let is_in_other_folder = !keys.is_empty() && folders_below(folder, &file.path).count() != keys.len();
+        if is_in_other_folder || !values.iter().map(|(key, _)| key).eq(&keys) {
             return Err(CatalogError::MixedPartitions { first: first.path.clone(), second: file.path.clone() });
         }
         for (is_integer, (_, value)) in all_integers.iter_mut().zip(values) {
@@ -218,12 +220,12 @@ fn partition_columns(folder: &Path, files: &[DataFile]) -> Result<Vec<(String, D
 }
 
 fn partition_values(folder: &Path, file: &Path) -> Vec<(String, String)> {
-    let below = file.strip_prefix(folder).ok().and_then(Path::parent).unwrap_or(Path::new(""));
-    let folders = below.components().filter_map(|part| match part {
-        Component::Normal(name) => name.to_str(),
-        _ => None,
-    });
-    folders.filter_map(key_value).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    let names = folders_below(folder, file).filter_map(|part| part.as_os_str().to_str());
+    names.filter_map(key_value).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+}
+
+fn folders_below<'a>(folder: &Path, file: &'a Path) -> impl Iterator<Item = Component<'a>> {
+    file.strip_prefix(folder).ok().and_then(Path::parent).unwrap_or(Path::new("")).components()
 }
 
 fn key_value(folder: &str) -> Option<(&str, &str)> {

@@ -109,7 +109,13 @@ async fn learn(
         Kind::Csv { delimiter, compression } => {
             tokio::task::spawn_blocking(move || csv_schema(&file, delimiter, compression))
         }
-        _ => tokio::spawn(async move { options.infer_schema(&state, &url).await }),
+        Kind::ArrowFile => {
+            tokio::task::spawn_blocking(move || Ok(FileReader::try_new(File::open(file)?, None)?.schema()))
+        }
+        Kind::ArrowStream => tokio::task::spawn_blocking(move || {
+            Ok(StreamReader::try_new(BufReader::new(File::open(file)?), None)?.schema())
+        }),
+        Kind::Parquet | Kind::Json { .. } => tokio::spawn(async move { options.infer_schema(&state, &url).await }),
     };
     let schema = match task.await {
         Ok(Ok(schema)) => schema,
