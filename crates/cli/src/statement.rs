@@ -1,0 +1,134 @@
+//! What the client commands have in common: a server, a statement, its parameters and limits.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use dray_client::{CompressionChoice, ConnectOptions, Connection, ErrorKind, Limits, QueryOptions, Results};
+
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::parameters;
+use crate::progress::Meter;
+use crate::serve::read_token;
+use crate::size::Size;
+
+/// A statement and where to run it.
+#[derive(Debug, Args)]
+pub(crate) struct Statement {
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS) or dray+unix:///PATH
+    uri: String,
+    /// The statement, or - to read it from standard input
+    #[arg(required_unless_present = "file", conflicts_with = "file")]
+    sql: Option<String>,
+    /// Read the statement from a file
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The value of the next of $1, $2 …; see below
+    #[arg(short, long = "param", value_name = "VALUE", allow_hyphen_values = true)]
+    parameters: Vec<String>,
+    /// How the result travels: auto, none, light, lz4, zstd or zstd:LEVEL
+    #[arg(long, value_name = "CHOICE", default_value_t, help_heading = "Transfer")]
+    compression: CompressionChoice,
+    /// The largest chunk to accept, as sent
+    #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
+    chunk_bytes_max: Option<Size>,
+    /// The largest chunk to accept, unpacked
+    #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
+    decoded_bytes_max: Option<Size>,
+    /// The largest single row to accept
+    #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
+    row_bytes_max: Option<Size>,
+    /// File with the server's token; the variable DRAY_TOKEN does as well
+    #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
+    token_file: Option<PathBuf>,
+    /// The server's token; other users can see it in the list of processes, so rather use --token-file
+    #[arg(long, value_name = "TOKEN", help_heading = "Connection")]
+    token: Option<String>,
+    /// PEM file with the authority of the server's certificate, instead of the system's
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    ca: Option<PathBuf>,
+    /// How long to wait for the connection, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, help_heading = "Connection")]
+    timeout: f64,
+    /// No progress and no summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+impl Statement {
+    /// Connects and sends the statement.
+    pub(crate) fn start(
+        &self,
+        plan_only: bool,
+        interrupt: &Interrupt,
+        meter: &Meter,
+    ) -> Result<Results<Connection>, Failure> {
+        let query_options = self.query_options(plan_only)?;
+        let connect_options = self.connect_options()?;
+        let sql = self.sql()?;
+        let connection = Connection::connect(&self.uri, &connect_options).map_err(Failure::Client)?;
+        let watch = meter.watch(interrupt.clone());
+        Connection::query_with(connection, &sql, &query_options, Some(watch)).map_err(|error| failed(error, interrupt))
+    }
+
+    /// The compression that was asked for.
+    pub(crate) fn compression(&self) -> CompressionChoice {
+        self.compression
+    }
+
+    fn sql(&self) -> Result<String, Failure> {
+        let unreadable = |name: String| move |cause| Failure::Usage(format!("{name}: {cause}"));
+        match (self.sql.as_deref(), &self.file) {
+            (Some("-"), _) => {
+                let mut sql = String::new();
+                std::io::stdin().read_to_string(&mut sql).map_err(unreadable("standard input".to_owned()))?;
+                Ok(sql)
+            }
+            (Some(sql), _) => Ok(sql.to_owned()),
+            (None, Some(path)) => std::fs::read_to_string(path).map_err(unreadable(path.display().to_string())),
+            (None, None) => Err(Failure::Usage("no statement given".to_owned())),
+        }
+    }
+
+    fn connect_options(&self) -> Result<ConnectOptions, Failure> {
+        let from_file = self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
+        let timeout = Duration::try_from_secs_f64(self.timeout).ok().filter(|timeout| !timeout.is_zero());
+        let timeout =
+            timeout.ok_or_else(|| Failure::Usage(format!("--timeout {}: expected seconds above 0", self.timeout)))?;
+        Ok(ConnectOptions {
+            token: self.token.clone().or(from_file),
+            ca: self.ca.clone(),
+            timeout,
+            client: concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned(),
+        })
+    }
+
+    fn query_options(&self, plan_only: bool) -> Result<QueryOptions, Failure> {
+        let limits = Limits::default();
+        let chosen = |size: Option<Size>, default| size.map_or(default, |size| size.0);
+        let chunk_bytes_max = chosen(self.chunk_bytes_max, limits.chunk_bytes_max);
+        // A limit that is raised alone takes along those that may not be smaller.
+        let limits = Limits {
+            chunk_bytes_max,
+            decoded_bytes_max: chosen(self.decoded_bytes_max, limits.decoded_bytes_max.max(chunk_bytes_max)),
+            row_bytes_max: chosen(self.row_bytes_max, limits.row_bytes_max.max(chunk_bytes_max)),
+        };
+        Ok(QueryOptions {
+            parameters: parameters::row(&self.parameters).map_err(Failure::Usage)?,
+            limits,
+            compression: self.compression,
+            plan_only,
+            ..QueryOptions::default()
+        })
+    }
+}
+
+/// A statement's error; if the user stopped it, that.
+pub(crate) fn failed(error: dray_client::Error, interrupt: &Interrupt) -> Failure {
+    match error.kind() {
+        ErrorKind::Cancelled if interrupt.is_raised() => Failure::Interrupted,
+        _ => Failure::Client(error),
+    }
+}
