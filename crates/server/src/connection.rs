@@ -4,19 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use datafusion::prelude::SessionContext;
 use dray_wire::{ClientEvent, ErrorKind, ServerError, ServerSession};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
 
-use crate::engine;
+use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
 use crate::socket::{FrameReader, Link, Outgoing, ReadError, ReadHalf, WriteHalf};
 use crate::statement;
 
 /// What all connections share.
 pub(crate) struct Shared {
-    pub(crate) context: SessionContext,
+    pub(crate) engine: Engine,
     pub(crate) token: Option<String>,
     pub(crate) hello_timeout: Duration,
     pub(crate) stall_timeout: Duration,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch};
 use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
-use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
@@ -15,6 +15,20 @@ use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
 use crate::catalog::query_options;
 
+/// The tables and functions that all statements share.
+pub(crate) struct Engine {
+    context: SessionContext,
+    /// Statements can't change settings, so one task context serves them all.
+    task: Arc<TaskContext>,
+}
+
+impl Engine {
+    pub(crate) fn new(context: SessionContext) -> Self {
+        let task = context.task_ctx();
+        Self { context, task }
+    }
+}
+
 /// A planned statement.
 pub(crate) struct Plan {
     /// Its columns, as they travel.
@@ -22,14 +36,13 @@ pub(crate) struct Plan {
     /// What the planner expects.
     pub(crate) estimate: Estimate,
     plan: Arc<dyn ExecutionPlan>,
-    context: SessionContext,
+    task: Arc<TaskContext>,
 }
 
 /// Plans a statement. Nothing runs yet.
-pub(crate) async fn plan(context: &SessionContext, query: &Query) -> Result<Plan, ServerError> {
-    // A state of its own, so that `now()` is this statement's and settings can't leak into other connections.
-    let context = SessionContext::new_with_state(SessionStateBuilder::new_from_existing(context.state()).build());
-    let state = context.state();
+pub(crate) async fn plan(engine: &Engine, query: &Query) -> Result<Plan, ServerError> {
+    // A state of its own, in which `now()` is this statement's.
+    let state = engine.context.state();
     let mut logical = state.create_logical_plan(&query.sql).await.map_err(query_error)?;
     query_options().verify_plan(&logical).map_err(query_error)?;
     match parameters(query)? {
@@ -42,22 +55,20 @@ pub(crate) async fn plan(context: &SessionContext, query: &Query) -> Result<Plan
             }
         }
     }
-    // EXPLAIN, SHOW and DESCRIBE become queries here.
-    let frame = context.execute_logical_plan(logical).await.map_err(query_error)?;
-    let plan = frame.create_physical_plan().await.map_err(query_error)?;
+    let plan = state.create_physical_plan(&logical).await.map_err(query_error)?;
     let schema = schema_from_arrow(&plan.schema())
         .map_err(|cause| error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query"))?;
     let estimate = match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
         Ok(statistics) => estimate(&statistics),
         Err(_) => Estimate::default(),
     };
-    Ok(Plan { schema: Arc::new(schema), estimate, plan, context })
+    Ok(Plan { schema: Arc::new(schema), estimate, plan, task: engine.task.clone() })
 }
 
 impl Plan {
     /// Starts the statement: one stream for each partition of its plan. Dropping them stops it.
     pub(crate) fn execute(&self) -> Result<Vec<SendableRecordBatchStream>, ServerError> {
-        execute_stream_partitioned(self.plan.clone(), self.context.task_ctx()).map_err(execution_error)
+        execute_stream_partitioned(self.plan.clone(), self.task.clone()).map_err(execution_error)
     }
 
     /// How many rows the plan's scans have read so far.

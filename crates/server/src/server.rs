@@ -14,6 +14,7 @@ use tracing::{debug, info, warn};
 
 use crate::catalog::{self, CatalogError, CatalogOptions};
 use crate::connection::{self, Shared};
+use crate::engine::Engine;
 use crate::listen::{Incoming, Listener, tls_acceptor};
 use crate::metrics::Metrics;
 
@@ -119,7 +120,7 @@ impl Server {
     fn new(bound: Bound, context: SessionContext, options: ServeOptions) -> Self {
         let (stop, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
-            context,
+            engine: Engine::new(context),
             token: options.token,
             hello_timeout: options.hello_timeout,
             stall_timeout: options.stall_timeout,

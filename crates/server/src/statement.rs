@@ -75,7 +75,7 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let shared = connection.shared.clone();
     let _turn = watched(connection, shared.statements.acquire()).await?;
     let planning = Instant::now();
-    let planned = AssertUnwindSafe(engine::plan(&shared.context, query)).catch_unwind();
+    let planned = AssertUnwindSafe(engine::plan(&shared.engine, query)).catch_unwind();
     let plan = watched(connection, planned).await?.unwrap_or_else(|panic| Err(panicked(panic)))?;
     let settings = settings(query, connection.link);
     let mut out = Vec::new();
@@ -133,8 +133,8 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
-        let mut progress = tokio::time::interval(PROGRESS_EVERY);
-        progress.tick().await;
+        let mut progress = tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+        progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut all_queued = false;
         while !all_queued {
             tokio::select! {
