@@ -1,10 +1,10 @@
 //! The client's side of a connection.
 
-use dray_format::{HEADER_BYTES, Header, Limits, crc32c};
+use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome, check_limits};
-use crate::{ProtocolError, Result, VERSION};
+use crate::{ProtocolError, Refusal, Result, VERSION};
 
 /// What the server said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,13 +81,17 @@ impl ClientSession {
     /// When a statement runs, the connection is not ready, or the query breaks a limit.
     pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
         if self.state != State::Ready {
-            return Err(ProtocolError::new(match self.is_running() {
+            let what = match self.is_running() {
                 true => "a statement is still running on this connection; read its result to the end or cancel it",
                 false => "the connection is closed",
-            }));
+            };
+            return Err(ProtocolError::new(Refusal::Order, what));
         }
         check_limits(&query.limits)?;
-        query.statement = self.statement.checked_add(1).ok_or_else(|| ProtocolError::new("too many statements"))?;
+        query.statement = self
+            .statement
+            .checked_add(1)
+            .ok_or_else(|| ProtocolError::new(Refusal::Order, "too many statements on one connection"))?;
         query.encode(out)?;
         self.statement = query.statement;
         self.limits = query.limits;
@@ -116,24 +120,37 @@ impl ClientSession {
     /// # Errors
     /// When the frame is not one that may come now.
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
-        let frame = Frame::decode(bytes)?;
+        let frame = Frame::decode(bytes, &Kind::SERVER, |kind| match (self.state, kind) {
+            (State::New | State::AwaitingWelcome, _) => HANDSHAKE_BYTES_MAX,
+            (_, Kind::Chunk) => self.limits.row_bytes_max,
+            _ => MESSAGE_BYTES_MAX,
+        })?;
         let expected = match frame.kind {
             Kind::Welcome => self.state == State::AwaitingWelcome,
             Kind::Started => self.state == State::AwaitingStarted,
-            Kind::Chunk => self.state == State::Streaming,
-            Kind::Progress => self.is_running(),
-            Kind::Finished => self.state == State::Streaming,
-            Kind::Error => true,
+            Kind::Chunk | Kind::Progress | Kind::Finished => self.state == State::Streaming,
+            Kind::Error => self.state != State::Closed,
             _ => false,
         };
         if !expected {
-            return Err(ProtocolError::new(format!("the server sent {:?} out of turn", frame.kind)));
+            return Err(ProtocolError::new(Refusal::Order, format!("the server sent {:?} out of turn", frame.kind)));
         }
-        frame.check(match frame.kind {
-            Kind::Chunk => self.limits.row_bytes_max,
-            _ if self.state == State::AwaitingWelcome => u64::from(HANDSHAKE_BYTES_MAX),
-            _ => u64::from(MESSAGE_BYTES_MAX),
-        })
+        if frame.kind == Kind::Chunk && (frame.payload_bytes as usize) < HEADER_BYTES {
+            let what = format!("a chunk of {} bytes is shorter than its header", frame.payload_bytes);
+            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
+        }
+        Ok(frame)
+    }
+
+    /// Whether the server may close the connection now, with `unread_bytes` of a frame unread.
+    ///
+    /// # Errors
+    /// When it has not said all that was due.
+    pub fn check_end(&self, unread_bytes: usize) -> Result<()> {
+        if unread_bytes == 0 && matches!(self.state, State::Ready | State::Closed) {
+            return Ok(());
+        }
+        Err(ProtocolError::new(Refusal::Cut, "the server closed the connection before the end"))
     }
 
     /// Reads the header of a chunk that fills a frame, and holds it against the query's limits.
@@ -142,15 +159,13 @@ impl ClientSession {
     /// When the header breaks a rule, or the chunk is not the next one.
     pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
         let header = Header::decode(bytes, &self.limits)?;
-        if header.chunk_bytes() != u64::from(frame.payload_bytes) {
-            return Err(ProtocolError::new(format!(
-                "a chunk of {} bytes in a frame of {}",
-                header.chunk_bytes(),
-                frame.payload_bytes
-            )));
-        }
         if header.sequence != self.chunks {
-            return Err(ProtocolError::new(format!("chunk {} where {} is due", header.sequence, self.chunks)));
+            let what = format!("chunk {} where {} is due", header.sequence, self.chunks);
+            return Err(ProtocolError::new(Refusal::Sequence, what));
+        }
+        if header.chunk_bytes() != u64::from(frame.payload_bytes) {
+            let what = format!("a chunk of {} bytes in a frame of {}", header.chunk_bytes(), frame.payload_bytes);
+            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
         self.chunks += 1;
         self.rows = self.rows.saturating_add(u64::from(header.rows));
@@ -163,57 +178,51 @@ impl ClientSession {
     /// # Errors
     /// When it breaks a rule; when the result that it ends is not what arrived.
     pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ServerEvent> {
+        if frame.kind != Kind::Welcome {
+            self.check_statement(frame.kind, payload)?;
+        }
         match frame.kind {
             Kind::Welcome => {
                 let welcome = Welcome::decode(payload)?;
-                if welcome.version != VERSION {
-                    let version = welcome.version;
-                    return Err(ProtocolError::new(format!("the server chose version {version} of the protocol")));
-                }
                 self.state = State::Ready;
                 Ok(ServerEvent::Welcome(welcome))
             }
             Kind::Started => {
                 let started = Started::decode(payload)?;
-                self.check_statement(started.statement)?;
                 self.state = State::Streaming;
                 Ok(ServerEvent::Started(started))
             }
-            Kind::Progress => {
-                let progress = Progress::decode(payload)?;
-                self.check_statement(progress.statement)?;
-                Ok(ServerEvent::Progress(progress))
-            }
+            Kind::Progress => Progress::decode(payload).map(ServerEvent::Progress),
             Kind::Finished => {
                 let finished = Finished::decode(payload)?;
-                self.check_statement(finished.statement)?;
                 if (finished.rows, finished.chunks, finished.digest) != (self.rows, self.chunks, self.digest) {
-                    return Err(ProtocolError::new(format!(
+                    let what = format!(
                         "the result is not whole: {} rows in {} chunks arrived, the server sent {} in {}",
                         self.rows, self.chunks, finished.rows, finished.chunks
-                    )));
+                    );
+                    return Err(ProtocolError::new(Refusal::Finished, what));
                 }
                 self.state = State::Ready;
                 Ok(ServerEvent::Finished(finished))
             }
             Kind::Error => {
                 let error = Error::decode(payload)?;
-                if error.statement == 0 {
-                    self.state = State::Closed;
-                } else {
-                    self.check_statement(error.statement)?;
-                    self.state = State::Ready;
-                }
+                self.state = if error.statement == 0 { State::Closed } else { State::Ready };
                 Ok(ServerEvent::Error(error))
             }
-            kind => Err(ProtocolError::new(format!("the server sent {kind:?}"))),
+            kind => Err(ProtocolError::new(Refusal::Kind, format!("the server sent {kind:?}"))),
         }
     }
 
-    fn check_statement(&self, statement: u32) -> Result<()> {
-        if !self.is_running() || statement != self.statement {
-            return Err(ProtocolError::new(format!("an answer to statement {statement}, which does not run")));
+    /// Every answer to a statement begins with its number; an error with 0 is the connection's.
+    fn check_statement(&self, kind: Kind, payload: &[u8]) -> Result<()> {
+        let Some(raw) = payload.first_chunk() else { return Ok(()) };
+        let statement = u32::from_le_bytes(*raw);
+        let of_connection = kind == Kind::Error && statement == 0;
+        if of_connection || self.is_running() && statement == self.statement {
+            return Ok(());
         }
-        Ok(())
+        let what = format!("the server sent {kind:?} for statement {statement}, which does not run");
+        Err(ProtocolError::new(Refusal::Order, what))
     }
 }

@@ -1,13 +1,13 @@
 //! Frames: `spec/protocol.md` section 1.
 
-use crate::{ProtocolError, Result};
+use crate::{ProtocolError, Refusal, Result};
 
 /// The size of a frame's header in bytes.
 pub const FRAME_HEADER_BYTES: usize = 8;
 /// The largest payload before welcome.
-pub(crate) const HANDSHAKE_BYTES_MAX: u32 = 64 << 10;
+pub(crate) const HANDSHAKE_BYTES_MAX: u64 = 64 << 10;
 /// The largest payload of a message that is not a chunk.
-pub(crate) const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
 /// What a frame carries, by its code on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,18 +27,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 10] = [
-        Self::Hello,
-        Self::Query,
-        Self::Cancel,
-        Self::Goodbye,
-        Self::Welcome,
-        Self::Started,
-        Self::Chunk,
-        Self::Progress,
-        Self::Finished,
-        Self::Error,
-    ];
+    /// What only a client sends.
+    pub(crate) const CLIENT: [Self; 4] = [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye];
+    /// What only a server sends.
+    pub(crate) const SERVER: [Self; 6] =
+        [Self::Welcome, Self::Started, Self::Chunk, Self::Progress, Self::Finished, Self::Error];
 }
 
 /// A frame's header.
@@ -51,34 +44,35 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads a header.
-    ///
-    /// # Errors
-    /// When the kind is unknown or a reserved byte is not 0.
-    pub fn decode(bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Self> {
+    /// Reads a header of one of these kinds, whose payload is not larger than `payload_bytes_max` says.
+    pub(crate) fn decode(
+        bytes: &[u8; FRAME_HEADER_BYTES],
+        kinds: &[Kind],
+        payload_bytes_max: impl Fn(Kind) -> u64,
+    ) -> Result<Self> {
         let [a, b, c, d, code, reserved @ ..] = *bytes;
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == code);
-        let Some(kind) = kind.filter(|_| reserved == [0; 3]) else {
-            return Err(ProtocolError::new(format!(
+        let foreign = |refusal| {
+            let what = format!(
                 "received {bytes:02x?} where a frame should begin; is the other end a Dray of the same version, and TLS the same at both ends?"
-            )));
+            );
+            ProtocolError::new(refusal, what)
         };
-        Ok(Self { kind, payload_bytes: u32::from_le_bytes([a, b, c, d]) })
+        let kind = kinds.iter().copied().find(|kind| *kind as u8 == code).ok_or_else(|| foreign(Refusal::Kind))?;
+        if reserved != [0; 3] {
+            return Err(foreign(Refusal::Frame));
+        }
+        let payload_bytes = u32::from_le_bytes([a, b, c, d]);
+        let bytes_max = payload_bytes_max(kind);
+        if u64::from(payload_bytes) > bytes_max {
+            let what = format!("a {kind:?} message of {payload_bytes} bytes is over the limit of {bytes_max}");
+            return Err(ProtocolError::new(Refusal::Frame, what));
+        }
+        Ok(Self { kind, payload_bytes })
     }
 
     /// The header's bytes.
     pub fn encode(self) -> [u8; FRAME_HEADER_BYTES] {
         let [a, b, c, d] = self.payload_bytes.to_le_bytes();
         [a, b, c, d, self.kind as u8, 0, 0, 0]
-    }
-
-    pub(crate) fn check(self, payload_bytes_max: u64) -> Result<Self> {
-        if u64::from(self.payload_bytes) > payload_bytes_max {
-            return Err(ProtocolError::new(format!(
-                "a {:?} message of {} bytes is over the limit of {payload_bytes_max}",
-                self.kind, self.payload_bytes
-            )));
-        }
-        Ok(self)
     }
 }

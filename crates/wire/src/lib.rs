@@ -14,11 +14,13 @@
 #![forbid(unsafe_code)]
 
 mod client_session;
+mod error;
 mod frame;
 mod message;
 mod server_session;
 
 pub use client_session::{ClientSession, ServerEvent};
+pub use error::{ProtocolError, Refusal, Result};
 pub use frame::{FRAME_HEADER_BYTES, Frame, Kind};
 pub use message::{
     Cancel, Checksums, CompressionChoice, Error as ServerError, ErrorKind, Estimate, Finished, Hello, Known, Progress,
@@ -30,30 +32,3 @@ pub use server_session::{ClientEvent, ServerSession};
 pub const VERSION: u16 = 1;
 /// The port of a server, unless it says otherwise.
 pub const DEFAULT_PORT: u16 = 7117;
-
-/// The peer broke a rule of the protocol, and the connection can't go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProtocolError(String);
-
-impl ProtocolError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl std::fmt::Display for ProtocolError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ProtocolError {}
-
-impl From<dray_format::Error> for ProtocolError {
-    fn from(error: dray_format::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-/// A result of this crate.
-pub type Result<T, E = ProtocolError> = std::result::Result<T, E>;

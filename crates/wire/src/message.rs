@@ -1,9 +1,10 @@
 //! The messages of `spec/protocol.md` sections 2 and 3.
 
-use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes};
+use bytes::Bytes;
+use dray_format::{Batch, Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
-use crate::frame::{FRAME_HEADER_BYTES, Frame, Kind};
-use crate::{ProtocolError, Result};
+use crate::frame::{FRAME_HEADER_BYTES, Frame, Kind, MESSAGE_BYTES_MAX};
+use crate::{ProtocolError, Refusal, Result, VERSION};
 
 const MAGIC: [u8; 4] = *b"DRAY";
 /// The smallest `chunk_bytes_max` that a client may ask for.
@@ -18,13 +19,11 @@ pub(crate) trait Message: Sized {
     /// Reads a payload that holds this message and nothing else.
     fn decode(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload, FormatErrorKind::Truncated);
-        let message = Self::read(&mut cursor)
-            .map_err(|error| ProtocolError::new(format!("a {:?} message: {error}", Self::KIND)))?;
-        if !cursor.is_empty() {
-            let left = cursor.remaining();
-            return Err(ProtocolError::new(format!("a {:?} message has {left} bytes too many", Self::KIND)));
+        let message = Self::read(&mut cursor).map_err(|error| error.in_message(Self::KIND))?;
+        match cursor.remaining() {
+            0 => Ok(message),
+            left => Err(invalid(format!("{left} bytes are left over")).in_message(Self::KIND)),
         }
-        Ok(message)
     }
 
     /// Appends the message as a frame.
@@ -34,11 +33,19 @@ pub(crate) trait Message: Sized {
         self.write(out)?;
         let payload_bytes = u32::try_from(out.len() - start - FRAME_HEADER_BYTES)
             .ok()
-            .filter(|bytes| *bytes <= crate::frame::MESSAGE_BYTES_MAX)
-            .ok_or_else(|| ProtocolError::new(format!("a {:?} message is over the limit of 16 MiB", Self::KIND)))?;
+            .filter(|bytes| u64::from(*bytes) <= MESSAGE_BYTES_MAX)
+            .ok_or_else(|| {
+                let what = format!("a {:?} message is over the limit of {MESSAGE_BYTES_MAX} bytes", Self::KIND);
+                ProtocolError::new(Refusal::Frame, what)
+            })?;
         out[start..start + FRAME_HEADER_BYTES].copy_from_slice(&Frame { kind: Self::KIND, payload_bytes }.encode());
         Ok(())
     }
+}
+
+/// The error of a field whose value is not defined.
+fn invalid(what: impl Into<String>) -> ProtocolError {
+    ProtocolError::new(Refusal::Payload, what)
 }
 
 /// The client's first message.
@@ -68,11 +75,17 @@ impl Message for Hello {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         if cursor.take(4, "magic")? != MAGIC {
-            return Err(ProtocolError::new("the magic is not DRAY"));
+            return Err(ProtocolError::new(Refusal::Magic, "the magic is not DRAY"));
+        }
+        let (version_min, version_max) = (cursor.u16("version_min")?, cursor.u16("version_max")?);
+        // Before the other fields, which another version may have changed.
+        if !(version_min..=version_max).contains(&VERSION) {
+            let what = format!("the client speaks versions {version_min} to {version_max}, this server {VERSION}");
+            return Err(ProtocolError::new(Refusal::Version, what));
         }
         Ok(Self {
-            version_min: cursor.u16("version_min")?,
-            version_max: cursor.u16("version_max")?,
+            version_min,
+            version_max,
             token: cursor.string("token")?.to_owned(),
             client: cursor.string("client")?.to_owned(),
         })
@@ -113,8 +126,8 @@ impl CompressionChoice {
             2 => Ok(Self::Light),
             3 => Ok(Self::Lz4),
             4 if (-7..=22).contains(&level) => Ok(Self::Zstd(level)),
-            4 => Err(ProtocolError::new(format!("zstd level {level}, expected -7 to 22"))),
-            _ => Err(ProtocolError::new(format!("unknown compression {code}"))),
+            4 => Err(invalid(format!("zstd level {level}, expected -7 to 22"))),
+            _ => Err(invalid(format!("unknown compression {code}"))),
         }
     }
 }
@@ -198,18 +211,25 @@ impl Query {
         Ok(out)
     }
 
-    /// The parameters' schema and the bytes of their chunk, if there are any.
+    /// The parameters' types and their one row, if there are any.
     ///
     /// # Errors
-    /// When the bytes are not a schema and something after it.
-    pub fn parameters(&self) -> Result<Option<(Schema, &[u8])>> {
+    /// When they are anything else.
+    pub fn parameters(&self) -> Result<Option<(Schema, Batch)>> {
         if self.parameters.is_empty() {
             return Ok(None);
         }
         let mut cursor = Cursor::new(&self.parameters, FormatErrorKind::Truncated);
-        let schema = Schema::decode(cursor.bytes("parameters' schema")?)?;
-        let chunk = cursor.take(cursor.remaining(), "parameters' chunk")?;
-        Ok(Some((schema, chunk)))
+        let schema = cursor.bytes("parameters").map_err(|error| ProtocolError::from(error).in_message(Self::KIND))?;
+        let schema = Schema::decode(schema)?;
+        let chunk = Bytes::copy_from_slice(cursor.take(cursor.remaining(), "parameters")?);
+        // The message that carried them has been bounded already.
+        let limits = Limits { row_bytes_max: Limits::default().decoded_bytes_max, ..Limits::default() };
+        let (header, batch) = read(&chunk, &schema, &limits)?;
+        if header.rows != 1 {
+            return Err(invalid(format!("{} rows of parameters, expected 1", header.rows)));
+        }
+        Ok(Some((schema, batch)))
     }
 }
 
@@ -231,7 +251,7 @@ impl Message for Query {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let query = Self {
-            statement: statement(cursor)?,
+            statement: cursor.u32("statement")?,
             sql: cursor.string("sql")?.to_owned(),
             parameters: cursor.bytes("parameters")?.to_owned(),
             limits: Limits {
@@ -245,7 +265,7 @@ impl Message for Query {
                 0 => Checksums::Auto,
                 1 => Checksums::On,
                 2 => Checksums::Off,
-                other => return Err(ProtocolError::new(format!("checksums {other}, expected 0 to 2"))),
+                other => return Err(invalid(format!("checksums {other}, expected 0 to 2"))),
             },
             plan_only: boolean(cursor, "flags")?,
         };
@@ -258,7 +278,7 @@ impl Message for Query {
 pub(crate) fn check_limits(limits: &Limits) -> Result<()> {
     let Limits { chunk_bytes_max, row_bytes_max, .. } = *limits;
     if chunk_bytes_max < CHUNK_BYTES_MIN || row_bytes_max < chunk_bytes_max || row_bytes_max > u64::from(u32::MAX) {
-        return Err(ProtocolError::new(format!(
+        return Err(invalid(format!(
             "chunk_bytes_max is {chunk_bytes_max} and row_bytes_max {row_bytes_max}: expected at least {CHUNK_BYTES_MIN}, \
              the second not below the first, and both below 4 GiB"
         )));
@@ -282,7 +302,7 @@ impl Message for Cancel {
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        Ok(Self { statement: statement(cursor)? })
+        Ok(Self { statement: cursor.u32("statement")? })
     }
 }
 
@@ -305,7 +325,12 @@ impl Message for Welcome {
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
-        Ok(Self { version: cursor.u16("version")?, server: cursor.string("server")?.to_owned() })
+        let version = cursor.u16("version")?;
+        if version != VERSION {
+            let what = format!("the server chose version {version} of the protocol, this client speaks {VERSION}");
+            return Err(ProtocolError::new(Refusal::Version, what));
+        }
+        Ok(Self { version, server: cursor.string("server")?.to_owned() })
     }
 }
 
@@ -345,7 +370,7 @@ impl Known {
             (0, _) => Ok(Self::Unknown),
             (1, value) => Ok(Self::Estimate(value)),
             (2, value) => Ok(Self::Exact(value)),
-            (code, _) => Err(ProtocolError::new(format!("an estimate of certainty {code}, expected 0 to 2"))),
+            (code, _) => Err(invalid(format!("an estimate of certainty {code}, expected 0 to 2"))),
         }
     }
 }
@@ -394,10 +419,13 @@ impl Message for Started {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
-            statement: statement(cursor)?,
+            statement: cursor.u32("statement")?,
             schema: Schema::decode(cursor.bytes("schema")?)?,
             estimate: Estimate { rows: Known::read(cursor)?, bytes: Known::read(cursor)? },
-            compression: CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)?,
+            compression: match CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)? {
+                CompressionChoice::Auto => return Err(invalid("compression 0, expected what was chosen, 1 to 4")),
+                chosen => chosen,
+            },
             checksums: boolean(cursor, "checksums")?,
             plan_ns: cursor.u64("plan_ns")?,
         })
@@ -427,7 +455,7 @@ impl Message for Progress {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
-            statement: statement(cursor)?,
+            statement: cursor.u32("statement")?,
             rows_read: cursor.u64("rows_read")?,
             rows_sent: cursor.u64("rows_sent")?,
         })
@@ -473,7 +501,7 @@ impl Message for Finished {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
-            statement: statement(cursor)?,
+            statement: cursor.u32("statement")?,
             rows: cursor.u64("rows")?,
             chunks: cursor.u64("chunks")?,
             digest: cursor.u32("digest")?,
@@ -548,22 +576,19 @@ impl Message for Error {
         let statement = cursor.u32("statement")?;
         let code = cursor.u8("kind")?;
         let Some(kind) = ErrorKind::ALL.into_iter().find(|kind| *kind as u8 == code) else {
-            return Err(ProtocolError::new(format!("error kind {code}, expected 1 to 9")));
+            return Err(invalid(format!("error kind {code}, expected 1 to 9")));
         };
+        let sqlstate = cursor.string("sqlstate")?.to_owned();
+        if !sqlstate.is_empty() && sqlstate.chars().count() != 5 {
+            return Err(invalid(format!("sqlstate {sqlstate:?}, expected 5 characters or none")));
+        }
         Ok(Self {
             statement,
             kind,
-            sqlstate: cursor.string("sqlstate")?.to_owned(),
+            sqlstate,
             message: cursor.string("message")?.to_owned(),
             hint: cursor.string("hint")?.to_owned(),
         })
-    }
-}
-
-fn statement(cursor: &mut Cursor<'_>) -> Result<u32> {
-    match cursor.u32("statement")? {
-        0 => Err(ProtocolError::new("statement 0, expected at least 1")),
-        statement => Ok(statement),
     }
 }
 
@@ -571,6 +596,6 @@ fn boolean(cursor: &mut Cursor<'_>, field: &'static str) -> Result<bool> {
     match cursor.u8(field)? {
         0 => Ok(false),
         1 => Ok(true),
-        other => Err(ProtocolError::new(format!("field {field} is {other}, expected 0 or 1"))),
+        other => Err(invalid(format!("field {field} is {other}, expected 0 or 1"))),
     }
 }

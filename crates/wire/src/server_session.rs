@@ -5,7 +5,7 @@ use dray_format::{Chunk, HEADER_BYTES, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome};
-use crate::{ProtocolError, Result, VERSION};
+use crate::{ProtocolError, Refusal, Result, VERSION};
 
 /// What the client said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,24 +63,36 @@ impl ServerSession {
     /// # Errors
     /// When the frame is not one that may come now.
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
-        let frame = Frame::decode(bytes)?;
+        let frame = Frame::decode(bytes, &Kind::CLIENT, |_| match self.state {
+            State::AwaitingHello => HANDSHAKE_BYTES_MAX,
+            _ => MESSAGE_BYTES_MAX,
+        })?;
         let expected = match frame.kind {
             Kind::Hello => self.state == State::AwaitingHello,
             Kind::Query => self.state == State::Ready,
             Kind::Cancel => matches!(self.state, State::Ready | State::Running),
-            Kind::Goodbye => self.state != State::AwaitingHello,
+            Kind::Goodbye => !matches!(self.state, State::AwaitingHello | State::Closed),
             _ => false,
         };
         if !expected {
-            return Err(ProtocolError::new(match (frame.kind, self.state) {
+            let what = match (frame.kind, self.state) {
                 (Kind::Query, State::Running) => "a query while a statement is running on the connection".into(),
-                (kind, _) => format!("{kind:?} out of turn"),
-            }));
+                (kind, _) => format!("the client sent {kind:?} out of turn"),
+            };
+            return Err(ProtocolError::new(Refusal::Order, what));
         }
-        frame.check(u64::from(match self.state {
-            State::AwaitingHello => HANDSHAKE_BYTES_MAX,
-            _ => MESSAGE_BYTES_MAX,
-        }))
+        Ok(frame)
+    }
+
+    /// Whether the client may close the connection now, with `unread_bytes` of a frame unread.
+    ///
+    /// # Errors
+    /// When it has not greeted, or stopped within a message.
+    pub fn check_end(&self, unread_bytes: usize) -> Result<()> {
+        if unread_bytes == 0 && self.state != State::AwaitingHello {
+            return Ok(());
+        }
+        Err(ProtocolError::new(Refusal::Cut, "the client closed the connection within a message or before hello"))
     }
 
     /// Reads the payload of a frame.
@@ -91,20 +103,18 @@ impl ServerSession {
         match frame.kind {
             Kind::Hello => {
                 let hello = Hello::decode(payload)?;
-                if !(hello.version_min..=hello.version_max).contains(&VERSION) {
-                    return Err(ProtocolError::new(format!(
-                        "the client speaks versions {} to {} of the protocol, this server {VERSION}",
-                        hello.version_min, hello.version_max
-                    )));
-                }
                 self.state = State::Greeted;
                 Ok(ClientEvent::Hello(hello))
             }
             Kind::Query => {
-                let query = Query::decode(payload)?;
-                if query.statement <= self.statement {
-                    return Err(ProtocolError::new(format!("statement {} is not a new number", query.statement)));
+                if let Some(raw) = payload.first_chunk() {
+                    let (statement, last) = (u32::from_le_bytes(*raw), self.statement);
+                    if statement <= last {
+                        let what = format!("statement {statement}, expected a number above {last}");
+                        return Err(ProtocolError::new(Refusal::Order, what));
+                    }
                 }
+                let query = Query::decode(payload)?;
                 self.statement = query.statement;
                 self.state = State::Running;
                 (self.chunks, self.rows, self.digest) = (0, 0, 0);
@@ -112,6 +122,9 @@ impl ServerSession {
             }
             Kind::Cancel => {
                 let cancel = Cancel::decode(payload)?;
+                if cancel.statement == 0 {
+                    return Err(ProtocolError::new(Refusal::Order, "a cancel of statement 0"));
+                }
                 let running = self.state == State::Running && cancel.statement == self.statement;
                 Ok(if running { ClientEvent::Cancel } else { ClientEvent::Ignored })
             }
@@ -119,7 +132,8 @@ impl ServerSession {
                 self.state = State::Closed;
                 Ok(ClientEvent::Goodbye)
             }
-            kind => Err(ProtocolError::new(format!("the client sent {kind:?}"))),
+            Kind::Goodbye => Err(ProtocolError::new(Refusal::Payload, "a Goodbye message has no fields")),
+            kind => Err(ProtocolError::new(Refusal::Kind, format!("the client sent {kind:?}"))),
         }
     }
 
@@ -146,7 +160,8 @@ impl ServerSession {
     /// When the chunk is too large for a frame.
     pub fn chunk(&mut self, chunk: Chunk, out: &mut Vec<u8>) -> Result<Vec<Bytes>> {
         let Ok(payload_bytes) = u32::try_from(chunk.chunk_bytes()) else {
-            return Err(ProtocolError::new(format!("a chunk of {} bytes is too large", chunk.chunk_bytes())));
+            let what = format!("a chunk of {} bytes is too large", chunk.chunk_bytes());
+            return Err(ProtocolError::new(Refusal::Frame, what));
         };
         let rows = u64::from(chunk.rows());
         let (header, parts): ([u8; HEADER_BYTES], _) = chunk.numbered(self.chunks);

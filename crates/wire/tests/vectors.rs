@@ -1,0 +1,56 @@
+//! The recorded connections of `spec/vectors`: what is accepted has the messages of its JSON, what is refused is refused by
+//! its name.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod drive;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+fn vectors(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_recorded = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "session" || kind == "requests");
+    let mut files: Vec<_> = files.filter(is_recorded).collect();
+    assert!(!files.is_empty(), "no vectors in {}", folder.display());
+    files.sort();
+    files
+}
+
+/// The names of the messages, or that of the refusal.
+fn play(path: &Path) -> Result<Vec<&'static str>, drive::Refused> {
+    let bytes = fs::read(path).unwrap();
+    if path.extension().unwrap() == "session" { drive::answers(&bytes) } else { drive::requests(&bytes) }
+}
+
+#[test]
+fn accepted() {
+    let mut failures = Vec::new();
+    for path in vectors("accept") {
+        let json = fs::read(format!("{}.json", path.display())).unwrap();
+        let expected: Value = serde_json::from_slice(&json).unwrap();
+        let name = path.file_name().unwrap().display();
+        match play(&path) {
+            Ok(names) if expected["messages"] == Value::from(names.clone()) => {}
+            other => failures.push(format!("{name}: {other:?}, expected {expected}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn refused() {
+    let mut failures = Vec::new();
+    for path in vectors("reject") {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let expected = name.split('-').next().unwrap();
+        match play(&path) {
+            Err(refused) if refused.name == expected => {}
+            other => failures.push(format!("{name}: {other:?}")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
