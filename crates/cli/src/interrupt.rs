@@ -27,31 +27,27 @@ struct State {
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP.
+    /// Takes over SIGINT, SIGTERM and SIGHUP, unless they are ignored.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let failed = |cause: std::io::Error| Failure::Start(format!("can't handle signals: {cause}"));
         let state = Arc::new(State::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
-        let (mut interrupt, mut terminate, mut hangup) = {
+        let ignored = ignored_signals();
+        for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
+            // `nohup` and background jobs have had it ignored, and mean it.
+            if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
+                continue;
+            }
+            let heard = state.clone();
             let _entered = runtime.enter();
-            let listen = |kind| signal(kind).map_err(failed);
-            (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?, listen(SignalKind::hangup())?)
-        };
-        let heard = state.clone();
-        let listener = move || {
-            runtime.block_on(async {
-                loop {
-                    tokio::select! {
-                        _ = interrupt.recv() => {}
-                        _ = terminate.recv() => {}
-                        _ = hangup.recv() => {}
-                    }
-                    if heard.raised.swap(true, SeqCst) || !heard.watched.load(SeqCst) {
-                        heard.leave();
-                    }
+            let mut signals = signal(kind).map_err(failed)?;
+            runtime.spawn(async move {
+                while signals.recv().await.is_some() {
+                    heard.signalled();
                 }
             });
-        };
+        }
+        let listener = move || runtime.block_on(std::future::pending::<()>());
         std::thread::Builder::new().name("signals".to_owned()).spawn(listener).map_err(failed)?;
         Ok(Self(state))
     }
@@ -73,6 +69,12 @@ impl Interrupt {
 }
 
 impl State {
+    fn signalled(&self) {
+        if self.raised.swap(true, SeqCst) || !self.watched.load(SeqCst) {
+            self.leave();
+        }
+    }
+
     fn leave(&self) {
         if let Some(path) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take() {
             // There is nobody left to tell.
@@ -80,4 +82,11 @@ impl State {
         }
         std::process::exit(INTERRUPTED)
     }
+}
+
+/// The signals that this process was started to ignore, a bit for each; none where the system doesn't tell.
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }

@@ -46,7 +46,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let ended = match Program::parse().command {
-        Command::Serve(arguments) => serve::run(*arguments).map_err(|cause| Failure::Start(cause.to_string())),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Query(arguments) => query::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),

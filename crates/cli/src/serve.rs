@@ -13,6 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
+use crate::failure::Failure;
 use crate::size::Size;
 
 /// Where to listen when nothing is said.
@@ -25,7 +26,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 #[command(after_help = "\
 A file is a table named after it; a folder serves each of its files, NAME=FOLDER is one table of all of them.
 Tables are loaded first. Then each address is printed on standard output as `listening on URI`; the log goes to
-standard error. Sizes: 65536, 512MiB, 1.5GB. SIGINT or SIGTERM lets running transfers finish; a second one does not.
+standard error. SIGINT or SIGTERM lets running transfers finish; a second one does not. Sizes: 65536, 512MiB, 1.5GB.
 
 Examples:
   dray serve data/                                      every file in the folder, on dray://127.0.0.1:7117
@@ -91,7 +92,14 @@ enum LogFormat {
 }
 
 /// Serves until a signal stops it.
-pub(crate) fn run(arguments: Arguments) -> Result<(), Box<dyn Error>> {
+pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
+    run_to_end(arguments).map_err(|cause| match cause.downcast::<Failure>() {
+        Ok(failure) => *failure,
+        Err(cause) => Failure::Start(cause.to_string()),
+    })
+}
+
+fn run_to_end(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     start_log(&arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.map_or(cores, usize::from);
@@ -128,10 +136,12 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     }
     drop(stop);
     tokio::select! {
-        () = &mut running => info!("stopped"),
-        () = signalled() => warn!("ended; running statements were cut off"),
+        () = &mut running => {
+            info!("stopped");
+            Ok(())
+        }
+        () = signalled() => Err(Failure::Interrupted.into()),
     }
-    Ok(())
 }
 
 /// Tells scripts where to connect. They may be waiting, so it goes out at once.
