@@ -67,12 +67,13 @@ impl ClientSession {
     /// Appends the greeting.
     ///
     /// # Errors
-    /// When the token is far too long.
+    /// When the token is longer than a server accepts.
     pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
         let hello =
             Hello { version_min: VERSION, version_max: VERSION, token: token.to_owned(), client: client.to_owned() };
+        hello.encode(out)?;
         self.state = State::AwaitingWelcome;
-        hello.encode(out)
+        Ok(())
     }
 
     /// Appends a query, after giving it its number.

@@ -3,16 +3,20 @@
 use bytes::Bytes;
 use dray_format::{Batch, Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
-use crate::frame::{FRAME_HEADER_BYTES, Frame, Kind, MESSAGE_BYTES_MAX};
+use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
 const MAGIC: [u8; 4] = *b"DRAY";
+/// An error's texts are cut to this, so that it fits into a frame even before welcome.
+const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The smallest `chunk_bytes_max` that a client may ask for.
 const CHUNK_BYTES_MIN: u64 = 4096;
 
 /// A message that knows its fields' order.
 pub(crate) trait Message: Sized {
     const KIND: Kind;
+    /// The largest payload that the other side accepts.
+    const PAYLOAD_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
     fn write(&self, out: &mut Vec<u8>) -> Result<()>;
     fn read(cursor: &mut Cursor<'_>) -> Result<Self>;
 
@@ -26,20 +30,28 @@ pub(crate) trait Message: Sized {
         }
     }
 
-    /// Appends the message as a frame.
+    /// Appends the message as a frame. When it can't be one, `out` is left as it was.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
-        self.write(out)?;
-        let payload_bytes = u32::try_from(out.len() - start - FRAME_HEADER_BYTES)
-            .ok()
-            .filter(|bytes| u64::from(*bytes) <= MESSAGE_BYTES_MAX)
-            .ok_or_else(|| {
-                let what = format!("a {:?} message is over the limit of {MESSAGE_BYTES_MAX} bytes", Self::KIND);
-                ProtocolError::new(Refusal::Frame, what)
-            })?;
-        out[start..start + FRAME_HEADER_BYTES].copy_from_slice(&Frame { kind: Self::KIND, payload_bytes }.encode());
-        Ok(())
+        let frame = self.write(out).and_then(|()| {
+            let bytes = out.len() - start - FRAME_HEADER_BYTES;
+            match u32::try_from(bytes) {
+                Ok(payload_bytes) if u64::from(payload_bytes) <= Self::PAYLOAD_BYTES_MAX => {
+                    Ok(Frame { kind: Self::KIND, payload_bytes })
+                }
+                _ => {
+                    let (kind, bytes_max) = (Self::KIND, Self::PAYLOAD_BYTES_MAX);
+                    let what = format!("a {kind:?} message of {bytes} bytes is over the limit of {bytes_max}");
+                    Err(ProtocolError::new(Refusal::Frame, what))
+                }
+            }
+        });
+        match frame {
+            Ok(frame) => out[start..start + FRAME_HEADER_BYTES].copy_from_slice(&frame.encode()),
+            Err(_) => out.truncate(start),
+        }
+        frame.map(|_| ())
     }
 }
 
@@ -63,6 +75,7 @@ pub struct Hello {
 
 impl Message for Hello {
     const KIND: Kind = Kind::Hello;
+    const PAYLOAD_BYTES_MAX: u64 = HANDSHAKE_BYTES_MAX;
 
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&MAGIC);
@@ -317,6 +330,7 @@ pub struct Welcome {
 
 impl Message for Welcome {
     const KIND: Kind = Kind::Welcome;
+    const PAYLOAD_BYTES_MAX: u64 = HANDSHAKE_BYTES_MAX;
 
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.version.to_le_bytes());
@@ -567,8 +581,9 @@ impl Message for Error {
         out.extend_from_slice(&self.statement.to_le_bytes());
         out.push(self.kind as u8);
         put_bytes(out, self.sqlstate.as_bytes())?;
-        put_bytes(out, self.message.as_bytes())?;
-        put_bytes(out, self.hint.as_bytes())?;
+        for text in [&self.message, &self.hint] {
+            put_bytes(out, &text.as_bytes()[..text.floor_char_boundary(TEXT_BYTES_MAX)])?;
+        }
         Ok(())
     }
 

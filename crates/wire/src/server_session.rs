@@ -142,8 +142,9 @@ impl ServerSession {
     /// # Errors
     /// Never for a session in order.
     pub fn welcome(&mut self, server: &str, out: &mut Vec<u8>) -> Result<()> {
+        Welcome { version: VERSION, server: server.to_owned() }.encode(out)?;
         self.state = State::Ready;
-        Welcome { version: VERSION, server: server.to_owned() }.encode(out)
+        Ok(())
     }
 
     /// Appends the beginning of a result.
@@ -191,19 +192,19 @@ impl ServerSession {
         Finished { statement, rows, chunks, digest, ..times }.encode(out)
     }
 
-    /// Appends the statement's error; the connection stays.
+    /// Appends the statement's error, its texts cut where they are very long; the connection stays.
     ///
     /// # Errors
-    /// When the texts are far too long.
+    /// Never for a session in order.
     pub fn failed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Ready;
         Error { statement: self.statement, ..error }.encode(out)
     }
 
-    /// Appends an error that ends the connection.
+    /// Appends an error that ends the connection, its texts cut where they are very long.
     ///
     /// # Errors
-    /// When the texts are far too long.
+    /// Never for a session in order.
     pub fn closed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Closed;
         Error { statement: 0, ..error }.encode(out)

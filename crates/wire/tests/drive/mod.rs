@@ -1,5 +1,7 @@
 //! Drivers of the two sessions: they take the bytes of one side of a connection apart, as a client or a server would.
 
+#![allow(dead_code, reason = "each test uses some of it")]
+
 use bytes::Bytes;
 use dray_format::{HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
@@ -12,7 +14,6 @@ use dray_wire::{
 pub struct Refused {
     pub name: &'static str,
     /// The sentence.
-    #[allow(dead_code, reason = "it is printed with the others")]
     pub why: String,
 }
 
