@@ -246,7 +246,7 @@ impl Reader<'_> {
     /// A buffer of n bits, of which none is set past the end.
     fn bits(&mut self, n: usize) -> Result<Bytes> {
         let bits = self.buffer(n.div_ceil(8))?;
-        if n % 8 != 0 && bits[n / 8] >> (n % 8) != 0 {
+        if !n.is_multiple_of(8) && bits[n / 8] >> (n % 8) != 0 {
             refuse!(Bitmap, "bits are set past the {n} of a bitmap");
         }
         Ok(bits)
@@ -333,7 +333,7 @@ impl Reader<'_> {
                 let mut bits = zeros(n.div_ceil(8))?;
                 if value == 1 {
                     bits.fill(0xFF);
-                    if n % 8 != 0 {
+                    if !n.is_multiple_of(8) {
                         bits[n / 8] = (1 << (n % 8)) - 1;
                     }
                 }
@@ -455,8 +455,7 @@ impl Reader<'_> {
                 let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
                 let indexes = self.fixed(n, 4, false)?;
                 check_indexes(u32s(&indexes), count)?;
-                let spans: Vec<(u32, u32)> =
-                    u32s(&entry_offsets).zip(u32s(&entry_offsets).skip(1)).map(|(start, end)| (start, end)).collect();
+                let spans: Vec<(u32, u32)> = u32s(&entry_offsets).zip(u32s(&entry_offsets[4..])).collect();
                 let total = u32s(&indexes).try_fold(0usize, |total, index| {
                     let (start, end) = spans[index as usize];
                     total.checked_add((end - start) as usize)
@@ -609,7 +608,7 @@ pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
 
 /// Checks offsets, which are not empty, and returns the last.
 fn check_offsets(offsets: &[u8]) -> Result<usize> {
-    let falls = u32s(offsets).zip(u32s(offsets).skip(1)).fold(false, |falls, (a, b)| falls | (b < a));
+    let falls = u32s(offsets).zip(u32s(&offsets[4..])).fold(false, |falls, (a, b)| falls | (b < a));
     let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
     if u32_at(offsets, 0) != 0 || falls {
         refuse!(Offsets, "offsets do not begin with 0, or fall");

@@ -2,6 +2,8 @@
 //!
 //! Built with debug assertions, an arithmetic overflow is a panic too.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 mod random;
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,7 @@
 //! Arrow arrays through a chunk and back, in every compression.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -57,7 +59,7 @@ fn flat_columns() {
         ),
     ])
     .unwrap();
-    round_trip(&[batch.clone()]);
+    round_trip(std::slice::from_ref(&batch));
     round_trip(&[batch.slice(3, 1000), batch.slice(1003, 17), batch.slice(1020, 3)]);
     round_trip(&[batch.slice(1, 1)]);
 }
@@ -94,7 +96,7 @@ fn nested_columns() {
     let columns: Vec<ArrayRef> =
         vec![Arc::new(list), Arc::new(plain), Arc::new(dictionary), Arc::new(map), Arc::new(masked)];
     let batch = RecordBatch::try_new(Arc::new(schema), columns).unwrap();
-    round_trip(&[batch.clone()]);
+    round_trip(std::slice::from_ref(&batch));
     round_trip(&[batch.slice(5, 700), batch.slice(705, 200)]);
 }
 
@@ -167,4 +169,14 @@ fn a_missing_value_in_a_field_that_is_not_null_is_an_error() {
     schema.fields[0].nullable = false;
     let error = write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::None, false, false).unwrap_err();
     assert_eq!(error.to_string(), "column \"n\" is declared NOT NULL, and 1 of its values are NULL");
+}
+
+#[test]
+fn a_schema_that_no_reader_takes_is_not_sent() {
+    let nested =
+        |levels| (1..levels).fold(DataType::Int8, |item, _| DataType::List(Arc::new(Field::new("item", item, true))));
+    for (levels, accepted) in [(32, true), (33, false)] {
+        let schema = schema_from_arrow(&Schema::new(vec![Field::new("l", nested(levels), true)])).unwrap();
+        assert_eq!(schema.encode(&mut Vec::new()).is_ok(), accepted, "{levels} levels");
+    }
 }
