@@ -1,1 +1,35 @@
-//! x
+//! The compiled half of the Python package: connections, results and their conversions. What users see is in `dray/`.
+//!
+//! ```text
+//!   dray.Connection ── _dray.Connection ── Home ──lends──▶ Loan, within the Results of one statement
+//!   dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
+//! ```
+//!
+//! Python's lock is released wherever a socket is read or a chunk decoded. At most every 45 ms the statement's watch takes
+//! it, looks for signals and calls the user's progress function (`watch`).
+
+#![deny(unsafe_code)]
+
+mod capsule;
+mod connection;
+mod error;
+mod home;
+mod parameters;
+mod reader;
+mod result;
+mod rows;
+mod watch;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _dray {
+    #[pymodule_export]
+    use crate::capsule::{Batch, Table};
+    #[pymodule_export]
+    use crate::connection::{Connection, connect};
+    #[pymodule_export]
+    use crate::result::Result;
+    #[pymodule_export]
+    use crate::watch::{Estimate, Progress};
+}

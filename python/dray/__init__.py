@@ -1,0 +1,45 @@
+"""Query results from Dray servers, as Arrow, pandas, Polars, NumPy or rows.
+
+>>> import dray
+>>> with dray.connect("dray://localhost") as connection:
+...     table = connection.query("SELECT * FROM lineitem WHERE l_quantity > $1", [30]).arrow()
+"""
+
+from __future__ import annotations
+
+from ._connection import Connection, connect, read
+from ._dray import Estimate, Progress
+from ._result import Result
+from .errors import (
+    AuthenticationError,
+    Cancelled,
+    ConnectionError,
+    Error,
+    ExecutionError,
+    InternalError,
+    LimitError,
+    ProtocolError,
+    QueryError,
+    ResourcesError,
+    UsageError,
+)
+
+__all__ = [
+    "AuthenticationError",
+    "Cancelled",
+    "Connection",
+    "ConnectionError",
+    "Error",
+    "Estimate",
+    "ExecutionError",
+    "InternalError",
+    "LimitError",
+    "Progress",
+    "ProtocolError",
+    "QueryError",
+    "ResourcesError",
+    "Result",
+    "UsageError",
+    "connect",
+    "read",
+]

@@ -1,0 +1,173 @@
+"""Connections to a server."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _dray
+from ._result import Result
+
+if TYPE_CHECKING:
+    import pyarrow
+
+__all__ = ["Connection", "connect", "read"]
+
+
+def connect(
+    uri: str, *, token: str | None = None, ca: str | os.PathLike[str] | None = None, timeout: float = 10.0
+) -> Connection:
+    """Connect to a server.
+
+    Parameters
+    ----------
+    uri : str
+        ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix socket. It may carry
+        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE``).
+    token : str, optional
+        The server's token. The uri's own comes first, the environment variable ``DRAY_TOKEN`` last.
+    ca : path, optional
+        A PEM file with the authority of the server's certificate, instead of the system's.
+    timeout : float
+        Seconds to wait for the connection and the server's greeting.
+
+    Raises
+    ------
+    ConnectionError
+        Nobody answers there.
+    AuthenticationError
+        The token or the server's certificate is not accepted.
+    UsageError
+        The uri is not one.
+    """
+    ca = None if ca is None else os.fspath(ca)
+    return Connection(_dray.connect(uri, token, ca, timeout))
+
+
+def read(
+    uri: str,
+    sql: str,
+    params: Sequence[Any] | None = None,
+    *,
+    token: str | None = None,
+    ca: str | os.PathLike[str] | None = None,
+    timeout: float = 10.0,
+    **options: Any,
+) -> pyarrow.Table:
+    """Connect, run one statement, and return its whole result as a :class:`pyarrow.Table`.
+
+    Parameters are those of :func:`connect` and :meth:`Connection.query`.
+    """
+    with connect(uri, token=token, ca=ca, timeout=timeout) as connection:
+        return connection.query(sql, params, **options).arrow()
+
+
+class Connection:
+    """A connection to a server, made by :func:`connect`. It runs one statement at a time.
+
+    A connection may be handed from thread to thread. While a result of it is unread, another query raises
+    :class:`UsageError`, whichever thread asks; use a connection for each thread. After a fork the child must not use its
+    parent's connections.
+    """
+
+    def __init__(self, native: _dray.Connection) -> None:
+        self._native = native
+        self._result: weakref.ref[Result] | None = None
+
+    @property
+    def server(self) -> str:
+        """The server's name and version."""
+        return self._native.server
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection was closed."""
+        return self._native.closed
+
+    def query(
+        self,
+        sql: str,
+        params: Sequence[Any] | None = None,
+        *,
+        chunk_bytes_max: int | None = None,
+        decoded_bytes_max: int | None = None,
+        row_bytes_max: int | None = None,
+        batch_rows: int = 65_536,
+        compression: str = "auto",
+        checksums: Literal["auto", "on", "off"] = "auto",
+        strings: Literal["utf8", "large", "view"] = "utf8",
+        progress: Callable[[_dray.Progress], object] | None = None,
+    ) -> Result:
+        """Start a statement and return its result, which has yet to be read.
+
+        Parameters
+        ----------
+        sql : str
+            One statement.
+        params : sequence, optional
+            The values of ``$1, $2 …``: None, bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID,
+            lists of one of these, NumPy and pyarrow scalars, and pyarrow arrays (as a list). Values are sent as they are: a
+            float stays a float64, a Decimal a decimal with its own digits and scale, and an int beyond 64 bits becomes a
+            decimal. An aware datetime is sent as the same instant in UTC.
+        chunk_bytes_max : int, optional
+            The largest chunk to accept, in bytes sent; 16 MiB by default, at least 4096.
+        decoded_bytes_max : int, optional
+            The largest chunk to unpack, in bytes of Arrow data; 64 MiB by default.
+        row_bytes_max : int, optional
+            The largest single row to accept, where one exceeds the other two limits; 256 MiB by default.
+        batch_rows : int
+            Batches have at least this many rows, but for the last one.
+        compression : str
+            ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to 22).
+        checksums : {"auto", "on", "off"}
+            Whether chunks carry checksums; ``"auto"`` on plain TCP only.
+        strings : {"utf8", "large", "view"}
+            How Arrow holds strings and binary: 32-bit offsets, 64-bit offsets, or views.
+        progress : callable, optional
+            Called with a :class:`Progress` about twenty times a second while the statement runs, and once at the end. What
+            it raises cancels the statement and reaches the caller.
+
+        Raises
+        ------
+        QueryError
+            The statement does not parse or plan.
+        UsageError
+            An option or parameter can't be used, or another result of this connection is unread.
+        """
+        native = self._native.query(
+            sql,
+            params,
+            chunk_bytes_max,
+            decoded_bytes_max,
+            row_bytes_max,
+            batch_rows,
+            compression,
+            checksums,
+            strings,
+            progress,
+        )
+        result = Result(native)
+        self._result = weakref.ref(result)
+        return result
+
+    def close(self) -> None:
+        """Close the connection. A result that is still unread is cancelled and closed."""
+        result = self._result and self._result()
+        if result is not None:
+            result.close()
+        self._native.close()
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else self.server
+        return f"<dray.Connection to {self._native.place}: {state}>"

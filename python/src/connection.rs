@@ -1,0 +1,115 @@
+//! Connections.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dray_client::{Checksums, CompressionChoice, ConnectOptions, Limits, QueryOptions, StringLayout};
+use pyo3::prelude::*;
+
+use crate::error::{exception, usage};
+use crate::home::{Home, Refusal};
+use crate::parameters::parameters;
+use crate::reader::Reader;
+use crate::result::Result;
+use crate::watch::Watched;
+
+/// Connects to a server.
+#[pyfunction]
+pub fn connect(
+    py: Python<'_>,
+    uri: &str,
+    token: Option<String>,
+    ca: Option<PathBuf>,
+    timeout: f64,
+) -> PyResult<Connection> {
+    let timeout = Duration::try_from_secs_f64(timeout)
+        .map_err(|_| usage(py, &format!("timeout {timeout}, expected seconds, 0 or more"), None))?;
+    let client = concat!("dray-python ", env!("CARGO_PKG_VERSION")).to_owned();
+    let options = ConnectOptions { token, ca, timeout, client };
+    let connection = py.detach(|| dray_client::Connection::connect(uri, &options));
+    let connection = connection.map_err(|error| exception(py, &error))?;
+    // The uri may hold the token; parsed, it does not show it.
+    let place = uri.parse::<dray_client::Uri>().map(|uri| uri.to_string()).unwrap_or_default();
+    Ok(Connection { server: connection.server().to_owned(), place, home: Home::new(connection) })
+}
+
+/// The compiled part of `dray.Connection`.
+#[pyclass(frozen, module = "dray._dray")]
+pub struct Connection {
+    #[pyo3(get)]
+    server: String,
+    #[pyo3(get)]
+    place: String,
+    home: Home,
+}
+
+#[pymethods]
+impl Connection {
+    #[getter]
+    fn closed(&self) -> bool {
+        self.home.is_closed()
+    }
+
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.home.close());
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "the options of a query, which Python names")]
+    fn query(
+        &self,
+        py: Python<'_>,
+        sql: &str,
+        params: Option<Bound<'_, PyAny>>,
+        chunk_bytes_max: Option<u64>,
+        decoded_bytes_max: Option<u64>,
+        row_bytes_max: Option<u64>,
+        batch_rows: usize,
+        compression: &str,
+        checksums: &str,
+        strings: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Result> {
+        let wrong = |message: String| usage(py, &message, None);
+        let defaults = Limits::default();
+        let chunk_bytes_max = chunk_bytes_max.unwrap_or(defaults.chunk_bytes_max);
+        let options = QueryOptions {
+            parameters: params.as_ref().map(parameters).transpose()?,
+            limits: Limits {
+                chunk_bytes_max,
+                decoded_bytes_max: decoded_bytes_max.unwrap_or(defaults.decoded_bytes_max),
+                row_bytes_max: row_bytes_max.unwrap_or(defaults.row_bytes_max.max(chunk_bytes_max)),
+            },
+            batch_rows,
+            compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
+            checksums: match checksums {
+                "auto" => Checksums::Auto,
+                "on" => Checksums::On,
+                "off" => Checksums::Off,
+                other => return Err(wrong(format!("checksums {other:?}, expected auto, on or off"))),
+            },
+            strings: match strings {
+                "utf8" => StringLayout::Offsets,
+                "large" => StringLayout::LargeOffsets,
+                "view" => StringLayout::Views,
+                other => return Err(wrong(format!("strings {other:?}, expected utf8, large or view"))),
+            },
+            plan_only: false,
+        };
+        let loan = self.home.lend().map_err(|refusal| match refusal {
+            Refusal::Lent => usage(
+                py,
+                "the connection is busy with another result",
+                Some("read that result to its end, close it, or connect once more: a connection runs one statement at a time"),
+            ),
+            Refusal::Closed => usage(py, "the connection is closed", Some("connect again")),
+        })?;
+        let watched = Arc::new(Watched::new(progress));
+        let watch = watched.clone().watch();
+        let results = py.detach(|| dray_client::Connection::query_with(loan, sql, &options, Some(watch)));
+        let results = results.map_err(|error| watched.take_raised().unwrap_or_else(|| exception(py, &error)))?;
+        watched.set_progress(results.progress());
+        let (schema, estimate) = (results.schema(), results.progress().estimate);
+        Ok(Result { reader: Reader::new(results, watched), schema, estimate })
+    }
+}

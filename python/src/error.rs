@@ -1,0 +1,64 @@
+//! Errors as Python's exceptions, one class a kind.
+
+use std::error::Error as _;
+
+use dray_client::{Error, ErrorKind};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+
+/// The class in `dray.errors`.
+fn class_name(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Connection => "ConnectionError",
+        ErrorKind::Authentication => "AuthenticationError",
+        ErrorKind::Query => "QueryError",
+        ErrorKind::Execution => "ExecutionError",
+        ErrorKind::Resources => "ResourcesError",
+        ErrorKind::Limit => "LimitError",
+        ErrorKind::Cancelled => "Cancelled",
+        ErrorKind::Protocol => "ProtocolError",
+        ErrorKind::Usage => "UsageError",
+        _ => "InternalError",
+    }
+}
+
+/// The exception for an error of the client.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let mut message = error.message().to_owned();
+    if let Some(cause) = error.source() {
+        message = format!("{message}: {cause}");
+    }
+    build(py, class_name(error.kind()), &message, error.help(), error.sqlstate())
+}
+
+/// The exception for a call that can't be done.
+pub(crate) fn usage(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
+    build(py, class_name(ErrorKind::Usage), message, hint, None)
+}
+
+fn build(py: Python<'_>, class: &str, message: &str, hint: Option<&str>, sqlstate: Option<&str>) -> PyErr {
+    let built = PyModule::import(py, "dray.errors").and_then(|module| {
+        let class = module.getattr(class)?;
+        class.cast_into::<PyType>()?.call1((message, hint, sqlstate))
+    });
+    match built {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(cause) => {
+            let error = PyRuntimeError::new_err(message.to_owned());
+            error.set_cause(py, Some(cause));
+            error
+        }
+    }
+}
+
+/// The name of a value's type, for messages.
+pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().fully_qualified_name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// Whether a value is an instance of `T`, subclasses included.
+pub(crate) fn is<T: PyTypeInfo>(value: &Bound<'_, PyAny>) -> bool {
+    value.is_instance_of::<T>()
+}

@@ -1,0 +1,272 @@
+//! Python values as a statement's parameters: a batch of one row, each column with the type that holds its value exactly.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
+    DurationMicrosecondArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
+    RecordBatchOptions, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray, UInt64Array, new_null_array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::concat;
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, DecimalType, Field, Schema, i256,
+};
+use arrow::error::ArrowError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{
+    PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyList, PyMapping, PySet,
+    PyString, PyTime, PyTimeAccess, PyTuple, PyType, PyTzInfo, PyTzInfoAccess,
+};
+
+use crate::capsule::import_array;
+use crate::error::{is, type_name, usage};
+
+/// Days from 0001-01-01, which Python counts as 1, to 1970-01-01.
+pub(crate) const EPOCH_ORDINAL: i32 = 719_163;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+/// The widest decimal holds integers of this many bits for certain.
+const DECIMAL_BITS: u64 = 253;
+
+/// One row of `params`, a sequence of values.
+pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
+    let py = params.py();
+    let not_a_sequence = is::<PyString>(params)
+        || is::<PyBytes>(params)
+        || is::<PySet>(params)
+        || params.cast::<PyMapping>().is_ok() && !is::<PyList>(params);
+    if not_a_sequence {
+        let message = format!("params is a {}, expected a list or tuple of values", type_name(params));
+        return Err(usage(py, &message, Some("the first value is $1, the second $2")));
+    }
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for (index, value) in params.try_iter()?.enumerate() {
+        let name = format!("${}", index + 1);
+        let (array, extension) = parameter(&value?, &name)?;
+        let mut field = Field::new(name, array.data_type().clone(), true);
+        if let Some(extension) = extension {
+            field = field.with_metadata(HashMap::from([("ARROW:extension:name".to_owned(), extension.to_owned())]));
+        }
+        fields.push(field);
+        columns.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(1));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
+        .map_err(|error| usage(py, &error.to_string(), None))
+}
+
+/// An array of one value, and the extension type that it has.
+fn parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<(ArrayRef, Option<&'static str>)> {
+    static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = value.py();
+    if value.is_instance(UUID.import(py, "uuid", "UUID")?)? {
+        let bytes = value.getattr("bytes")?;
+        let array = FixedSizeBinaryArray::try_from_iter(std::iter::once(bytes.cast::<PyBytes>()?.as_bytes()));
+        return Ok((Arc::new(array.map_err(|error| refuse(value, name, &error.to_string()))?), Some("arrow.uuid")));
+    }
+    Ok((plain(value, name)?, None))
+}
+
+fn plain(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    static DECIMAL: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let py = value.py();
+    let missing = || matches!(type_name(value).rsplit('.').next(), Some("NaTType" | "NAType"));
+    Ok(if value.is_none() || missing() {
+        Arc::new(NullArray::new(1))
+    } else if is::<PyBool>(value) {
+        Arc::new(BooleanArray::from(vec![value.extract::<bool>()?]))
+    } else if is::<PyInt>(value) {
+        integer(value, name)?
+    } else if is::<PyFloat>(value) {
+        Arc::new(Float64Array::from(vec![value.extract::<f64>()?]))
+    } else if is::<PyString>(value) {
+        Arc::new(StringArray::from(vec![value.cast::<PyString>()?.to_cow()?.as_ref()]))
+    } else if is::<PyBytes>(value) || is::<PyByteArray>(value) {
+        Arc::new(BinaryArray::from(vec![value.extract::<Vec<u8>>()?.as_slice()]))
+    } else if is::<PyDateTime>(value) {
+        timestamp(value, name)?
+    } else if is::<PyDate>(value) {
+        let ordinal: i32 = value.call_method0("toordinal")?.extract()?;
+        Arc::new(Date32Array::from(vec![ordinal - EPOCH_ORDINAL]))
+    } else if is::<PyTime>(value) {
+        time(value, name)?
+    } else if is::<PyDelta>(value) {
+        Arc::new(DurationMicrosecondArray::from(vec![delta_microseconds(value, name)?]))
+    } else if value.is_instance(DECIMAL.import(py, "decimal", "Decimal")?)? {
+        decimal(value, name)?
+    } else if is::<PyList>(value) || is::<PyTuple>(value) {
+        list(value, name)?
+    } else if value.hasattr("__arrow_c_array__")? {
+        as_list(import_array(value)?)
+    } else if value.hasattr("as_py")? && value.hasattr("type")? {
+        pyarrow_scalar(value)?
+    } else if value.hasattr("dtype")? && value.hasattr("tolist")? {
+        numpy(value, name)?
+    } else {
+        return Err(refuse(value, name, "expected a number, string, bytes, date or time, UUID, list or None"));
+    })
+}
+
+fn integer(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    if let Ok(value) = value.extract::<i64>() {
+        return Ok(Arc::new(Int64Array::from(vec![value])));
+    }
+    if let Ok(value) = value.extract::<u64>() {
+        return Ok(Arc::new(UInt64Array::from(vec![value])));
+    }
+    if value.call_method0("bit_length")?.extract::<u64>()? > DECIMAL_BITS {
+        return Err(refuse(value, name, "no type holds an integer of more than 76 digits"));
+    }
+    decimal_of_digits(value.str()?.to_cow()?.as_ref(), 0).map_err(|what| refuse(value, name, &what))
+}
+
+fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) = value.call_method0("as_tuple")?.extract()?;
+    let Ok(exponent) = exponent.extract::<i32>() else {
+        return Err(refuse(value, name, "a decimal is a finite number here"));
+    };
+    let max = usize::from(DECIMAL256_MAX_PRECISION);
+    let zeros = usize::try_from(exponent).unwrap_or(0);
+    let scale = usize::try_from(exponent.saturating_neg()).unwrap_or(0);
+    if digits.len().saturating_add(zeros) > max || scale > max {
+        return Err(refuse(value, name, "no type holds a decimal of more than 76 digits"));
+    }
+    let mut text = if negative == 1 { "-".to_owned() } else { String::new() };
+    text.extend(digits.iter().map(|digit| char::from(b'0' + digit)));
+    text.extend(std::iter::repeat_n('0', zeros));
+    decimal_of_digits(&text, scale).map_err(|what| refuse(value, name, &what))
+}
+
+/// A decimal of these digits, the last `scale` of them behind the point.
+fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
+    let digits = text.trim_start_matches('-').trim_start_matches('0').len().max(scale).max(1);
+    let precision = u8::try_from(digits).unwrap_or(u8::MAX);
+    let scale = i8::try_from(scale).unwrap_or(i8::MAX);
+    let array: Result<ArrayRef, ArrowError> = if precision <= DECIMAL128_MAX_PRECISION {
+        let value = i128::from_str(text).map_err(|error| error.to_string())?;
+        Decimal128Array::from(vec![value]).with_precision_and_scale(precision, scale).map(|array| Arc::new(array) as _)
+    } else {
+        let value = i256::from_string(text).ok_or("no type holds a decimal of more than 76 digits")?;
+        Decimal256Type::validate_decimal_precision(value, precision, scale)
+            .and_then(|()| Decimal256Array::from(vec![value]).with_precision_and_scale(precision, scale))
+            .map(|array| Arc::new(array) as _)
+    };
+    array.map_err(|error| error.to_string())
+}
+
+fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let py = value.py();
+    let aware = value.cast::<PyDateTime>()?.get_tzinfo().is_some() && !value.call_method0("utcoffset")?.is_none();
+    let utc = PyTzInfo::utc(py)?;
+    let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, aware.then_some(&*utc))?;
+    let zone = aware.then_some("UTC");
+    // A pandas Timestamp is a datetime with nanoseconds.
+    let nanoseconds = match value.getattr("nanosecond") {
+        Ok(nanoseconds) => nanoseconds.extract::<i64>()?,
+        Err(_) => 0,
+    };
+    let since = value.call_method1("__sub__", (epoch,))?;
+    let microseconds = delta_microseconds(&since, name)?;
+    if nanoseconds == 0 {
+        return Ok(Arc::new(TimestampMicrosecondArray::from(vec![microseconds]).with_timezone_opt(zone)));
+    }
+    let exact = microseconds.checked_mul(1000).and_then(|value| value.checked_add(nanoseconds));
+    let exact = exact.ok_or_else(|| refuse(value, name, "its nanoseconds do not fit 64 bits"))?;
+    Ok(Arc::new(TimestampNanosecondArray::from(vec![exact]).with_timezone_opt(zone)))
+}
+
+fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let time = value.cast::<PyTime>()?;
+    if time.get_tzinfo().is_some() {
+        return Err(refuse(value, name, "a time has no zone here; give a datetime, or drop its tzinfo"));
+    }
+    let seconds = (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60 + i64::from(time.get_second());
+    Ok(Arc::new(Time64MicrosecondArray::from(vec![seconds * 1_000_000 + i64::from(time.get_microsecond())])))
+}
+
+fn delta_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    let delta = value.cast::<PyDelta>()?;
+    let part = i64::from(delta.get_seconds()) * 1_000_000 + i64::from(delta.get_microseconds());
+    let total = i64::from(delta.get_days()).checked_mul(DAY_MICROSECONDS).and_then(|days| days.checked_add(part));
+    // A pandas Timedelta has nanoseconds; those of a Timestamp are with the Timestamp.
+    let nanoseconds = value.getattr("nanoseconds").map_or(Ok(0), |nanoseconds| nanoseconds.extract::<i64>())?;
+    match total {
+        Some(total) if nanoseconds == 0 => Ok(total),
+        Some(_) => Err(refuse(value, name, "its nanoseconds would be lost; round it to microseconds")),
+        None => Err(refuse(value, name, "its microseconds do not fit 64 bits")),
+    }
+}
+
+fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    let items = value.try_iter()?.map(|item| parameter(&item?, name).map(|(array, _)| array));
+    let mut items = items.collect::<PyResult<Vec<_>>>()?;
+    let typed = items.iter().map(|item| item.data_type()).find(|data_type| **data_type != DataType::Null).cloned();
+    let data_type = typed.unwrap_or(DataType::Null);
+    for item in &mut items {
+        if *item.data_type() == DataType::Null {
+            *item = new_null_array(&data_type, 1);
+        } else if *item.data_type() != data_type {
+            let what = format!("its items have different types, {data_type} and {}", item.data_type());
+            return Err(refuse(value, name, &what));
+        }
+    }
+    let items: Vec<_> = items.iter().map(|item| item.as_ref()).collect();
+    let values = match items.is_empty() {
+        true => new_null_array(&DataType::Null, 0),
+        false => concat(&items).map_err(|error| refuse(value, name, &error.to_string()))?,
+    };
+    Ok(as_list(values))
+}
+
+/// A list column whose one value is this list.
+fn as_list(values: ArrayRef) -> ArrayRef {
+    let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
+    Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([values.len()]), values, None))
+}
+
+fn pyarrow_scalar(value: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
+    let pyarrow = PyModule::import(value.py(), "pyarrow")?;
+    let array = pyarrow.getattr("array")?.call1((vec![value], value.getattr("type")?))?;
+    import_array(&array)
+}
+
+fn numpy(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
+    if value.getattr("ndim")?.extract::<usize>()? > 0 {
+        return list(value, name);
+    }
+    let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
+    if kind != "M" {
+        let item = value.call_method0("item")?;
+        // A timedelta64 of nanoseconds, or of months, is a bare number as an item; a longdouble remains one.
+        return match kind != "m" || is::<PyDelta>(&item) || item.is_none() {
+            true if !item.get_type().is(value.get_type()) => plain(&item, name),
+            _ => Err(refuse(value, name, "it would lose digits; convert it to another type")),
+        };
+    }
+    let unit = PyModule::import(value.py(), "numpy")?.call_method1("datetime_data", (value.getattr("dtype")?,))?;
+    let (unit, count): (String, i64) = unit.extract()?;
+    let number: i64 = value.call_method1("astype", ("int64",))?.call_method0("item")?.extract()?;
+    if number == i64::MIN {
+        return Ok(Arc::new(NullArray::new(1)));
+    }
+    Ok(match (unit.as_str(), count) {
+        ("D", 1) => match i32::try_from(number) {
+            Ok(days) => Arc::new(Date32Array::from(vec![days])),
+            Err(_) => return Err(refuse(value, name, "its days do not fit 32 bits")),
+        },
+        ("s", 1) => Arc::new(TimestampSecondArray::from(vec![number])),
+        ("ms", 1) => Arc::new(TimestampMillisecondArray::from(vec![number])),
+        ("us", 1) => Arc::new(TimestampMicrosecondArray::from(vec![number])),
+        ("ns", 1) => Arc::new(TimestampNanosecondArray::from(vec![number])),
+        _ => return Err(refuse(value, name, "expected datetime64 in D, s, ms, us or ns")),
+    })
+}
+
+fn refuse(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
+    usage(value.py(), &format!("parameter {name} is a {} that can't be sent: {what}", type_name(value)), None)
+}

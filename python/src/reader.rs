@@ -1,0 +1,196 @@
+//! Reading a result, whoever asks: methods of the result, or a consumer of its C stream.
+
+use std::sync::{Arc, Mutex, TryLockError};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::record_batch::RecordBatchReader;
+use dray_client::{Error, Results, Stats};
+use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+
+use crate::error::{exception, usage};
+use crate::home::Loan;
+use crate::rows::rows;
+use crate::watch::Watched;
+
+/// Rows become Python's objects so many values at a time, while the columns are in the processor's cache.
+const VALUES: usize = 1 << 16;
+const ROWS_MAX: usize = 4096;
+
+/// A result that is read by one thread at a time. Cloning shares it.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    state: Arc<Mutex<State>>,
+    pub(crate) watched: Arc<Watched>,
+}
+
+/// A result, and what is left of it after its end.
+struct State {
+    /// None after the end, an error or a close: the connection is free again.
+    results: Option<Results<Loan>>,
+    stats: Stats,
+    closed: bool,
+    /// A batch that is handed out as rows, and how many of them were.
+    rows: Option<(RecordBatch, usize)>,
+}
+
+impl State {
+    fn next_batch(&mut self, watched: &Watched) -> Result<Option<RecordBatch>, Error> {
+        let Some(results) = &mut self.results else { return Ok(None) };
+        let next = results.next_batch();
+        watched.set_progress(results.progress());
+        if !matches!(next, Ok(Some(_))) {
+            self.end();
+        }
+        next
+    }
+
+    fn read_all(&mut self, watched: &Watched) -> Result<Vec<RecordBatch>, Error> {
+        let Some(results) = &mut self.results else { return Ok(Vec::new()) };
+        let all = results.read_all();
+        watched.set_progress(results.progress());
+        self.end();
+        all
+    }
+
+    /// Gives the connection back; a statement that still runs is cancelled.
+    fn end(&mut self) {
+        if let Some(mut results) = self.results.take() {
+            results.cancel();
+            self.stats = results.stats().clone();
+        }
+    }
+}
+
+impl Reader {
+    pub(crate) fn new(results: Results<Loan>, watched: Arc<Watched>) -> Self {
+        let state = State { results: Some(results), stats: Stats::default(), closed: false, rows: None };
+        Self { state: Arc::new(Mutex::new(state)), watched }
+    }
+
+    /// Whether nobody else has this reader.
+    pub(crate) fn is_last(&self) -> bool {
+        Arc::strong_count(&self.state) == 1
+    }
+
+    /// The next batch; none after the last.
+    pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let next = self.read(py, State::next_batch)?;
+        if next.is_none() {
+            self.watched.report(py)?;
+        }
+        Ok(next)
+    }
+
+    /// All batches that are left.
+    pub(crate) fn read_all(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
+        let all = self.read(py, State::read_all)?;
+        self.watched.report(py)?;
+        Ok(all)
+    }
+
+    /// The next rows of the cached batch, as tuples; none after the last.
+    pub(crate) fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        let cached = self.lock(py)?.rows.take();
+        let next = match cached {
+            Some(cached) => Some(cached),
+            None => self.next_batch(py)?.map(|batch| (batch, 0)),
+        };
+        let Some((batch, from)) = next else { return Ok(None) };
+        let count = (batch.num_rows() - from).min((VALUES / batch.num_columns().max(1)).clamp(1, ROWS_MAX));
+        let rows = rows(py, &batch.slice(from, count))?;
+        if from + count < batch.num_rows() {
+            self.lock(py)?.rows = Some((batch, from + count));
+        }
+        Ok(Some(rows))
+    }
+
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        read: impl FnOnce(&mut State, &Watched) -> Result<T, Error> + Send,
+    ) -> PyResult<T> {
+        let mut state = self.lock(py)?;
+        if state.closed {
+            return Err(usage(py, "the result is closed", Some("run the query again")));
+        }
+        let state = &mut *state;
+        let read = py.detach(|| read(state, &self.watched));
+        read.map_err(|error| self.watched.take_raised().unwrap_or_else(|| exception(py, &error)))
+    }
+
+    /// Where time and bytes went, so far.
+    pub(crate) fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
+        let state = self.lock(py)?;
+        Ok(state.results.as_ref().map_or_else(|| state.stats.clone(), |results| results.stats().clone()))
+    }
+
+    /// Stops the statement, here or in the thread that is reading.
+    pub(crate) fn cancel(&self, py: Python<'_>) {
+        self.watched.cancel();
+        if let Ok(mut state) = self.lock(py) {
+            let state = &mut *state;
+            py.detach(|| state.end());
+        }
+    }
+
+    /// Cancels, and refuses further reading.
+    pub(crate) fn close(&self, py: Python<'_>) {
+        self.cancel(py);
+        if let Ok(mut state) = self.lock(py) {
+            state.closed = true;
+            state.rows = None;
+        }
+    }
+
+    /// Waiting here could wait for ever: the reading thread may be this one, within the user's progress function.
+    fn lock(&self, py: Python<'_>) -> PyResult<std::sync::MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => Err(usage(
+                py,
+                "the result is being read",
+                Some("one thread reads a result at a time; progress and cancel() work from any"),
+            )),
+        }
+    }
+}
+
+/// The batches of a reader for consumers of Arrow's C stream, who call without Python's lock and know only messages.
+pub(crate) struct Stream {
+    pub(crate) reader: Reader,
+    pub(crate) schema: SchemaRef,
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = Python::try_attach(|py| {
+            self.reader.next_batch(py).map_err(|error| {
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    crate::capsule::interrupt_again();
+                }
+                // A message with a NUL can't leave through the C stream.
+                ArrowError::ExternalError(error.to_string().replace('\0', " ").into())
+            })
+        });
+        next.unwrap_or_else(|| Err(ArrowError::ExternalError("Python is shutting down".into()))).transpose()
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        Python::try_attach(|py| self.reader.cancel(py));
+    }
+}

@@ -1,0 +1,119 @@
+//! A statement's result.
+
+use arrow::datatypes::SchemaRef;
+use dray_client::{Estimate as ClientEstimate, Stats};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::capsule::{Batch, Table, schema_capsule, stream_capsule};
+use crate::reader::{Reader, Stream};
+use crate::watch::{Estimate, Progress};
+
+/// The compiled part of `dray.Result`.
+#[pyclass(frozen, module = "dray._dray")]
+pub struct Result {
+    pub(crate) reader: Reader,
+    pub(crate) schema: SchemaRef,
+    pub(crate) estimate: ClientEstimate,
+}
+
+#[pymethods]
+impl Result {
+    #[getter]
+    fn estimate(&self) -> Estimate {
+        Estimate(self.estimate)
+    }
+
+    #[getter]
+    fn progress(&self) -> Progress {
+        Progress(self.reader.watched.progress())
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        stream_capsule(py, Box::new(Stream { reader: self.reader.clone(), schema: self.schema.clone() }))
+    }
+
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        Ok(self.reader.next_batch(py)?.map(Batch::new))
+    }
+
+    fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
+        self.reader.next_rows(py)
+    }
+
+    fn read_all(&self, py: Python<'_>) -> PyResult<Table> {
+        Ok(Table { schema: self.schema.clone(), batches: self.reader.read_all(py)? })
+    }
+
+    fn cancel(&self, py: Python<'_>) {
+        self.reader.cancel(py);
+    }
+
+    fn close(&self, py: Python<'_>) {
+        self.reader.close(py);
+    }
+
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = self.reader.stats(py)?;
+        stats_dict(py, &stats, &self.schema)
+    }
+}
+
+/// A result that nobody has any more is cancelled, unless a stream still reads it.
+impl Drop for Result {
+    fn drop(&mut self) {
+        if self.reader.is_last() {
+            Python::try_attach(|py| self.reader.cancel(py));
+        }
+    }
+}
+
+fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("rows", stats.rows)?;
+    dict.set_item("chunks", stats.chunks)?;
+    dict.set_item("wire_bytes", stats.wire_bytes)?;
+    dict.set_item("decoded_bytes", stats.decoded_bytes)?;
+    dict.set_item("compression", stats.compression.to_string())?;
+    dict.set_item("checksums", stats.checksums)?;
+    for (key, time) in [
+        ("connect_seconds", stats.connect),
+        ("plan_seconds", stats.plan),
+        ("first_chunk_seconds", stats.first_chunk),
+        ("total_seconds", stats.total),
+        ("receive_seconds", stats.receive),
+        ("decode_seconds", stats.decode),
+    ] {
+        dict.set_item(key, time.as_secs_f64())?;
+    }
+    let server = stats.server.map(|finished| {
+        let server = PyDict::new(py);
+        for (key, ns) in [
+            ("execute_seconds", finished.execute_ns),
+            ("encode_seconds", finished.encode_ns),
+            ("queue_seconds", finished.queue_ns),
+            ("socket_seconds", finished.socket_ns),
+            ("total_seconds", finished.total_ns),
+        ] {
+            server.set_item(key, std::time::Duration::from_nanos(ns).as_secs_f64())?;
+        }
+        PyResult::Ok(server)
+    });
+    dict.set_item("server", server.transpose()?)?;
+    let columns = PyList::empty(py);
+    for (field, profile) in schema.fields().iter().zip(&stats.profile.columns) {
+        let column = PyDict::new(py);
+        column.set_item("name", field.name())?;
+        column.set_item("type", field.data_type().to_string())?;
+        column.set_item("wire_bytes", profile.body_bytes)?;
+        column.set_item("decoded_bytes", profile.decoded_bytes)?;
+        column.set_item("encodings", &profile.encodings)?;
+        columns.append(column)?;
+    }
+    dict.set_item("columns", columns)?;
+    Ok(dict)
+}
