@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ._connection import Connection, connect, read
 from ._dray import Estimate, Progress
+from ._interval import Interval
 from ._result import Result
 from .errors import (
     AuthenticationError,
@@ -33,6 +34,7 @@ __all__ = [
     "Estimate",
     "ExecutionError",
     "InternalError",
+    "Interval",
     "LimitError",
     "Progress",
     "ProtocolError",

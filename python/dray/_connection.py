@@ -12,7 +12,7 @@ from . import _dray
 from ._result import Result
 
 if TYPE_CHECKING:
-    import pyarrow
+    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
 
 __all__ = ["Connection", "connect", "read"]
 
@@ -56,7 +56,7 @@ def read(
     ca: str | os.PathLike[str] | None = None,
     timeout: float = 10.0,
     **options: Any,
-) -> pyarrow.Table:
+) -> Table:
     """Connect, run one statement, and return its whole result as a :class:`pyarrow.Table`.
 
     Parameters are those of :func:`connect` and :meth:`Connection.query`.
@@ -155,7 +155,7 @@ class Connection:
 
     def close(self) -> None:
         """Close the connection. A result that is still unread is cancelled and closed."""
-        result = self._result and self._result()
+        result = None if self._result is None else self._result()
         if result is not None:
             result.close()
         self._native.close()

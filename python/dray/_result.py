@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -10,57 +11,216 @@ from . import _dray
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    import pyarrow
+    from numpy import ndarray
+    from pandas import DataFrame as PandasFrame  # type: ignore[import-untyped,unused-ignore]
+    from polars import DataFrame as PolarsFrame
+    from pyarrow import RecordBatch, Schema, Table  # type: ignore[import-untyped,unused-ignore]
 
 __all__ = ["Result"]
 
 
 class Result:
+    """The result of a statement, made by :meth:`Connection.query`. It is read once, in one of these ways:
+
+    ============================  =======================================================  ===================
+    :meth:`arrow`                 a :class:`pyarrow.Table`, no byte copied                 needs pyarrow
+    :meth:`pandas`                a :class:`pandas.DataFrame`                              pandas, pyarrow
+    :meth:`polars`                a :class:`polars.DataFrame`                              polars
+    :meth:`numpy`                 a dict of arrays                                         numpy, pyarrow
+    :meth:`batches`               :class:`pyarrow.RecordBatch` by batch, bounded memory    pyarrow
+    :meth:`rows`, iteration       tuples, bounded memory                                   nothing
+    ``__arrow_c_stream__``        any consumer of Arrow's PyCapsule protocol               nothing
+    ============================  =======================================================  ===================
+
+    A result that ends without an exception is whole. One that is closed or dropped before its end is cancelled at the server,
+    and its connection is free again; leaving a ``with`` block closes it.
+
+    One thread reads a result at a time; :attr:`progress` and :meth:`cancel` may be used from any thread meanwhile, and from
+    the progress function. Ctrl-C while reading cancels the statement and raises :class:`KeyboardInterrupt`.
+    """
+
     def __init__(self, native: _dray.Result) -> None:
         self._native = native
         self._reading: str | None = None
 
-    def arrow(self) -> pyarrow.Table:
-        """The whole result as a table, in the memory that it was received into."""
-        pyarrow = _import("pyarrow")
-        self._begin("arrow()")
-        table: pyarrow.Table = pyarrow.table(self._native.read_all())
-        return table
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self._native.columns
 
-    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+    @property
+    def schema(self) -> Schema:
+        """The columns as a :class:`pyarrow.Schema`. Without pyarrow, hand the result itself to a consumer of
+        ``__arrow_c_schema__``, or see :attr:`columns`.
+        """
+        return _import("pyarrow").schema(self._native)
+
+    @property
+    def estimate(self) -> _dray.Estimate:
+        """What the planner expected of the result."""
+        return self._native.estimate
+
+    @property
+    def progress(self) -> _dray.Progress:
+        """How far the statement is; while it is read, as of 50 ms ago."""
+        return self._native.progress
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Where time and bytes went; complete once the result was read to its end.
+
+        ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow data), ``compression``, ``checksums``;
+        ``connect_seconds`` (once a connection), ``plan_seconds`` (at the server), ``first_chunk_seconds`` and
+        ``total_seconds`` (since the query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
+        with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``, ``total_seconds``; ``columns``, a
+        list of dicts with ``name``, ``type``, ``wire_bytes``, ``decoded_bytes`` and ``encodings``.
+        """
+        return self._native.stats()
+
+    def arrow(self) -> Table:
+        """Read the whole result as a table. Its columns lie in the memory that the result was received into."""
+        pyarrow = _import("pyarrow")
+        return pyarrow.table(self._read_all("arrow()"))
+
+    def batches(self) -> Iterator[RecordBatch]:
+        """Read the result batch by batch, in bounded memory.
+
+        The memory of a batch is received into again once nothing refers to it. A loop's variable refers to its batch while
+        the next one is received, so that two are alive; ``del`` it at the end of the loop's body for one.
+        """
         pyarrow = _import("pyarrow")
         self._begin("batches()")
 
-        def next_batch() -> pyarrow.RecordBatch | None:
+        def next_batch() -> RecordBatch | None:
             batch = self._native.next_batch()
             return None if batch is None else pyarrow.record_batch(batch)
 
         # Not a generator: its frame would keep each batch alive while the next one is received.
         return iter(next_batch, None)
 
-    @property
-    def stats(self) -> dict[str, Any]:
-        return self._native.stats()
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Read the result row by row, in bounded memory.
+
+        Values are None, bool, int, float, :class:`~decimal.Decimal` (all digits), str, bytes, :class:`~datetime.date`,
+        :class:`~datetime.time`, :class:`~datetime.datetime` (aware if the column has a zone), :class:`~datetime.timedelta`,
+        :class:`~uuid.UUID`, :class:`Interval`, list, dict for a struct, and a list of pairs for a map. Nanoseconds that Python's
+        types do not hold raise :class:`UsageError` rather than being cut off.
+        """
+        self._begin("rows()")
+
+        def rows() -> Iterator[tuple[Any, ...]]:
+            while (block := self._native.next_rows()) is not None:
+                yield from block
+
+        return rows()
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self.rows()
+
+    def pandas(self, **options: Any) -> PandasFrame:
+        """Read the whole result as a DataFrame, without losing a digit.
+
+        =============================  ============================================================================
+        integer, boolean               NumPy's type; with NULLs, pandas' nullable one (``Int64``, ``boolean``)
+        float                          NumPy's type; NULL becomes NaN
+        text                           pandas' ``str``
+        timestamp, duration            ``datetime64``, ``timedelta64`` with the column's unit and zone; NULL is NaT
+        dictionary                     category
+        decimal, date, time, binary    :class:`pandas.ArrowDtype`: exact, and without an object for each value
+        list, struct, map, interval    :class:`pandas.ArrowDtype`
+        =============================  ============================================================================
+
+        Parameters
+        ----------
+        **options
+            For :meth:`pyarrow.Table.to_pandas`. With ``types_mapper`` the choice of types is the caller's alone
+            (``types_mapper=pandas.ArrowDtype`` gives Arrow's types throughout, ``types_mapper=None`` pyarrow's defaults, which
+            make floats of integers with NULLs).
+        """
+        _import("pandas")
+        pyarrow = _import("pyarrow")
+        from ._pandas import to_pandas
+
+        table = pyarrow.table(self._read_all("pandas()"))
+        return table.to_pandas(**options) if "types_mapper" in options else to_pandas(table, options)
+
+    def polars(self) -> PolarsFrame:
+        """Read the whole result as a DataFrame, as Polars maps Arrow's types: all integers, decimals up to 38 digits and
+        timestamps are exact. ``query(…, strings="view")`` has strings arrive in Polars' own layout.
+        """
+        polars = _import("polars")
+        frame: PolarsFrame = polars.DataFrame(self._read_all("polars()"))
+        return frame
+
+    def numpy(self) -> dict[str, ndarray[Any, Any]]:
+        """Read the whole result as an array for each column.
+
+        A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that its type is the same with and without.
+        Numbers, booleans, timestamps, dates and durations have NumPy's types; everything else is an array of objects, as in
+        :meth:`rows`.
+
+        Raises
+        ------
+        UsageError
+            Two columns have the same name.
+        """
+        _import("numpy")
+        pyarrow = _import("pyarrow")
+        from ._numpy import to_numpy
+
+        columns = self.columns
+        if len(set(columns)) < len(columns):
+            raise UsageError("two columns have the same name", "name them in SQL with AS")
+        return to_numpy(pyarrow.table(self._read_all("numpy()")))
+
+    def cancel(self) -> None:
+        """Stop the statement at the server, from any thread. Who is reading the result gets :class:`Cancelled`."""
+        self._native.cancel()
 
     def close(self) -> None:
+        """Give up what is unread and free the connection; a statement that still runs is cancelled."""
         self._native.close()
 
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema for consumers of Arrow's PyCapsule protocol."""
+        return self._native.__arrow_c_schema__()
+
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        self._begin("__arrow_c_stream__")
+        """The batches for consumers of Arrow's PyCapsule protocol, as they arrive.
+
+        A requested schema is not converted to: choose with ``query(…, strings=…)`` or in SQL. Failures reach the consumer as
+        messages, and are exceptions of its own kind.
+        """
+        self._begin("__arrow_c_stream__()")
         return self._native.stream()
+
+    def __repr__(self) -> str:
+        return f"<dray.Result of {len(self.columns)} columns, {self.progress.rows} rows received>"
+
+    def _read_all(self, how: str) -> _dray.Table:
+        self._begin(how)
+        return self._native.read_all()
 
     def _begin(self, how: str) -> None:
         if self._reading is not None:
             raise UsageError(
-                f"the result was already read by {self._reading}", "a result is read once; keep the table, or query again"
+                f"the result was already read by {self._reading}",
+                "a result is read once: keep what it became, or run the query again",
             )
         self._reading = how
 
 
 def _import(name: str) -> Any:
-    import importlib
-
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ImportError(f"{name} is not installed; pip install 'dray[{name}]'", name=name) from error
+        extra = name if name in ("pandas", "polars", "pyarrow") else "pandas"
+        raise ImportError(f"this needs {name}: pip install 'dray[{extra}]'", name=name) from error

@@ -20,6 +20,11 @@ pub struct Result {
 #[pymethods]
 impl Result {
     #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    #[getter]
     fn estimate(&self) -> Estimate {
         Estimate(self.estimate)
     }

@@ -85,12 +85,12 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
             nested(py, array, list.values(), item, |row| (row * size, (row + 1) * size))
         }
         DataType::Struct(fields) => structs(py, array, fields),
-        DataType::Map(entries, _) => {
+        DataType::Map(..) => {
             let map = array.as_map();
             let ends = map.offsets();
             let pairs: ArrayRef = std::sync::Arc::new(map.entries().clone());
             let pairs_of = |array: &ArrayRef| pairs_as_tuples(py, array);
-            nested_with(py, array, &pairs, entries, |row| (ends[row] as usize, ends[row + 1] as usize), pairs_of)
+            nested_with(py, array, &pairs, |row| (ends[row] as usize, ends[row + 1] as usize), pairs_of)
         }
         DataType::Dictionary(_, value) => match cast(array, value) {
             Ok(plain) => values(py, &plain, field),
@@ -270,7 +270,7 @@ fn nested<'py>(
     item: &Field,
     range: impl Fn(usize) -> (usize, usize),
 ) -> Values<'py> {
-    nested_with(py, array, items, item, range, |part| values(py, part, item))
+    nested_with(py, array, items, range, |part| values(py, part, item))
 }
 
 /// A list for each row, of the items in the row's range. The items of all rows are made at once.
@@ -278,7 +278,6 @@ fn nested_with<'py>(
     py: Python<'py>,
     array: &ArrayRef,
     items: &ArrayRef,
-    _item: &Field,
     range: impl Fn(usize) -> (usize, usize),
     convert: impl Fn(&ArrayRef) -> Values<'py>,
 ) -> Values<'py> {

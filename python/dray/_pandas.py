@@ -1,0 +1,57 @@
+"""Tables as DataFrames, each column with a type that holds it exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas  # type: ignore[import-untyped,unused-ignore]
+import pyarrow  # type: ignore[import-untyped,unused-ignore]
+import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
+
+# Where NumPy has no NULL, and pandas' own types have one.
+NULLABLE: dict[pyarrow.DataType, Any] = {
+    pyarrow.bool_(): pandas.BooleanDtype(),
+    pyarrow.int8(): pandas.Int8Dtype(),
+    pyarrow.int16(): pandas.Int16Dtype(),
+    pyarrow.int32(): pandas.Int32Dtype(),
+    pyarrow.int64(): pandas.Int64Dtype(),
+    pyarrow.uint8(): pandas.UInt8Dtype(),
+    pyarrow.uint16(): pandas.UInt16Dtype(),
+    pyarrow.uint32(): pandas.UInt32Dtype(),
+    pyarrow.uint64(): pandas.UInt64Dtype(),
+}
+
+
+def to_pandas(table: pyarrow.Table, options: dict[str, Any]) -> pandas.DataFrame:
+    """Convert a table; see :meth:`dray.Result.pandas`."""
+    indexes = range(table.num_columns)
+    nullable = [i for i in indexes if table.field(i).type in NULLABLE and table.column(i).null_count > 0]
+    if not nullable:
+        return table.to_pandas(types_mapper=_exact, **options)
+    # The choice is by column, and pyarrow asks by type; names may occur twice.
+    names = table.column_names
+    table = table.rename_columns([str(i) for i in indexes])
+    others = [i for i in indexes if i not in set(nullable)]
+    parts = [
+        table.select(others).to_pandas(types_mapper=_exact, **options),
+        table.select(nullable).to_pandas(types_mapper=NULLABLE.get, **options),
+    ]
+    frame = pandas.concat(parts, axis=1)[[str(i) for i in indexes]]
+    frame.columns = pandas.Index(names)
+    return frame
+
+
+def _exact(data_type: pyarrow.DataType) -> Any:
+    """Arrow's type where NumPy's would be objects or lose digits; None leaves it to pyarrow."""
+    arrow = (
+        types.is_decimal(data_type)
+        or types.is_date(data_type)
+        or types.is_time(data_type)
+        or types.is_interval(data_type)
+        or types.is_binary(data_type)
+        or types.is_large_binary(data_type)
+        or types.is_binary_view(data_type)
+        or types.is_fixed_size_binary(data_type)
+        or (types.is_nested(data_type) and not types.is_dictionary(data_type))
+    )
+    return pandas.ArrowDtype(data_type) if arrow else None
