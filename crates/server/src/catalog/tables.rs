@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::datasource::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
