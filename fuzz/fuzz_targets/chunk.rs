@@ -1,0 +1,54 @@
+//! A schema and a chunk, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, the chunk.
+//!
+//! What is accepted must be a valid Arrow array, and come back the same from every compression.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch};
+use bytes::Bytes;
+use dray_format::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_to_arrow};
+use dray_format::{Compression, Header, Limits, Schema, chunk_bytes_bound, read, write};
+use dray_fuzz::LimitedAllocator;
+use libfuzzer_sys::fuzz_target;
+
+/// Decoded, rewritten, decoded again and compared: a few times the limits below.
+#[global_allocator]
+static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
+
+const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
+
+/// Clears the flag and the field of the checksum, so that the rest of the chunk is met.
+fn without_checksum(chunk: &[u8]) -> Vec<u8> {
+    let mut chunk = chunk.to_vec();
+    if chunk.len() >= 64 {
+        chunk[6] &= !1;
+        chunk[28..32].fill(0);
+    }
+    chunk
+}
+
+fuzz_target!(|input: &[u8]| {
+    let Some((schema_bytes, rest)) = input.split_first_chunk::<4>() else { return };
+    let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
+    let Ok(schema) = Schema::decode(schema) else { return };
+    let Ok((header, arrow)) = decode(Bytes::from(without_checksum(chunk)), &schema) else { return };
+    for column in arrow.columns() {
+        column.to_data().validate_full().unwrap();
+    }
+    for compression in [Compression::None, Compression::Light, Compression::Zstd(1)] {
+        let batch = batch_from_arrow(&arrow).unwrap();
+        let plain_bytes = batch.plain_bytes(0, batch.rows);
+        let chunk = write(&schema, &[batch], compression, true, header.jumbo).unwrap();
+        assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain_bytes));
+        let (_, again) = decode(chunk.to_bytes(header.sequence), &schema).unwrap();
+        assert_eq!(arrow, again);
+    }
+});
+
+fn decode(chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
+    let (header, batch) = read(&chunk, schema, &LIMITS)?;
+    let arrow_schema = Arc::new(schema_to_arrow(schema, StringLayout::Offsets));
+    Ok((header, batch_to_arrow(batch, &arrow_schema).unwrap()))
+}

@@ -1,0 +1,45 @@
+#!/bin/sh
+# Runs every fuzz target for SECONDS on stable Rust, and fails if one crashes, hangs, or takes too much memory.
+# Needed: cargo and a C++ compiler (libFuzzer comes as source with the crate libfuzzer-sys). No nightly, no cargo-fuzz.
+#
+#   fuzz/run.sh SECONDS [TARGET…]
+#
+# Every target starts from the vectors of spec/vectors and from fuzz/corpus/TARGET, which are only read. With KEEP=1, the
+# few inputs that reach more than these did are added to the corpus.
+set -eu
+seconds=${1:?usage: fuzz/run.sh SECONDS [TARGET…]}
+shift
+cd "$(dirname "$0")"
+[ $# -gt 0 ] || set -- $(ls fuzz_targets | sed 's/\.rs$//')
+
+target_dir=${CARGO_TARGET_DIR:-$PWD/target}/fuzz
+RUSTC_WRAPPER=$PWD/instrument.sh cargo build --quiet --release --target-dir "$target_dir"
+
+found=$(mktemp -d)
+trap 'rm -rf "$found"' EXIT
+mkdir -p artifacts
+for target; do
+  program=$target_dir/release/$target
+  mkdir -p "$found/$target" "$found/$target.base" "corpus/$target"
+  case $target in
+  client_session) kind=session ;;
+  server_session) kind=requests ;;
+  *) kind=chunk ;;
+  esac
+  find ../spec/vectors "corpus/$target" -type f -name "*.$kind" -exec cp {} "$found/$target.base" \;
+  "$program" "$found/$target" "$found/$target.base" -max_total_time="$seconds" -max_len=8192 -timeout=10 \
+    -rss_limit_mb=512 -artifact_prefix="artifacts/$target-" -print_final_stats=1 2>"$found/$target.log" || {
+    tail -n 40 "$found/$target.log" >&2
+    echo "fuzz target $target failed; its input is in fuzz/artifacts" >&2
+    exit 1
+  }
+  sed -n "s/^stat::\(number_of_executed_units\|peak_rss_mb\)/$target: \1/p" "$found/$target.log"
+  if [ "${KEEP:-0}" = 1 ]; then
+    before=$(ls "$found/$target.base")
+    "$program" -set_cover_merge=1 -max_len=8192 "$found/$target.base" "$found/$target" 2>/dev/null
+    for input in "$found/$target.base"/*; do
+      name=${input##*/}
+      case "$before" in *"$name"*) ;; *) cp "$input" "corpus/$target/$name.$kind" ;; esac
+    done
+  fi
+done
