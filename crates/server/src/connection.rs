@@ -59,7 +59,7 @@ impl Connection {
             let mut stopping = self.shared.stopping.clone();
             let event = tokio::select! {
                 event = self.event() => event?,
-                _ = stopping.wait_for(|stopping| *stopping) => {
+                () = stopped(&mut stopping) => {
                     return self.close(engine::error(ErrorKind::Shutdown, "57P01", "the server is stopping", "")).await;
                 }
             };
@@ -136,6 +136,12 @@ impl Connection {
         }
         Err(Closed)
     }
+}
+
+/// Waits until the server stops.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    // The sender is gone only when the server is.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
 }
 
 /// Compares secrets without telling by the time where they differ.
