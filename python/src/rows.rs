@@ -146,10 +146,7 @@ fn fixed_bytes<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<
     each(py, array.iter(), |bytes| uuid.call1((py.None(), PyBytes::new(py, bytes))))
 }
 
-fn decimals<'py, T: DecimalType>(py: Python<'py>, array: &PrimitiveArray<T>) -> Values<'py>
-where
-    T: ArrowPrimitiveType,
-{
+fn decimals<'py, T: DecimalType + ArrowPrimitiveType>(py: Python<'py>, array: &PrimitiveArray<T>) -> Values<'py> {
     let decimal = PyModule::import(py, "decimal")?.getattr("Decimal")?;
     let values = (0..array.len()).map(|row| array.is_valid(row).then(|| array.value_as_string(row)));
     each(py, values, |text| decimal.call1((text,)))
