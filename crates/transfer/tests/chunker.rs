@@ -1,0 +1,194 @@
+//! Batches cut into chunks: every row comes out once and in order, in chunks that the client's limits allow.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+#[path = "../../format/tests/random/mod.rs"]
+mod random;
+
+use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::Schema as ArrowSchema;
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_format::{
+    Batch, Chunk, Column, Compression, Error, ErrorKind, Field, Header, Limits, Schema, Type, Values, read,
+};
+use dray_transfer::{Chunker, Settings};
+use random::Random;
+
+const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Light, Compression::Zstd(1)];
+
+fn settings(limits: Limits) -> Settings {
+    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false }
+}
+
+/// All chunks of some batches.
+fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<Chunk>, Error> {
+    let mut chunker = Chunker::new(Arc::new(schema.clone()), settings);
+    let mut chunks = Vec::new();
+    for batch in batches {
+        chunker.push(batch);
+        while let Some(chunk) = chunker.full_chunk()? {
+            chunks.push(chunk);
+        }
+    }
+    while let Some(chunk) = chunker.last_chunk()? {
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+/// Reads a chunk as the client would, which holds it against its limits. Only a row that does not fit may be jumbo.
+fn received(chunk: &Chunk, schema: &Schema, settings: &Settings) -> (Header, Batch) {
+    let limits = &settings.limits;
+    let (header, batch) = read(&chunk.to_bytes(0), schema, limits).unwrap();
+    let fits = header.chunk_bytes() <= limits.chunk_bytes_max && header.decoded_bytes <= limits.decoded_bytes_max;
+    assert_eq!(header.jumbo, !fits, "{header:?}, {limits:?}");
+    assert!(header.rows as usize <= settings.chunk_rows.max(1), "{header:?}");
+    (header, batch)
+}
+
+#[test]
+fn every_row_comes_out_once_and_in_order() {
+    for seed in 0..400 {
+        println!("seed {seed}");
+        let mut random = Random::new(seed);
+        let fields: Vec<_> = (0..random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let arrow_schema = Arc::new(ArrowSchema::new(fields));
+        let pieces: Vec<RecordBatch> = (0..1 + random.below(3)).flat_map(|_| random.pieces(&arrow_schema)).collect();
+        let chunk_bytes_max = random.pick(&[4096, 5000, 20_000, 1 << 20]);
+        let limits = Limits {
+            chunk_bytes_max,
+            decoded_bytes_max: random.pick(&[0, 100, 4096, 30_000, 64 << 20]),
+            row_bytes_max: chunk_bytes_max.max(1 << 18),
+        };
+        let settings = Settings {
+            limits,
+            chunk_rows: random.pick(&[0, 1, 2, 13, 500, 65_536, usize::MAX]),
+            compression: random.pick(&COMPRESSIONS),
+            checksum: random.below(2) == 0,
+        };
+        check(&arrow_schema, &pieces, settings);
+    }
+}
+
+#[test]
+fn a_thousand_columns() {
+    for seed in 0..3 {
+        println!("seed {seed}");
+        let mut random = Random::new(seed);
+        let fields: Vec<_> = (0..1000).map(|i| random.field(&format!("c{i}"), 1)).collect();
+        let arrow_schema = Arc::new(ArrowSchema::new(fields));
+        let pieces = random.pieces(&arrow_schema);
+        for chunk_bytes_max in [4096, 200_000] {
+            let limits = Limits { chunk_bytes_max, ..Limits::default() };
+            check(&arrow_schema, &pieces, settings(limits));
+        }
+    }
+}
+
+fn check(arrow_schema: &Arc<ArrowSchema>, pieces: &[RecordBatch], settings: Settings) {
+    let schema = schema_from_arrow(arrow_schema).unwrap();
+    let batches = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
+    let chunks = cut(&schema, batches, settings).unwrap();
+    let mut found = Vec::new();
+    for chunk in &chunks {
+        let (header, batch) = received(chunk, &schema, &settings);
+        found.push(match schema.fields.is_empty() {
+            true => rows_without_columns(arrow_schema, header.rows as usize),
+            false => batch_to_arrow(batch, arrow_schema).unwrap(),
+        });
+    }
+    let rows = pieces.iter().map(RecordBatch::num_rows).sum::<usize>();
+    assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+    if rows > 0 && !schema.fields.is_empty() {
+        let (found, expected) =
+            (concat_batches(arrow_schema, &found).unwrap(), concat_batches(arrow_schema, pieces).unwrap());
+        for (found, expected) in found.columns().iter().zip(expected.columns()) {
+            assert_eq!(found.to_data(), expected.to_data());
+        }
+    }
+}
+
+fn rows_without_columns(schema: &Arc<ArrowSchema>, rows: usize) -> RecordBatch {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), vec![], &options).unwrap()
+}
+
+fn numbers(rows: usize) -> (Schema, Batch) {
+    let bytes = Bytes::from_iter((0..rows as u64).flat_map(u64::to_le_bytes));
+    one_column(Type::UInt64, Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } })
+}
+
+fn one_column(data_type: Type, column: Column) -> (Schema, Batch) {
+    let field = Field { name: "c".into(), data_type, nullable: true, metadata: vec![] };
+    (Schema { fields: vec![field] }, Batch { rows: column.rows, columns: vec![column] })
+}
+
+fn strings(texts: &[Vec<u8>]) -> (Schema, Batch) {
+    let mut offsets = vec![0; 4];
+    let mut data = Vec::new();
+    for text in texts {
+        data.extend_from_slice(text);
+        offsets.extend_from_slice(&u32::try_from(data.len()).unwrap().to_le_bytes());
+    }
+    let values = Values::Bytes { offsets: offsets.into(), data: data.into() };
+    one_column(Type::Binary, Column { rows: texts.len(), validity: None, values })
+}
+
+#[test]
+fn chunks_are_filled() {
+    let (schema, batch) = numbers(1 << 20);
+    let limits = Limits { chunk_bytes_max: 1 << 20, ..Limits::default() };
+    let chunks = cut(&schema, vec![batch], Settings { chunk_rows: usize::MAX, ..settings(limits) }).unwrap();
+    let (last, full) = chunks.split_last().unwrap();
+    assert!(full.iter().all(|chunk| chunk.chunk_bytes() > (1 << 20) / 10 * 9), "{full:?}");
+    assert!(last.rows() > 0);
+    let (schema, batch) = numbers(1000);
+    let thousand_rows = vec![batch.slice(0, 1), batch.slice(1, 0), batch.slice(1, 999)];
+    let chunks = cut(&schema, thousand_rows, Settings { chunk_rows: 300, ..settings(Limits::default()) }).unwrap();
+    assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [300, 300, 300, 100]);
+}
+
+#[test]
+fn a_huge_row_travels_alone_or_names_its_size() {
+    let small = vec![b'a'; 10];
+    let mut random = Random::new(1);
+    let huge: Vec<u8> = (0..100_000).flat_map(|_| random.next().to_le_bytes()).collect();
+    let (schema, batch) = strings(&[small.clone(), small.clone(), huge, small]);
+    let limits = Limits { chunk_bytes_max: 4096, row_bytes_max: 4096, ..Limits::default() };
+    for compression in COMPRESSIONS {
+        let settings = |row_bytes_max| Settings { compression, ..settings(Limits { row_bytes_max, ..limits }) };
+        let error = cut(&schema, vec![batch.clone()], settings(4096)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        let numbers =
+            error.to_string().split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect::<Vec<u64>>();
+        let needed = numbers[0];
+        assert_eq!(numbers, [needed, 4096], "{error}");
+        assert!(cut(&schema, vec![batch.clone()], settings(needed - 1)).is_err());
+        let chunks = cut(&schema, vec![batch.clone()], settings(needed)).unwrap();
+        let headers = chunks.iter().map(|chunk| received(chunk, &schema, &settings(needed)).0);
+        let found: Vec<_> = headers.map(|header| (header.rows, header.jumbo)).collect();
+        assert_eq!(found, [(2, false), (1, true), (1, false)]);
+    }
+}
+
+/// A row is too large when its chunk is, as it travels: one that compresses into the limits is no jumbo.
+#[test]
+fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
+    let (schema, batch) = strings(&[vec![b'a'; 1 << 20]]);
+    for (compression, decoded_bytes_max, jumbo) in [
+        (Compression::None, 2 << 20, true),
+        (Compression::Light, 2 << 20, false),
+        (Compression::Light, 1 << 20, true),
+        (Compression::Zstd(3), 2 << 20, false),
+    ] {
+        let limits = Limits { chunk_bytes_max: 8192, decoded_bytes_max, row_bytes_max: 4 << 20 };
+        let settings = Settings { compression, ..settings(limits) };
+        let chunks = cut(&schema, vec![batch.clone()], settings).unwrap();
+        assert_eq!(chunks.len(), 1);
+        assert_eq!(received(&chunks[0], &schema, &settings).0.jumbo, jumbo, "{compression:?}, {decoded_bytes_max}");
+    }
+}
