@@ -9,8 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 /// than that has the queue to itself.
 pub fn queue(bytes_max: u32) -> (Sender, Receiver) {
     let (chunks, receiver) = mpsc::unbounded_channel();
+    // Every chunk takes some room, or there would be no bound.
+    let bytes_max = bytes_max.max(1);
     let room = Arc::new(Semaphore::new(bytes_max as usize));
-    (Sender { chunks, room, bytes_max }, Receiver { chunks: receiver })
+    (Sender { chunks, room: room.clone(), bytes_max }, Receiver { chunks: receiver, room })
 }
 
 /// The producers' end.
@@ -44,11 +46,19 @@ impl Sender {
 #[derive(Debug)]
 pub struct Receiver {
     chunks: mpsc::UnboundedReceiver<Queued>,
+    room: Arc<Semaphore>,
 }
 
 impl Receiver {
     /// The next chunk; none when all senders are gone and the queue is empty.
     pub async fn receive(&mut self) -> Option<Queued> {
         self.chunks.recv().await
+    }
+}
+
+impl Drop for Receiver {
+    /// Wakes the senders that wait for room: chunks that the writer still holds would keep them waiting.
+    fn drop(&mut self) {
+        self.room.close();
     }
 }

@@ -1,0 +1,132 @@
+//! The queue between producers and a writer that stalls, or leaves.
+//!
+//! The runtime has one thread, and a task runs until it waits: after some turns everything that can happen has happened.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, Type, Values};
+use dray_transfer::{Chunker, Failure, Queued, Receiver, Sender, Settings, Times, produce, queue};
+use futures_util::{FutureExt, Stream, stream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, yield_now};
+
+type Ended = Result<(), Failure<&'static str>>;
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().build().unwrap()
+}
+
+async fn turns() {
+    for _ in 0..1000 {
+        yield_now().await;
+    }
+}
+
+fn batch(rows: usize) -> Batch {
+    let bytes = Bytes::from(vec![7; rows * 8]);
+    Batch { rows, columns: vec![Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } }] }
+}
+
+fn chunker(limits: Limits) -> Chunker {
+    let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false };
+    Chunker::new(Arc::new(Schema { fields: vec![field] }), settings)
+}
+
+fn produce_from(
+    batches: impl Stream<Item = Result<Batch, &'static str>> + Send + 'static,
+    sender: Sender,
+) -> JoinHandle<Ended> {
+    tokio::spawn(async move { produce(batches, chunker(Limits::default()), sender, &Times::default()).await })
+}
+
+/// Takes what there is, and keeps it.
+fn take_all(receiver: &mut Receiver) -> Vec<Queued> {
+    std::iter::from_fn(|| receiver.receive().now_or_never().flatten()).collect()
+}
+
+fn bytes(queued: &[Queued]) -> u64 {
+    queued.iter().map(|queued| queued.chunk.chunk_bytes()).sum()
+}
+
+#[test]
+fn a_stalled_writer_holds_the_producers_back() {
+    runtime().block_on(async {
+        let (sender, mut receiver) = queue(100_000);
+        let endless = || stream::repeat_with(|| Ok(batch(1000)));
+        let producers: Vec<_> = (0..3).map(|_| produce_from(endless(), sender.clone())).collect();
+        let mut held = Vec::new();
+        // What was taken out and is still being written counts too.
+        for _ in 0..3 {
+            turns().await;
+            held.extend(take_all(&mut receiver));
+            assert!((80_000..=100_000).contains(&bytes(&held)), "{}", bytes(&held));
+        }
+        held.drain(..5);
+        turns().await;
+        assert_eq!(take_all(&mut receiver).len(), 5);
+        assert!(producers.iter().all(|producer| !producer.is_finished()));
+    });
+}
+
+#[test]
+fn a_chunk_larger_than_the_queue_has_it_to_itself() {
+    runtime().block_on(async {
+        for bytes_max in [0, 1, 5000] {
+            let (sender, mut receiver) = queue(bytes_max);
+            let producer = produce_from(stream::iter((0..3).map(|_| Ok(batch(1000)))), sender);
+            for _ in 0..3 {
+                turns().await;
+                assert_eq!(take_all(&mut receiver).len(), 1, "a queue of {bytes_max}");
+            }
+            assert!(receiver.receive().await.is_none());
+            assert!(producer.await.unwrap().is_ok());
+        }
+    });
+}
+
+#[test]
+fn producers_end_when_the_writer_leaves() {
+    runtime().block_on(async {
+        let (sender, mut receiver) = queue(100_000);
+        let producers: Vec<_> =
+            (0..3).map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone())).collect();
+        turns().await;
+        // The last chunks are still with the socket.
+        let held = take_all(&mut receiver);
+        drop(receiver);
+        turns().await;
+        assert!(producers.iter().all(JoinHandle::is_finished));
+        for producer in producers {
+            assert!(matches!(producer.await.unwrap(), Err(Failure::Abandoned)));
+        }
+        drop(held);
+    });
+}
+
+#[test]
+fn rows_before_the_end_are_sent_and_failures_are_told() {
+    runtime().block_on(async {
+        let (sender, mut receiver) = queue(1 << 20);
+        let producer = produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
+        let queued = receiver.receive().await.unwrap();
+        assert_eq!(queued.chunk.rows(), 15);
+        assert!(receiver.receive().await.is_none());
+        assert!(producer.await.unwrap().is_ok());
+
+        let (sender, mut receiver) = queue(1 << 20);
+        let producer = produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
+        assert!(matches!(producer.await.unwrap(), Err(Failure::Source("the disk is gone"))));
+        assert_eq!(take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(), 2000);
+
+        let (sender, _receiver) = queue(1 << 20);
+        let limits = Limits { chunk_bytes_max: 64, decoded_bytes_max: 4, row_bytes_max: 64 };
+        let batches = stream::iter([Ok::<_, &str>(batch(1))]);
+        let ended = produce(batches, chunker(limits), sender, &Times::default()).await;
+        let is_limit = |error: &Error| error.kind() == ErrorKind::Limit;
+        assert!(matches!(ended, Err(Failure::Chunk(error)) if is_limit(&error)));
+    });
+}
