@@ -54,14 +54,19 @@ pub fn started(statement: u32, schema: Schema) -> Started {
 }
 
 /// Reads what a server sent as a client that always has one more query. The names of the messages.
-pub fn answers(mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+pub fn answers(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+    answers_within(Limits::default(), bytes)
+}
+
+/// As [`answers`], for queries with these limits.
+pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new())?;
     let mut schema = Schema::default();
     let mut names = Vec::new();
     while let Some((raw, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
         if session.is_ready() {
-            session.query(query("SELECT 1"), &mut Vec::new())?;
+            session.query(Query { limits, ..query("SELECT 1") }, &mut Vec::new())?;
         }
         let frame = session.frame(raw)?;
         let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else { break };
