@@ -114,7 +114,10 @@ impl Report {
         for (field, profile) in self.schema.fields().iter().zip(self.profiles()) {
             let mut cells = vec![field.name().clone(), field.data_type().to_string()];
             if !self.planned_only {
-                cells.push(profile.encodings.join(", "));
+                cells.push(match &profile.encodings[..] {
+                    [] if profile.body_bytes > 0 => "raw".to_owned(),
+                    encodings => encodings.join(", "),
+                });
                 cells.push(number::bytes(profile.body_bytes));
                 cells.push(format!("{:.1} %", percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)));
                 cells.push(number::bytes(profile.decoded_bytes));

@@ -10,17 +10,19 @@ use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
 use crate::number;
 
-/// The widest that a column may be where there are others.
+/// The widest that a column of a result may be, unless it is the only one.
 const COLUMN_WIDTH_MAX: usize = 48;
 /// Characters of a value that are looked at.
 const VALUE_CHARS_MAX: usize = 1024;
 const GAP: &str = " │ ";
 
 /// Some columns of text, aligned.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: usize,
+    /// The widest that a column may be.
+    column_width_max: usize,
 }
 
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl Table {
             right: alignment == Alignment::Right,
             cells: Vec::new(),
         };
-        Self { columns: columns.iter().map(column).collect(), rows: 0 }
+        Self { columns: columns.iter().map(column).collect(), rows: 0, column_width_max: usize::MAX }
     }
 
     /// A table for batches of a schema.
@@ -48,7 +50,8 @@ impl Table {
             false => Alignment::Left,
         };
         let columns = schema.fields().iter().map(|field| (field.name().as_str(), alignment(field.data_type())));
-        Self::new(&columns.collect::<Vec<_>>())
+        let column_width_max = if schema.fields().len() == 1 { usize::MAX } else { COLUMN_WIDTH_MAX };
+        Self { column_width_max, ..Self::new(&columns.collect::<Vec<_>>()) }
     }
 
     /// How many rows it has.
@@ -111,7 +114,7 @@ impl Table {
     }
 
     fn widths(&self, width: Option<usize>) -> Vec<usize> {
-        let most = if self.columns.len() == 1 { width.unwrap_or(VALUE_CHARS_MAX) } else { COLUMN_WIDTH_MAX };
+        let most = self.column_width_max.min(width.unwrap_or(usize::MAX));
         let widest = |column: &Column| {
             let cells = column.cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
             cells.max(measure_text_width(&column.name)).min(most)
