@@ -5,6 +5,11 @@ use std::sync::Arc;
 
 use dray_format::{Batch, Chunk, Compression, Error, Limits, Schema, chunk_bytes_bound, write};
 
+use crate::dictionary::{Joined, push_pruned};
+
+/// The entries of a batch's dictionaries may take one part in so many of a chunk.
+const DICTIONARY_SHARE: u64 = 4;
+
 /// What the client and the server agreed on for one stream.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
@@ -42,9 +47,13 @@ impl Chunker {
     /// Adds a batch. Take chunks with [`Self::full_chunk`] until there are none before adding the next.
     pub fn push(&mut self, batch: Batch) {
         if batch.rows > 0 {
-            self.pending_rows += batch.rows;
-            self.pending_bytes += batch.plain_bytes(0, batch.rows);
-            self.pending.push_back(batch);
+            let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
+            let before = self.pending.len();
+            push_pruned(batch, chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_SHARE, &mut self.pending);
+            for batch in self.pending.range(before..) {
+                self.pending_rows += batch.rows;
+                self.pending_bytes += batch.plain_bytes(0, batch.rows);
+            }
         }
     }
 
@@ -74,7 +83,12 @@ impl Chunker {
     fn cut(&mut self) -> Result<Chunk, Error> {
         let mut pieces = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
+        let mut dictionaries = Joined::default();
         while let Some(batch) = self.pending.pop_front() {
+            if !dictionaries.join(&batch) {
+                self.pending.push_front(batch);
+                break;
+            }
             let batch_bytes = batch.plain_bytes(0, batch.rows);
             let rows_max = batch.rows.min(self.settings.chunk_rows.max(1) - rows);
             let mut take = rows_max;

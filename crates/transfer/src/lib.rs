@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod chunker;
+mod dictionary;
 mod produce;
 mod queue;
 

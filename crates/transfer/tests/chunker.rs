@@ -192,3 +192,58 @@ fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
         assert_eq!(received(&chunks[0], &schema, &settings).0.jumbo, jumbo, "{compression:?}, {decoded_bytes_max}");
     }
 }
+
+/// A column of a dictionary type, whose every entry is used by some row.
+fn dictionary(index: Type, width: usize, rows: usize, entries: Batch) -> (Schema, Batch) {
+    let count = entries.rows;
+    let indexes = Bytes::from_iter((0..rows).flat_map(|i| (i * 7 % count).to_le_bytes().into_iter().take(width)));
+    let values = Values::Dictionary { width, indexes, entries: Box::new(entries.columns[0].clone()) };
+    let data_type = Type::Dictionary { index: Box::new(index), ordered: false, value: Box::new(Type::Binary) };
+    one_column(data_type, Column { rows, validity: None, values })
+}
+
+/// All rows of some batches, without their dictionaries.
+fn entries_of_rows(batches: &[Batch], width: usize) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    for batch in batches {
+        let Values::Dictionary { indexes, entries, .. } = &batch.columns[0].values else { panic!("not a dictionary") };
+        let Values::Bytes { offsets, data } = &entries.values else { panic!("not binary") };
+        let offset = |i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
+        found.extend(indexes.chunks_exact(width).map(|raw| {
+            let mut wide = [0; 8];
+            wide[..width].copy_from_slice(raw);
+            let i = u64::from_le_bytes(wide) as usize;
+            data[offset(i)..offset(i + 1)].to_vec()
+        }));
+    }
+    found
+}
+
+#[test]
+fn a_dictionary_larger_than_a_chunk_is_cut_with_its_rows() {
+    let (_, entries) = strings(&(0..20_000).map(|i| format!("entry number {i:08}").into_bytes()).collect::<Vec<_>>());
+    let (schema, batch) = dictionary(Type::Int32, 4, 20_000, entries);
+    let expected = entries_of_rows(std::slice::from_ref(&batch), 4);
+    let limits = Limits { chunk_bytes_max: 65_536, ..Limits::default() };
+    let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
+    let found: Vec<Batch> = chunks.iter().map(|chunk| received(chunk, &schema, &settings(limits)).1).collect();
+    assert!(entries_of_rows(&found, 4) == expected);
+    // Twenty bytes of text, an offset, an index and two bits a row: half a megabyte.
+    assert!(chunks.len() < 20, "{} chunks", chunks.len());
+}
+
+#[test]
+fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
+    let part = |from: usize| {
+        let (_, entries) = strings(&(from..from + 100).map(|i| format!("{i}").into_bytes()).collect::<Vec<_>>());
+        dictionary(Type::Int8, 1, 250, entries)
+    };
+    let (schema, first) = part(0);
+    let batches = vec![first.clone(), first.slice(3, 200), part(100).1, part(200).1];
+    let expected = entries_of_rows(&batches, 1);
+    let chunks = cut(&schema, batches, settings(Limits::default())).unwrap();
+    let found: Vec<Batch> =
+        chunks.iter().map(|chunk| received(chunk, &schema, &settings(Limits::default())).1).collect();
+    assert!(entries_of_rows(&found, 1) == expected);
+    assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [450, 250, 250]);
+}
