@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, Chunk, Compression, Error, Limits, Schema, chunk_bytes_bound, write};
+use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Error, Limits, Schema, chunk_bytes_bound, write};
 
 use crate::dictionary::{Joined, push_pruned};
 
+/// The largest chunks of several rows, whatever the client accepts: every value takes a bit at least, so that none of a
+/// chunk's counts of values and bytes is over [`COUNT_MAX`].
+const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
 /// The entries of a batch's dictionaries may take one part in so many of a chunk.
 const DICTIONARY_SHARE: u64 = 4;
 
@@ -39,8 +42,9 @@ pub struct Chunker {
 
 impl Chunker {
     /// A chunker for one stream of batches.
-    pub fn new(schema: Arc<Schema>, settings: Settings) -> Self {
+    pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
+        settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
         Self { schema, nodes, settings, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
     }
 
@@ -75,8 +79,9 @@ impl Chunker {
     }
 
     fn fits(&self, plain_bytes: u64) -> bool {
-        let limits = &self.settings.limits;
-        chunk_bytes_bound(self.nodes, plain_bytes) <= limits.chunk_bytes_max && plain_bytes <= limits.decoded_bytes_max
+        let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
+        chunk_bytes_bound(self.nodes, plain_bytes) <= chunk_bytes_max.min(CHUNK_BYTES_MAX)
+            && plain_bytes <= decoded_bytes_max
     }
 
     /// Cuts as many rows as fit, at least one, and encodes them.
@@ -90,7 +95,7 @@ impl Chunker {
                 break;
             }
             let batch_bytes = batch.plain_bytes(0, batch.rows);
-            let rows_max = batch.rows.min(self.settings.chunk_rows.max(1) - rows);
+            let rows_max = batch.rows.min(self.settings.chunk_rows - rows);
             let mut take = rows_max;
             if !self.fits(bytes + batch.plain_bytes(0, rows_max)) {
                 take = self.rows_that_fit(&batch, bytes, rows_max).max(usize::from(rows == 0));
