@@ -28,6 +28,10 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::{EXIT_CODES, Failure};
 
+/// Planning a statement is thousands of small allocations; this allocator halves their time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Hauls query results: serves files as SQL tables, and fetches results fast.
 #[derive(Debug, Parser)]
 #[command(name = "dray", version, about, after_help = EXIT_CODES)]

@@ -270,10 +270,9 @@ impl Connection {
                 return Ok(());
             }
             let read = if room.len() >= READ_BUFFER_BYTES {
-                self.transport.read(room).map(|count| {
-                    room = &mut std::mem::take(&mut room)[count..];
-                    count
-                })
+                let read = self.transport.read(room);
+                room = &mut room[*read.as_ref().unwrap_or(&0)..];
+                read
             } else {
                 self.consumed = 0;
                 self.buffer.resize(READ_BUFFER_BYTES, 0);

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
-use dray_transfer::{Chunker, Failure, Receiver, Settings, Times, produce, queue};
+use dray_transfer::{Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{Checksums, ClientEvent, CompressionChoice, ErrorKind, Finished, Query, ServerError, Started};
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinSet;
@@ -21,6 +22,8 @@ use crate::socket::{Link, Outgoing};
 const CHUNK_ROWS: usize = 65_536;
 /// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
+/// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
+const SMALL_CHUNK_BYTES: u64 = 16 << 10;
 /// How often a client hears how far its statement is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -30,11 +33,7 @@ type Producers = JoinSet<Result<(), ServerError>>;
 pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(), Closed> {
     let started = Instant::now();
     let ended = match run_to_end(connection, &query, started).await {
-        Ok(finished) => {
-            let mut out = Vec::new();
-            connection.session.finished(finished, &mut out).map_err(|_| Closed)?;
-            connection.send(out).await.map(|()| None)
-        }
+        Ok(()) => Ok(None),
         Err(Stop::Failed(error)) => {
             let mut out = Vec::new();
             connection.session.failed(error.clone(), &mut out).map_err(|_| Closed)?;
@@ -71,7 +70,7 @@ impl From<Closed> for Stop {
     }
 }
 
-async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant) -> Result<Finished, Stop> {
+async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant) -> Result<(), Stop> {
     let shared = connection.shared.clone();
     let _turn = watched(connection, shared.statements.acquire()).await?;
     let planning = Instant::now();
@@ -90,35 +89,54 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     if let Err(cause) = connection.session.started(&started, &mut out) {
         return Err(engine::error(ErrorKind::Query, "54011", cause.to_string(), "select fewer columns").into());
     }
-    if query.plan_only {
-        connection.send(out).await?;
-        return Ok(Finished { total_ns: ns_since(arrived), ..Finished::default() });
+    let mut finished = Finished::default();
+    if !query.plan_only {
+        let bytes_max = (2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN);
+        let (sender, receiver) = queue(u32::try_from(bytes_max).unwrap_or(u32::MAX));
+        let times = Arc::new(Times::default());
+        let producers = start_producers(&plan, settings, sender, &times).await?;
+        let mut transfer = Transfer { connection, plan: &plan, producers, out, socket_ns: 0 };
+        transfer.run(receiver).await?;
+        let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        finished.execute_ns = ns(times.execute());
+        finished.encode_ns = ns(times.encode());
+        finished.queue_ns = ns(times.queue());
+        finished.socket_ns = transfer.socket_ns;
+        out = transfer.out;
     }
-    let bytes_max = (2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN);
-    let (sender, receiver) = queue(u32::try_from(bytes_max).unwrap_or(u32::MAX));
-    let times = Arc::new(Times::default());
-    let mut producers = Producers::new();
-    for stream in plan.execute()? {
-        let chunker = Chunker::new(plan.schema.clone(), settings);
-        let (sender, times) = (sender.clone(), times.clone());
-        let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        producers.spawn(async move { produce(batches, chunker, sender, &times).await.or_else(failure) });
-    }
-    drop(sender);
-    // The first chunk takes the greeting of the stream along.
-    let mut transfer = Transfer { connection, plan: &plan, producers, out, socket_ns: 0 };
-    transfer.run(receiver).await?;
-    let Transfer { socket_ns, connection, .. } = transfer;
+    finished.total_ns = ns_since(arrived);
     connection.shared.metrics.rows_sent(connection.session.sent().0);
-    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    Ok(Finished {
-        execute_ns: ns(times.execute()),
-        encode_ns: ns(times.encode()),
-        queue_ns: ns(times.queue()),
-        socket_ns,
-        total_ns: ns_since(arrived),
-        ..Finished::default()
-    })
+    connection.session.finished(finished, &mut out).map_err(|_| Closed)?;
+    Ok(connection.send(out).await?)
+}
+
+/// Starts a producer for each partition of the plan. A single one is given a first go right here: a small result is then
+/// ready without waking another thread.
+async fn start_producers(
+    plan: &Plan,
+    settings: Settings,
+    queue: Sender,
+    times: &Arc<Times>,
+) -> Result<Producers, Stop> {
+    let mut producers = Producers::new();
+    let streams = plan.execute()?;
+    let single = streams.len() == 1;
+    for stream in streams {
+        let chunker = Chunker::new(plan.schema.clone(), settings);
+        let (queue, times) = (queue.clone(), times.clone());
+        let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
+        let producer = async move { produce(batches, chunker, queue, &times).await.or_else(failure) };
+        let mut producer = AssertUnwindSafe(producer)
+            .catch_unwind()
+            .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
+            .boxed();
+        if single && let Poll::Ready(ended) = futures::poll!(&mut producer) {
+            ended?;
+        } else {
+            producers.spawn(producer);
+        }
+    }
+    Ok(producers)
 }
 
 /// A statement whose producers run.
@@ -126,7 +144,7 @@ struct Transfer<'a> {
     connection: &'a mut Connection,
     plan: &'a Plan,
     producers: Producers,
-    /// Small messages that wait for the next write.
+    /// Small frames that wait for the next write.
     out: Vec<u8>,
     socket_ns: u64,
 }
@@ -135,31 +153,36 @@ impl Transfer<'_> {
     async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
         let mut progress = tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut all_queued = false;
-        while !all_queued {
+        loop {
             tokio::select! {
+                biased;
                 chunk = chunks.receive() => match chunk {
                     Some(queued) => {
+                        let chunk_bytes = queued.chunk.chunk_bytes();
                         let parts = self.connection.session.chunk(queued.chunk.clone(), &mut self.out);
                         let parts = parts.map_err(|cause| engine::error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
-                        self.connection.shared.metrics.chunk_sent(queued.chunk.chunk_bytes());
-                        self.write(parts).await?;
+                        self.connection.shared.metrics.chunk_sent(chunk_bytes);
+                        if chunk_bytes <= SMALL_CHUNK_BYTES && self.out.len() <= SMALL_CHUNK_BYTES as usize {
+                            parts.iter().for_each(|part| self.out.extend_from_slice(part));
+                        } else {
+                            self.write(parts).await?;
+                        }
                     }
-                    None => all_queued = true,
+                    None => break,
                 },
-                _ = progress.tick() => {
-                    let rows_read = self.plan.rows_read();
-                    self.connection.session.progress(rows_read, &mut self.out).map_err(|_| Stop::Closed)?;
-                    self.write(Vec::new()).await?;
-                }
                 event = self.connection.event() => stop_on(event?)?,
+                _ = progress.tick() => {
+                    self.connection.session.progress(self.plan.rows_read(), &mut self.out).map_err(|_| Stop::Closed)?;
+                }
+                // Nothing else to do: what waits goes out.
+                () = std::future::ready(()), if !self.out.is_empty() => self.write(Vec::new()).await?,
             }
             self.check_producers()?;
         }
         while let Some(ended) = self.producers.join_next().await {
             producer_ended(ended)?;
         }
-        self.write(Vec::new()).await
+        Ok(())
     }
 
     /// Stops as soon as a producer has failed.
