@@ -38,6 +38,11 @@ pub(crate) fn usage(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr 
     build(py, class_name(ErrorKind::Usage), message, hint, None)
 }
 
+/// The exception of a statement that was cancelled.
+pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
+    build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None)
+}
+
 fn build(py: Python<'_>, class: &str, message: &str, hint: Option<&str>, sqlstate: Option<&str>) -> PyErr {
     let built = PyModule::import(py, "dray.errors").and_then(|module| {
         let class = module.getattr(class)?;

@@ -171,7 +171,7 @@ fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
         Err(_) => 0,
     };
     let since = value.call_method1("__sub__", (epoch,))?;
-    let microseconds = delta_microseconds(&since, name)?;
+    let microseconds = whole_microseconds(&since, name)?;
     if nanoseconds == 0 {
         return Ok(Arc::new(TimestampMicrosecondArray::from(vec![microseconds]).with_timezone_opt(zone)));
     }
@@ -190,16 +190,18 @@ fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
 }
 
 fn delta_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    // A pandas Timedelta has nanoseconds.
+    match value.getattr("nanoseconds").map_or(Ok(0), |nanoseconds| nanoseconds.extract::<i64>())? {
+        0 => whole_microseconds(value, name),
+        _ => Err(refuse(value, name, "its nanoseconds would be lost; round it to microseconds")),
+    }
+}
+
+fn whole_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     let delta = value.cast::<PyDelta>()?;
     let part = i64::from(delta.get_seconds()) * 1_000_000 + i64::from(delta.get_microseconds());
     let total = i64::from(delta.get_days()).checked_mul(DAY_MICROSECONDS).and_then(|days| days.checked_add(part));
-    // A pandas Timedelta has nanoseconds; those of a Timestamp are with the Timestamp.
-    let nanoseconds = value.getattr("nanoseconds").map_or(Ok(0), |nanoseconds| nanoseconds.extract::<i64>())?;
-    match total {
-        Some(total) if nanoseconds == 0 => Ok(total),
-        Some(_) => Err(refuse(value, name, "its nanoseconds would be lost; round it to microseconds")),
-        None => Err(refuse(value, name, "its microseconds do not fit 64 bits")),
-    }
+    total.ok_or_else(|| refuse(value, name, "its microseconds do not fit 64 bits"))
 }
 
 fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {

@@ -1,6 +1,6 @@
 //! Reading a result, whoever asks: methods of the result, or a consumer of its C stream.
 
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -11,7 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::error::{exception, usage};
+use crate::error::{cancelled, exception, usage};
 use crate::home::Loan;
 use crate::rows::rows;
 use crate::watch::Watched;
@@ -19,6 +19,8 @@ use crate::watch::Watched;
 /// Rows become Python's objects so many values at a time, while the columns are in the processor's cache.
 const VALUES: usize = 1 << 16;
 const ROWS_MAX: usize = 4096;
+/// What to do about a result that can't be read on.
+const AGAIN: Option<&str> = Some("run the query again");
 
 /// A result that is read by one thread at a time. Cloning shares it.
 #[derive(Clone)]
@@ -29,36 +31,45 @@ pub(crate) struct Reader {
 
 /// A result, and what is left of it after its end.
 struct State {
-    /// None after the end, an error or a close: the connection is free again.
-    results: Option<Results<Loan>>,
+    phase: Phase,
     stats: Stats,
-    closed: bool,
     /// A batch that is handed out as rows, and how many of them were.
     rows: Option<(RecordBatch, usize)>,
 }
 
+/// Only a result that was read to its end has no more batches: after any other end, reading on is an error.
+enum Phase {
+    Reading(Box<Results<Loan>>),
+    Whole,
+    Failed,
+    Cancelled,
+    Closed,
+}
+
 impl State {
     fn next_batch(&mut self, watched: &Watched) -> Result<Option<RecordBatch>, Error> {
-        let Some(results) = &mut self.results else { return Ok(None) };
+        let Phase::Reading(results) = &mut self.phase else { return Ok(None) };
         let next = results.next_batch();
         watched.set_progress(results.progress());
-        if !matches!(next, Ok(Some(_))) {
-            self.end();
+        match next {
+            Ok(Some(_)) => {}
+            Ok(None) => self.end(Phase::Whole),
+            Err(_) => self.end(Phase::Failed),
         }
         next
     }
 
     fn read_all(&mut self, watched: &Watched) -> Result<Vec<RecordBatch>, Error> {
-        let Some(results) = &mut self.results else { return Ok(Vec::new()) };
+        let Phase::Reading(results) = &mut self.phase else { return Ok(Vec::new()) };
         let all = results.read_all();
         watched.set_progress(results.progress());
-        self.end();
+        self.end(if all.is_ok() { Phase::Whole } else { Phase::Failed });
         all
     }
 
     /// Gives the connection back; a statement that still runs is cancelled.
-    fn end(&mut self) {
-        if let Some(mut results) = self.results.take() {
+    fn end(&mut self, phase: Phase) {
+        if let Phase::Reading(mut results) = std::mem::replace(&mut self.phase, phase) {
             results.cancel();
             self.stats = results.stats().clone();
         }
@@ -67,7 +78,7 @@ impl State {
 
 impl Reader {
     pub(crate) fn new(results: Results<Loan>, watched: Arc<Watched>) -> Self {
-        let state = State { results: Some(results), stats: Stats::default(), closed: false, rows: None };
+        let state = State { phase: Phase::Reading(Box::new(results)), stats: Stats::default(), rows: None };
         Self { state: Arc::new(Mutex::new(state)), watched }
     }
 
@@ -114,8 +125,11 @@ impl Reader {
         read: impl FnOnce(&mut State, &Watched) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let mut state = self.lock(py)?;
-        if state.closed {
-            return Err(usage(py, "the result is closed", Some("run the query again")));
+        match state.phase {
+            Phase::Reading(_) | Phase::Whole => {}
+            Phase::Failed => return Err(usage(py, "reading the result has failed before", AGAIN)),
+            Phase::Cancelled => return Err(cancelled(py)),
+            Phase::Closed => return Err(usage(py, "the result is closed", AGAIN)),
         }
         let state = &mut *state;
         let read = py.detach(|| read(state, &self.watched));
@@ -125,32 +139,42 @@ impl Reader {
     /// Where time and bytes went, so far.
     pub(crate) fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let state = self.lock(py)?;
-        Ok(state.results.as_ref().map_or_else(|| state.stats.clone(), |results| results.stats().clone()))
+        Ok(match &state.phase {
+            Phase::Reading(results) => results.stats().clone(),
+            _ => state.stats.clone(),
+        })
     }
 
     /// Stops the statement, here or in the thread that is reading.
     pub(crate) fn cancel(&self, py: Python<'_>) {
-        self.watched.cancel();
-        if let Ok(mut state) = self.lock(py) {
-            let state = &mut *state;
-            py.detach(|| state.end());
-        }
+        self.stop(py, Phase::Cancelled);
     }
 
     /// Cancels, and refuses further reading.
     pub(crate) fn close(&self, py: Python<'_>) {
-        self.cancel(py);
-        if let Ok(mut state) = self.lock(py) {
-            state.closed = true;
+        if let Some(mut state) = self.stop(py, Phase::Closed) {
+            state.phase = Phase::Closed;
             state.rows = None;
         }
     }
 
+    /// None if another thread is reading: it stops at its next look.
+    fn stop(&self, py: Python<'_>, phase: Phase) -> Option<MutexGuard<'_, State>> {
+        self.watched.cancel();
+        let mut state = self.lock(py).ok()?;
+        if let Phase::Reading(_) = state.phase {
+            let state = &mut *state;
+            py.detach(|| state.end(phase));
+        }
+        Some(state)
+    }
+
     /// Waiting here could wait for ever: the reading thread may be this one, within the user's progress function.
-    fn lock(&self, py: Python<'_>) -> PyResult<std::sync::MutexGuard<'_, State>> {
+    fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if self.watched.is_cancelled() => Err(cancelled(py)),
             Err(TryLockError::WouldBlock) => Err(usage(
                 py,
                 "the result is being read",

@@ -37,6 +37,10 @@ impl Watched {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn take_raised(&self) -> Option<PyErr> {
         lock(&self.raised).take()
     }
@@ -45,7 +49,7 @@ impl Watched {
     pub(crate) fn watch(self: std::sync::Arc<Self>) -> dray_client::Watch {
         let mut last = Instant::now();
         Box::new(move |progress| {
-            if self.cancelled.load(Ordering::Relaxed) {
+            if self.is_cancelled() {
                 return false;
             }
             if last.elapsed() < INTERVAL {

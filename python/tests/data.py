@@ -37,7 +37,7 @@ def parquet_types() -> pa.Table:
     for name, data_type in [("float16", pa.float16()), ("float32", pa.float32()), ("float64", pa.float64())]:
         columns[name] = _array([0.5, -0.0, float("inf")], data_type)
     columns["decimal_9"] = _array([D("1234567.89"), D("-0.01"), D(0)], pa.decimal128(9, 2))
-    columns["decimal_38"] = _array([D(10**38 - 1).scaleb(-10), D(-(10**38) + 1).scaleb(-10), D(0)], pa.decimal128(38, 10))
+    columns["decimal_38"] = _array([D("9" * 28 + "." + "9" * 10), D("-" + "9" * 28 + ".1"), D(0)], pa.decimal128(38, 10))
     columns["decimal_76"] = _array([D(10**75 + 1), D(-(10**75) - 1), D(0)], pa.decimal256(76, 0))
     columns["date32"] = _array([dt.date(1969, 12, 31), dt.date(9999, 12, 31), dt.date(1, 1, 1)], pa.date32())
     columns["time32_ms"] = _array([dt.time(23, 59, 59, 999000), dt.time(0), dt.time(1, 2, 3)], pa.time32("ms"))

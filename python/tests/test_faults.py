@@ -104,8 +104,8 @@ def progress(_):
     print("running", flush=True)
 with dray.connect(sys.argv[1]) as connection:
     try:
-        result = connection.query(sys.argv[2], progress=progress)
-        {how}
+        with connection.query(sys.argv[2], progress=progress) as result:
+            {how}
     except KeyboardInterrupt:
         print("interrupted", connection.query("SELECT 1").arrow().num_rows)
 """
@@ -219,6 +219,26 @@ def test_cancel_from_another_thread(server: Server, sql: str) -> None:
         thread.join()
         server.wait_for("statements_failed_total", ended + 1)
         assert connection.query("SELECT 1").arrow().num_rows == 1
+
+
+def test_no_short_result_after_an_end(connection: dray.Connection) -> None:
+    result = connection.query(FOREVER)
+    batches = result.batches()
+    next(batches)
+    result.cancel()
+    with pytest.raises(dray.Cancelled):
+        next(batches)
+    batches = connection.query("SELECT 1 / (id - 150000) FROM numbers").batches()
+    with pytest.raises(dray.ExecutionError):
+        list(batches)
+    with pytest.raises(dray.UsageError, match="failed before"):
+        next(batches)
+    rows = connection.query("SELECT 1").rows()
+    assert list(rows) == [(1,)] and list(rows) == []
+    result = connection.query(FOREVER)
+    result.close()
+    with pytest.raises(dray.UsageError, match="closed"):
+        list(result)
 
 
 def test_a_connection_for_each_thread(server: Server) -> None:

@@ -42,7 +42,7 @@ def scalar(connection: dray.Connection, value: Any) -> pa.ChunkedArray:
         (D("0.10"), pa.decimal128(2, 2)),
         (D("-12345.678"), pa.decimal128(8, 3)),
         (D(10**38 - 1), pa.decimal128(38, 0)),
-        (D(10**75).scaleb(-70), pa.decimal256(76, 70)),
+        (D("-12345." + "6" * 70), pa.decimal256(75, 70)),
         (dt.date(1, 1, 1), pa.date32()),
         (dt.date(9999, 12, 31), pa.date32()),
         (dt.time(23, 59, 59, 999999), pa.time64("us")),

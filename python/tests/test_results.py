@@ -29,7 +29,7 @@ def numbers(rows: int = data.BIG) -> list[tuple[int, str]]:
 
 
 def test_arrow_copies_nothing(connection: dray.Connection) -> None:
-    result = connection.query("SELECT id FROM numbers", compression="none", batch_rows=1)
+    result = connection.query("SELECT id FROM numbers", compression="none", batch_rows=1000)
     table = result.arrow()
     table.validate(full=True)
     assert sorted(table.column("id").to_pylist()) == list(range(data.BIG))
