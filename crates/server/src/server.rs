@@ -123,7 +123,7 @@ impl Server {
             engine: Engine::new(context),
             token: options.token,
             hello_timeout: options.hello_timeout,
-            stall_timeout: options.stall_timeout,
+            stall_timeout: options.stall_timeout.max(Duration::from_millis(1)),
             metrics: Arc::new(Metrics::default()),
             statements: Arc::new(Semaphore::new(options.statements_max.max(1))),
             stopping,

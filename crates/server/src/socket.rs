@@ -95,6 +95,11 @@ impl Outgoing {
         }
     }
 
+    /// How much is left.
+    pub(crate) fn bytes(&self) -> usize {
+        self.parts.iter().map(Bytes::len).sum()
+    }
+
     /// Writes what is left. Safe to drop and call again.
     pub(crate) async fn write(&mut self, socket: &mut WriteHalf) -> io::Result<()> {
         while !self.parts.is_empty() {

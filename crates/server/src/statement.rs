@@ -200,8 +200,11 @@ impl Transfer<'_> {
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
         parts.into_iter().for_each(|part| outgoing.push(part));
-        let stall = tokio::time::sleep(self.connection.shared.stall_timeout);
-        tokio::pin!(stall);
+        let mut waiting_bytes = outgoing.bytes();
+        let mut stall = tokio::time::interval_at(
+            (started + self.connection.shared.stall_timeout).into(),
+            self.connection.shared.stall_timeout,
+        );
         let mut stopped = Ok(());
         loop {
             let Connection { session, reader, socket, .. } = &mut *self.connection;
@@ -221,9 +224,12 @@ impl Transfer<'_> {
                     }
                     Err(_) => return Err(Stop::Closed),
                 },
-                () = &mut stall => {
-                    info!("closed: the client read nothing for {:?}", self.connection.shared.stall_timeout);
-                    return Err(Stop::Closed);
+                _ = stall.tick() => {
+                    if outgoing.bytes() == waiting_bytes {
+                        info!("closed: the client read nothing for {:?}", self.connection.shared.stall_timeout);
+                        return Err(Stop::Closed);
+                    }
+                    waiting_bytes = outgoing.bytes();
                 }
             }
         }
