@@ -223,7 +223,7 @@ impl Pair {
         // A cancel that crosses the end.
         let mut out = Vec::new();
         self.client.cancel(&mut out).unwrap();
-        assert_eq!(out, []);
+        assert!(out.is_empty());
     }
 
     fn progress(&mut self, random: &mut Random, rows_sent: u64) {
