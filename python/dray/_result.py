@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -90,13 +90,7 @@ class Result:
         """
         pyarrow = _import("pyarrow")
         self._begin("batches()")
-
-        def next_batch() -> RecordBatch | None:
-            batch = self._native.next_batch()
-            return None if batch is None else pyarrow.record_batch(batch)
-
-        # Not a generator: its frame would keep each batch alive while the next one is received.
-        return iter(next_batch, None)
+        return _Batches(self._native, pyarrow.record_batch)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Read the result row by row, in bounded memory.
@@ -197,7 +191,7 @@ class Result:
         """The batches for consumers of Arrow's PyCapsule protocol, as they arrive.
 
         A requested schema is not converted to: choose with ``query(…, strings=…)`` or in SQL. Failures reach the consumer as
-        messages, and are exceptions of its own kind.
+        messages and become exceptions of its own kind; after Ctrl-C, KeyboardInterrupt follows them.
         """
         self._begin("__arrow_c_stream__()")
         return self._native.stream()
@@ -216,6 +210,23 @@ class Result:
                 "a result is read once: keep what it became, or run the query again",
             )
         self._reading = how
+
+
+class _Batches:
+    """Not a generator: its frame would keep each batch alive while the next one is received."""
+
+    def __init__(self, native: _dray.Result, record_batch: Callable[[_dray.Batch], RecordBatch]) -> None:
+        self._native = native
+        self._record_batch = record_batch
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __next__(self) -> RecordBatch:
+        batch = self._native.next_batch()
+        if batch is None:
+            raise StopIteration
+        return self._record_batch(batch)
 
 
 def _import(name: str) -> Any:

@@ -11,6 +11,7 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::capsule::interrupt_again;
 use crate::error::{cancelled, exception, usage};
 use crate::home::Loan;
 use crate::rows::rows;
@@ -196,11 +197,13 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Self::Item> {
         let next = Python::try_attach(|py| {
             self.reader.next_batch(py).map_err(|error| {
-                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                    crate::capsule::interrupt_again();
-                }
                 // A message with a NUL can't leave through the C stream.
-                ArrowError::ExternalError(error.to_string().replace('\0', " ").into())
+                let message = error.to_string().replace('\0', " ");
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    // After the message, whose making would meet the interrupt.
+                    interrupt_again();
+                }
+                ArrowError::ExternalError(message.into())
             })
         });
         next.unwrap_or_else(|| Err(ArrowError::ExternalError("Python is shutting down".into()))).transpose()
