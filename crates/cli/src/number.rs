@@ -57,13 +57,16 @@ pub(crate) fn percent(part: f64, whole: f64) -> f64 {
 fn scaled(mut number: f64, units: &[&str]) -> String {
     let mut units = units.iter();
     let mut unit = units.next().copied().unwrap_or_default();
+    if number < 1000.0 {
+        return format!("{number} {unit}");
+    }
     // What would be rounded to 1000 takes the next unit.
     while number >= 999.95 {
         let Some(next) = units.next() else { break };
         number /= 1000.0;
         unit = next;
     }
-    if number.fract() == 0.0 && number < 1000.0 { format!("{number} {unit}") } else { format!("{number:.1} {unit}") }
+    format!("{number:.1} {unit}")
 }
 
 #[cfg(test)]
@@ -76,7 +79,7 @@ mod tests {
         assert_eq!(count(6_001_215), "6,001,215");
         assert_eq!(rows(1), "1 row");
         assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(999_999), "1 MB");
+        assert_eq!(bytes(999_999), "1.0 MB");
         assert_eq!(bytes(842_300_000), "842.3 MB");
         assert_eq!(short(4_860_000), "4.9 M");
         assert_eq!(short(12), "12");

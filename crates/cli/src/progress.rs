@@ -105,9 +105,9 @@ mod tests {
         progress.rows_read = 5_000;
         assert_eq!(message(&progress, None, second), "5,000 rows read by the server");
         progress = Progress { rows: 1_000, bytes: 2_500_000, ..progress };
-        assert_eq!(message(&progress, None, second), "1,000 rows, 1 k rows/s, 2.5 MB/s");
+        assert_eq!(message(&progress, None, second), "1,000 rows, 1.0 k rows/s, 2.5 MB/s");
         progress.estimate = Estimate { rows: Known::Estimate(11_000), ..Estimate::default() };
         let shown = message(&progress, Some(11_000), second);
-        assert_eq!(shown, "1,000 of about 11,000 rows, 1 k rows/s, 2.5 MB/s, 10.00 s left");
+        assert_eq!(shown, "1,000 of about 11,000 rows, 1.0 k rows/s, 2.5 MB/s, 10.00 s left");
     }
 }

@@ -99,7 +99,10 @@ fn a_file_is_replaced_only_at_success() {
     kept(&fixture.export("SELECT 1", &fixture.path("a.xlsx"), &[]), 2);
     kept(&fixture.export("SELECT 1", &fixture.path("a.csv"), &["--file-compression", "zstd"]), 2);
     kept(&fixture.export("SELECT 1", &fixture.path("missing/a.csv"), &[]), 4);
-    kept(&fixture.export("SELECT 1", &fixture.path("dray.sock").with_extension("sock/a.csv"), &[]), 4);
+    kept(&fixture.export("SELECT 1", &fixture.path("dray.sock/a.csv"), &[]), 4);
+    let folder = fixture.path("folder.csv");
+    std::fs::create_dir(&folder).unwrap();
+    kept(&fixture.export("SELECT 1", &folder, &[]), 4);
     assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n1\n");
     // A link stays one.

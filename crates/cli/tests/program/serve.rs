@@ -30,7 +30,7 @@ fn a_token_is_asked_for() {
     let (code, error) = failure(&run(&["query", uri, "SELECT 1"]));
     assert_eq!(code, 3, "{error}");
     let (code, error) = failure(&run(&["query", uri, "SELECT 1", "--token", "wrong"]));
-    assert_eq!((code, error.contains("wrong")), (3, error.contains("token is wrong")), "{error}");
+    assert_eq!(code, 3, "{error}");
     assert_eq!(stdout(&run(&["query", uri, "SELECT 1 AS one", "--token-file", file])), "one\n1\n");
     assert_eq!(stdout(&run(&["query", uri, "SELECT 1 AS one", "--token", "s3cret"])), "one\n1\n");
     let output = program().args(["query", uri, "SELECT 1 AS one"]).env("DRAY_TOKEN", "s3cret").output().unwrap();
