@@ -109,10 +109,12 @@ fn decimal(text: &str) -> Result<ArrayRef, String> {
     let too_long = || format!("{count} digits, and a decimal holds at most {DECIMAL256_MAX_PRECISION}");
     let precision = u8::try_from(count).map_err(|_| too_long())?;
     let scale = i8::try_from(fraction.len()).map_err(|_| too_long())?;
-    match precision {
-        ..=DECIMAL128_MAX_PRECISION => parse(text, &DataType::Decimal128(precision, scale)),
-        ..=DECIMAL256_MAX_PRECISION => parse(text, &DataType::Decimal256(precision, scale)),
-        _ => Err(too_long()),
+    if precision > DECIMAL256_MAX_PRECISION {
+        return Err(too_long());
+    }
+    match precision <= DECIMAL128_MAX_PRECISION {
+        true => parse(text, &DataType::Decimal128(precision, scale)),
+        false => parse(text, &DataType::Decimal256(precision, scale)),
     }
 }
 
@@ -139,6 +141,7 @@ fn timestamp(text: &str, zone: bool) -> Result<ArrayRef, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by it")]
 mod tests {
     use super::*;
     use arrow::util::display::array_value_to_string;

@@ -20,7 +20,7 @@ impl Meter {
     pub(crate) fn new(wanted: bool) -> Self {
         let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
-        bar.set_style(style("{spinner} {msg}"));
+        bar.set_style(style("{spinner} {wide_msg}"));
         bar.set_message("connecting");
         bar.tick();
         Self(bar)
@@ -57,11 +57,11 @@ fn draw(bar: &ProgressBar, progress: &Progress, elapsed: Duration) {
     let total = progress.estimate.rows.value().filter(|total| *total >= progress.rows);
     if let (Some(total), None) = (total, bar.length()) {
         bar.set_length(total);
-        bar.set_style(style("{bar:24} {msg}"));
+        bar.set_style(style("{bar:16} {wide_msg}"));
     }
     if let (None, Some(_)) = (total, bar.length()) {
         bar.unset_length();
-        bar.set_style(style("{spinner} {msg}"));
+        bar.set_style(style("{spinner} {wide_msg}"));
     }
     bar.set_position(progress.rows);
     bar.set_message(message(progress, total, elapsed));
@@ -83,9 +83,17 @@ fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String
     text +=
         &format!(" rows, {} rows/s, {}/s", number::short(rate), number::bytes(number::rate(progress.bytes, elapsed)));
     if let Some(left) = total.map(|total| total - progress.rows).filter(|left| *left > 0 && rate > 0) {
-        text += &format!(", {} left", number::duration(Duration::from_secs(left / rate)));
+        text += &format!(", {} left", time_left(left / rate + 1));
     }
     text
+}
+
+/// In whole seconds: more would only flicker.
+fn time_left(seconds: u64) -> String {
+    match seconds {
+        ..120 => format!("{seconds} s"),
+        _ => number::duration(Duration::from_secs(seconds)),
+    }
 }
 
 fn style(template: &str) -> ProgressStyle {
@@ -108,6 +116,6 @@ mod tests {
         assert_eq!(message(&progress, None, second), "1,000 rows, 1.0 k rows/s, 2.5 MB/s");
         progress.estimate = Estimate { rows: Known::Estimate(11_000), ..Estimate::default() };
         let shown = message(&progress, Some(11_000), second);
-        assert_eq!(shown, "1,000 of about 11,000 rows, 1.0 k rows/s, 2.5 MB/s, 10.00 s left");
+        assert_eq!(shown, "1,000 of about 11,000 rows, 1.0 k rows/s, 2.5 MB/s, 11 s left");
     }
 }

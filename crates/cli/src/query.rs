@@ -72,7 +72,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let interrupt = Interrupt::listen()?;
     // Rows that scroll by are progress enough.
-    let meter = Meter::new(!arguments.statement.quiet && !(on_terminal && format.is_some()));
+    let scrolls = on_terminal && format.is_some();
+    let meter = Meter::new(!arguments.statement.quiet && !scrolls);
     let results = arguments.statement.start(false, &interrupt, &meter);
     let printed = results.and_then(|mut results| match format {
         None => show(&mut results, usize::from(arguments.rows), &interrupt),
