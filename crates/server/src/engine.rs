@@ -15,6 +15,9 @@ use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
 use crate::catalog::query_options;
 
+/// A plan whose scans read no more rows than this is small.
+const SMALL_INPUT_ROWS: usize = 1000;
+
 /// The tables and functions that all statements share.
 pub(crate) struct Engine {
     context: SessionContext,
@@ -69,6 +72,20 @@ impl Plan {
     /// Starts the statement: one stream for each partition of its plan. Dropping them stops it.
     pub(crate) fn execute(&self) -> Result<Vec<SendableRecordBatchStream>, ServerError> {
         execute_stream_partitioned(self.plan.clone(), self.task.clone()).map_err(execution_error)
+    }
+
+    /// Whether the plan reads so few rows that running it takes no time worth another thread.
+    pub(crate) fn is_small(&self) -> bool {
+        fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+            match plan.children()[..] {
+                [] => {
+                    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
+                    statistics.num_rows.get_value().copied().filter(|_| statistics.num_rows.is_exact() == Some(true))
+                }
+                ref children => children.iter().map(|child| rows(child)).sum(),
+            }
+        }
+        rows(&self.plan).is_some_and(|rows| rows <= SMALL_INPUT_ROWS)
     }
 
     /// How many rows the plan's scans have read so far.

@@ -110,8 +110,8 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     Ok(connection.send(out).await?)
 }
 
-/// Starts a producer for each partition of the plan. A single one is given a first go right here: a small result is then
-/// ready without waking another thread.
+/// Starts a producer for each partition of the plan. The one of a small plan is given a first go right here: its result is
+/// then ready without waking another thread. Others must not: they could keep this task from hearing a cancel.
 async fn start_producers(
     plan: &Plan,
     settings: Settings,
@@ -120,7 +120,7 @@ async fn start_producers(
 ) -> Result<Producers, Stop> {
     let mut producers = Producers::new();
     let streams = plan.execute()?;
-    let single = streams.len() == 1;
+    let at_once = streams.len() == 1 && plan.is_small();
     for stream in streams {
         let chunker = Chunker::new(plan.schema.clone(), settings);
         let (queue, times) = (queue.clone(), times.clone());
@@ -130,7 +130,7 @@ async fn start_producers(
             .catch_unwind()
             .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
             .boxed();
-        if single && let Poll::Ready(ended) = futures::poll!(&mut producer) {
+        if at_once && let Poll::Ready(ended) = futures::poll!(&mut producer) {
             ended?;
         } else {
             producers.spawn(producer);

@@ -59,7 +59,7 @@ fn greetings_that_are_none() {
         (&version, "versions 9 to 12"),
         (&magic, "magic"),
         (b"\xff\xff\xff\xff\x01\0\0\0", "over the limit"),
-        (b"\x00\0\0\0\x01\0\0\0", "ends in field"),
+        (b"\x00\0\0\0\x01\0\0\0", "end in field"),
         (b"\x04\0\0\0\x03\0\0\0\x01\0\0\0", "out of turn"),
     ];
     for (bytes, part) in cases {
@@ -122,7 +122,7 @@ fn lengths_that_would_allocate_gigabytes() {
     stream.write_all(HELLO).unwrap();
     frame(&mut stream).unwrap();
     stream.write_all(b"\x08\0\0\0\x02\0\0\0\x01\0\0\0\xff\xff\xff\xff").unwrap();
-    assert_refused(&mut stream, "ends in field sql");
+    assert_refused(&mut stream, "end in field sql");
     server.assert_serves();
 }
 
