@@ -50,6 +50,9 @@ use crate::tpch;
 /// Rows in each batch of a table held in memory, but for its last ones.
 pub const MEMORY_BATCH_ROWS: usize = 65_536;
 
+/// The engine's memory for each thread from which on queries see the batches of tables in memory whole.
+const WHOLE_BATCH_MEMORY_BYTES: usize = 256 << 20;
+
 /// The engine's memory where neither an option nor the system says better.
 const MEMORY_BYTES_FALLBACK: usize = 4 << 30;
 
@@ -81,10 +84,11 @@ pub struct CatalogOptions {
 /// A table that can't be found, told, named or read; each error is one sentence that says what to do.
 pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
     let threads = options.threads.max(1);
+    let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
     let ctx = SessionContext::new_with_state(
         SessionStateBuilder::new()
-            .with_config(session_config(options, threads))
-            .with_runtime_env(runtime(options)?)
+            .with_config(session_config(options, threads, memory_bytes))
+            .with_runtime_env(runtime(options, memory_bytes)?)
             .with_default_features()
             .build(),
     );
@@ -133,7 +137,7 @@ fn register(ctx: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> 
     Ok(())
 }
 
-fn session_config(options: &CatalogOptions, threads: usize) -> SessionConfig {
+fn session_config(options: &CatalogOptions, threads: usize, memory_bytes: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_information_schema(true)
@@ -145,16 +149,17 @@ fn session_config(options: &CatalogOptions, threads: usize) -> SessionConfig {
     // Extension types, as uuid and json, are metadata of a column.
     settings.execution.parquet.skip_metadata = false;
     settings.sql_parser.map_string_types_to_utf8view = false;
-    if options.in_memory || options.tpch_scale.is_some() {
+    let has_memory_tables = options.in_memory || options.tpch_scale.is_some();
+    if has_memory_tables && memory_bytes / threads >= WHOLE_BATCH_MEMORY_BYTES {
         // A scan cuts what it reads into batches of this size. At the default of 8,192 rows, each batch in
-        // memory would be handed out as eight slices.
+        // memory would be handed out as eight slices. But sorts hold a few batches of each run they merge, so
+        // with little memory they need the small ones.
         config = config.with_batch_size(MEMORY_BATCH_ROWS);
     }
     config
 }
 
-fn runtime(options: &CatalogOptions) -> Result<Arc<RuntimeEnv>, CatalogError> {
-    let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
+fn runtime(options: &CatalogOptions, memory_bytes: usize) -> Result<Arc<RuntimeEnv>, CatalogError> {
     let spill = match &options.spill_dir {
         None => DiskManagerMode::OsTmpDirectory,
         Some(path) if path.is_dir() => DiskManagerMode::Directories(vec![path.clone()]),

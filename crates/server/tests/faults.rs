@@ -192,10 +192,9 @@ fn a_client_that_reads_nothing_costs_little_and_is_given_up() {
 #[test]
 fn a_client_that_vanishes_stops_its_statement() {
     let server = Running::start();
-    for sql in [
-        "SELECT a.* FROM numbers a CROSS JOIN numbers b",
-        "SELECT count(*) FROM numbers a CROSS JOIN numbers b WHERE a.n + b.n < 0",
-    ] {
+    for sql in
+        ["SELECT a.* FROM numbers a CROSS JOIN numbers b", "SELECT sum(value) FROM generate_series(1, 1000000000000)"]
+    {
         let failed = server.count("statements_failed_total");
         let mut stream = raw(&server);
         stream.write_all(HELLO).unwrap();
@@ -231,7 +230,7 @@ fn a_second_query_ends_the_connection() {
     let mut stream = raw(&server);
     stream.write_all(HELLO).unwrap();
     frame(&mut stream).unwrap();
-    stream.write_all(&query(1, "SELECT count(*) FROM numbers a CROSS JOIN numbers b WHERE a.n + b.n < 0")).unwrap();
+    stream.write_all(&query(1, "SELECT sum(value) FROM generate_series(1, 1000000000000)")).unwrap();
     assert_eq!(frame(&mut stream).unwrap().0, 0x82);
     stream.write_all(&query(2, "SELECT 1")).unwrap();
     loop {
