@@ -1,8 +1,8 @@
 //! The eight tables of TPC-H, generated into memory.
 //!
 //! Each table comes in as many parts as there are threads, and a part holds a contiguous range of its rows, in
-//! batches of [`MEMORY_BATCH_ROWS`] rows with plain strings. The tables are always held in memory: at scale
-//! factor 1 about a gigabyte.
+//! batches of [`MEMORY_BATCH_ROWS`] rows with plain strings. The tables are always held in memory: 1.9 GB are
+//! resident at scale factor 1, with the text that the generator keeps to draw comments from.
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::datasource::MemTable;
@@ -18,7 +18,7 @@ use tpchgen_arrow::{
 
 use crate::catalog::{CatalogError, MEMORY_BATCH_ROWS, plain_batch, plain_schema};
 
-/// The largest scale factor: about a terabyte of memory.
+/// The largest scale factor; its tables take more than a terabyte of memory.
 pub const SCALE_MAX: f64 = 1000.0;
 
 /// The names of the tables, the largest first, so that the last ones to be generated are short.
