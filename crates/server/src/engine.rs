@@ -88,15 +88,17 @@ impl Plan {
         rows(&self.plan).is_some_and(|rows| rows <= SMALL_INPUT_ROWS)
     }
 
-    /// How many rows the plan's scans have read so far.
+    /// How many rows the plan has read so far: what its scans say, or, as those of tables in memory count nothing, what the
+    /// first operator above them does.
     pub(crate) fn rows_read(&self) -> u64 {
-        fn scanned(plan: &Arc<dyn ExecutionPlan>) -> usize {
-            match plan.children()[..] {
-                [] => plan.metrics().and_then(|metrics| metrics.output_rows()).unwrap_or(0),
-                ref children => children.iter().map(|child| scanned(child)).sum(),
+        fn read(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+            let below: Vec<usize> = plan.children().into_iter().filter_map(read).collect();
+            match below[..] {
+                [] => plan.metrics()?.output_rows(),
+                _ => Some(below.iter().sum()),
             }
         }
-        scanned(&self.plan) as u64
+        read(&self.plan).unwrap_or(0) as u64
     }
 }
 
