@@ -1,5 +1,7 @@
 //! Serves real small files of every kind, and checks what SQL sees of them.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;

@@ -56,6 +56,7 @@ pub(super) fn file_name(path: &Path) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
 mod tests {
     use super::*;
 
