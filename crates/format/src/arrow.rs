@@ -279,7 +279,8 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
     Ok(Column { rows, validity, values })
 }
 
-/// A record batch that shares the buffers of a batch that was read from a chunk. `schema` is [`schema_to_arrow`]'s.
+/// A record batch that shares the buffers of a batch that was read from a chunk: nothing is checked here again, so it must
+/// come from [`crate::read`] or [`crate::decode`] with the schema that `schema` was made from. `schema` is [`schema_to_arrow`]'s.
 ///
 /// # Errors
 /// When the batch does not fit the schema, or strings are too long for the layout that the schema asks for.
