@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use dray_format::arrow::{batch_to_arrow, schema_to_arrow};
-use dray_format::{Profile, Schema, decode};
+use dray_format::arrow::Decoder;
+use dray_format::{Profile, Schema};
 use dray_wire::{CompressionChoice, Estimate, Finished, ServerEvent, Started};
 
 use crate::connection::{Connection, QueryOptions, Received, Watch};
@@ -69,8 +69,7 @@ pub struct Stats {
 pub struct Results<C: BorrowMut<Connection>> {
     connection: C,
     arena: Arena,
-    wire_schema: Schema,
-    schema: SchemaRef,
+    decoder: Decoder,
     batch_rows: usize,
     watch: Option<Watch>,
     progress: Progress,
@@ -84,7 +83,10 @@ pub struct Results<C: BorrowMut<Connection>> {
 
 impl<C: BorrowMut<Connection>> std::fmt::Debug for Results<C> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Results").field("schema", &self.schema).field("stats", &self.stats).finish_non_exhaustive()
+        f.debug_struct("Results")
+            .field("schema", self.decoder.schema())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,12 +97,10 @@ impl<C: BorrowMut<Connection>> Results<C> {
         inner.send_query(sql, options)?;
         let arena = inner.arena();
         let stats = Stats { connect: inner.connect_time(), ..Stats::default() };
-        let schema = SchemaRef::new(arrow::datatypes::Schema::empty());
         let mut results = Self {
             connection,
             arena,
-            wire_schema: Schema::default(),
-            schema,
+            decoder: Decoder::new(Schema::default(), options.strings),
             batch_rows: options.batch_rows,
             watch,
             progress: Progress::default(),
@@ -120,8 +120,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     fn begin(&mut self, started: Started, options: &QueryOptions) {
-        self.schema = SchemaRef::new(schema_to_arrow(&started.schema, options.strings));
-        self.wire_schema = started.schema;
+        self.decoder = Decoder::new(started.schema, options.strings);
         self.progress.estimate = started.estimate;
         self.stats.plan = Duration::from_nanos(started.plan_ns);
         self.stats.compression = started.compression;
@@ -130,7 +129,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     /// The columns.
     pub fn schema(&self) -> SchemaRef {
-        self.schema.clone()
+        self.decoder.schema().clone()
     }
 
     /// How far the statement is.
@@ -237,8 +236,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     fn decode(&mut self, header: &dray_format::Header, descriptors: &[u8], body: &bytes::Bytes) -> Result<RecordBatch> {
         header.verify(&[descriptors, body])?;
-        let batch = decode(header, &self.wire_schema, descriptors, body, Some(&mut self.stats.profile))?;
-        Ok(batch_to_arrow(batch, &self.schema)?)
+        Ok(self.decoder.decode(header, descriptors, body, Some(&mut self.stats.profile))?)
     }
 
     /// The pending batches as one.
@@ -248,7 +246,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             0 => Ok(None),
             1 => Ok(self.pending.pop()),
             _ => {
-                let batch = concat_batches(&self.schema, &self.pending)
+                let batch = concat_batches(self.decoder.schema(), &self.pending)
                     .map_err(|cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause))?;
                 self.pending.clear();
                 Ok(Some(batch))

@@ -12,6 +12,8 @@ use bytes::Bytes;
 
 use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::header::{Header, Limits};
+use crate::read::{Profile, decode, read};
 use crate::types::{Field, Schema, Type, Unit};
 
 /// How a reader wants to hold strings and binary.
@@ -279,17 +281,58 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
     Ok(Column { rows, validity, values })
 }
 
-/// A record batch that shares the buffers of a batch that was read from a chunk: nothing is checked here again, so it must
-/// come from [`crate::read`] or [`crate::decode`] with the schema that `schema` was made from. `schema` is [`schema_to_arrow`]'s.
+/// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
-/// # Errors
-/// When the batch does not fit the schema, or strings are too long for the layout that the schema asks for.
-pub fn batch_to_arrow(batch: Batch, schema: &SchemaRef) -> Result<RecordBatch> {
-    let arrays = batch.columns.into_iter().zip(schema.fields()).map(|(column, field)| array(column, field.data_type()));
-    let arrays = arrays.collect::<Result<Vec<_>>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
-    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
-        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+/// It is the only way from chunks to Arrow: arrays are built unchecked from columns that [`decode`] has just checked
+/// against the stream's schema, and the Arrow schema is made from that same schema.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    schema: Schema,
+    arrow_schema: SchemaRef,
+}
+
+impl Decoder {
+    /// A decoder for a stream of this schema, with strings held as asked.
+    pub fn new(schema: Schema, strings: StringLayout) -> Self {
+        let arrow_schema = Arc::new(schema_to_arrow(&schema, strings));
+        Self { schema, arrow_schema }
+    }
+
+    /// The Arrow schema of the batches.
+    pub fn schema(&self) -> &SchemaRef {
+        &self.arrow_schema
+    }
+
+    /// As [`crate::decode`], into Arrow.
+    ///
+    /// # Errors
+    /// As there, and when strings are too long for the layout that was asked for.
+    pub fn decode(
+        &self,
+        header: &Header,
+        descriptors: &[u8],
+        body: &Bytes,
+        profile: Option<&mut Profile>,
+    ) -> Result<RecordBatch> {
+        self.batch(decode(header, &self.schema, descriptors, body, profile)?)
+    }
+
+    /// As [`crate::read`], into Arrow.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn read(&self, chunk: &Bytes, limits: &Limits) -> Result<(Header, RecordBatch)> {
+        let (header, batch) = read(chunk, &self.schema, limits)?;
+        Ok((header, self.batch(batch)?))
+    }
+
+    fn batch(&self, batch: Batch) -> Result<RecordBatch> {
+        let columns = batch.columns.into_iter().zip(self.arrow_schema.fields());
+        let arrays = columns.map(|(column, field)| array(column, field.data_type())).collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
+        RecordBatch::try_new_with_options(self.arrow_schema.clone(), arrays, &options)
+            .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+    }
 }
 
 fn array(column: Column, data_type: &DataType) -> Result<ArrayRef> {
@@ -342,7 +385,7 @@ fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
     };
     // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are copied.
     let builder = builder.align_buffers(true);
-    // SAFETY: `read` has checked every length, offset, index, bitmap and string of the column against the same schema
-    // that `data_type` was made from, and Arrow's layout of each type is the chunk's.
+    // SAFETY: the column comes from `Decoder`, whose `decode` has checked every length, offset, index, bitmap and string
+    // against the same schema that `data_type` was made from, and Arrow's layout of each type is the chunk's.
     Ok(unsafe { builder.build_unchecked() })
 }

@@ -111,6 +111,16 @@ impl Type {
         }
     }
 
+    /// Whether any number of values takes no bytes: billions of them may hide behind a small count.
+    pub(crate) fn is_weightless(&self) -> bool {
+        match self {
+            Self::Null => true,
+            Self::FixedList { size, item } => *size == 0 || item.data_type.is_weightless(),
+            Self::Struct(fields) => fields.iter().all(|field| field.data_type.is_weightless()),
+            _ => false,
+        }
+    }
+
     pub(crate) fn storage(&self) -> Storage {
         use Type::*;
         match self {

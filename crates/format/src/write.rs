@@ -596,11 +596,14 @@ fn check_not_null(field: &Field, column: &Column, hidden: usize) -> Result<()> {
     Ok(())
 }
 
-/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is missing too.
+/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is missing too. Where
+/// values take no bytes nothing can lie there, and a mask of them could be larger than all else.
 fn masked_child(field: &Field, child: &Column, parent: &Column, size: usize) -> Result<Column> {
     let hidden = parent.missing() * size;
     let masked = match &parent.validity {
-        Some(mask) if hidden > 0 => Column { validity: Some(mask_child(child, mask, size)), ..child.clone() },
+        Some(mask) if hidden > 0 && !field.data_type.is_weightless() => {
+            Column { validity: Some(mask_child(child, mask, size)), ..child.clone() }
+        }
         _ => child.clone(),
     };
     check_not_null(field, &masked, hidden)?;

@@ -13,7 +13,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::{concat, concat_batches};
-use dray_format::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
 use random::Random;
 
@@ -52,7 +52,8 @@ fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
     let mut encoded = Vec::new();
     schema.encode(&mut encoded).unwrap();
     assert_eq!(dray_format::Schema::decode(&encoded).as_ref(), Ok(&schema), "seed {seed}");
-    assert_eq!(&schema_to_arrow(&schema, StringLayout::Offsets), arrow_schema.as_ref(), "seed {seed}");
+    let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
+    assert_eq!(decoder.schema(), arrow_schema, "seed {seed}");
 
     let batches: Vec<Batch> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
     let plain_bytes = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
@@ -74,7 +75,7 @@ fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
         for column in &batch.columns {
             check_hidden_is_zero(column, &|_| false, &context);
         }
-        let found = batch_to_arrow(batch, arrow_schema).expect(&context);
+        let (_, found) = decoder.read(&bytes, &limits).expect(&context);
         for (i, column) in found.columns().iter().enumerate() {
             column.to_data().validate_full().expect(&context);
             assert_eq!(column, expected.column(i), "column {i}, {context}");
@@ -129,8 +130,8 @@ fn variants_travel_as_their_plain_types() {
                 let pieces = [batch_from_arrow(&batch).unwrap(), batch_from_arrow(&batch.slice(3, 40)).unwrap()];
                 let chunk = write(&schema, &pieces, Compression::Light, false, false).unwrap().to_bytes(0);
                 for layout in [StringLayout::Offsets, StringLayout::LargeOffsets, StringLayout::Views] {
-                    let (_, found) = read(&chunk, &schema, &Limits::default()).unwrap();
-                    let found = batch_to_arrow(found, &Arc::new(schema_to_arrow(&schema, layout))).unwrap();
+                    let decoder = Decoder::new(schema.clone(), layout);
+                    let (_, found) = decoder.read(&chunk, &Limits::default()).unwrap();
                     found.column(0).to_data().validate_full().unwrap();
                     let found = cast(found.column(0), &plain).unwrap();
                     let expected = concat(&[&rows, &rows.slice(3, 40)]).unwrap();

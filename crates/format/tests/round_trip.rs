@@ -7,8 +7,8 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
-use dray_format::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
-use dray_format::{Compression, Limits, chunk_bytes_bound, read, write};
+use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
+use dray_format::{Compression, Limits, chunk_bytes_bound, write};
 
 fn round_trip(batches: &[RecordBatch]) {
     let schema = schema_from_arrow(&batches[0].schema()).unwrap();
@@ -18,9 +18,8 @@ fn round_trip(batches: &[RecordBatch]) {
         let chunk = write(&schema, &pieces, compression, true, false).unwrap();
         let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
         assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain), "{compression:?}");
-        let (_, batch) = read(&chunk.to_bytes(5), &schema, &Limits::default()).unwrap();
-        let arrow_schema = Arc::new(schema_to_arrow(&schema, StringLayout::Offsets));
-        let found = batch_to_arrow(batch, &arrow_schema).unwrap();
+        let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
+        let (_, found) = decoder.read(&chunk.to_bytes(5), &Limits::default()).unwrap();
         for column in found.columns() {
             column.to_data().validate_full().unwrap();
         }

@@ -4,11 +4,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use arrow_array::Array;
+use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
-use dray_format::arrow::{StringLayout, batch_to_arrow, schema_to_arrow};
+use dray_format::arrow::{Decoder, StringLayout};
 use dray_format::{Batch, Column, Error, Field, Header, Limits, Schema, Type, Unit, Values, read};
 use serde_json::{Value, json};
 
@@ -21,13 +20,15 @@ fn vectors(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-fn decode(path: &Path) -> Result<(Schema, Header, Batch), Error> {
+fn decode(path: &Path) -> Result<(Schema, Header, Batch, RecordBatch), Error> {
     let file = fs::read(path).unwrap();
     let (schema_bytes, rest) = file.split_first_chunk::<4>().unwrap();
     let (schema, chunk) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
     let schema = Schema::decode(schema)?;
-    let (header, batch) = read(&Bytes::copy_from_slice(chunk), &schema, &Limits::default())?;
-    Ok((schema, header, batch))
+    let chunk = Bytes::copy_from_slice(chunk);
+    let (header, batch) = read(&chunk, &schema, &Limits::default())?;
+    let (_, arrow) = Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &Limits::default())?;
+    Ok((schema, header, batch, arrow))
 }
 
 #[test]
@@ -36,7 +37,7 @@ fn accepted() {
     for path in vectors("accept") {
         let expected: Value = serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
         let name = path.file_stem().unwrap().display();
-        let (schema, header, batch) = match decode(&path) {
+        let (schema, header, batch, arrow) = match decode(&path) {
             Ok(decoded) => decoded,
             Err(error) => {
                 failures.push(format!("{name}: {} ({error})", error.name()));
@@ -58,8 +59,6 @@ fn accepted() {
         let mut encoded = Vec::new();
         schema.encode(&mut encoded).unwrap();
         assert_eq!(Schema::decode(&encoded).unwrap(), schema, "{name}");
-        let arrow_schema = Arc::new(schema_to_arrow(&schema, StringLayout::Offsets));
-        let arrow = batch_to_arrow(batch, &arrow_schema).unwrap();
         for column in arrow.columns() {
             if let Err(error) = column.to_data().validate_full() {
                 failures.push(format!("{name}: not a valid Arrow array: {error}"));

@@ -9,7 +9,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
-use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
@@ -117,12 +117,12 @@ pub(crate) fn columns(batch: &RecordBatch) -> Result<Vec<Batch>, dray_format::Er
 
 fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
     let invalid = |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
-    let Some((schema, batch)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
+    let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
         return Ok(None);
     };
-    let arrow_schema = Arc::new(schema_to_arrow(&schema, Default::default()));
-    let batch = batch_to_arrow(batch, &arrow_schema).map_err(|cause| invalid(cause.to_string()))?;
-    let values = batch.columns().iter().map(|column| ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0));
+    let row = Decoder::new(schema, StringLayout::default()).read(&chunk, &Query::PARAMETER_LIMITS);
+    let (_, row) = row.map_err(|cause| invalid(cause.to_string()))?;
+    let values = row.columns().iter().map(|column| ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0));
     let values = values.collect::<Result<Vec<_>, _>>().map_err(query_error)?;
     Ok(Some(ParamValues::from(values)))
 }

@@ -7,14 +7,12 @@ mod random;
 
 use std::sync::Arc;
 
-use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, RecordBatch};
 use arrow_schema::Schema as ArrowSchema;
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
-use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
-use dray_format::{
-    Batch, Chunk, Column, Compression, Error, ErrorKind, Field, Header, Limits, Schema, Type, Values, read,
-};
+use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
+use dray_format::{Batch, Chunk, Column, Compression, Error, ErrorKind, Field, Header, Limits, Schema, Type, Values};
 use dray_transfer::{Chunker, Settings};
 use random::Random;
 
@@ -41,9 +39,10 @@ fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<C
 }
 
 /// Reads a chunk as the client would, which holds it against its limits. Only a row that does not fit may be jumbo.
-fn received(chunk: &Chunk, schema: &Schema, settings: &Settings) -> (Header, Batch) {
+fn received(chunk: &Chunk, schema: &Schema, settings: &Settings) -> (Header, RecordBatch) {
     let limits = &settings.limits;
-    let (header, batch) = read(&chunk.to_bytes(0), schema, limits).unwrap();
+    let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
+    let (header, batch) = decoder.read(&chunk.to_bytes(0), limits).unwrap();
     let fits = header.chunk_bytes() <= limits.chunk_bytes_max && header.decoded_bytes <= limits.decoded_bytes_max;
     assert_eq!(header.jumbo, !fits, "{header:?}, {limits:?}");
     assert!(header.rows as usize <= settings.chunk_rows.max(1), "{header:?}");
@@ -95,11 +94,7 @@ fn check(arrow_schema: &Arc<ArrowSchema>, pieces: &[RecordBatch], settings: Sett
     let chunks = cut(&schema, batches, settings).unwrap();
     let mut found = Vec::new();
     for chunk in &chunks {
-        let (header, batch) = received(chunk, &schema, &settings);
-        found.push(match schema.fields.is_empty() {
-            true => rows_without_columns(arrow_schema, header.rows as usize),
-            false => batch_to_arrow(batch, arrow_schema).unwrap(),
-        });
+        found.push(received(chunk, &schema, &settings).1);
     }
     let rows = pieces.iter().map(RecordBatch::num_rows).sum::<usize>();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
@@ -112,9 +107,9 @@ fn check(arrow_schema: &Arc<ArrowSchema>, pieces: &[RecordBatch], settings: Sett
     }
 }
 
-fn rows_without_columns(schema: &Arc<ArrowSchema>, rows: usize) -> RecordBatch {
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema.clone(), vec![], &options).unwrap()
+fn received_batches(chunks: &[Chunk], schema: &Schema, limits: Limits) -> Vec<Batch> {
+    let arrow = chunks.iter().map(|chunk| received(chunk, schema, &settings(limits)).1);
+    arrow.map(|batch| batch_from_arrow(&batch).unwrap()).collect()
 }
 
 fn numbers(rows: usize) -> (Schema, Batch) {
@@ -226,7 +221,7 @@ fn a_dictionary_larger_than_a_chunk_is_cut_with_its_rows() {
     let expected = entries_of_rows(std::slice::from_ref(&batch), 4);
     let limits = Limits { chunk_bytes_max: 65_536, ..Limits::default() };
     let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
-    let found: Vec<Batch> = chunks.iter().map(|chunk| received(chunk, &schema, &settings(limits)).1).collect();
+    let found = received_batches(&chunks, &schema, limits);
     assert!(entries_of_rows(&found, 4) == expected);
     // Twenty bytes of text, an offset, an index and two bits a row: half a megabyte.
     assert!(chunks.len() < 20, "{} chunks", chunks.len());
@@ -242,8 +237,7 @@ fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
     let batches = vec![first.clone(), first.slice(3, 200), part(100).1, part(200).1];
     let expected = entries_of_rows(&batches, 1);
     let chunks = cut(&schema, batches, settings(Limits::default())).unwrap();
-    let found: Vec<Batch> =
-        chunks.iter().map(|chunk| received(chunk, &schema, &settings(Limits::default())).1).collect();
+    let found = received_batches(&chunks, &schema, Limits::default());
     assert!(entries_of_rows(&found, 1) == expected);
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [450, 250, 250]);
 }

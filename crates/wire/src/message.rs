@@ -1,7 +1,7 @@
 //! The messages of `spec/protocol.md` sections 2 and 3.
 
 use bytes::Bytes;
-use dray_format::{Batch, Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
+use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result, VERSION};
@@ -211,6 +211,10 @@ pub struct Query {
 }
 
 impl Query {
+    /// What the chunk of the parameters may be; the message that carries it is bounded too.
+    pub const PARAMETER_LIMITS: Limits =
+        Limits { chunk_bytes_max: MESSAGE_BYTES_MAX, decoded_bytes_max: 64 << 20, row_bytes_max: 64 << 20 };
+
     /// The parameters' bytes: their schema, then a chunk with their one row.
     ///
     /// # Errors
@@ -224,11 +228,11 @@ impl Query {
         Ok(out)
     }
 
-    /// The parameters' types and their one row, if there are any.
+    /// The parameters' types and the chunk with their one row, if there are any. Both have been checked.
     ///
     /// # Errors
     /// When they are anything else.
-    pub fn parameters(&self) -> Result<Option<(Schema, Batch)>> {
+    pub fn parameters(&self) -> Result<Option<(Schema, Bytes)>> {
         if self.parameters.is_empty() {
             return Ok(None);
         }
@@ -236,13 +240,11 @@ impl Query {
         let schema = cursor.bytes("parameters").map_err(|error| ProtocolError::from(error).in_message(Self::KIND))?;
         let schema = Schema::decode(schema)?;
         let chunk = Bytes::copy_from_slice(cursor.take(cursor.remaining(), "parameters")?);
-        // The message that carried them has been bounded already.
-        let limits = Limits { row_bytes_max: Limits::default().decoded_bytes_max, ..Limits::default() };
-        let (header, batch) = read(&chunk, &schema, &limits)?;
+        let (header, _) = read(&chunk, &schema, &Self::PARAMETER_LIMITS)?;
         if header.rows != 1 {
             return Err(invalid(format!("{} rows of parameters, expected 1", header.rows)));
         }
-        Ok(Some((schema, batch)))
+        Ok(Some((schema, chunk)))
     }
 }
 
