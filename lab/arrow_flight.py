@@ -14,7 +14,7 @@ import pyarrow.flight as flight
 
 from contender import Contender, Server, Setting, python
 from lineitem import utf8_batches
-from measurement import Client, Measurement, Stopwatch
+from measurement import Client, Measurement, Stopwatch, repeated
 
 FILE = "arrow_flight.py"
 
@@ -70,8 +70,7 @@ def serve(parquet: Path, locations: list[str]) -> None:
     servers[0].serve()
 
 
-def fetch(location: str, compression: str) -> None:
-    process = Client()
+def fetch(location: str, compression: str) -> Measurement:
     watch = Stopwatch()
     with flight.connect(location) as client:
         client.wait_for_available()
@@ -81,7 +80,7 @@ def fetch(location: str, compression: str) -> None:
         execute_s = watch.lap()
         table = pa.concat_tables([pa.Table.from_batches([first]), reader.read_all()])
         transfer_s = watch.lap()
-        process.report(Measurement(connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes))
+        return Measurement(connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes)
 
 
 if __name__ == "__main__":
@@ -97,4 +96,4 @@ if __name__ == "__main__":
     if given.end == "serve":
         serve(given.parquet, given.locations)
     else:
-        fetch(given.location, given.compression)
+        Client().report(repeated(lambda: fetch(given.location, given.compression)))

@@ -56,7 +56,8 @@ def main() -> int:
         return race.fail(failure)
     lineitem = Lineitem.of(given.scale_factor)
     print(f"\nTPC-H lineitem, scale factor {given.scale_factor:g}, from a server's memory into a pyarrow Table;")
-    print(f"medians of {ROUNDS} runs after a warm-up; memory is the peak of each process.\n")
+    print(f"medians of {ROUNDS} client processes, each of them the median of its fetches but the first;")
+    print("memory is the peak of each process.\n")
     print("\n".join(table([HEADINGS, *(cells(row, lineitem) for row in rows if row.runs)])))
     for row in rows:
         if row.failure:

@@ -9,7 +9,7 @@ import statistics
 import time
 
 from contender import Contender, Server, Setting, python
-from measurement import Client, Measurement, Stopwatch
+from measurement import Client, Measurement, Stopwatch, repeated
 from process import Failure
 
 FILE = "dray_contender.py"
@@ -86,18 +86,15 @@ class DrayMemory(DrayContender):
 
     def client_command(self) -> list[str]:
         sql = " UNION ALL ".join([LINEITEM] * self.copies())
-        return python(FILE, "stream", self.uri(), "--sql", sql, "--chunk-bytes-max", LONG_RESULT_CHUNK_BYTES)
+        return python(FILE, "memory", self.uri(), "--sql", sql, "--chunk-bytes-max", LONG_RESULT_CHUNK_BYTES)
 
     def expected_rows(self) -> int:
         return super().expected_rows() * self.copies()
 
 
-def fetch(uri: str, sql: str, stream: bool, options: dict[str, int]) -> None:
-    # Both belong to the memory of the client before the transfer, and to no clock.
+def fetch(uri: str, sql: str, stream: bool, options: dict[str, int]) -> Measurement:
     import dray
-    import pyarrow  # noqa: F401
 
-    process = Client()
     watch = Stopwatch()
     with dray.connect(uri) as connection:
         connect_s = watch.lap()
@@ -115,24 +112,21 @@ def fetch(uri: str, sql: str, stream: bool, options: dict[str, int]) -> None:
         if not stream:
             rows, arrow_bytes = table.num_rows, table.nbytes
         stats = dict(result.stats)
-    process.report(
-        Measurement(
-            connect_s,
-            execute_s,
-            transfer_s,
-            watch.total(),
-            rows,
-            arrow_bytes,
-            stats.get("wire_bytes"),
-            details={"stats": stats},
-        )
+    return Measurement(
+        connect_s,
+        execute_s,
+        transfer_s,
+        watch.total(),
+        rows,
+        arrow_bytes,
+        stats.get("wire_bytes"),
+        details={"stats": stats},
     )
 
 
-def fetch_latency(uri: str) -> None:
+def fetch_latency(uri: str) -> Measurement:
     import dray
 
-    process = Client()
     watch = Stopwatch()
     with dray.connect(uri) as connection:
         connect_s = watch.lap()
@@ -147,18 +141,25 @@ def fetch_latency(uri: str) -> None:
             micros.append((time.perf_counter_ns() - start) / 1000)
         transfer_s = watch.lap()
     details = {"median_us": statistics.median(micros), "p99_us": statistics.quantiles(micros, n=100)[98]}
-    process.report(Measurement(connect_s, execute_s, transfer_s, watch.total(), rows, None, details=details))
+    return Measurement(connect_s, execute_s, transfer_s, watch.total(), rows, None, details=details)
 
 
 if __name__ == "__main__":
+    # Both belong to the memory of the client before the transfer, and to no clock.
+    import dray  # noqa: F401
+    import pyarrow  # noqa: F401
+
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["table", "stream", "latency"])
+    parser.add_argument("what", choices=["table", "stream", "memory", "latency"])
     parser.add_argument("uri")
     parser.add_argument("--sql", default=LINEITEM)
     parser.add_argument("--chunk-bytes-max", type=int)
     given = parser.parse_args()
     chosen = {} if given.chunk_bytes_max is None else {"chunk_bytes_max": given.chunk_bytes_max}
+    process = Client()
     if given.what == "latency":
-        fetch_latency(given.uri)
+        process.report(fetch_latency(given.uri))
+    elif given.what == "memory":
+        process.report(fetch(given.uri, given.sql, True, chosen))
     else:
-        fetch(given.uri, given.sql, given.what == "stream", chosen)
+        process.report(repeated(lambda: fetch(given.uri, given.sql, given.what == "stream", chosen)))

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from contender import Contender, Server, Setting, python
-from measurement import Client, Measurement, Stopwatch
+from measurement import Client, Measurement, Stopwatch, repeated
 
 FILE = "quack.py"
 TOKEN = "loopback only"
@@ -52,16 +52,15 @@ def serve(port: int, parquet: Path) -> None:
     threading.Event().wait()
 
 
-def fetch(port: int) -> None:
-    connection = engine()
-    connection.execute("SET preserve_insertion_order = false")
-    process = Client()
-    watch = Stopwatch()
-    connection.execute(f"ATTACH 'quack:localhost:{port}' AS remote (TOKEN '{TOKEN}')")
-    connect_s = watch.lap()
-    table = connection.sql("SELECT * FROM remote.lineitem").to_arrow_table()
-    transfer_s = watch.lap()
-    process.report(Measurement(connect_s, None, transfer_s, watch.total(), table.num_rows, table.nbytes))
+def fetch(port: int) -> Measurement:
+    with engine() as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        watch = Stopwatch()
+        connection.execute(f"ATTACH 'quack:localhost:{port}' AS remote (TOKEN '{TOKEN}')")
+        connect_s = watch.lap()
+        table = connection.sql("SELECT * FROM remote.lineitem").to_arrow_table()
+        transfer_s = watch.lap()
+        return Measurement(connect_s, None, transfer_s, watch.total(), table.num_rows, table.nbytes)
 
 
 if __name__ == "__main__":
@@ -73,4 +72,4 @@ if __name__ == "__main__":
     if given.end == "serve":
         serve(given.port, given.parquet)
     else:
-        fetch(given.port)
+        Client().report(repeated(lambda: fetch(given.port)))

@@ -21,7 +21,7 @@ class Run:
     server_peak_bytes: int | None
     #: The memory of the server after loading, before any query.
     server_loaded_bytes: int
-    #: Bytes that the loopback interface carried meanwhile, of whatever program.
+    #: Bytes that the loopback interface carried a fetch, of whatever program.
     loopback_bytes: int | None
 
 
@@ -75,8 +75,7 @@ class Row:
         finally:
             if witness is not None:
                 self.congestion_seen = witness.testimony()
-        carried = loopback_bytes() - carried
-        carried = carried if contender.over_tcp else None
+        carried = (loopback_bytes() - carried) // client.fetches if contender.over_tcp else None
         return Run(client, memory_bytes(pid, "VmHWM"), server.loaded_bytes, carried)
 
     def median(self, name: str) -> float | None:

@@ -123,7 +123,7 @@ class Connection:
         compression : str
             ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to 22).
         checksums : {"auto", "on", "off"}
-            Whether chunks carry checksums; ``"auto"`` on plain TCP only.
+            Whether chunks carry checksums; ``"auto"`` on plain TCP between hosts only.
         strings : {"utf8", "large", "view"}
             How Arrow holds strings and binary: 32-bit offsets, 64-bit offsets, or views.
         progress : callable, optional

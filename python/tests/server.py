@@ -29,7 +29,7 @@ class Server:
             [binary(), "serve", *listeners, *arguments], stdout=subprocess.PIPE, stderr=self._log, text=True
         )
         self.unix = f"dray+unix://{folder / 'dray.sock'}"
-        self.tcp = self._announced("listening on", "dray://")
+        self.tcp = self._announced("listening on", "drays://" if "--tls-cert" in arguments else "dray://")
         self.metrics = self._announced("metrics on", "http://")
 
     def _announced(self, what: str, scheme: str) -> str:

@@ -12,7 +12,7 @@ use dray_format::{Compression, HEADER_BYTES, Header, Limits, write};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, FRAME_HEADER_BYTES, Kind, Query, ServerEvent, Welcome};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::pool::{Arena, Pool};
+use crate::pool::Arena;
 use crate::results::{Progress, Results};
 use crate::transport::{Transport, is_timeout};
 use crate::uri::Uri;
@@ -84,7 +84,6 @@ pub struct Connection {
     buffer: Vec<u8>,
     /// The part of the buffer that has been read.
     consumed: usize,
-    pool: Pool,
     server: String,
     connect_time: Duration,
     /// The connection broke, or its protocol did.
@@ -123,7 +122,6 @@ impl Connection {
             session: ClientSession::default(),
             buffer: Vec::with_capacity(READ_BUFFER_BYTES),
             consumed: 0,
-            pool: Pool::default(),
             server: String::new(),
             connect_time: Duration::ZERO,
             broken: false,
@@ -140,8 +138,7 @@ impl Connection {
                     .hint("is a dray server there, and TLS the same at both ends?"))
             }
         };
-        let mut arena = Arena::new(connection.pool.clone());
-        match connection.receive(&mut arena, &mut patient)? {
+        match connection.receive(&mut Arena::default(), &mut patient)? {
             Received::Event(ServerEvent::Welcome(Welcome { server, .. })) => connection.server = server,
             Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
             _ => return Err(Error::new(ErrorKind::Protocol, format!("{uri} did not answer the greeting"))),
@@ -184,10 +181,6 @@ impl Connection {
         watch: Option<Watch>,
     ) -> Result<Results<C>> {
         Results::start(connection, sql, options, watch)
-    }
-
-    pub(crate) fn arena(&self) -> Arena {
-        Arena::new(self.pool.clone())
     }
 
     /// Sends a query; the server's answer is read with [`Self::receive`].

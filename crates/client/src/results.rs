@@ -95,11 +95,10 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let inner = connection.borrow_mut();
         let sent = Instant::now();
         inner.send_query(sql, options)?;
-        let arena = inner.arena();
         let stats = Stats { connect: inner.connect_time(), ..Stats::default() };
         let mut results = Self {
             connection,
-            arena,
+            arena: Arena::default(),
             decoder: Decoder::new(Schema::default(), options.strings),
             batch_rows: options.batch_rows,
             watch,

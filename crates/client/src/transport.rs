@@ -1,12 +1,16 @@
 //! Sockets to a server: plain TCP, TLS, Unix. Reads give up after a while, so that the caller can look around.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -17,14 +21,14 @@ use crate::uri::{Place, Uri};
 
 /// How long a read waits before the caller may look whether it is still wanted.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_millis(50);
-/// What the kernel may hold of a Unix socket's data.
+/// What the kernel may hold of a Unix socket's or a pipe's data.
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
 
 /// A socket to a server.
 #[derive(Debug)]
 pub(crate) enum Transport {
     Tcp(TcpStream),
-    Unix(UnixStream),
+    Unix(Unix),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
@@ -43,7 +47,7 @@ impl Transport {
                 stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(failed)?;
                 // Best effort: the kernel caps it.
                 let _ = SockRef::from(&stream).set_recv_buffer_size(UNIX_BUFFER_BYTES);
-                Ok(Self::Unix(stream))
+                Ok(Self::Unix(Unix { stream, pipe: Pipe::offer() }))
             }
             Place::Tcp { host, port, tls } => {
                 let stream = connect_tcp(host, *port, timeout).map_err(failed)?;
@@ -83,6 +87,76 @@ impl Write for Transport {
             _ => Ok(()),
         }
     }
+}
+
+/// A Unix socket, and the pipe that the server may answer through instead (protocol.md section 9).
+#[derive(Debug)]
+pub(crate) struct Unix {
+    stream: UnixStream,
+    /// None once it is known that the server answers over the socket.
+    pipe: Option<Pipe>,
+}
+
+/// A pipe for the server to lend its memory to.
+#[derive(Debug)]
+struct Pipe {
+    reader: PipeReader,
+    /// To be sent with the first bytes.
+    writer: Option<PipeWriter>,
+    /// The server has written to it.
+    used: bool,
+}
+
+impl Pipe {
+    /// None where the system has no such pipes to give.
+    fn offer() -> Option<Self> {
+        if !cfg!(target_os = "linux") {
+            return None;
+        }
+        let (reader, writer) = io::pipe().ok()?;
+        #[cfg(target_os = "linux")]
+        rustix::pipe::fcntl_setpipe_size(&writer, UNIX_BUFFER_BYTES).ok()?;
+        rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).ok()?;
+        Some(Self { reader, writer: Some(writer), used: false })
+    }
+}
+
+impl Unix {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let Some(pipe) = &mut self.pipe else { return self.stream.read(buffer) };
+        match pipe.reader.read(buffer) {
+            Ok(0) if !pipe.used => {
+                self.pipe = None;
+                self.stream.read(buffer)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_readable(&pipe.reader)?;
+                pipe.reader.read(buffer)
+            }
+            read => {
+                pipe.used |= read.is_ok();
+                read
+            }
+        }
+    }
+
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let Some(writer) = self.pipe.as_mut().and_then(|pipe| pipe.writer.take()) else {
+            return self.stream.write(buffer);
+        };
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [writer.as_fd()];
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        Ok(sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?)
+    }
+}
+
+/// Waits until there is something to read, but no longer than [`READ_TIMEOUT`].
+fn wait_readable(pipe: &PipeReader) -> io::Result<()> {
+    let timeout = Timespec { tv_sec: 0, tv_nsec: READ_TIMEOUT.subsec_nanos().into() };
+    poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timeout))?;
+    Ok(())
 }
 
 /// Whether a read only ran out of patience.

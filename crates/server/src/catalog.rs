@@ -50,9 +50,6 @@ use crate::tpch;
 /// Rows in each batch of a table held in memory, but for its last ones.
 pub const MEMORY_BATCH_ROWS: usize = 65_536;
 
-/// The engine's memory for each thread from which on queries see the batches of tables in memory whole.
-const WHOLE_BATCH_MEMORY_BYTES: usize = 256 << 20;
-
 /// The engine's memory where neither an option nor the system says better.
 const MEMORY_BYTES_FALLBACK: usize = 4 << 30;
 
@@ -87,7 +84,7 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
     let ctx = SessionContext::new_with_state(
         SessionStateBuilder::new()
-            .with_config(session_config(options, threads, memory_bytes))
+            .with_config(session_config(threads))
             .with_runtime_env(runtime(options, memory_bytes)?)
             .with_default_features()
             .build(),
@@ -137,7 +134,7 @@ fn register(ctx: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> 
     Ok(())
 }
 
-fn session_config(options: &CatalogOptions, threads: usize, memory_bytes: usize) -> SessionConfig {
+fn session_config(threads: usize) -> SessionConfig {
     let mut config = SessionConfig::new()
         .with_target_partitions(threads)
         .with_information_schema(true)
@@ -149,13 +146,6 @@ fn session_config(options: &CatalogOptions, threads: usize, memory_bytes: usize)
     // Extension types, as uuid and json, are metadata of a column.
     settings.execution.parquet.skip_metadata = false;
     settings.sql_parser.map_string_types_to_utf8view = false;
-    let has_memory_tables = options.in_memory || options.tpch_scale.is_some();
-    if has_memory_tables && memory_bytes / threads >= WHOLE_BATCH_MEMORY_BYTES {
-        // A scan cuts what it reads into batches of this size. At the default of 8,192 rows, each batch in
-        // memory would be handed out as eight slices. But sorts hold a few batches of each run they merge, so
-        // with little memory they need the small ones.
-        config = config.with_batch_size(MEMORY_BATCH_ROWS);
-    }
     config
 }
 

@@ -10,7 +10,7 @@ use tracing::{Instrument, debug, info, info_span};
 
 use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
-use crate::socket::{FrameReader, Link, Outgoing, ReadError, ReadHalf, WriteHalf};
+use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
 
 /// What all connections share.
@@ -38,23 +38,26 @@ pub(crate) struct Connection {
 /// The connection is over; the reason has been logged.
 pub(crate) struct Closed;
 
-/// Serves one connection to its end.
-pub(crate) async fn serve(read: ReadHalf, write: WriteHalf, link: Link, peer: String, shared: Arc<Shared>) {
-    let connection = Connection {
+/// Serves one connection to its end. Its greeting must come before `deadline`.
+pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: String, shared: Arc<Shared>) {
+    let mut connection = Connection {
         session: ServerSession::default(),
-        reader: FrameReader::new(read),
-        socket: write,
-        link,
+        reader: FrameReader::new(open.read, open.received),
+        socket: open.write,
+        link: open.link,
         shared: shared.clone(),
     };
     shared.metrics.connection_opened();
-    let _ = connection.run().instrument(info_span!("connection", peer)).await;
+    let _ = connection.run(deadline).instrument(info_span!("connection", peer)).await;
+    if let WriteHalf::Pipe(pipe) = &mut connection.socket {
+        pipe.finish(shared.stall_timeout).await;
+    }
     shared.metrics.connection_closed();
 }
 
 impl Connection {
-    async fn run(mut self) -> Result<(), Closed> {
-        self.greet().await?;
+    async fn run(&mut self, deadline: tokio::time::Instant) -> Result<(), Closed> {
+        self.greet(deadline).await?;
         loop {
             let mut stopping = self.shared.stopping.clone();
             let event = tokio::select! {
@@ -64,16 +67,16 @@ impl Connection {
                 }
             };
             match event {
-                ClientEvent::Query(query) => statement::run(&mut self, query).await?,
+                ClientEvent::Query(query) => statement::run(self, query).await?,
                 ClientEvent::Goodbye => return Ok(()),
                 _ => {}
             }
         }
     }
 
-    async fn greet(&mut self) -> Result<(), Closed> {
+    async fn greet(&mut self, deadline: tokio::time::Instant) -> Result<(), Closed> {
         let timeout = self.shared.hello_timeout;
-        let Ok(event) = tokio::time::timeout(timeout, self.event()).await else {
+        let Ok(event) = tokio::time::timeout_at(deadline, self.event()).await else {
             debug!("no greeting within {timeout:?}");
             let message = format!("no greeting came within {timeout:?}");
             return self.close(engine::error(ErrorKind::Protocol, "08P01", message, "")).await;
@@ -97,8 +100,12 @@ impl Connection {
 
     /// The client's next message.
     pub(crate) async fn event(&mut self) -> Result<ClientEvent, Closed> {
-        let session = &self.session;
-        let read = self.reader.next(|header| session.frame(header)).await;
+        let Self { session, reader, socket, .. } = &mut *self;
+        let read = tokio::select! {
+            biased;
+            read = reader.next(|header| session.frame(header)) => read,
+            never = socket.keep_reclaiming() => match never {},
+        };
         let event = match read {
             Ok((frame, payload)) => self.session.message(frame, &payload),
             Err(ReadError::Protocol(error)) => Err(error),

@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
+use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
+use datafusion::common::metadata::{FieldMetadata, ScalarAndMetadata};
 use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::parser::ParserError;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
-use crate::catalog::query_options;
+use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
 
 /// A plan whose scans read no more rows than this is small.
 const SMALL_INPUT_ROWS: usize = 1000;
@@ -21,14 +24,39 @@ const SMALL_INPUT_ROWS: usize = 1000;
 /// The tables and functions that all statements share.
 pub(crate) struct Engine {
     context: SessionContext,
-    /// Statements can't change settings, so one task context serves them all.
+    /// Statements can't change settings, so they share their task contexts too.
     task: Arc<TaskContext>,
+    /// For plans that only hand on what is in memory: in whole batches, where at the engine's own size each would come as
+    /// eight slices. A sort would hold a few such batches of each run that it merges.
+    whole_batches: Arc<TaskContext>,
 }
 
 impl Engine {
     pub(crate) fn new(context: SessionContext) -> Self {
-        let task = context.task_ctx();
-        Self { context, task }
+        let state = context.state();
+        let whole = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
+        let whole_batches = Arc::new(TaskContext::from(&state).with_session_config(whole));
+        Self { task: context.task_ctx(), whole_batches, context }
+    }
+
+    fn task_for(&self, plan: &dyn ExecutionPlan) -> Arc<TaskContext> {
+        if hands_on_memory(plan) { self.whole_batches.clone() } else { self.task.clone() }
+    }
+}
+
+/// Whether a plan's batches are those of tables in memory, or made of them without copying rows.
+fn hands_on_memory(plan: &dyn ExecutionPlan) -> bool {
+    match plan.name() {
+        "DataSourceExec" => plan
+            .downcast_ref::<DataSourceExec>()
+            .is_some_and(|scan| scan.data_source().downcast_ref::<MemorySourceConfig>().is_some()),
+        "CoalescePartitionsExec"
+        | "CooperativeExec"
+        | "GlobalLimitExec"
+        | "LocalLimitExec"
+        | "ProjectionExec"
+        | "UnionExec" => plan.children().into_iter().all(|child| hands_on_memory(child.as_ref())),
+        _ => false,
     }
 }
 
@@ -65,7 +93,7 @@ pub(crate) async fn plan(engine: &Engine, query: &Query) -> Result<Plan, ServerE
         Ok(statistics) => estimate(&statistics),
         Err(_) => Estimate::default(),
     };
-    Ok(Plan { schema: Arc::new(schema), estimate, plan, task: engine.task.clone() })
+    Ok(Plan { schema: Arc::new(schema), estimate, task: engine.task_for(plan.as_ref()), plan })
 }
 
 impl Plan {
@@ -122,9 +150,12 @@ fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
     };
     let row = Decoder::new(schema, StringLayout::default()).read(&chunk, &Query::PARAMETER_LIMITS);
     let (_, row) = row.map_err(|cause| invalid(cause.to_string()))?;
-    let values = row.columns().iter().map(|column| ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0));
-    let values = values.collect::<Result<Vec<_>, _>>().map_err(query_error)?;
-    Ok(Some(ParamValues::from(values)))
+    let values = row.columns().iter().zip(row.schema_ref().fields()).map(|(column, field)| {
+        let value = ScalarValue::try_from_array(column.as_ref() as &dyn Array, 0)?;
+        let metadata = (!field.metadata().is_empty()).then(|| FieldMetadata::from(field.as_ref()));
+        Ok(ScalarAndMetadata::new(value, metadata))
+    });
+    Ok(Some(ParamValues::List(values.collect::<Result<_, _>>().map_err(query_error)?)))
 }
 
 fn estimate(statistics: &Statistics) -> Estimate {
@@ -170,7 +201,13 @@ fn datafusion_error(kind: ErrorKind, sqlstate: &str, cause: &DataFusionError) ->
         _ => (kind, sqlstate, ""),
     };
     // The first line is the sentence; what follows are notes for the engine's own developers.
-    let text = root.strip_backtrace();
+    let text = match root {
+        DataFusionError::SQL(cause, _) => match cause.as_ref() {
+            ParserError::TokenizerError(text) | ParserError::ParserError(text) => format!("syntax error: {text}"),
+            ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
+        },
+        _ => root.strip_backtrace(),
+    };
     let message = text.split("\n\n").next().unwrap_or(&text).trim().replace('\n', " ");
     error(kind, sqlstate, message, hint)
 }

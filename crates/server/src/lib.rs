@@ -10,13 +10,14 @@
 //!
 //! [`catalog`] turns what the user names into tables. The engine is DataFusion; what it can't do is not done here.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod catalog;
 mod connection;
 mod engine;
 mod listen;
 mod metrics;
+mod pipe;
 mod server;
 mod socket;
 mod statement;

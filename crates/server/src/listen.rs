@@ -5,12 +5,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
+use crate::pipe::receive_first;
 use crate::server::ServeError;
-use crate::socket::{Link, ReadHalf, WriteHalf};
+use crate::socket::{Link, Open, ReadHalf, WriteHalf};
 
 /// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
@@ -95,32 +98,45 @@ impl Incoming {
         }
     }
 
-    /// Prepares the socket, and greets over TLS where that is asked for.
-    pub(crate) async fn open(self) -> io::Result<(ReadHalf, WriteHalf, Link)> {
-        match self {
-            Self::Unix(stream) => {
-                // Best effort: the kernel caps it.
-                let _ = SockRef::from(&stream).set_send_buffer_size(UNIX_SEND_BUFFER_BYTES);
+    /// Prepares the socket, and greets over TLS where that is asked for. `deadline` is that of the client's first message.
+    pub(crate) async fn open(self, deadline: Instant) -> io::Result<Open> {
+        let (stream, peer, tls) = match self {
+            Self::Unix(stream) => return open_unix(stream, deadline).await,
+            Self::Tcp(stream, peer, tls) => (stream, peer, tls),
+        };
+        let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
+        tune(&stream, loopback)?;
+        let (read, write, link): (ReadHalf, _, _) = match tls {
+            Some(acceptor) => {
+                let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
+                let (read, write) = tokio::io::split(accepted.map_err(|_| io::ErrorKind::TimedOut)??);
+                (Box::new(read), WriteHalf::Socket(Box::new(write)), Link::Tls { loopback })
+            }
+            None => {
                 let (read, write) = stream.into_split();
-                Ok((Box::new(read), Box::new(write), Link::Unix))
+                let link = if loopback { Link::Loopback } else { Link::Remote };
+                (Box::new(read), WriteHalf::Socket(Box::new(write)), link)
             }
-            Self::Tcp(stream, peer, tls) => {
-                let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
-                tune(&stream, loopback)?;
-                match tls {
-                    Some(acceptor) => {
-                        let (read, write) = tokio::io::split(acceptor.accept(stream).await?);
-                        Ok((Box::new(read), Box::new(write), Link::Tls { loopback }))
-                    }
-                    None => {
-                        let (read, write) = stream.into_split();
-                        let link = if loopback { Link::Loopback } else { Link::Remote };
-                        Ok((Box::new(read), Box::new(write), link))
-                    }
-                }
-            }
-        }
+        };
+        Ok(Open { read, received: BytesMut::new(), write, link })
     }
+}
+
+async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
+    // A client that says nothing is told so by whoever waits for its greeting.
+    let first = timeout_at(deadline, receive_first(&stream)).await;
+    let (received, pipe) = first.unwrap_or_else(|_| Ok((BytesMut::new(), None)))?;
+    // Best effort: the kernel caps it.
+    let _ = SockRef::from(&stream).set_send_buffer_size(UNIX_SEND_BUFFER_BYTES);
+    let (read, write) = stream.into_split();
+    let (read, write): (_, WriteHalf) = match pipe {
+        Some(pipe) => {
+            write.forget();
+            (read, WriteHalf::Pipe(pipe))
+        }
+        None => (read, WriteHalf::Socket(Box::new(write))),
+    };
+    Ok(Open { read: Box::new(read), received, write, link: Link::Unix })
 }
 
 fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {

@@ -249,10 +249,10 @@ impl Bound {
 
 async fn serve(client: Incoming, shared: Arc<Shared>) {
     let peer = client.peer();
-    match tokio::time::timeout(shared.hello_timeout, client.open()).await {
-        Ok(Ok((read, write, link))) => connection::serve(read, write, link, peer, shared).await,
-        Ok(Err(cause)) => debug!(peer, "closed: {cause}"),
-        Err(_) => debug!(peer, "closed: no TLS greeting came"),
+    let deadline = tokio::time::Instant::now() + shared.hello_timeout;
+    match client.open(deadline).await {
+        Ok(open) => connection::serve(open, deadline, peer, shared).await,
+        Err(cause) => debug!(peer, "closed: {cause}"),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sockets that the server speaks over, and reading frames from them.
 
+use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,6 +8,8 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes, BytesMut};
 use dray_wire::{FRAME_HEADER_BYTES, Frame, ProtocolError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::pipe::PipeWriter;
 
 /// Where a peer is, as far as speed is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,14 +29,38 @@ impl Link {
         !matches!(self, Self::Remote | Self::Tls { loopback: false })
     }
 
-    /// Whether nothing else guards the bytes.
-    pub(crate) fn is_plain_tcp(self) -> bool {
-        matches!(self, Self::Loopback | Self::Remote)
+    /// Whether the bytes leave this host with nothing else to guard them.
+    pub(crate) fn needs_checksums(self) -> bool {
+        self == Self::Remote
     }
 }
 
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type WriteHalf = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// The way to the client.
+pub(crate) enum WriteHalf {
+    Socket(Box<dyn AsyncWrite + Send + Unpin>),
+    Pipe(PipeWriter),
+}
+
+impl WriteHalf {
+    /// Gives back memory that was lent to a pipe, for as long as this is polled.
+    pub(crate) async fn keep_reclaiming(&mut self) -> Infallible {
+        match self {
+            Self::Pipe(pipe) => pipe.keep_reclaiming().await,
+            Self::Socket(_) => std::future::pending().await,
+        }
+    }
+}
+
+/// A connection that is ready for the greeting.
+pub(crate) struct Open {
+    pub(crate) read: ReadHalf,
+    /// What was read already.
+    pub(crate) received: BytesMut,
+    pub(crate) write: WriteHalf,
+    pub(crate) link: Link,
+}
 
 /// Why the reader has nothing more to say.
 #[derive(Debug)]
@@ -51,8 +78,8 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    pub(crate) fn new(socket: ReadHalf) -> Self {
-        Self { socket, buffer: BytesMut::with_capacity(4096) }
+    pub(crate) fn new(socket: ReadHalf, received: BytesMut) -> Self {
+        Self { socket, buffer: received }
     }
 
     /// The next frame. `check` sees its header before any room is made for its payload.
@@ -102,6 +129,10 @@ impl Outgoing {
 
     /// Writes what is left. Safe to drop and call again.
     pub(crate) async fn write(&mut self, socket: &mut WriteHalf) -> io::Result<()> {
+        let socket = match socket {
+            WriteHalf::Socket(socket) => socket,
+            WriteHalf::Pipe(pipe) => return pipe.write(&mut self.parts).await,
+        };
         while !self.parts.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_PER_WRITE];
             let count = self.parts.len().min(PARTS_PER_WRITE);
@@ -126,7 +157,7 @@ impl Outgoing {
 
 /// One vectored write.
 struct WriteSome<'a, 'b> {
-    socket: &'a mut WriteHalf,
+    socket: &'a mut (dyn AsyncWrite + Send + Unpin),
     slices: &'a [IoSlice<'b>],
 }
 

@@ -328,7 +328,7 @@ fn settings(query: &Query, link: Link) -> Settings {
             CompressionChoice::Zstd(level) => Compression::Zstd(level.into()),
         },
         checksum: match query.checksums {
-            Checksums::Auto => link.is_plain_tcp(),
+            Checksums::Auto => link.needs_checksums(),
             Checksums::On => true,
             Checksums::Off => false,
         },

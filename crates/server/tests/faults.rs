@@ -251,7 +251,8 @@ fn sql_that_fails_says_why_and_leaves_the_connection() {
     let server = Running::start();
     let mut connection = server.connect();
     let cases = [
-        ("SELEC 1", ErrorKind::Query, "SELEC"),
+        ("SELEC 1", ErrorKind::Query, "syntax error: Expected: an SQL statement, found: SELEC"),
+        ("SELECT 'open", ErrorKind::Query, "syntax error: Unterminated string literal"),
         ("SELECT * FROM nowhere", ErrorKind::Query, "nowhere"),
         ("SELECT nothing FROM numbers", ErrorKind::Query, "nothing"),
         ("", ErrorKind::Query, ""),

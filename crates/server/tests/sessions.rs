@@ -2,14 +2,16 @@
 
 mod common;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Int64Type};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+
 use common::Running;
 use dray_client::{
-    AsyncConnection, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
+    AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
     StringLayout,
 };
 
@@ -82,6 +84,37 @@ fn parameters_of_many_types() {
     assert_eq!(batch.column(4).as_primitive::<Int64Type>().value(0), 41);
     let error = connection.query("SELECT $1", &QueryOptions::default()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Query, "{error}");
+}
+
+#[test]
+fn a_parameter_keeps_its_extension_type() {
+    let server = Running::start();
+    let bytes = arrow::array::FixedSizeBinaryArray::try_from_iter([[7u8; 16]].into_iter()).unwrap();
+    let uuid = HashMap::from([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())]);
+    let field = Field::new("1", DataType::FixedSizeBinary(16), false).with_metadata(uuid.clone());
+    let row = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::new(bytes)]).unwrap();
+    let options = QueryOptions { parameters: Some(row.clone()), ..QueryOptions::default() };
+    let batches = server.connect().query("SELECT $1 AS id WHERE $1 = $1", &options).unwrap().read_all().unwrap();
+    assert_eq!(batches[0].column(0), row.column(0));
+    assert_eq!(batches[0].schema().field(0).metadata(), &uuid);
+}
+
+/// What a pipe refers to must stay what it is until the client has read it, whatever the server does meanwhile.
+#[test]
+fn a_slow_reader_gets_what_was_sent() {
+    let server = Running::start();
+    let mut slow = server.connect();
+    let options = QueryOptions { checksums: Checksums::On, ..QueryOptions::default() };
+    let sql = "SELECT n, n * 3 AS m, repeat(text, 5) AS t FROM numbers";
+    let mut results = slow.query(sql, &options).unwrap();
+    let mut rows = 0;
+    while let Some(batch) = results.next_batch().unwrap() {
+        rows += batch.num_rows();
+        // Reuses what the server has freed.
+        let other = server.connect().query("SELECT n * 7, text || text FROM numbers", &QueryOptions::default());
+        assert_eq!(other.unwrap().read_all().unwrap().len(), 16);
+    }
+    assert_eq!(rows, 1_000_000);
 }
 
 #[test]
@@ -225,7 +258,7 @@ fn compression_follows_the_link() {
     let mut connection = Connection::connect(&server.tcp, &ConnectOptions::default()).unwrap();
     let mut results = connection.query("SELECT 1", &QueryOptions::default()).unwrap();
     results.read_all().unwrap();
-    assert!(results.stats().checksums);
+    assert!(!results.stats().checksums, "loopback leaves no host");
 }
 
 #[tokio::test]

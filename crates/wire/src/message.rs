@@ -180,7 +180,7 @@ impl std::str::FromStr for CompressionChoice {
 /// Whether chunks carry checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksums {
-    /// Over plain TCP.
+    /// Over plain TCP between hosts.
     #[default]
     Auto = 0,
     /// Always.

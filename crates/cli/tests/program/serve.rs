@@ -38,6 +38,25 @@ fn a_token_is_asked_for() {
 }
 
 #[test]
+fn over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
+    let (certificate, key) = (path("cert.pem"), path("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let server = Server::start(&["--listen", "tcp://127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &key]);
+    let uri = server.uri(0).replace("127.0.0.1", "localhost");
+    assert!(uri.starts_with("drays://"), "{uri}");
+    assert_eq!(stdout(&run(&["query", &uri, "SELECT 1 AS one", "--ca", &certificate])), "one\n1\n");
+    assert_eq!(stdout(&run(&["query", &format!("{uri}?ca={certificate}"), "SELECT 1 AS one"])), "one\n1\n");
+    let (code, error) = failure(&run(&["query", &uri, "SELECT 1"]));
+    assert_eq!((code, error.contains("certificate")), (3, true), "{error}");
+    let (code, error) = failure(&run(&["query", &uri, "SELECT 1", "--ca", &path("none.pem")]));
+    assert_eq!((code, error.contains("none.pem")), (3, true), "{error}");
+}
+
+#[test]
 fn what_it_can_t_serve() {
     let (code, error) = failure_of_serve(&["/nowhere.parquet"]);
     assert_eq!((code, error.contains("/nowhere.parquet")), (1, true), "{error}");
