@@ -15,6 +15,7 @@ use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use datafusion::arrow::ipc::CompressionType;
 use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use datafusion::execution::TaskContext;
 use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::Compression;
 use datafusion::parquet::file::properties::WriterProperties;
@@ -527,9 +528,6 @@ async fn queries_spill_within_the_memory_they_are_given() {
         tpch_scale: Some(0.05),
         memory_bytes: Some(96 << 20),
         spill_dir: Some(folder.0.path().to_owned()),
-        // Two partial sorts race for the pool: where one fills it before the other has reserved what merging
-        // needs, DataFusion fails the query. One thread shows what the catalog sets, the pool and the folder.
-        threads: 1,
         ..options::<&str>([])
     };
     let ctx = catalog::open(&options).await.unwrap();
@@ -557,7 +555,9 @@ async fn tables_in_memory_keep_order_and_hold_large_tight_batches() {
     for (table, key, rows) in [("t", "id", rows), ("two", "id", rows), ("lineitem", "l_orderkey", 299_814)] {
         let frame = ctx.table(table).await.unwrap();
         let plan = frame.create_physical_plan().await.unwrap();
-        let parts = collect_partitioned(plan, ctx.task_ctx()).await.unwrap();
+        let whole = ctx.copied_config().with_batch_size(MEMORY_BATCH_ROWS);
+        let task = Arc::new(TaskContext::from(&ctx.state()).with_session_config(whole));
+        let parts = collect_partitioned(plan, task).await.unwrap();
         assert_eq!(parts.len(), 2, "{table}");
         // Each of the two threads that read or generated the table ends with one short batch.
         let sizes: Vec<usize> = parts.iter().flatten().map(RecordBatch::num_rows).collect();
