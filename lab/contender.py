@@ -29,6 +29,9 @@ class Setting:
 class Server(ABC):
     """A server process. Contenders that differ only in the client share one."""
 
+    #: What it prints once it serves, if its sockets listen before that.
+    announcement = ""
+
     def __init__(self, setting: Setting, name: str) -> None:
         self.setting = setting
         self.name = name
@@ -52,7 +55,7 @@ class Server(ABC):
             self.unix_path.unlink(missing_ok=True)
         self.process = Process(self.command(), self.setting.folder / f"{self.name}.log", self.stdin())
         try:
-            self.process.await_listening(self.port, self.unix_path, self.setting.timeout_s)
+            self.process.await_listening(self.port, self.unix_path, self.announcement, self.setting.timeout_s)
         except Failure:
             self.stop()
             raise

@@ -20,6 +20,8 @@ LONG_RESULT_CHUNK_BYTES = 1024 * 1024
 
 
 class DrayServer(Server):
+    announcement = "listening on"
+
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, "dray")
         self.unix_path = setting.folder / "dray.sock"

@@ -56,10 +56,14 @@ class Process:
     def pid(self) -> int:
         return self.popen.pid
 
-    def await_listening(self, port: int | None, unix_path: Path | None, timeout_s: float) -> None:
-        """Wait until the process listens, without connecting: one contender serves a single connection."""
+    def await_listening(self, port: int | None, unix_path: Path | None, announcement: str, timeout_s: float) -> None:
+        """Wait until the process listens and has said so, without connecting: one contender serves a single connection."""
         deadline = time.monotonic() + timeout_s
-        while not (port is None or is_listening(port)) or not (unix_path is None or unix_path.exists()):
+        while (
+            not (port is None or is_listening(port))
+            or not (unix_path is None or unix_path.exists())
+            or announcement not in self.output()
+        ):
             if not self.is_running():
                 raise Failure(f"the server ended with code {self.popen.returncode}: {last_line(self.output())}")
             if time.monotonic() > deadline:

@@ -22,6 +22,11 @@ mod watch;
 
 use pyo3::prelude::*;
 
+/// What chunks decode to and are joined in is freed batch by batch; the system's allocator would hand the pages back and
+/// clear new ones each time.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule]
 mod _dray {
     #[pymodule_export]

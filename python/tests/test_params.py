@@ -75,7 +75,7 @@ def test_python_values(connection: dray.Connection, value: Any, data_type: pa.Da
         (-(2**200), D(-(2**200))),
         (D("1E+3"), D(1000)),
         (bytearray(b"ab"), b"ab"),
-        (uuid.UUID(int=7), uuid.UUID(int=7).bytes),
+        (uuid.UUID(int=7), uuid.UUID(int=7)),
         ((1, 2), [1, 2]),
         (np.int8(-5), -5),
         (np.uint64(2**64 - 1), 2**64 - 1),

@@ -123,7 +123,7 @@ class _ServerSession:
             "bytes_known": within("bytes_known", cursor.u8("bytes_known"), 0, 2),
             "bytes": cursor.u64("bytes"),
             "compression": COMPRESSIONS[within("compression", cursor.u8("compression"), 1, 4)],
-            "level": cursor.i8("level"),
+            "level": within("level", cursor.i8("level"), -7, 22),
             "checksums": within("checksums", cursor.u8("checksums"), 0, 1),
             "plan_ns": cursor.u64("plan_ns"),
         }
@@ -226,7 +226,7 @@ class _ClientSession:
         within("row_bytes_max", fields["row_bytes_max"], fields["chunk_bytes_max"], U32_MAX)
         fields["chunk_rows"] = cursor.u32("chunk_rows")
         fields["compression"] = COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)]
-        fields["level"] = cursor.i8("level")
+        fields["level"] = within("level", cursor.i8("level"), -7, 22)
         fields["checksums"] = within("checksums", cursor.u8("checksums"), 0, 2)
         fields["flags"] = within("flags", cursor.u8("flags"), 0, 1)
         return Message("query", fields)

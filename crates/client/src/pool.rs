@@ -15,7 +15,7 @@
 
 use std::io;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -32,6 +32,10 @@ const LINGER: Duration = Duration::from_secs(1);
 
 /// Free blocks beyond so many bytes are offered to the system meanwhile.
 const HELD_BYTES: usize = 32 << 20;
+
+/// Whether there is a processor for the thread that touches the next block.
+static TOUCHES_AHEAD: LazyLock<bool> =
+    LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|threads| threads.get() > 1));
 
 /// The free blocks of the process.
 static FREE: Mutex<Free> = Mutex::new(Free { blocks: Vec::new(), has_sweeper: false });
@@ -94,15 +98,12 @@ pub(crate) struct Arena {
     current: Option<(Arc<Block>, usize)>,
     /// The block after the current one, whose pages a thread touches meanwhile.
     next: Option<Arc<Block>>,
-    /// There is a processor for that thread.
-    touches_ahead: bool,
 }
 
 impl Arena {
     /// Whether the bodies will be kept together (a table) or dropped one by one (a stream).
     pub(crate) fn set_block_bytes(&mut self, block_bytes: usize) {
         self.block_bytes = block_bytes;
-        self.touches_ahead = block_bytes > 0 && std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
     }
 
     /// Room for a body of `bytes` bytes, filled by `fill`.
@@ -128,7 +129,7 @@ impl Arena {
         if self.block_bytes > 0 {
             let used = (start + bytes).next_multiple_of(ALIGNMENT).min(block.bytes());
             self.current = Some((block.clone(), used));
-            if self.touches_ahead && self.next.is_none() && used > block.bytes() / 4 {
+            if self.next.is_none() && used > block.bytes() / 4 && *TOUCHES_AHEAD {
                 self.prepare_next();
             }
         }

@@ -22,6 +22,7 @@
 //! promised dates, and lose what it had not shown at all. The same pass finds strings that are not UTF-8. An empty
 //! CSV field is NULL; a CSV column with no values is text, one without a name is named by its place (`column_110`).
 
+mod csv_types;
 mod error;
 mod load;
 mod naming;

@@ -71,6 +71,9 @@ pub(crate) enum ReadError {
     Protocol(ProtocolError),
 }
 
+/// Room for at least so many bytes is made for a read.
+const READ_BYTES: usize = 4096;
+
 /// Reads frames; a read that is dropped half-way loses nothing.
 pub(crate) struct FrameReader {
     socket: ReadHalf,
@@ -96,7 +99,9 @@ impl FrameReader {
                     return Ok((frame, self.buffer.split_to(payload_bytes).freeze()));
                 }
                 // Grow with what has arrived, not with what was announced.
-                self.buffer.reserve(payload_bytes.min(64 << 10));
+                self.buffer.reserve(payload_bytes.clamp(READ_BYTES, 64 << 10));
+            } else {
+                self.buffer.reserve(READ_BYTES);
             }
             match self.socket.read_buf(&mut self.buffer).await {
                 Ok(0) | Err(_) => return Err(ReadError::Gone),

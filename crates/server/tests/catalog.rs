@@ -248,6 +248,45 @@ async fn csv_types_hold_for_all_rows() {
     );
 }
 
+/// No type may change what is in the file.
+#[tokio::test]
+async fn csv_types_change_no_value() {
+    let folder = Folder::new();
+    let cases = [
+        ("postal", "Utf8", vec!["01234", "98765"]),
+        ("code", "Utf8", vec!["007.5", "1"]),
+        ("huge", "Utf8", vec!["9223372036854775808", "1"]),
+        ("whole", "Int64", vec!["9223372036854775807", "-9223372036854775808", "0"]),
+        ("mixed", "Utf8", vec!["9007199254740993", "0.5"]),
+        ("float", "Float64", vec!["1", "-0", "2.5e-3", ".5", "NaN"]),
+        ("range", "Utf8", vec!["1e999", "1"]),
+        ("dash", "Utf8", vec!["-", "1"]),
+        ("dots", "Utf8", vec!["1.2.3", "1"]),
+        ("day", "Date32", vec!["2024-02-29", "1969-12-31"]),
+        ("no_day", "Utf8", vec!["2024-02-30", "2024-01-01"]),
+        ("at", "Timestamp(ms)", vec!["2024-02-29T01:02:03", "2024-02-29 01:02:03.5", "2024-02-29"]),
+        ("zoned", "Timestamp(s, \"UTC\")", vec!["2024-02-29T01:02:03Z", "2024-02-29T01:02:03+02:00"]),
+        ("zones", "Utf8", vec!["2024-02-29T01:02:03Z", "2024-02-29T01:02:03"]),
+        ("far", "Utf8", vec!["9999-12-31T00:00:00", "2024-02-29T01:02:03"]),
+        ("flag", "Boolean", vec!["true", "False"]),
+        ("answer", "Utf8", vec!["true", "1"]),
+    ];
+    for (name, expected, values) in cases {
+        let csv = format!("v,i\n{}", values.iter().map(|value| format!("{value},1\n,2\n")).collect::<String>());
+        let ctx = open([folder.write(&format!("{name}.csv"), csv)]).await;
+        let batches = ctx.sql(&format!("SELECT v FROM {name} ORDER BY v")).await.unwrap().collect().await.unwrap();
+        assert_eq!(batches[0].schema().field(0).data_type().to_string(), expected, "{name}");
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(rows, 2 * values.len(), "{name}");
+        if expected == "Utf8" {
+            for value in values {
+                let sql = format!("SELECT count(*) FROM {name} WHERE v = '{value}'");
+                assert_eq!(query(&ctx, &sql).await.unwrap(), "1\n", "{name} {value}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn csv_that_changes_after_its_types_were_learnt_fails_clearly() {
     let folder = Folder::new();

@@ -133,13 +133,15 @@ impl CompressionChoice {
     }
 
     fn from_codes(code: u8, level: i8) -> Result<Self> {
+        if !(-7..=22).contains(&level) {
+            return Err(invalid(format!("compression level {level}, expected -7 to 22")));
+        }
         match code {
             0 => Ok(Self::Auto),
             1 => Ok(Self::None),
             2 => Ok(Self::Light),
             3 => Ok(Self::Lz4),
-            4 if (-7..=22).contains(&level) => Ok(Self::Zstd(level)),
-            4 => Err(invalid(format!("zstd level {level}, expected -7 to 22"))),
+            4 => Ok(Self::Zstd(level)),
             _ => Err(invalid(format!("unknown compression {code}"))),
         }
     }

@@ -8,7 +8,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::datasource::TableProvider;
@@ -24,8 +23,8 @@ use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 
-use super::CatalogError;
 use super::sources::{Kind, Source};
+use super::{CatalogError, csv_types};
 
 /// The table over the files of `source`, whose schemas are learnt `threads` at a time.
 pub(super) async fn open(
@@ -108,7 +107,7 @@ async fn learn(
     let file = path.clone();
     let task = match kind {
         Kind::Csv { delimiter, compression } => {
-            tokio::task::spawn_blocking(move || csv_schema(&file, delimiter, compression))
+            tokio::task::spawn_blocking(move || csv_types::learn(&file, delimiter, compression))
         }
         Kind::ArrowFile => {
             tokio::task::spawn_blocking(move || Ok(FileReader::try_new(File::open(file)?, None)?.schema()))
@@ -127,17 +126,6 @@ async fn learn(
         return Err(CatalogError::EmptyFile { path });
     }
     Ok(FileSchema { path, schema })
-}
-
-fn csv_schema(path: &Path, delimiter: u8, compression: FileCompressionType) -> EngineResult<SchemaRef> {
-    let reader = compression.convert_read(File::open(path)?)?;
-    let format = Format::default().with_header(true).with_delimiter(delimiter);
-    let (schema, _) = format.infer_schema(reader, None)?;
-    let fields = schema.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
-        "" => Arc::new(field.as_ref().clone().with_name(format!("column_{}", index + 1))),
-        _ => Arc::clone(field),
-    });
-    Ok(Arc::new(Schema::new(fields.collect::<Vec<FieldRef>>())))
 }
 
 /// One schema that holds for all files.
@@ -212,7 +200,7 @@ fn widest(a: &DataType, b: &DataType) -> Option<DataType> {
         (Null, other) | (other, Null) => Some(other.clone()),
         (Int64, Float64) | (Float64, Int64) => Some(Float64),
         (Date32, Timestamp(unit, None)) | (Timestamp(unit, None), Date32) => Some(Timestamp(*unit, None)),
-        (Timestamp(a, None), Timestamp(b, None)) => Some(Timestamp(*a.max(b), None)),
+        (Timestamp(a, zone), Timestamp(b, other)) if zone == other => Some(Timestamp(*a.max(b), zone.clone())),
         _ => None,
     }
 }

@@ -1,0 +1,150 @@
+//! The types of a CSV file's columns, learnt from all of its rows.
+//!
+//! A column has the narrowest type that gives back every one of its values: a number with leading zeros, as in postal
+//! codes, or one that no 64-bit integer holds, makes it text.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{AsArray, StringArray};
+use datafusion::arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
+use datafusion::arrow::csv::ReaderBuilder;
+use datafusion::arrow::csv::reader::Format;
+use datafusion::arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::error::{DataFusionError, Result};
+
+/// A float holds every integer up to this.
+const EXACT_FLOAT_MAX: u64 = 1 << 53;
+
+/// Reads the file to its end. Columns without a name are named by their place.
+pub(super) fn learn(path: &Path, delimiter: u8, compression: FileCompressionType) -> Result<SchemaRef> {
+    let open = || compression.convert_read(File::open(path)?);
+    let (header, _) = Format::default().with_header(true).with_delimiter(delimiter).infer_schema(open()?, Some(0))?;
+    let names = header.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
+        "" => format!("column_{}", index + 1),
+        name => name.to_owned(),
+    });
+    let names: Vec<String> = names.collect();
+    let text: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
+    let reader = ReaderBuilder::new(Arc::new(Schema::new(text))).with_header(true).with_delimiter(delimiter);
+    let mut seen = vec![Seen::default(); names.len()];
+    for batch in reader.build(open()?)? {
+        for ((seen, column), name) in seen.iter_mut().zip(batch?.columns()).zip(&names) {
+            let values = column.as_string::<i32>();
+            check_utf8(values, name)?;
+            values.iter().flatten().for_each(|value| seen.add(value));
+        }
+    }
+    let fields = names.into_iter().zip(seen).map(|(name, seen)| Field::new(name, seen.data_type(), true));
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+}
+
+/// The reader has checked that all values together are UTF-8, but not that none of them begins within a character.
+fn check_utf8(values: &StringArray, column: &str) -> Result<()> {
+    let data = values.value_data();
+    let is_within = |offset: &i32| data.get(*offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    match values.value_offsets().iter().any(is_within) {
+        true => Err(DataFusionError::Execution(format!("a value of column '{column}' is not UTF-8"))),
+        false => Ok(()),
+    }
+}
+
+/// The kinds of values that a column has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    boolean: bool,
+    integer: bool,
+    /// An integer that a float would round.
+    large_integer: bool,
+    float: bool,
+    date: bool,
+    timestamp: Option<TimeUnit>,
+    /// Timestamps with a zone, and without.
+    zoned: bool,
+    zoneless: bool,
+    text: bool,
+}
+
+impl Seen {
+    fn add(&mut self, value: &str) {
+        if self.text || value.is_empty() {
+            return;
+        }
+        let is_boolean = value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false");
+        let is_no_finite_float = matches!(value, "NaN" | "nan" | "inf" | "-inf");
+        self.boolean |= is_boolean;
+        self.float |= is_no_finite_float;
+        self.text = !(is_boolean || is_no_finite_float || self.add_number(value) || self.add_time(value));
+    }
+
+    /// Whether the value is a number that is written as usual.
+    fn add_number(&mut self, value: &str) -> bool {
+        let digits = value.strip_prefix('-').unwrap_or(value);
+        let (whole, rest) = digits.split_at(digits.bytes().take_while(u8::is_ascii_digit).count());
+        if whole.len() > 1 && whole.starts_with('0') {
+            return false;
+        }
+        if rest.is_empty() && value != "-0" {
+            let Ok(integer) = value.parse::<i64>() else { return false };
+            self.integer = true;
+            self.large_integer |= integer.unsigned_abs() > EXACT_FLOAT_MAX;
+            return true;
+        }
+        let is_plain = rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+        let is_float = is_plain && value.parse::<f64>().is_ok_and(f64::is_finite);
+        self.float |= is_float;
+        is_float
+    }
+
+    /// Whether the value is a date or a timestamp that nanoseconds can count.
+    fn add_time(&mut self, value: &str) -> bool {
+        if value.len() == 10 {
+            let is_date = value.as_bytes()[4] == b'-' && Date32Type::parse(value).is_some();
+            self.date |= is_date;
+            return is_date;
+        }
+        // YYYY-MM-DD hh:mm:ss, then a fraction, then a zone.
+        let Some((seconds, rest)) = value.split_at_checked(19).filter(|(seconds, _)| seconds.as_bytes()[13] == b':')
+        else {
+            return false;
+        };
+        let is_timestamp = matches!(seconds.as_bytes()[10], b' ' | b'T')
+            && string_to_datetime(&chrono::Utc, value).is_ok_and(|time| time.timestamp_nanos_opt().is_some());
+        if is_timestamp {
+            let fraction = rest.strip_prefix('.').unwrap_or_default();
+            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+            let unit = match digits {
+                0 => TimeUnit::Second,
+                1..=3 => TimeUnit::Millisecond,
+                4..=6 => TimeUnit::Microsecond,
+                _ => TimeUnit::Nanosecond,
+            };
+            self.timestamp = self.timestamp.max(Some(unit));
+            let is_zoned = rest.len() > digits + usize::from(digits > 0);
+            self.zoned |= is_zoned;
+            self.zoneless |= !is_zoned;
+        }
+        is_timestamp
+    }
+
+    fn data_type(self) -> DataType {
+        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } = self;
+        match (boolean, integer || float, date || timestamp.is_some()) {
+            _ if text => DataType::Utf8,
+            (false, false, false) => DataType::Null,
+            (true, false, false) => DataType::Boolean,
+            (false, true, false) if !float => DataType::Int64,
+            (false, true, false) if !large_integer => DataType::Float64,
+            (false, false, true) => match timestamp {
+                None => DataType::Date32,
+                Some(unit) if !zoned => DataType::Timestamp(unit, None),
+                // The instants are kept, each zone is not.
+                Some(unit) if !zoneless && !date => DataType::Timestamp(unit, Some("UTC".into())),
+                Some(_) => DataType::Utf8,
+            },
+            _ => DataType::Utf8,
+        }
+    }
+}
