@@ -21,8 +21,14 @@ use crate::uri::{Place, Uri};
 
 /// How long a read waits before the caller may look whether it is still wanted.
 pub(crate) const READ_TIMEOUT: Duration = Duration::from_millis(50);
-/// What the kernel may hold of a Unix socket's or a pipe's data.
+/// What the kernel may hold of a Unix socket's data.
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
+/// What it may hold of a pipe's.
+const PIPE_BUFFER_BYTES: usize = 512 << 10;
+/// While the server fills one, the client empties the other.
+const PIPES: usize = 2;
+/// So many bytes come through one pipe before it is the next one's turn (protocol.md section 9).
+const STRIPE_BYTES: u64 = 256 << 10;
 
 /// A socket to a server.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ impl Transport {
                 stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(failed)?;
                 // Best effort: the kernel caps it.
                 let _ = SockRef::from(&stream).set_recv_buffer_size(UNIX_BUFFER_BYTES);
-                Ok(Self::Unix(Unix { stream, pipe: Pipe::offer() }))
+                Ok(Self::Unix(Unix { stream, pipes: Pipes::offer() }))
             }
             Place::Tcp { host, port, tls } => {
                 let stream = connect_tcp(host, *port, timeout).map_err(failed)?;
@@ -89,64 +95,77 @@ impl Write for Transport {
     }
 }
 
-/// A Unix socket, and the pipe that the server may answer through instead (protocol.md section 9).
+/// A Unix socket, and the pipes that the server may answer through instead (protocol.md section 9).
 #[derive(Debug)]
 pub(crate) struct Unix {
     stream: UnixStream,
     /// None once it is known that the server answers over the socket.
-    pipe: Option<Pipe>,
+    pipes: Option<Pipes>,
 }
 
-/// A pipe for the server to lend its memory to.
+/// Pipes for the server to lend its memory to.
 #[derive(Debug)]
-struct Pipe {
-    reader: PipeReader,
+struct Pipes {
+    readers: Vec<PipeReader>,
     /// To be sent with the first bytes.
-    writer: Option<PipeWriter>,
-    /// The server has written to it.
-    used: bool,
+    writers: Vec<PipeWriter>,
+    received: u64,
 }
 
-impl Pipe {
+impl Pipes {
     /// None where the system has no such pipes to give.
     fn offer() -> Option<Self> {
         if !cfg!(target_os = "linux") {
             return None;
         }
-        let (reader, writer) = io::pipe().ok()?;
-        #[cfg(target_os = "linux")]
-        rustix::pipe::fcntl_setpipe_size(&writer, UNIX_BUFFER_BYTES).ok()?;
-        rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).ok()?;
-        Some(Self { reader, writer: Some(writer), used: false })
+        let (mut readers, mut writers) = (Vec::new(), Vec::new());
+        for _ in 0..PIPES {
+            let (reader, writer) = io::pipe().ok()?;
+            #[cfg(target_os = "linux")]
+            rustix::pipe::fcntl_setpipe_size(&writer, PIPE_BUFFER_BYTES).ok()?;
+            rustix::fs::fcntl_setfl(&reader, rustix::fs::OFlags::NONBLOCK).ok()?;
+            readers.push(reader);
+            writers.push(writer);
+        }
+        Some(Self { readers, writers, received: 0 })
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let reader = &mut self.readers[(self.received / STRIPE_BYTES) as usize % PIPES];
+        let stripe_rest = STRIPE_BYTES - self.received % STRIPE_BYTES;
+        let bytes = buffer.len().min(usize::try_from(stripe_rest).unwrap_or(usize::MAX));
+        let read = match reader.read(&mut buffer[..bytes]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_readable(reader)?;
+                reader.read(&mut buffer[..bytes])
+            }
+            read => read,
+        }?;
+        self.received += read as u64;
+        Ok(read)
     }
 }
 
 impl Unix {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let Some(pipe) = &mut self.pipe else { return self.stream.read(buffer) };
-        match pipe.reader.read(buffer) {
-            Ok(0) if !pipe.used => {
-                self.pipe = None;
-                self.stream.read(buffer)
+        if let Some(pipes) = &mut self.pipes {
+            let read = pipes.read(buffer)?;
+            if read > 0 || pipes.received > 0 {
+                return Ok(read);
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                wait_readable(&pipe.reader)?;
-                pipe.reader.read(buffer)
-            }
-            read => {
-                pipe.used |= read.is_ok();
-                read
-            }
+            self.pipes = None;
         }
+        self.stream.read(buffer)
     }
 
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Some(writer) = self.pipe.as_mut().and_then(|pipe| pipe.writer.take()) else {
+        let writers = self.pipes.as_mut().map(|pipes| std::mem::take(&mut pipes.writers)).unwrap_or_default();
+        if writers.is_empty() {
             return self.stream.write(buffer);
-        };
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PIPES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [writer.as_fd()];
+        let descriptors: Vec<_> = writers.iter().map(AsFd::as_fd).collect();
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
         Ok(sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?)
     }

@@ -49,8 +49,8 @@ pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: Stri
     };
     shared.metrics.connection_opened();
     let _ = connection.run(deadline).instrument(info_span!("connection", peer)).await;
-    if let WriteHalf::Pipe(pipe) = &mut connection.socket {
-        pipe.finish(shared.stall_timeout).await;
+    if let WriteHalf::Pipes(pipes) = &mut connection.socket {
+        pipes.finish(shared.stall_timeout).await;
     }
     shared.metrics.connection_closed();
 }

@@ -17,7 +17,7 @@ mod connection;
 mod engine;
 mod listen;
 mod metrics;
-mod pipe;
+mod pipes;
 mod server;
 mod socket;
 mod statement;

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 
-use crate::pipe::receive_first;
+use crate::pipes::receive_first;
 use crate::server::ServeError;
 use crate::socket::{Link, Open, ReadHalf, WriteHalf};
 
@@ -125,14 +125,14 @@ impl Incoming {
 async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
     // A client that says nothing is told so by whoever waits for its greeting.
     let first = timeout_at(deadline, receive_first(&stream)).await;
-    let (received, pipe) = first.unwrap_or_else(|_| Ok((BytesMut::new(), None)))?;
+    let (received, pipes) = first.unwrap_or_else(|_| Ok((BytesMut::new(), None)))?;
     // Best effort: the kernel caps it.
     let _ = SockRef::from(&stream).set_send_buffer_size(UNIX_SEND_BUFFER_BYTES);
     let (read, write) = stream.into_split();
-    let (read, write): (_, WriteHalf) = match pipe {
-        Some(pipe) => {
+    let (read, write): (_, WriteHalf) = match pipes {
+        Some(pipes) => {
             write.forget();
-            (read, WriteHalf::Pipe(pipe))
+            (read, WriteHalf::Pipes(pipes))
         }
         None => (read, WriteHalf::Socket(Box::new(write))),
     };

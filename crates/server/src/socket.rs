@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use dray_wire::{FRAME_HEADER_BYTES, Frame, ProtocolError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::pipe::PipeWriter;
+use crate::pipes::Pipes;
 
 /// Where a peer is, as far as speed is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,14 +40,14 @@ pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
 /// The way to the client.
 pub(crate) enum WriteHalf {
     Socket(Box<dyn AsyncWrite + Send + Unpin>),
-    Pipe(PipeWriter),
+    Pipes(Pipes),
 }
 
 impl WriteHalf {
-    /// Gives back memory that was lent to a pipe, for as long as this is polled.
+    /// Gives back memory that was lent to pipes, for as long as this is polled.
     pub(crate) async fn keep_reclaiming(&mut self) -> Infallible {
         match self {
-            Self::Pipe(pipe) => pipe.keep_reclaiming().await,
+            Self::Pipes(pipes) => pipes.keep_reclaiming().await,
             Self::Socket(_) => std::future::pending().await,
         }
     }
@@ -136,7 +136,7 @@ impl Outgoing {
     pub(crate) async fn write(&mut self, socket: &mut WriteHalf) -> io::Result<()> {
         let socket = match socket {
             WriteHalf::Socket(socket) => socket,
-            WriteHalf::Pipe(pipe) => return pipe.write(&mut self.parts).await,
+            WriteHalf::Pipes(pipes) => return pipes.write(&mut self.parts).await,
         };
         while !self.parts.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_PER_WRITE];
