@@ -7,7 +7,7 @@
 use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow};
-use dray_format::{Compression, Header, Limits, Schema, chunk_bytes_bound, write};
+use dray_format::{Compression, Header, Limits, Schema, Type, chunk_bytes_bound, write};
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
 
@@ -32,8 +32,9 @@ fuzz_target!(|input: &[u8]| {
     let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
     let Ok(schema) = Schema::decode(schema) else { return };
     let Ok((header, arrow)) = decode(Bytes::from(without_checksum(chunk)), &schema) else { return };
-    for column in arrow.columns() {
-        column.to_data().validate_full().unwrap();
+    // Arrow's check of a list of two billion NULLs takes a bitmap of as many.
+    if !schema.fields.iter().any(|field| has_long_lists(&field.data_type)) {
+        arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     }
     for compression in [Compression::None, Compression::Light, Compression::Zstd(1)] {
         let batch = batch_from_arrow(&arrow).unwrap();
@@ -44,6 +45,17 @@ fuzz_target!(|input: &[u8]| {
         assert_eq!(arrow, again);
     }
 });
+
+fn has_long_lists(data_type: &Type) -> bool {
+    match data_type {
+        Type::FixedList { size, item } => *size > 1 << 16 || has_long_lists(&item.data_type),
+        Type::List(item) => has_long_lists(&item.data_type),
+        Type::Struct(fields) => fields.iter().any(|field| has_long_lists(&field.data_type)),
+        Type::Map { key, value, .. } => has_long_lists(&key.data_type) || has_long_lists(&value.data_type),
+        Type::Dictionary { value, .. } => has_long_lists(value),
+        _ => false,
+    }
+}
 
 fn decode(chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
     Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &LIMITS)
