@@ -45,6 +45,8 @@ impl Listener {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|cause| ServeError::new(format!("can't listen on tcp://{address}: {cause}")))?;
+        // Connections begin with the listener's. One that began with BBR would keep its pacing under any other.
+        prefer_congestion(&SockRef::from(&listener), ON_THIS_HOST);
         Ok(Self::Tcp { listener, tls })
     }
 
@@ -143,13 +145,20 @@ fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {
     peer.is_loopback() || peer == local
 }
 
-/// Asks for BBR towards other hosts, where a lost packet would halve CUBIC's rate, and for CUBIC or Reno on this one, where
-/// BBR's pacing costs half the rate. A kernel that has neither keeps its own.
+/// BBR's pacing costs half the rate on one host.
+const ON_THIS_HOST: &[&[u8]] = &[b"cubic", b"reno"];
+/// A lost packet on the way to another would halve CUBIC's rate.
+const TO_OTHER_HOSTS: &[&[u8]] = &[b"bbr"];
+
+/// Asks for the first of these congestion controls that the kernel has. With none of them it keeps its own.
+fn prefer_congestion(socket: &SockRef<'_>, wanted: &[&[u8]]) {
+    let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
+}
+
 fn tune(stream: &TcpStream, loopback: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    let wanted: &[&[u8]] = if loopback { &[b"cubic", b"reno"] } else { &[b"bbr"] };
-    let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
+    prefer_congestion(&socket, if loopback { ON_THIS_HOST } else { TO_OTHER_HOSTS });
     // A client that vanished without a word is noticed within minutes.
     let keepalive = socket2::TcpKeepalive::new().with_time(std::time::Duration::from_secs(60));
     socket.set_tcp_keepalive(&keepalive)
