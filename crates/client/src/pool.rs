@@ -82,9 +82,14 @@ fn sweep() {
     loop {
         std::thread::sleep(LINGER);
         let mut free = free();
-        free.blocks.retain(|(since, _)| since.elapsed() < LINGER);
-        if free.blocks.is_empty() {
-            free.has_sweeper = false;
+        let unwanted = free.blocks.partition_point(|(since, _)| since.elapsed() >= LINGER);
+        let unwanted: Vec<_> = free.blocks.drain(..unwanted).collect();
+        free.has_sweeper = !free.blocks.is_empty();
+        let done = !free.has_sweeper;
+        drop(free);
+        // Unmapping takes its time, in which others may want a block.
+        drop(unwanted);
+        if done {
             return;
         }
     }
