@@ -10,10 +10,11 @@ use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{DataType, Fields, IntervalUnit, SchemaRef, TimeUnit};
 use bytes::Bytes;
 
-use crate::column::{Batch, Bitmap, Column, Values};
+use crate::build::Built;
+use crate::column::{Batch, Bitmap, Column, Values, u32s};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::header::{Header, Limits};
-use crate::read::{Profile, decode, read};
+use crate::read::{Profile, check_utf8, decode, read};
 use crate::types::{Field, Schema, Type, Unit};
 
 /// How a reader wants to hold strings and binary.
@@ -284,7 +285,8 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
 /// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
 /// It is the only way from chunks to Arrow: arrays are built unchecked from columns that [`decode`] has just checked
-/// against the stream's schema, and the Arrow schema is made from that same schema.
+/// against the stream's schema, or that a [`crate::BatchBuilder`] made to fit it, and the Arrow schema is made from that same
+/// schema.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schema: Schema,
@@ -326,12 +328,39 @@ impl Decoder {
         Ok((header, self.batch(batch)?))
     }
 
+    /// Rows that were built, into Arrow.
+    ///
+    /// # Errors
+    /// When they are of another schema, a string is not UTF-8, or strings are too long for the layout that was asked for.
+    pub fn built(&self, built: Built) -> Result<RecordBatch> {
+        if *built.schema != self.schema {
+            refuse!(Unsupported, "the batch was built with another schema");
+        }
+        for (field, column) in self.schema.fields.iter().zip(&built.batch().columns) {
+            check_strings(&field.data_type, column)
+                .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name)))?;
+        }
+        self.batch(built.into_batch())
+    }
+
     fn batch(&self, batch: Batch) -> Result<RecordBatch> {
         let columns = batch.columns.into_iter().zip(self.arrow_schema.fields());
         let arrays = columns.map(|(column, field)| array(column, field.data_type())).collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
         RecordBatch::try_new_with_options(self.arrow_schema.clone(), arrays, &options)
             .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+    }
+}
+
+/// Checks that all strings are UTF-8.
+fn check_strings(data_type: &Type, column: &Column) -> Result<()> {
+    match (data_type, &column.values) {
+        (Type::Utf8, Values::Bytes { offsets, data }) => check_utf8(data, u32s(offsets)),
+        (Type::List(item), Values::List { child, .. }) => check_strings(&item.data_type, child),
+        (Type::Struct(fields), Values::Struct(children)) => {
+            fields.iter().zip(children).try_for_each(|(field, child)| check_strings(&field.data_type, child))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -385,7 +414,8 @@ fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
     };
     // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are copied.
     let builder = builder.align_buffers(true);
-    // SAFETY: the column comes from `Decoder`, whose `decode` has checked every length, offset, index, bitmap and string
-    // against the same schema that `data_type` was made from, and Arrow's layout of each type is the chunk's.
+    // SAFETY: the column comes from `Decoder`. Either its `decode` has checked every length, offset, index, bitmap and string
+    // against the same schema that `data_type` was made from; or a `BatchBuilder` of that schema, which takes only what fits,
+    // has made the column, and `built` has checked its strings. Arrow's layout of each type is the chunk's.
     Ok(unsafe { builder.build_unchecked() })
 }

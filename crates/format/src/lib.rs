@@ -31,6 +31,7 @@
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod bitpack;
+mod build;
 mod column;
 mod compress;
 mod cursor;
@@ -42,6 +43,7 @@ mod read;
 mod types;
 mod write;
 
+pub use build::{BatchBuilder, Builder, Built};
 pub use column::{Batch, Bitmap, Column, Values};
 pub use cursor::{Cursor, put_bytes};
 pub use error::{Error, ErrorKind, Result};

@@ -662,7 +662,7 @@ fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
 }
 
 /// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
-fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
+pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
     if data.is_ascii() {
         return Ok(());
     }
