@@ -306,7 +306,7 @@ impl Builder {
         if self.validity.is_empty() {
             reserve(&mut self.validity, self.rows / 8 + 1)?;
             self.validity.resize(self.rows / 8, u8::MAX);
-            if self.rows % 8 > 0 {
+            if !self.rows.is_multiple_of(8) {
                 self.validity.push((1 << (self.rows % 8)) - 1);
             }
         }

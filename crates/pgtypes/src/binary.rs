@@ -77,13 +77,24 @@ impl Decode {
     /// Whether the column's type and name say all about it.
     pub(crate) fn is_plain(&self) -> bool {
         use Decode::*;
-        match self {
-            Boolean | Fixed2 | Fixed4 | Fixed8 | Fixed16 | Decimal128 { .. } | Decimal256 { .. } | Bytes | JsonB => {
-                true
-            }
-            Date | Timestamp | Time | Interval | Array { .. } | Composite(_) => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Boolean
+                | Fixed2
+                | Fixed4
+                | Fixed8
+                | Fixed16
+                | Decimal128 { .. }
+                | Decimal256 { .. }
+                | Bytes
+                | JsonB
+                | Date
+                | Timestamp
+                | Time
+                | Interval
+                | Array { .. }
+                | Composite(_)
+        )
     }
 
     pub(crate) fn is_costly(&self) -> bool {
@@ -197,8 +208,7 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
             Ok(builder.close_list()?)
         }
         Decode::TextArray { delimiter } => push_text_array(builder, value, *delimiter),
-        // The others are above.
-        _ => push(decode, builder, value, null_nonfinite),
+        _ => Err(Error::Malformed("a value of another type".to_owned())),
     }
 }
 
