@@ -38,11 +38,16 @@ pub struct BatchBuilder {
 /// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8 yet.
 #[derive(Debug, Clone)]
 pub struct Built {
-    pub(crate) schema: Arc<Schema>,
+    schema: Arc<Schema>,
     batch: Batch,
 }
 
 impl Built {
+    /// Their schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// The rows.
     pub fn batch(&self) -> &Batch {
         &self.batch
