@@ -24,6 +24,9 @@ class Connection:
         compression: str,
         checksums: str,
         strings: str,
+        extension: str,
+        numeric: str,
+        nonfinite: str,
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
 

@@ -13,5 +13,6 @@ mod sql;
 mod wire;
 
 pub use error::{Error, ErrorKind, Result};
-pub use session::{Options, Parameter, Session};
+pub use session::{CopyStart, Options, Parameter, Session};
+pub use sql::is_query;
 pub use wire::Patience;

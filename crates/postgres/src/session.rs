@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use dray_format::{BatchBuilder, Built, Schema};
 use dray_pgtypes::{Column, Format, Options as TypeOptions};
@@ -58,6 +59,17 @@ impl Default for Options {
     }
 }
 
+/// How a COPY of the extension began.
+#[derive(Debug)]
+pub enum CopyStart {
+    /// Its data comes.
+    Started,
+    /// The statement can't be put between parentheses.
+    NotEnclosable,
+    /// The extension's library can't be loaded.
+    NotLoaded(Error),
+}
+
 /// What runs.
 #[derive(Debug)]
 enum State {
@@ -78,7 +90,6 @@ struct Rows {
     options: Options,
     /// Rows of earlier batches.
     rows_before: u64,
-    bytes: u64,
 }
 
 /// A session with a server, once the user is logged in.
@@ -93,6 +104,8 @@ pub struct Session<S> {
     /// The text of the running statement, for the positions of errors.
     statement: String,
     tag: String,
+    /// Bytes of rows, of all statements.
+    bytes: u64,
 }
 
 impl<S: Read + Write> Session<S> {
@@ -107,6 +120,7 @@ impl<S: Read + Write> Session<S> {
             state: State::Idle,
             statement: String::new(),
             tag: String::new(),
+            bytes: 0,
         }
     }
 
@@ -120,6 +134,11 @@ impl<S: Read + Write> Session<S> {
         !self.wire.is_broken() && !matches!(self.state, State::Idle)
     }
 
+    /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` is off.
+    pub fn set_escapes(&mut self, escapes: bool) {
+        self.escapes = escapes;
+    }
+
     /// Gives the connection up.
     pub fn break_off(&mut self) {
         self.wire.break_off();
@@ -130,12 +149,14 @@ impl<S: Read + Write> Session<S> {
         &self.tag
     }
 
-    /// The bytes of rows received so far.
+    /// The bytes of rows received so far, in all.
     pub fn bytes(&self) -> u64 {
-        match &self.state {
-            State::Rows(rows) => rows.bytes,
-            _ => 0,
-        }
+        self.bytes
+    }
+
+    /// How long the session has waited for the server, and read from the socket, in all.
+    pub fn waited(&self) -> Duration {
+        self.wire.waited()
     }
 
     /// Runs one of the session's own statements, and returns its rows as text.
@@ -179,8 +200,44 @@ impl<S: Read + Write> Session<S> {
         self.execute(&columns, parameters)?;
         let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
         let options = options.clone();
-        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0, bytes: 0 }));
+        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0 }));
         Ok(schema)
+    }
+
+    /// The columns of a statement's rows, without running it.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn describe(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        patience: Patience<'_>,
+    ) -> Result<Schema> {
+        self.check_idle()?;
+        self.statement = statement.to_owned();
+        let columns = self.prepare(statement, parameters, options, patience);
+        frontend::sync(self.wire.out());
+        self.wire.send()?;
+        let columns = self.wait_ready(columns, patience)?;
+        Ok(Schema { fields: columns.iter().map(|column| column.field().clone()).collect() })
+    }
+
+    /// What the planner expects of a query: rows, and bytes of one.
+    ///
+    /// # Errors
+    /// When it does not plan, or the connection breaks.
+    pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
+        let Some(statement) = sql::enclosable(statement, self.escapes) else { return Ok(None) };
+        let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
+        let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
+        // Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)
+        let number = |key: &str| {
+            let (_, after) = first.rsplit_once(key)?;
+            after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        Ok(number("rows=").zip(number("width=")))
     }
 
     /// Parses the statement and finds out what its columns are.
@@ -303,7 +360,7 @@ impl<S: Read + Write> Session<S> {
     /// then ([`Self::is_running`]) is to be cancelled and drained.
     pub fn next_batch(&mut self, patience: Patience<'_>) -> Result<Option<Built>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
-        if !rows.fill(&mut self.wire, patience)? {
+        if !rows.fill(&mut self.wire, &mut self.bytes, patience)? {
             return rows.take().map(Some);
         }
         let ended = match self.wire.message(patience)? {
@@ -332,32 +389,36 @@ impl<S: Read + Write> Session<S> {
         Ok((last.batch().rows > 0).then_some(last))
     }
 
-    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data. False if the statement
-    /// can't be put there.
+    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data.
     ///
     /// # Errors
     /// When it fails before there is data, or the connection breaks.
-    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<bool> {
+    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<CopyStart> {
         self.check_idle()?;
-        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(false) };
+        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(CopyStart::NotEnclosable) };
         // One simple query: a pooler may give the next one to another backend.
         self.statement = format!("SELECT dray.load(); COPY ({enclosable}\n) TO STDOUT ({copy_options})");
         let text = self.statement.clone();
         frontend::query(&text, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
+        let mut loaded = false;
         loop {
             match self.wire.message(patience)? {
-                Message::RowDescription(_) | Message::DataRow(_) | Message::CommandComplete(_) => {}
+                Message::RowDescription(_) | Message::DataRow(_) => {}
+                Message::CommandComplete(_) => loaded = true,
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
-                    return self.wait_ready(error, patience);
+                    let error = server_error(error.fields(), &self.statement);
+                    return match loaded {
+                        true => self.wait_ready(Err(error), patience),
+                        false => self.wait_ready(Ok(CopyStart::NotLoaded(error)), patience),
+                    };
                 }
                 _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
             }
         }
         self.state = State::Copy { left: 0 };
-        Ok(true)
+        Ok(CopyStart::Started)
     }
 
     /// Fills `room` with the data of the COPY, whatever messages it comes in.
@@ -492,11 +553,17 @@ impl<S: Read + Write> Session<S> {
 
 impl Rows {
     /// Reads rows until a batch is full (false) or something else comes (true).
-    fn fill<S: Read + Write>(&mut self, wire: &mut Wire<S>, patience: Patience<'_>) -> Result<bool> {
+    fn fill<S: Read + Write>(&mut self, wire: &mut Wire<S>, bytes: &mut u64, patience: Patience<'_>) -> Result<bool> {
         loop {
             let header = wire.peek(patience)?;
-            if header.tag != b'D' {
-                return Ok(true);
+            match header.tag {
+                b'D' => {}
+                // The binding is complete; a notice, a notification or a setting comes between rows.
+                b'2' | b'N' | b'A' | b'S' if header.body_bytes <= self.options.row_bytes_max => {
+                    wire.body(header, patience)?;
+                    continue;
+                }
+                _ => return Ok(true),
             }
             if header.body_bytes > self.options.row_bytes_max {
                 let what = format!(
@@ -507,7 +574,7 @@ impl Rows {
                 );
                 return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
             }
-            self.bytes += header.body_bytes as u64;
+            *bytes += header.body_bytes as u64;
             let body = wire.body(header, patience)?;
             if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
                 return Err(wire.out_of_order("a row that does not fit its description"));

@@ -22,8 +22,16 @@ pub(crate) fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     (depth == 0 && end > 0).then(|| &sql[..end])
 }
 
+/// Whether a statement is one that COPY and EXPLAIN take: a query, or a change that may return rows.
+pub fn is_query(sql: &str) -> bool {
+    matches!(
+        first_word(sql).as_str(),
+        "select" | "with" | "values" | "table" | "insert" | "update" | "delete" | "merge"
+    )
+}
+
 /// The first word of a statement, in lower case; opening parentheses are passed over.
-pub(crate) fn first_word(sql: &str) -> String {
+fn first_word(sql: &str) -> String {
     let mut scanner = Scanner { bytes: sql.as_bytes(), at: 0, escapes: false };
     loop {
         let start = scanner.at;
