@@ -109,8 +109,8 @@ pub struct Session<S> {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// A session over a socket on which the server has just said that it is ready. `server_version` is that of the setting
-    /// `server_version_num`.
+    /// A session over a socket on which the server has just said that it is ready. `server_version` is the server's
+    /// major version.
     pub fn new(stream: S, server_version: u32) -> Self {
         Self {
             wire: Wire::new(stream),

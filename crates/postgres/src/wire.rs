@@ -11,6 +11,7 @@ use postgres_protocol::message::backend::{ErrorFields, Message};
 use postgres_protocol::message::frontend;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::socket::is_timeout;
 
 /// What is read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
@@ -221,11 +222,6 @@ impl<S: Read + Write> Wire<S> {
             }
         }
     }
-}
-
-/// Whether a read only ran out of patience.
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// What the server says of a failure. `statement` is the SQL that its position points into.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use dray_format::Limits;
 use dray_pgtypes::Options as TypeOptions;
-use dray_postgres::{Canceller, CopyStart, Options, Patience, Session, Socket, is_query};
+use dray_postgres::{Canceller, ConnectParams, CopyStart, Options, Patience, Session, Socket, is_query};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
 
 use super::parameters::parameters;
@@ -15,7 +15,7 @@ use crate::pool::Arena;
 
 /// Asked once a connection: dates in text are ISO 8601, and what the server is and has.
 const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
-     pg_catalog.current_setting('server_version'), pg_catalog.current_setting('standard_conforming_strings'), \
+     pg_catalog.current_setting('standard_conforming_strings'), \
      (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray')";
 
 /// A connection to a PostgreSQL server.
@@ -54,21 +54,21 @@ impl PostgresLink {
                 "password and sslrootcert can be in the uri: postgresql://user:password@host/?sslrootcert=FILE",
             ));
         }
-        let connected = dray_postgres::connect(uri, options.timeout)?;
-        let mut session = Session::new(connected.socket, connected.server_version);
+        let logged_in = dray_postgres::connect(&ConnectParams::parse(uri)?, options.timeout)?;
+        let version = logged_in.parameters.get("server_version").cloned().unwrap_or_default();
+        let mut session = Session::new(logged_in.socket, major_version(&version));
         let deadline = Instant::now() + options.timeout;
         let mut patience = || match Instant::now() < deadline {
             true => Ok(()),
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
         let mut greeting = session.ask(GREETING, &mut patience)?.into_iter().flatten().skip(1);
-        let version = greeting.next().flatten().unwrap_or_default();
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
         Ok(Self {
             session,
-            canceller: connected.canceller,
+            canceller: logged_in.canceller,
             server: format!("PostgreSQL {version}"),
-            place: connected.place,
+            place: logged_in.place,
             extension: greeting.next().flatten(),
             route: Route::default(),
             running: Running::Nothing,
@@ -248,6 +248,11 @@ impl Drop for PostgresLink {
     fn drop(&mut self) {
         self.session.close();
     }
+}
+
+/// The first number of a version like `15.14 (Debian 15.14-0+deb12u1)` or `18beta1`.
+fn major_version(version: &str) -> u32 {
+    version.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse().ok()).unwrap_or_default()
 }
 
 fn started(schema: dray_format::Schema, estimate: Estimate) -> Started {
