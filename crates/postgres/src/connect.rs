@@ -13,7 +13,7 @@ use postgres_protocol::message::frontend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frames::{Frames, Seen};
 use crate::login::log_in;
-use crate::params::{ConnectParams, Host, Place, SslMode, Target, TcpParams, socket_path};
+use crate::params::{ConnectParams, Host, NO_TIMEOUT, Place, SslMode, Target, TcpParams, socket_path};
 use crate::socket::{Address, Socket, is_timeout};
 use crate::tls::Tls;
 
@@ -96,7 +96,7 @@ impl Canceller {
 /// # Errors
 /// Connection errors list every place that was tried; Authentication errors have the server's SQLSTATE and message.
 pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
-    let timeout = params.connect_timeout.unwrap_or(timeout);
+    let timeout = params.connect_timeout.unwrap_or(timeout).min(NO_TIMEOUT);
     let mut failures = Vec::new();
     let targets = match params.target {
         Target::PreferStandby => &[Target::Standby, Target::Any][..],

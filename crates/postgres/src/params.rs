@@ -18,8 +18,8 @@ type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 const DEFAULT_PORT: u16 = 5432;
 /// Where Debian's server and where PostgreSQL's own build put their sockets.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-/// Stands for a wait without an end.
-const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Stands for a wait without an end: a clock can still add it.
+pub(crate) const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Where to connect to and how, read from a connection string as libpq reads it.
 ///
