@@ -333,7 +333,7 @@ impl Decoder {
     /// # Errors
     /// When they are of another schema, a string is not UTF-8, or strings are too long for the layout that was asked for.
     pub fn built(&self, built: Built) -> Result<RecordBatch> {
-        if *built.schema != self.schema {
+        if *built.schema() != self.schema {
             refuse!(Unsupported, "the batch was built with another schema");
         }
         for (field, column) in self.schema.fields.iter().zip(&built.batch().columns) {

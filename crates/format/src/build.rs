@@ -1,7 +1,7 @@
 //! Columns under construction, value by value: for sources that have rows, not columns.
 //!
 //! A builder takes values in the order of its column: a null, a boolean, a value of fixed width, a string. Those of a list go
-//! to its [`item`](Builder::item) before [`close_list`](Builder::close_list), those of a struct to its
+//! to its [`item`](Builder::item) before [`close_list`](Builder::close_list) (a map is a list of pairs), those of a struct to its
 //! [`fields`](Builder::fields) before [`close_struct`](Builder::close_struct). What does not fit the column's type is refused, so that
 //! whatever comes out of [`BatchBuilder::finish`] fits its schema. Memory is reserved before it is used, and where there is
 //! none left that is an error.
@@ -38,11 +38,16 @@ pub struct BatchBuilder {
 /// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8 yet.
 #[derive(Debug, Clone)]
 pub struct Built {
-    pub(crate) schema: Arc<Schema>,
+    schema: Arc<Schema>,
     batch: Batch,
 }
 
 impl Built {
+    /// Their schema.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     /// The rows.
     pub fn batch(&self) -> &Batch {
         &self.batch
@@ -58,7 +63,7 @@ impl BatchBuilder {
     /// A builder of rows of this schema.
     ///
     /// # Errors
-    /// When a column has a type that is not built value by value: dictionaries, maps and fixed-size lists.
+    /// When a column has a type that is not built value by value: dictionaries and fixed-size lists.
     pub fn new(schema: Schema) -> Result<Self> {
         let columns = schema.fields.iter().map(Builder::new).collect::<Result<_>>()?;
         Ok(Self { schema: Arc::new(schema), rows: 0, columns })
@@ -135,8 +140,12 @@ impl Builder {
             (Storage::Boolean, _) => Slots::Boolean(Vec::new()),
             (Storage::Fixed(width), _) => Slots::Fixed { width, bytes: Vec::new() },
             (Storage::Bytes { .. }, _) => Slots::Bytes { offsets: Vec::new(), data: Vec::new() },
-            (Storage::List, Type::List(item)) => {
-                Slots::List { offsets: Vec::new(), item: Box::new(Self::new(item)?) }
+            (Storage::List, Type::List(item)) => Slots::List { offsets: Vec::new(), item: Box::new(Self::new(item)?) },
+            (Storage::Map, Type::Map { key, value, .. }) => {
+                // A map is a list of pairs.
+                let fields = vec![Self::new(key)?, Self::new(value)?];
+                let pair = Self { rows: 0, nullable: false, validity: Vec::new(), slots: Slots::Struct(fields) };
+                Slots::List { offsets: Vec::new(), item: Box::new(pair) }
             }
             (Storage::Struct, Type::Struct(fields)) => {
                 Slots::Struct(fields.iter().map(Self::new).collect::<Result<_>>()?)
@@ -302,7 +311,7 @@ impl Builder {
         if self.validity.is_empty() {
             reserve(&mut self.validity, self.rows / 8 + 1)?;
             self.validity.resize(self.rows / 8, u8::MAX);
-            if self.rows % 8 > 0 {
+            if !self.rows.is_multiple_of(8) {
                 self.validity.push((1 << (self.rows % 8)) - 1);
             }
         }

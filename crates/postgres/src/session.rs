@@ -1,0 +1,606 @@
+//! A session: statements one after the other, and their results as columns.
+//!
+//! ```text
+//!   stock server       parse, describe ──▶ types ──▶ bind, execute ──▶ binary rows ──▶ BatchBuilder
+//!   with the extension COPY (…) TO STDOUT (FORMAT dray) ──▶ frames of spec/protocol.md, which the caller reads
+//! ```
+//!
+//! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the server no longer to make;
+//! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows.
+
+use std::collections::HashSet;
+use std::io::{Read, Write};
+
+use dray_format::{BatchBuilder, Built, Schema};
+use dray_pgtypes::{Column, Format, Options as TypeOptions};
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::IsNull;
+use postgres_protocol::message::backend::Message;
+use postgres_protocol::message::frontend;
+
+use crate::catalog::{self, Catalog};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sql;
+use crate::wire::{Patience, Wire, server_error};
+
+/// `money`.
+const MONEY_OID: u32 = 790;
+/// The name of the prepared statement for the session's own questions, which must not replace the user's.
+const OWN_STATEMENT: &str = "dray_types";
+/// Rows that a stock server's answers are cut into.
+const BATCH_ROWS: usize = 65_536;
+
+/// The value of `$1`, `$2` …: a type, or 0 to let the server infer it, and the value's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// The type's number in `pg_type`.
+    pub oid: u32,
+    /// What the type's input function reads; none for NULL.
+    pub text: Option<String>,
+}
+
+/// How a statement's result is to come.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What columns become of types that Arrow does not have.
+    pub types: TypeOptions,
+    /// A batch ends with this many rows.
+    pub batch_rows: usize,
+    /// A batch ends when its values have this many bytes.
+    pub batch_bytes: usize,
+    /// The largest row to accept.
+    pub row_bytes_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { types: TypeOptions::default(), batch_rows: BATCH_ROWS, batch_bytes: 64 << 20, row_bytes_max: 256 << 20 }
+    }
+}
+
+/// What runs.
+#[derive(Debug)]
+enum State {
+    Idle,
+    /// A statement whose rows are read here.
+    Rows(Box<Rows>),
+    /// A COPY whose data the caller reads: what is left of the message that it is in.
+    Copy {
+        left: usize,
+    },
+}
+
+/// A statement whose rows come.
+#[derive(Debug)]
+struct Rows {
+    columns: Vec<Column>,
+    builder: BatchBuilder,
+    options: Options,
+    /// Rows of earlier batches.
+    rows_before: u64,
+    bytes: u64,
+}
+
+/// A session with a server, once the user is logged in.
+#[derive(Debug)]
+pub struct Session<S> {
+    wire: Wire<S>,
+    catalog: Catalog,
+    server_version: u32,
+    /// Backslashes escape in plain strings.
+    escapes: bool,
+    state: State,
+    /// The text of the running statement, for the positions of errors.
+    statement: String,
+    tag: String,
+}
+
+impl<S: Read + Write> Session<S> {
+    /// A session over a socket on which the server has just said that it is ready. `server_version` is that of the setting
+    /// `server_version_num`.
+    pub fn new(stream: S, server_version: u32) -> Self {
+        Self {
+            wire: Wire::new(stream),
+            catalog: Catalog::default(),
+            server_version,
+            escapes: false,
+            state: State::Idle,
+            statement: String::new(),
+            tag: String::new(),
+        }
+    }
+
+    /// Whether another statement can be run.
+    pub fn is_usable(&self) -> bool {
+        !self.wire.is_broken() && matches!(self.state, State::Idle)
+    }
+
+    /// Whether a statement runs.
+    pub fn is_running(&self) -> bool {
+        !self.wire.is_broken() && !matches!(self.state, State::Idle)
+    }
+
+    /// Gives the connection up.
+    pub fn break_off(&mut self) {
+        self.wire.break_off();
+    }
+
+    /// What the server said of the last statement at its end: `SELECT 5`.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// The bytes of rows received so far.
+    pub fn bytes(&self) -> u64 {
+        match &self.state {
+            State::Rows(rows) => rows.bytes,
+            _ => 0,
+        }
+    }
+
+    /// Runs one of the session's own statements, and returns its rows as text.
+    ///
+    /// # Errors
+    /// When it fails, or the connection breaks.
+    pub fn ask(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+        self.check_idle()?;
+        self.statement = statement.to_owned();
+        frontend::query(statement, self.wire.out()).map_err(invalid)?;
+        self.wire.send()?;
+        let rows = self.text_rows(patience);
+        self.wait_ready(rows, patience)
+    }
+
+    /// Starts a statement, and returns the columns of its rows, which [`Self::next_batch`] reads. A statement without rows has
+    /// no columns.
+    ///
+    /// # Errors
+    /// When the statement does not parse, or the connection breaks.
+    pub fn start(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        patience: Patience<'_>,
+    ) -> Result<Schema> {
+        self.check_idle()?;
+        self.statement = statement.to_owned();
+        let prepared = self.prepare(statement, parameters, options, patience);
+        let columns = match prepared {
+            Ok(columns) => columns,
+            // The server ignores everything up to the next sync.
+            Err(error) => {
+                frontend::sync(self.wire.out());
+                self.wire.send()?;
+                return self.wait_ready(Err(error), patience);
+            }
+        };
+        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
+        self.execute(&columns, parameters)?;
+        let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
+        let options = options.clone();
+        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0, bytes: 0 }));
+        Ok(schema)
+    }
+
+    /// Parses the statement and finds out what its columns are.
+    fn prepare(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Column>> {
+        let oids = parameters.iter().map(|parameter| parameter.oid);
+        frontend::parse("", statement, oids, self.wire.out()).map_err(invalid)?;
+        frontend::describe(b'S', "", self.wire.out()).map_err(invalid)?;
+        frontend::flush(self.wire.out());
+        self.wire.send()?;
+        let mut described = Vec::new();
+        loop {
+            match self.wire.message(patience)? {
+                Message::ParseComplete => {}
+                Message::ParameterDescription(found) => {
+                    let expected = found.parameters().count().unwrap_or(0);
+                    if expected != parameters.len() {
+                        let what =
+                            format!("the statement has {expected} parameters, {} values were given", parameters.len());
+                        // The description of the rows follows, and is passed over by the sync.
+                        return Err(Error::new(ErrorKind::Usage, what));
+                    }
+                }
+                Message::NoData => return Ok(Vec::new()),
+                Message::RowDescription(row) => {
+                    let mut fields = row.fields();
+                    while let Some(field) = fields.next().map_err(invalid)? {
+                        described.push((field.name().to_owned(), field.type_oid(), field.type_modifier()));
+                    }
+                    break;
+                }
+                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                _ => return Err(self.wire.out_of_order("not a description")),
+            }
+        }
+        let mut options = options.types.clone();
+        self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
+        let column = |(name, oid, typmod): &(String, u32, i32)| {
+            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
+        };
+        Ok(described.iter().map(column).collect())
+    }
+
+    /// Asks for what is not known of these types.
+    fn learn_types(
+        &mut self,
+        oids: impl Iterator<Item = u32> + Clone,
+        options: &mut TypeOptions,
+        patience: Patience<'_>,
+    ) -> Result<()> {
+        let missing: HashSet<u32> = oids.clone().filter(|oid| self.catalog.misses(*oid)).collect();
+        if !missing.is_empty() {
+            let rows = self.ask_within(&catalog::query(&missing, self.server_version), patience)?;
+            let rows: Option<Vec<_>> = rows.into_iter().map(|row| row.try_into().ok()).collect();
+            if !rows.is_some_and(|rows| self.catalog.learn(&rows)) {
+                return Err(self.wire.out_of_order("not a description of types"));
+            }
+        }
+        if oids.clone().any(|oid| oid == MONEY_OID) && options.money_scale.is_none() {
+            let rows =
+                self.ask_within("SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)", patience)?;
+            let scale = rows.into_iter().flatten().flatten().next();
+            options.money_scale = scale.and_then(|scale| scale.parse().ok());
+        }
+        Ok(())
+    }
+
+    /// Runs one of the session's own statements while the user's is prepared, in the same transaction.
+    fn ask_within(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+        let out = self.wire.out();
+        frontend::parse(OWN_STATEMENT, statement, [], out).map_err(invalid)?;
+        bind(OWN_STATEMENT, [], &[], out)?;
+        frontend::execute("", 0, out).map_err(invalid)?;
+        frontend::close(b'S', OWN_STATEMENT, out).map_err(invalid)?;
+        frontend::flush(out);
+        self.wire.send()?;
+        let rows = self.text_rows(patience)?;
+        match self.wire.message(patience)? {
+            Message::CloseComplete => Ok(rows),
+            _ => Err(self.wire.out_of_order("not the end of a statement")),
+        }
+    }
+
+    /// The rows of a statement, in text, up to its end.
+    fn text_rows(&mut self, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+        let mut rows = Vec::new();
+        loop {
+            match self.wire.message(patience)? {
+                Message::DataRow(row) => {
+                    let text =
+                        |range: std::ops::Range<usize>| String::from_utf8_lossy(&row.buffer()[range]).into_owned();
+                    rows.push(row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?);
+                }
+                Message::CommandComplete(_) | Message::EmptyQueryResponse => return Ok(rows),
+                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                Message::ParseComplete | Message::BindComplete | Message::RowDescription(_) => {}
+                _ => return Err(self.wire.out_of_order("not a row")),
+            }
+        }
+    }
+
+    fn execute(&mut self, columns: &[Column], parameters: &[Parameter]) -> Result<()> {
+        let formats: Vec<i16> = columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
+        let out = self.wire.out();
+        bind("", parameters, &formats, out)?;
+        frontend::execute("", 0, out).map_err(invalid)?;
+        frontend::sync(out);
+        self.wire.send()
+    }
+
+    /// The next rows; none after the last. The statement is then over.
+    ///
+    /// # Errors
+    /// When the statement fails, a value has no place in its column, or the connection breaks. A statement that still runs
+    /// then ([`Self::is_running`]) is to be cancelled and drained.
+    pub fn next_batch(&mut self, patience: Patience<'_>) -> Result<Option<Built>> {
+        let State::Rows(rows) = &mut self.state else { return Ok(None) };
+        if !rows.fill(&mut self.wire, patience)? {
+            return rows.take().map(Some);
+        }
+        let ended = match self.wire.message(patience)? {
+            Message::CommandComplete(body) => {
+                self.tag = body.tag().unwrap_or_default().to_owned();
+                Ok(())
+            }
+            Message::EmptyQueryResponse => Ok(()),
+            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement)),
+            Message::CopyInResponse(_) => {
+                frontend::copy_fail("not supported here", self.wire.out()).map_err(invalid)?;
+                frontend::sync(self.wire.out());
+                self.wire.send()?;
+                Err(copy_refused())
+            }
+            Message::CopyOutResponse(_) => {
+                // Its data would have to be passed over.
+                self.wire.break_off();
+                return Err(copy_refused());
+            }
+            _ => return Err(self.wire.out_of_order("neither a row nor the end")),
+        };
+        let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
+        self.wait_ready(ended, patience)?;
+        let last = rows.take()?;
+        Ok((last.batch().rows > 0).then_some(last))
+    }
+
+    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data. False if the statement
+    /// can't be put there.
+    ///
+    /// # Errors
+    /// When it fails before there is data, or the connection breaks.
+    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<bool> {
+        self.check_idle()?;
+        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(false) };
+        // One simple query: a pooler may give the next one to another backend.
+        self.statement = format!("SELECT dray.load(); COPY ({enclosable}\n) TO STDOUT ({copy_options})");
+        let text = self.statement.clone();
+        frontend::query(&text, self.wire.out()).map_err(invalid)?;
+        self.wire.send()?;
+        loop {
+            match self.wire.message(patience)? {
+                Message::RowDescription(_) | Message::DataRow(_) | Message::CommandComplete(_) => {}
+                Message::CopyOutResponse(_) => break,
+                Message::ErrorResponse(error) => {
+                    let error = Err(server_error(error.fields(), &self.statement));
+                    return self.wait_ready(error, patience);
+                }
+                _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
+            }
+        }
+        self.state = State::Copy { left: 0 };
+        Ok(true)
+    }
+
+    /// Fills `room` with the data of the COPY, whatever messages it comes in.
+    ///
+    /// # Errors
+    /// When the statement fails, its data ends before, or the connection breaks.
+    pub fn read_copy(&mut self, mut room: &mut [u8], patience: Patience<'_>) -> Result<()> {
+        while !room.is_empty() {
+            let State::Copy { left } = &mut self.state else {
+                return Err(Error::new(ErrorKind::Protocol, "no copy runs"));
+            };
+            if *left > 0 {
+                let count = room.len().min(*left);
+                let (part, rest) = room.split_at_mut(count);
+                self.wire.read_exact(part, patience)?;
+                (*left, room) = (*left - count, rest);
+                continue;
+            }
+            let header = self.wire.peek(patience)?;
+            if header.tag == b'd' {
+                self.wire.enter();
+                *left = header.body_bytes;
+                continue;
+            }
+            match self.wire.message(patience)? {
+                Message::ErrorResponse(error) => {
+                    let error = Err(server_error(error.fields(), &self.statement));
+                    self.state = State::Idle;
+                    return self.wait_ready(error, patience);
+                }
+                Message::CopyDone => return Err(self.wire.out_of_order("the copy ended before its last frame")),
+                _ => return Err(self.wire.out_of_order("not data of a copy")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a COPY of which all data was read.
+    ///
+    /// # Errors
+    /// When there is more, the statement fails at its very end, or the connection breaks.
+    pub fn finish_copy(&mut self, patience: Patience<'_>) -> Result<()> {
+        if !matches!(self.state, State::Copy { left: 0 }) {
+            return Err(self.wire.out_of_order("data after the last frame"));
+        }
+        loop {
+            match self.wire.message(patience)? {
+                Message::CopyDone => {}
+                Message::CommandComplete(body) => {
+                    self.tag = body.tag().unwrap_or_default().to_owned();
+                    self.state = State::Idle;
+                    return self.wait_ready(Ok(()), patience);
+                }
+                Message::ErrorResponse(error) => {
+                    let error = Err(server_error(error.fields(), &self.statement));
+                    self.state = State::Idle;
+                    return self.wait_ready(error, patience);
+                }
+                _ => return Err(self.wire.out_of_order("data after the last frame")),
+            }
+        }
+    }
+
+    /// Passes over what still comes of the running statement, which somebody has cancelled.
+    ///
+    /// # Errors
+    /// When the connection breaks, or patience ends.
+    pub fn drain(&mut self, patience: Patience<'_>) -> Result<()> {
+        let mut scratch = vec![0; 64 << 10];
+        if let State::Copy { mut left } = self.state {
+            while left > 0 {
+                let count = left.min(scratch.len());
+                self.wire.read_exact(&mut scratch[..count], patience)?;
+                left -= count;
+            }
+        }
+        self.state = State::Idle;
+        self.catalog.forget();
+        loop {
+            let header = self.wire.peek(patience)?;
+            self.wire.enter();
+            let mut left = header.body_bytes;
+            while left > 0 {
+                let count = left.min(scratch.len());
+                self.wire.read_exact(&mut scratch[..count], patience)?;
+                left -= count;
+            }
+            if header.tag == b'Z' {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads on until the server is ready for the next statement, and returns what the last one came to.
+    fn wait_ready<T>(&mut self, outcome: Result<T>, patience: Patience<'_>) -> Result<T> {
+        if self.wire.is_broken() {
+            return outcome;
+        }
+        let mut outcome = outcome;
+        loop {
+            match self.wire.message(patience)? {
+                Message::ReadyForQuery(_) => return outcome,
+                // A deferred constraint, for example, fails only when the statement commits.
+                Message::ErrorResponse(error) if outcome.is_ok() => {
+                    outcome = Err(server_error(error.fields(), &self.statement));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn check_idle(&self) -> Result<()> {
+        match (self.wire.is_broken(), &self.state) {
+            (true, _) => Err(Error::new(ErrorKind::Usage, "the connection is broken; connect again")),
+            (false, State::Idle) => Ok(()),
+            _ => {
+                let what = "a statement is still running on this connection; read its result to the end or cancel it";
+                Err(Error::new(ErrorKind::Usage, what))
+            }
+        }
+    }
+}
+
+impl<S: Read + Write> Session<S> {
+    /// Says goodbye.
+    pub fn close(&mut self) {
+        if matches!(self.state, State::Idle) {
+            self.wire.say_goodbye();
+        }
+    }
+}
+
+impl Rows {
+    /// Reads rows until a batch is full (false) or something else comes (true).
+    fn fill<S: Read + Write>(&mut self, wire: &mut Wire<S>, patience: Patience<'_>) -> Result<bool> {
+        loop {
+            let header = wire.peek(patience)?;
+            if header.tag != b'D' {
+                return Ok(true);
+            }
+            if header.body_bytes > self.options.row_bytes_max {
+                let what = format!(
+                    "row {} has {} bytes, over row_bytes_max of {}",
+                    self.rows_before + self.builder.rows() as u64 + 1,
+                    header.body_bytes,
+                    self.options.row_bytes_max
+                );
+                return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
+            }
+            self.bytes += header.body_bytes as u64;
+            let body = wire.body(header, patience)?;
+            if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
+                return Err(wire.out_of_order("a row that does not fit its description"));
+            }
+            let rows = self.builder.rows();
+            if rows >= self.options.batch_rows
+                || rows.is_multiple_of(64) && self.builder.bytes() >= self.options.batch_bytes
+                || header.body_bytes >= self.options.batch_bytes / 64
+                    && self.builder.bytes() >= self.options.batch_bytes
+            {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Result<Built> {
+        self.rows_before += self.builder.rows() as u64;
+        self.builder.finish().map_err(value_error)
+    }
+}
+
+/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is not one.
+#[inline]
+fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u8], rows_before: u64) -> Result<bool> {
+    let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Ok(false) };
+    if usize::from(u16::from_be_bytes(*count)) != columns.len() {
+        return Ok(false);
+    }
+    let row = rows_before + builder.rows() as u64 + 1;
+    for (column, builder) in columns.iter().zip(builder.columns()) {
+        let Some((length, after)) = rest.split_first_chunk::<4>() else { return Ok(false) };
+        let value = match i32::from_be_bytes(*length) {
+            -1 => {
+                rest = after;
+                None
+            }
+            bytes => {
+                let split = usize::try_from(bytes).ok().and_then(|bytes| after.split_at_checked(bytes));
+                let Some((value, after)) = split else { return Ok(false) };
+                rest = after;
+                Some(value)
+            }
+        };
+        if let Err(error) = column.push(builder, value) {
+            return Err(row_error(error, column, row));
+        }
+    }
+    builder.close_row().map_err(value_error)?;
+    Ok(rest.is_empty())
+}
+
+#[cold]
+fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
+    let kind = match &error {
+        dray_pgtypes::Error::Unrepresentable(_) => ErrorKind::Value,
+        dray_pgtypes::Error::Malformed(_) => ErrorKind::Protocol,
+        dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
+    };
+    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+}
+
+fn bind<'a>(
+    statement: &str,
+    parameters: impl IntoIterator<Item = &'a Parameter>,
+    formats: &[i16],
+    out: &mut bytes::BytesMut,
+) -> Result<()> {
+    let write = |parameter: &Parameter, out: &mut bytes::BytesMut| {
+        Ok(match &parameter.text {
+            Some(text) => {
+                out.extend_from_slice(text.as_bytes());
+                IsNull::No
+            }
+            None => IsNull::Yes,
+        })
+    };
+    frontend::bind("", statement, [0], parameters, write, formats.iter().copied(), out).map_err(|cause| match cause {
+        frontend::BindError::Conversion(cause) => {
+            Error::new(ErrorKind::Usage, "a parameter can't be sent").cause(cause)
+        }
+        frontend::BindError::Serialization(cause) => invalid(cause),
+    })
+}
+
+/// A statement or value with a NUL in it, or too long.
+fn invalid(cause: std::io::Error) -> Error {
+    Error::new(ErrorKind::Usage, "the statement can't be sent").cause(cause)
+}
+
+fn value_error(error: dray_format::Error) -> Error {
+    Error::new(ErrorKind::Limit, error.to_string())
+}
+
+fn copy_refused() -> Error {
+    Error::new(ErrorKind::Usage, "COPY has no rows of its own").hint("run the query itself")
+}

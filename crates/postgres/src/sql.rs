@@ -1,0 +1,166 @@
+//! What can be said of a statement without parsing it: PostgreSQL's lexical rules (its manual, chapter "Lexical Structure").
+
+/// A statement without what follows its last token, if it can be put between parentheses: one statement, whose own
+/// parentheses match. `escapes` says whether backslashes escape in plain strings (`standard_conforming_strings` is off).
+pub(crate) fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
+    let mut scanner = Scanner { bytes: sql.as_bytes(), at: 0, escapes };
+    let (mut depth, mut end, mut ended) = (0usize, 0, false);
+    while let Some(token) = scanner.next()? {
+        match token {
+            Token::Space => continue,
+            Token::Semicolon => {
+                ended = true;
+                continue;
+            }
+            _ if ended => return None,
+            Token::Open => depth += 1,
+            Token::Close => depth = depth.checked_sub(1)?,
+            Token::Other => {}
+        }
+        end = scanner.at;
+    }
+    (depth == 0 && end > 0).then(|| &sql[..end])
+}
+
+/// The first word of a statement, in lower case; opening parentheses are passed over.
+pub(crate) fn first_word(sql: &str) -> String {
+    let mut scanner = Scanner { bytes: sql.as_bytes(), at: 0, escapes: false };
+    loop {
+        let start = scanner.at;
+        match scanner.next() {
+            Some(Some(Token::Space | Token::Open | Token::Semicolon)) => {}
+            Some(Some(_)) => return sql.get(start..scanner.at).unwrap_or_default().to_ascii_lowercase(),
+            _ => return String::new(),
+        }
+    }
+}
+
+enum Token {
+    /// White space or a comment.
+    Space,
+    Semicolon,
+    Open,
+    Close,
+    /// A word, a string, or a sign.
+    Other,
+}
+
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    escapes: bool,
+}
+
+impl Scanner<'_> {
+    /// The next token; `Some(None)` at the end, none where a string or comment has no end.
+    #[allow(clippy::option_option, reason = "the end, and a statement without one")]
+    fn next(&mut self) -> Option<Option<Token>> {
+        let rest = &self.bytes[self.at..];
+        let Some(&first) = rest.first() else { return Some(None) };
+        let (token, bytes) = match first {
+            b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => (Token::Space, 1),
+            b'-' if rest.starts_with(b"--") => {
+                (Token::Space, rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len()))
+            }
+            b'/' if rest.starts_with(b"/*") => (Token::Space, comment(rest)?),
+            b';' => (Token::Semicolon, 1),
+            b'(' => (Token::Open, 1),
+            b')' => (Token::Close, 1),
+            b'\'' => (Token::Other, quoted(rest, b'\'', self.escapes)?),
+            b'"' => (Token::Other, quoted(rest, b'"', false)?),
+            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Other, 1 + quoted(&rest[1..], b'\'', true)?),
+            b'$' => (Token::Other, dollar_quoted(rest)?),
+            _ if is_word(first) => {
+                (Token::Other, rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()))
+            }
+            _ => (Token::Other, 1),
+        };
+        self.at += bytes;
+        Some(Some(token))
+    }
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+/// Comments may be nested.
+fn comment(rest: &[u8]) -> Option<usize> {
+    let (mut at, mut depth) = (2, 1);
+    while depth > 0 {
+        match rest.get(at..at + 2)? {
+            b"/*" => (at, depth) = (at + 2, depth + 1),
+            b"*/" => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+    }
+    Some(at)
+}
+
+/// A quote within quotes is doubled.
+fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        match *rest.get(at)? {
+            b'\\' if escapes => at += 2,
+            byte if byte == quote && rest.get(at + 1) == Some(&quote) => at += 2,
+            byte if byte == quote => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+}
+
+/// `$tag$ … $tag$`, or just a sign or a parameter.
+fn dollar_quoted(rest: &[u8]) -> Option<usize> {
+    let tag = rest[1..].iter().position(|byte| !is_word(*byte)).map(|at| at + 1);
+    match tag {
+        Some(end) if rest[end] == b'$' && !rest[1].is_ascii_digit() => {
+            let tag = &rest[..=end];
+            let found = rest[end + 1..].windows(tag.len()).position(|window| window == tag)?;
+            Some(end + 1 + found + tag.len())
+        }
+        _ => Some(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_fit_between_parentheses() {
+        for (sql, expected) in [
+            ("SELECT 1", "SELECT 1"),
+            (" SELECT 1 ; -- done", " SELECT 1"),
+            ("SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\" -- (", "SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\""),
+            ("SELECT $a$ $b$ ; $a$, $1", "SELECT $a$ $b$ ; $a$, $1"),
+            ("SELECT E'\\'(' || 'it''s ('", "SELECT E'\\'(' || 'it''s ('"),
+            ("SELECT a$1(2)", "SELECT a$1(2)"),
+        ] {
+            assert_eq!(enclosable(sql, false), Some(expected));
+        }
+        assert_eq!(enclosable("SELECT '\\' || ('", true), Some("SELECT '\\' || ('"));
+    }
+
+    #[test]
+    fn statements_that_do_not() {
+        for sql in
+            ["", ";", "SELECT 1)", "(SELECT 1", "SELECT 1; SELECT 2", "SELECT 'x", "SELECT /* 1", "SELECT $a$ $b$"]
+        {
+            assert_eq!(enclosable(sql, false), None, "{sql}");
+        }
+        assert_eq!(enclosable("SELECT 1) TO PROGRAM 'x' --", false), None);
+    }
+
+    #[test]
+    fn first_words() {
+        for (sql, expected) in [
+            ("select 1", "select"),
+            (" /* SHOW */ ((Select 1))", "select"),
+            ("-- x\nEXPLAIN SELECT", "explain"),
+            ("", ""),
+        ] {
+            assert_eq!(first_word(sql), expected);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Messages over a socket: PostgreSQL's protocol, version 3 (its manual, chapter "Frontend/Backend Protocol").
+//!
+//! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes through `postgres-protocol`.
+
+use std::io::{self, Read, Write};
+
+use bytes::BytesMut;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{ErrorFields, Message};
+use postgres_protocol::message::frontend;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// What is read from the socket at once.
+const READ_BYTES: usize = 256 << 10;
+/// A tag, and the length of what follows, itself counted.
+const HEADER_BYTES: usize = 5;
+/// The largest message but rows and data: an error may quote a statement.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// Asked whenever the socket has been silent for a while; an error ends the wait.
+pub type Patience<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// What a message is, and how many bytes it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) tag: u8,
+    pub(crate) body_bytes: usize,
+}
+
+/// A socket with what was read from it and what is to be written to it.
+#[derive(Debug)]
+pub(crate) struct Wire<S> {
+    stream: S,
+    /// `buffer[start..end]` has been read and not yet used.
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    out: BytesMut,
+    broken: bool,
+}
+
+impl<S: Read + Write> Wire<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self { stream, buffer: vec![0; READ_BYTES], start: 0, end: 0, out: BytesMut::new(), broken: false }
+    }
+
+    /// Whether the connection can't be used any more.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Gives the connection up: it is no longer known what comes next.
+    pub(crate) fn break_off(&mut self) {
+        self.broken = true;
+    }
+
+    /// Where messages are written before [`Self::send`].
+    pub(crate) fn out(&mut self) -> &mut BytesMut {
+        &mut self.out
+    }
+
+    /// Sends what was written.
+    pub(crate) fn send(&mut self) -> Result<()> {
+        let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+        self.out.clear();
+        sent.map_err(|cause| self.broke(cause))
+    }
+
+    /// A courtesy to the server, which notices the end either way.
+    pub(crate) fn say_goodbye(&mut self) {
+        if !self.broken {
+            self.out.clear();
+            frontend::terminate(&mut self.out);
+            let _ = self.send();
+        }
+    }
+
+    fn broke(&mut self, cause: io::Error) -> Error {
+        self.broken = true;
+        Error::new(ErrorKind::Connection, "the connection to the server broke").cause(cause)
+    }
+
+    /// The header of the next message, which stays the next one until its body is read.
+    #[inline]
+    pub(crate) fn peek(&mut self, patience: Patience<'_>) -> Result<Header> {
+        self.fill(HEADER_BYTES, patience)?;
+        let head = &self.buffer[self.start..];
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        match length.checked_sub(4) {
+            Some(body_bytes) => Ok(Header { tag: head[0], body_bytes }),
+            None => Err(self.out_of_order(&format!("a message of {length} bytes"))),
+        }
+    }
+
+    /// The body of the next message, whole.
+    #[inline]
+    pub(crate) fn body(&mut self, header: Header, patience: Patience<'_>) -> Result<&[u8]> {
+        let bytes = HEADER_BYTES + header.body_bytes;
+        self.fill(bytes, patience)?;
+        let body = &self.buffer[self.start + HEADER_BYTES..self.start + bytes];
+        self.start += bytes;
+        Ok(body)
+    }
+
+    /// Passes over the header of the next message, whose body is then read in parts.
+    pub(crate) fn enter(&mut self) {
+        self.start += HEADER_BYTES;
+    }
+
+    /// A part of a body.
+    pub(crate) fn read_exact(&mut self, mut room: &mut [u8], patience: Patience<'_>) -> Result<()> {
+        while !room.is_empty() {
+            let buffered = &self.buffer[self.start..self.end];
+            if buffered.is_empty() && room.len() >= READ_BYTES / 4 {
+                // Large parts go where they belong at once.
+                let read = self.read(None, room, patience)?;
+                room = &mut room[read..];
+                continue;
+            }
+            if buffered.is_empty() {
+                self.fill(1, patience)?;
+                continue;
+            }
+            let count = buffered.len().min(room.len());
+            room[..count].copy_from_slice(&buffered[..count]);
+            self.start += count;
+            room = &mut room[count..];
+        }
+        Ok(())
+    }
+
+    /// The next message that is neither a row nor data of COPY. Notices, notifications and settings are passed over.
+    pub(crate) fn message(&mut self, patience: Patience<'_>) -> Result<Message> {
+        loop {
+            let header = self.peek(patience)?;
+            if header.body_bytes > MESSAGE_BYTES_MAX {
+                return Err(self.out_of_order(&format!("a message of {} bytes", header.body_bytes)));
+            }
+            self.fill(HEADER_BYTES + header.body_bytes, patience)?;
+            let bytes = HEADER_BYTES + header.body_bytes;
+            let mut raw = BytesMut::from(&self.buffer[self.start..self.start + bytes]);
+            self.start += bytes;
+            match Message::parse(&mut raw) {
+                Ok(Some(
+                    Message::NoticeResponse(_) | Message::NotificationResponse(_) | Message::ParameterStatus(_),
+                )) => {}
+                Ok(Some(message)) => return Ok(message),
+                Ok(None) => return Err(self.out_of_order("half a message")),
+                Err(cause) => return Err(self.out_of_order(&cause.to_string())),
+            }
+        }
+    }
+
+    /// The server broke the protocol, so nothing that follows can be trusted.
+    #[cold]
+    pub(crate) fn out_of_order(&mut self, what: &str) -> Error {
+        self.broken = true;
+        Error::new(ErrorKind::Protocol, format!("the server's answer can't be understood: {what}"))
+    }
+
+    /// Has at least so many bytes in the buffer.
+    #[inline]
+    fn fill(&mut self, bytes: usize, patience: Patience<'_>) -> Result<()> {
+        if self.end - self.start >= bytes { Ok(()) } else { self.fill_more(bytes, patience) }
+    }
+
+    fn fill_more(&mut self, bytes: usize, patience: Patience<'_>) -> Result<()> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.buffer.len() < bytes {
+            // A large row. Whoever asks has held its size against a limit.
+            let more = bytes.next_multiple_of(READ_BYTES) - self.buffer.len();
+            let reserved = self.buffer.try_reserve_exact(more);
+            reserved.map_err(|_| Error::new(ErrorKind::Limit, format!("no memory for a message of {bytes} bytes")))?;
+            self.buffer.resize(self.buffer.len() + more, 0);
+        }
+        while self.end < bytes {
+            let mut buffer = std::mem::take(&mut self.buffer);
+            let read = self.read(Some(self.end), &mut buffer, patience);
+            self.buffer = buffer;
+            self.end += read?;
+        }
+        Ok(())
+    }
+
+    /// Reads at least a byte, from `from` on.
+    fn read(&mut self, from: Option<usize>, room: &mut [u8], patience: Patience<'_>) -> Result<usize> {
+        let room = &mut room[from.unwrap_or(0)..];
+        loop {
+            match self.stream.read(room) {
+                Ok(0) => {
+                    self.broken = true;
+                    let what = "the server closed the connection before the end";
+                    return Err(
+                        Error::new(ErrorKind::Connection, what).hint("what had arrived of a result is not whole")
+                    );
+                }
+                Ok(read) => return Ok(read),
+                Err(cause) if is_timeout(&cause) => patience()?,
+                Err(cause) => return Err(self.broke(cause)),
+            }
+        }
+    }
+}
+
+/// Whether a read only ran out of patience.
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+/// What the server says of a failure. `statement` is the SQL that its position points into.
+pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str) -> Error {
+    let (mut message, mut sqlstate, mut detail, mut hint, mut position) =
+        (String::new(), String::new(), String::new(), String::new(), None);
+    while let Ok(Some(field)) = fields.next() {
+        let value = || String::from_utf8_lossy(field.value_bytes()).into_owned();
+        match field.type_() {
+            b'M' => message = value(),
+            b'C' => sqlstate = value(),
+            b'D' => detail = value(),
+            b'H' => hint = value(),
+            b'P' => position = value().parse::<usize>().ok(),
+            _ => {}
+        }
+    }
+    if let Some(line) = position.and_then(|position| line_of(statement, position)) {
+        message = format!("{message}, at {line}");
+    }
+    if !detail.is_empty() {
+        message = format!("{message}: {detail}");
+    }
+    Error::new(ErrorKind::Server, message).with_sqlstate(sqlstate).hint(hint)
+}
+
+/// Where in a statement its character `position` is, counted from 1.
+fn line_of(statement: &str, position: usize) -> Option<String> {
+    let at = statement.char_indices().nth(position.checked_sub(1)?).map_or(statement.len(), |(at, _)| at);
+    let before = &statement[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next()?.chars().count() + 1;
+    Some(match statement.trim_end().contains('\n') {
+        true => format!("line {line}, column {column}"),
+        false => format!("column {column}"),
+    })
+}
