@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!   C: receiver.c                          Rust: this crate
-//!   a row ──────────────── dray_push_row ──▶ datum.rs ──▶ BatchBuilder
+//!   a row ──────────────── dray_push_row ──▶ appender.rs (datum.rs reads)
 //!   a value that only the server can read ◀── Plain, Sent
-//!   its bytes ──────────── dray_push_sent ─▶ dray-pgtypes ─▶ BatchBuilder
+//!   its bytes ──────────── dray_push_sent ─▶ dray-pgtypes ─▶ BatchBuilder (dray-format)
 //!   a full chunk ───────── dray_next_chunk ─▶ stream.rs ─▶ the parts of a frame
 //! ```
 //!
@@ -13,6 +13,8 @@
 
 #![deny(unsafe_code)]
 
+#[allow(unsafe_code, reason = "appends without checks for room")]
+mod appender;
 #[allow(unsafe_code, reason = "reads what PostgreSQL's datums point to")]
 mod datum;
 #[allow(unsafe_code, reason = "the entries that C calls")]

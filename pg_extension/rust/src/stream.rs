@@ -5,10 +5,11 @@ use std::time::Instant;
 use bytes::Bytes;
 use dray_format::{Batch, BatchBuilder, COUNT_MAX, Chunk, Compression, Error, Schema, Type};
 use dray_format::{chunk_bytes_bound, write};
-use dray_pgtypes::{Column, Format, PgType};
+use dray_pgtypes::{Column, Format, NonFinite, PgType};
 use dray_wire::{Estimate, Finished, Known, ServerSession, Started};
 
-use crate::datum::{Outcome, Read, push, read_of};
+use crate::appender::{Appender, Outcome};
+use crate::datum::Read;
 use crate::reserve;
 use crate::settings::{Settings, chosen, writer_compression};
 
@@ -16,6 +17,8 @@ use crate::settings::{Settings, chosen, writer_compression};
 const STATEMENT: u32 = 1;
 /// The largest chunks of several rows, whatever the client accepts: then none of their counts is over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
+/// Room for so many rows is made first, and then twice as much each time.
+const ROWS_ROOM_MIN: usize = 256;
 /// What encoding allocates at most, as a multiple of the plain bytes, and beside them.
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 8 << 20;
@@ -63,17 +66,28 @@ pub(crate) enum Step {
     Sent(usize),
 }
 
-struct Source {
-    read: Read,
-    column: Column,
+/// Where a column's values go.
+enum Target {
+    /// Datums, as they are.
+    Datums(Appender),
+    /// What send and output functions make, to the builder of this number.
+    Sent(usize),
 }
 
 /// A result under way.
 pub(crate) struct Stream {
     settings: Settings,
     compression: Compression,
-    sources: Vec<Source>,
-    batch: BatchBuilder,
+    schema: Schema,
+    columns: Vec<Column>,
+    targets: Vec<Target>,
+    /// The columns that are sent. A datum that is not an ordinary one comes to its column this way too.
+    sent: BatchBuilder,
+    /// Rows that are waiting for their chunk to fill, and for how many there is room.
+    waiting_rows: usize,
+    rows_room: usize,
+    rows_hint: usize,
+    rows_room_max: usize,
     session: ServerSession,
     nodes: usize,
     /// The values of a row that have a fixed width, with offsets and masks, in eighths of a byte.
@@ -96,29 +110,46 @@ pub(crate) struct Stream {
 
 impl Stream {
     /// A stream of columns with these names and types; those that are not nullable come with `true`.
-    pub(crate) fn open(settings: Settings, columns: &[(String, PgType, bool)]) -> Result<Self, Failure> {
-        let mut sources = Vec::with_capacity(columns.len());
-        let mut fields = Vec::with_capacity(columns.len());
-        for (name, pg_type, not_null) in columns {
+    pub(crate) fn open(settings: Settings, described: &[(String, PgType, bool)]) -> Result<Self, Failure> {
+        let mut columns = Vec::with_capacity(described.len());
+        let mut targets = Vec::with_capacity(described.len());
+        let mut fields = Vec::with_capacity(described.len());
+        let mut sent = Vec::new();
+        for (name, pg_type, not_null) in described {
             let column = Column::new(name, pg_type, &settings.options);
             let mut field = column.field().clone();
             // A value that Arrow does not have may become NULL in any column.
-            field.nullable = !not_null || settings.options.nonfinite == dray_pgtypes::NonFinite::Null;
-            sources.push(Source { read: read_of(pg_type, &field.data_type, settings.is_utf8), column });
+            field.nullable = !not_null || settings.options.nonfinite == NonFinite::Null;
+            targets.push(match Read::of(pg_type, &field.data_type, settings.is_utf8) {
+                Read::Sent => {
+                    sent.push(field.clone());
+                    Target::Sent(sent.len() - 1)
+                }
+                read => Target::Datums(Appender::new(read)),
+            });
+            columns.push(column);
             fields.push(field);
         }
         let schema = Schema { fields };
-        let row_bits = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
+        let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
         let nodes = schema.nodes();
-        let fixed = chunk_bytes_bound(nodes, 0);
         let chunk_bytes_max = settings.limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
         // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
-        let plain_bytes_max = (chunk_bytes_max.saturating_sub(fixed) / 65 * 64).min(settings.limits.decoded_bytes_max);
+        let plain_bytes_max = (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
+            .min(settings.limits.decoded_bytes_max);
+        // A chunk is full at the latest when the fixed part of its rows fills it.
+        let rows_that_fill = usize::try_from(plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
             compression: writer_compression(settings.compression),
+            rows_room_max: settings.chunk_rows.min(rows_that_fill),
             settings,
-            sources,
-            batch: BatchBuilder::new(schema)?,
+            schema,
+            columns,
+            targets,
+            sent: BatchBuilder::new(Schema { fields: sent })?,
+            waiting_rows: 0,
+            rows_room: 0,
+            rows_hint: ROWS_ROOM_MIN,
             session: ServerSession::running(STATEMENT),
             nodes,
             row_bits,
@@ -137,14 +168,14 @@ impl Stream {
 
     /// How the value of a column is to come when it must be sent.
     pub(crate) fn format(&self, column: usize) -> Format {
-        self.sources[column].column.format()
+        self.columns[column].format()
     }
 
     /// The frame that opens the stream.
     pub(crate) fn start(&mut self) -> Result<(&[u8], &[Bytes]), Failure> {
         let started = Started {
             statement: STATEMENT,
-            schema: self.batch.schema().clone(),
+            schema: self.schema.clone(),
             estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
             compression: chosen(self.settings.compression),
             checksums: self.settings.checksums,
@@ -162,49 +193,92 @@ impl Stream {
     /// `datums` and `nulls` have a value for each column, and the datums are of the columns' types.
     #[inline]
     pub(crate) unsafe fn push_row(&mut self, datums: &[usize], nulls: &[u8]) -> Result<Step, Failure> {
-        let builders = self.batch.columns();
-        for at in self.next..builders.len() {
-            let builder = &mut builders[at];
-            if nulls[at] != 0 {
-                builder.push_null()?;
-                continue;
-            }
-            // SAFETY: the caller's promise.
-            let outcome = unsafe { push(self.sources[at].read, builder, datums[at]) };
-            match outcome {
-                Ok(Outcome::Pushed(bytes)) => self.row_bytes += bytes as u64,
-                Ok(wanted) => {
-                    self.next = at;
-                    return Ok(if wanted == Outcome::Plain { Step::Plain(at) } else { Step::Sent(at) });
+        if self.waiting_rows == self.rows_room {
+            self.make_room()?;
+        }
+        let row = self.waiting_rows;
+        for at in self.next..self.targets.len() {
+            let null = nulls[at] != 0;
+            let wanted = match &mut self.targets[at] {
+                // SAFETY: there is room for the row.
+                Target::Datums(appender) if null => unsafe {
+                    appender.push_null(row)?;
+                    continue;
+                },
+                // SAFETY: the same, and the caller's promise.
+                Target::Datums(appender) => match unsafe { appender.push(datums[at]) }? {
+                    Outcome::Pushed(bytes) => {
+                        self.row_bytes += bytes as u64;
+                        continue;
+                    }
+                    Outcome::Plain => Step::Plain(at),
+                    Outcome::Sent => Step::Sent(at),
+                },
+                Target::Sent(number) if null => {
+                    self.sent.columns()[*number].push_null()?;
+                    continue;
                 }
-                Err(error) => return Err(error.into()),
-            }
+                Target::Sent(_) => Step::Sent(at),
+            };
+            self.next = at;
+            return Ok(wanted);
         }
         self.close_row()
+    }
+
+    #[cold]
+    fn make_room(&mut self) -> Result<(), Failure> {
+        let wanted = self.rows_hint.max(self.rows_room * 2);
+        let rows = wanted.min(self.rows_room_max).max(self.waiting_rows + 1);
+        for target in &mut self.targets {
+            if let Target::Datums(appender) = target {
+                appender.reserve(rows)?;
+            }
+        }
+        self.rows_room = rows;
+        Ok(())
     }
 
     /// Appends the value of the column that the row stopped at, as its function made it.
     pub(crate) fn push_sent(&mut self, value: &[u8]) -> Result<(), Failure> {
         let at = self.next;
-        let (Some(source), Some(builder)) = (self.sources.get(at), self.batch.columns().get_mut(at)) else {
-            return Err(Failure::Internal("a value for a column that is not there".to_owned()));
-        };
-        let before = builder.bytes();
-        let needed = value.len().saturating_mul(SENT_BYTES_FACTOR).saturating_add(before.saturating_mul(2));
-        if needed > reserve::RESERVE_BYTES_MIN / 2 && !reserve::prepare(needed.saturating_mul(2)) {
-            return Err(Failure::Memory);
+        match self.targets.get_mut(at) {
+            Some(Target::Sent(number)) => {
+                let number = *number;
+                let before = self.sent.columns()[number].bytes();
+                let needed = value.len().saturating_mul(SENT_BYTES_FACTOR).saturating_add(before.saturating_mul(2));
+                if needed > reserve::RESERVE_BYTES_MIN / 2 && !reserve::prepare(needed.saturating_mul(2)) {
+                    return Err(Failure::Memory);
+                }
+                let builder = &mut self.sent.columns()[number];
+                let pushed = self.columns[at].push(builder, Some(value));
+                let bytes = builder.bytes() - before;
+                pushed.map_err(|error| self.describe(at, error))?;
+                self.row_bytes += bytes as u64;
+            }
+            Some(Target::Datums(appender)) => {
+                // A value that its column does not have: it is an error, or becomes NULL.
+                let field = self.schema.fields[at].clone();
+                let mut alone = BatchBuilder::new(Schema { fields: vec![field] })?;
+                let pushed = self.columns[at].push(&mut alone.columns()[0], Some(value));
+                // SAFETY: the row began with room for it.
+                unsafe { appender.push_null(self.waiting_rows)? };
+                pushed.map_err(|error| self.describe(at, error))?;
+                alone.close_row()?;
+                if alone.finish()?.batch().columns[0].missing() != 1 {
+                    let name = &self.schema.fields[at].name;
+                    return Err(Failure::Internal(format!("column {name:?}: a value was not read that has a place")));
+                }
+            }
+            None => return Err(Failure::Internal("a value for a column that is not there".to_owned())),
         }
-        let pushed = source.column.push(builder, Some(value));
-        let bytes = builder.bytes() - before;
-        pushed.map_err(|error| self.describe(at, error))?;
-        self.row_bytes += bytes as u64;
         self.next += 1;
         Ok(())
     }
 
     fn describe(&self, column: usize, error: dray_pgtypes::Error) -> Failure {
-        let name = &self.sources[column].column.field().name;
-        let text = format!("column {name:?}, row {}: {error}", self.rows + self.batch.rows() as u64 + 1);
+        let (name, row) = (&self.schema.fields[column].name, self.rows + self.waiting_rows as u64 + 1);
+        let text = format!("column {name:?}, row {row}: {error}");
         match error {
             dray_pgtypes::Error::Unrepresentable(_) => Failure::Value(text),
             dray_pgtypes::Error::Malformed(_) => Failure::Internal(text),
@@ -214,15 +288,44 @@ impl Stream {
 
     #[inline]
     fn close_row(&mut self) -> Result<Step, Failure> {
-        self.batch.close_row()?;
+        if self.sent.columns().len() > 0 {
+            self.sent.close_row()?;
+        }
         self.next = 0;
+        self.waiting_rows += 1;
         let row_bytes = std::mem::take(&mut self.row_bytes);
         self.waiting_bytes += row_bytes;
         self.largest_row_bytes = self.largest_row_bytes.max(row_bytes);
-        let rows = self.batch.rows();
-        let bytes = self.waiting_bytes + self.largest_row_bytes + (rows as u64 + 1) * self.row_bits / 8;
-        let full = bytes > self.plain_bytes_max || rows >= self.settings.chunk_rows;
+        let rows = self.waiting_rows as u64;
+        let bytes = self.waiting_bytes + self.largest_row_bytes + (rows + 1) * self.row_bits / 8;
+        let full = bytes > self.plain_bytes_max || self.waiting_rows >= self.settings.chunk_rows;
         Ok(if full { Step::Full } else { Step::Done })
+    }
+
+    /// Takes the waiting rows out.
+    fn take_rows(&mut self) -> Result<Batch, Failure> {
+        let rows = std::mem::take(&mut self.waiting_rows);
+        self.rows_room = 0;
+        // The next chunk will have about as many.
+        self.rows_hint = rows + rows / 16 + 1;
+        self.waiting_bytes = 0;
+        self.largest_row_bytes = 0;
+        let mut sent = match self.sent.columns().is_empty() {
+            true => Vec::new(),
+            false => self.sent.finish()?.into_batch().columns,
+        }
+        .into_iter();
+        let mut columns = Vec::with_capacity(self.targets.len());
+        for target in &mut self.targets {
+            columns.push(match target {
+                Target::Datums(appender) => appender.finish(rows)?,
+                Target::Sent(_) => {
+                    let missing = || Failure::Internal("a column has no values".to_owned());
+                    sent.next().ok_or_else(missing)?
+                }
+            });
+        }
+        Ok(Batch { rows, columns })
     }
 
     /// The next chunk of the rows that have come; none when there are no more.
@@ -232,12 +335,8 @@ impl Stream {
         self.parts.clear();
         let waiting = match self.cutting.take() {
             Some(rest) => rest,
-            None if self.batch.rows() == 0 => return Ok(None),
-            None => {
-                self.waiting_bytes = 0;
-                self.largest_row_bytes = 0;
-                self.batch.finish()?.into_batch()
-            }
+            None if self.waiting_rows == 0 => return Ok(None),
+            None => self.take_rows()?,
         };
         let rows = self.rows_that_fit(&waiting);
         let chunk = self.encode(waiting.slice(0, rows))?;
@@ -292,7 +391,7 @@ impl Stream {
             return Err(Failure::Memory);
         }
         let pieces = [batch];
-        let chunk = |jumbo| write(self.batch.schema(), &pieces, self.compression, checksums, jumbo);
+        let chunk = |jumbo| write(&self.schema, &pieces, self.compression, checksums, jumbo);
         if fits || rows > 1 {
             return Ok(chunk(false)?);
         }
