@@ -138,6 +138,9 @@ extern PlannedStmt *dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int
 extern DrayMember *dray_describe_columns(TupleDesc desc);
 
 /* receiver.c */
+#ifndef pg_noreturn				/* before 18 */
+#define pg_noreturn _Noreturn
+#endif
 typedef struct DrayReceiver
 {
 	DestReceiver pub;
@@ -149,7 +152,7 @@ typedef struct DrayReceiver
 
 extern DrayReceiver *dray_create_receiver(DrayStream *stream, TupleDesc desc);
 extern void dray_send_waiting(DrayReceiver *receiver);
-extern void dray_fail(int32 code, const DrayError *error) pg_attribute_noreturn();
+pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 
 /* send.c */
 extern void dray_send_copy_out(int columns);
