@@ -27,14 +27,14 @@ close_stream(void *stream)
  * Opens Rust's half. The stream is closed with the current memory context, whichever way that goes.
  */
 static DrayStream *
-open_stream(const DraySettings *settings, TupleDesc desc)
+open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_null)
 {
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 	DrayStream *stream = NULL;
 	DrayError	error;
 	int32		code;
 
-	code = dray_stream_open(settings, dray_describe_columns(desc), desc->natts, &stream, &error);
+	code = dray_stream_open(settings, dray_describe_columns(desc, not_null), desc->natts, &stream, &error);
 
 	/* Short memory shows at the end of an entry, when there may be a stream already. */
 	if (stream != NULL)
@@ -62,11 +62,12 @@ nanoseconds_since(instr_time start)
  * Runs the plan into a receiver, between the messages that begin and end the stream. Returns the number of rows.
  */
 static uint64
-run_plan(PlannedStmt *plan, DrayOptions *options, const char *source, instr_time start)
+run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time start)
 {
 	const DrayPart *parts;
 	size_t		count;
 	DrayError	error;
+	DrayStream *stream;
 	DrayReceiver *receiver;
 	DestReceiver *placeholder;
 	QueryDesc  *query;
@@ -79,12 +80,13 @@ run_plan(PlannedStmt *plan, DrayOptions *options, const char *source, instr_time
 
 	/* The receiver needs the result's types, which the executor knows once it has started. */
 	placeholder = CreateDestReceiver(DestNone);
-	query = CreateQueryDesc(plan, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, options->params, NULL, 0);
+	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, options->params, NULL, 0);
 	ExecutorStart(query, 0);
 
-	options->settings.rows_estimate = Max(plan->planTree->plan_rows, 0);
+	options->settings.rows_estimate = Max(plan.stmt->planTree->plan_rows, 0);
 	options->settings.plan_ns = nanoseconds_since(start);
-	receiver = dray_create_receiver(open_stream(&options->settings, query->tupDesc), query->tupDesc);
+	stream = open_stream(&options->settings, query->tupDesc, plan.not_null);
+	receiver = dray_create_receiver(stream, query->tupDesc);
 	query->dest = &receiver->pub;
 
 	pgstat_progress_start_command(PROGRESS_COMMAND_COPY, InvalidOid);
@@ -129,13 +131,13 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, QueryEnvi
 	MemoryContext caller_context;
 	ParseState *pstate;
 	DrayOptions options;
-	PlannedStmt *plan;
+	DrayPlan	plan;
 	instr_time	start;
 	uint64		rows;
 
 	INSTR_TIME_SET_CURRENT(start);
 	check_stack_depth();
-	if (whereToSendOutput != DestRemote)
+	if (whereToSendOutput != DestRemote || MyProcPort == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("COPY with format dray needs a client connection")));

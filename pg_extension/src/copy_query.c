@@ -191,25 +191,83 @@ only_query(List *rewritten)
 	return query;
 }
 
-PlannedStmt *
+static bool
+is_not_null(TupleDesc desc, AttrNumber number)
+{
+#if PG_VERSION_NUM >= 180000
+	/* A constraint may not have been validated yet. */
+	return TupleDescCompactAttr(desc, number - 1)->attnullability == ATTNULLABLE_VALID;
+#else
+	return TupleDescAttr(desc, number - 1)->attnotnull;
+#endif
+}
+
+/*
+ * The result's columns that can't be NULL. Only those of one table that is read by itself: there is no outer join then, no
+ * grouping set, and no table that inherits the column without its constraint.
+ */
+static Bitmapset *
+columns_not_null(const Query *query, const PlannedStmt *plan)
+{
+	Bitmapset  *not_null = NULL;
+	RangeTblEntry *entry;
+	Relation	rel;
+	ListCell   *cell;
+	int			column = 0;
+
+	if (query->commandType != CMD_SELECT || list_length(query->rtable) != 1 || query->setOperations != NULL ||
+		query->groupingSets != NIL || list_length(plan->relationOids) != 1)
+		return NULL;
+	entry = linitial_node(RangeTblEntry, query->rtable);
+	if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_RELATION ||
+		linitial_oid(plan->relationOids) != entry->relid)
+		return NULL;
+
+	/* Analysis has locked it, so the constraints stay. */
+	rel = table_open(entry->relid, NoLock);
+	foreach(cell, query->targetList)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+		if (target->resjunk)
+			continue;
+		if (IsA(target->expr, Var))
+		{
+			Var		   *var = (Var *) target->expr;
+
+			if (var->varno == 1 && var->varlevelsup == 0 && var->varattno > 0 &&
+				is_not_null(RelationGetDescr(rel), var->varattno))
+				not_null = bms_add_member(not_null, column);
+		}
+		column++;
+	}
+	table_close(rel, NoLock);
+	return not_null;
+}
+
+DrayPlan
 dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len, const DrayOptions *options)
 {
 	RawStmt    *raw = makeNode(RawStmt);
 	Oid			relid = InvalidOid;
-	List	   *rewritten;
-	PlannedStmt *plan;
+	Query	   *query;
+	Query	   *as_written;
+	DrayPlan	plan;
 
 	raw->stmt = stmt->relation != NULL ? select_from_table(stmt, &relid) : stmt->query;
 	raw->stmt_location = stmt_location;
 	raw->stmt_len = stmt_len;
-	rewritten = pg_analyze_and_rewrite_fixedparams(raw, pstate->p_sourcetext, options->param_types,
-												   options->param_count, pstate->p_queryEnv);
-	plan = pg_plan_query(only_query(rewritten), pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, options->params);
+	query = only_query(pg_analyze_and_rewrite_fixedparams(raw, pstate->p_sourcetext, options->param_types,
+														  options->param_count, pstate->p_queryEnv));
+	/* The planner scribbles on its input. */
+	as_written = copyObject(query);
+	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, options->params);
 
 	/* The name could mean another table by now: the planner has looked it up again. */
-	if (OidIsValid(relid) && !list_member_oid(plan->relationOids, relid))
+	if (OidIsValid(relid) && !list_member_oid(plan.stmt->relationOids, relid))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("relation referenced by COPY statement has changed")));
+	plan.not_null = columns_not_null(as_written, plan.stmt);
 	return plan;
 }

@@ -153,11 +153,13 @@ describe(Oid oid, int32 typmod)
  * The columns of a result, which has no dropped ones.
  */
 DrayMember *
-dray_describe_columns(TupleDesc desc)
+dray_describe_columns(TupleDesc desc, const Bitmapset *not_null)
 {
 	uint32		count;
 	DrayMember *columns = describe_attributes(desc, &count);
 
 	Assert(count == desc->natts);
+	for (int i = 0; i < desc->natts; i++)
+		columns[i].not_null = bms_is_member(i, not_null);
 	return columns;
 }

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "executor/execdesc.h"
+#include "nodes/bitmapset.h"
 #include "nodes/params.h"
 #include "nodes/parsenodes.h"
 #include "nodes/plannodes.h"
@@ -64,6 +65,7 @@ typedef struct DraySettings
 	int32		money_scale;
 	bool		checksums;
 	bool		is_utf8;
+	bool		client_is_local;
 } DraySettings;
 
 /* What a type is made of. */
@@ -131,11 +133,18 @@ extern bool dray_is_asked_for(const CopyStmt *stmt);
 extern void dray_read_options(ParseState *pstate, List *options, DrayOptions *out);
 
 /* copy_query.c */
-extern PlannedStmt *dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
-								   const DrayOptions *options);
+typedef struct DrayPlan
+{
+	PlannedStmt *stmt;
+	/* The columns that can't be NULL, by their place in the result, from 0. */
+	Bitmapset  *not_null;
+} DrayPlan;
+
+extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
+							   const DrayOptions *options);
 
 /* describe_type.c */
-extern DrayMember *dray_describe_columns(TupleDesc desc);
+extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null);
 
 /* receiver.c */
 #ifndef pg_noreturn				/* before 18 */
@@ -155,6 +164,7 @@ extern void dray_send_waiting(DrayReceiver *receiver);
 pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 
 /* send.c */
+extern bool dray_client_is_local(void);
 extern void dray_send_copy_out(int columns);
 extern void dray_send_frame(const DrayPart *parts, size_t count);
 extern void dray_send_copy_done(void);

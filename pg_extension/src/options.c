@@ -213,6 +213,7 @@ dray_read_options(ParseState *pstate, List *options, DrayOptions *out)
 	settings->numeric = "text";
 	settings->nonfinite = "error";
 	settings->money_scale = money_scale();
+	settings->client_is_local = dray_client_is_local();
 	settings->is_utf8 = GetDatabaseEncoding() == PG_UTF8;
 
 	foreach(cell, options)

@@ -18,6 +18,8 @@
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
 
+#include <netinet/in.h>
+
 /* A frame may span messages: a client need not take one that is larger than this. */
 #define MESSAGE_BYTES_MAX (1024 * 1024)
 /* Small parts are gathered here, and so are large ones where that saves system calls. */
@@ -83,6 +85,32 @@ put(const char *bytes, size_t len)
 	}
 	memcpy(gathered.bytes + gathered.len, bytes, len);
 	gathered.len += len;
+}
+
+/*
+ * Whether the client is on this host: a byte then costs less than to make it smaller.
+ */
+bool
+dray_client_is_local(void)
+{
+	const struct sockaddr_storage *here = &MyProcPort->laddr.addr;
+	const struct sockaddr_storage *there = &MyProcPort->raddr.addr;
+
+	if (here->ss_family != there->ss_family)
+		return false;
+	switch (here->ss_family)
+	{
+		case AF_UNIX:
+			return true;
+		case AF_INET:
+			return ((const struct sockaddr_in *) here)->sin_addr.s_addr ==
+				((const struct sockaddr_in *) there)->sin_addr.s_addr;
+		case AF_INET6:
+			return memcmp(&((const struct sockaddr_in6 *) here)->sin6_addr,
+						  &((const struct sockaddr_in6 *) there)->sin6_addr, sizeof(struct in6_addr)) == 0;
+		default:
+			return false;
+	}
 }
 
 /*

@@ -251,6 +251,25 @@ def test_statement_log_and_completion(server, connection):
     assert "COPY s.t (a) TO STDOUT (FORMAT dray)" in server.log.read_text()
 
 
+def test_columns_that_cannot_be_null(connection):
+    connection.run("""BEGIN; CREATE TEMP TABLE n (a int NOT NULL, b int);
+        INSERT INTO n VALUES (1, 2); CREATE TEMP TABLE k () INHERITS (n); ALTER TABLE k ALTER a DROP NOT NULL;
+        CREATE TEMP TABLE o (a int NOT NULL)""")
+
+    def nullable(query):
+        return [field.nullable for field in connection.copy(query).schema()]
+
+    assert nullable("n") == [False, True]
+    assert nullable("(SELECT b, a, a + 1 FROM ONLY n)") == [True, False, True]
+    assert nullable("(SELECT a FROM n)") == [True]
+    assert nullable("(SELECT o.a FROM n LEFT JOIN o USING (a))") == [True]
+    assert nullable("(SELECT a FROM o GROUP BY ROLLUP (a))") == [True]
+    assert nullable("(SELECT a FROM o GROUP BY a)") == [False]
+    assert nullable("(SELECT a FROM o UNION ALL SELECT NULL)") == [True]
+    assert nullable("(SELECT (SELECT a FROM o WHERE false) FROM o)") == [True]
+    connection.run("ROLLBACK")
+
+
 def test_progress(server, connection):
     connection.run("SELECT dray.load()")
     connection.send("COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)")

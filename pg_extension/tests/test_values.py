@@ -90,7 +90,10 @@ def types(server):
 
 @pytest.mark.parametrize("compression", ["none", "light", "zstd"])
 @pytest.mark.parametrize("pg_type, literals, expression, read", CASES, ids=[case[0] for case in CASES])
-def test_values_are_the_servers(connection, pg_type, literals, expression, read, compression):
+def test_values_are_the_servers(server, connection, pg_type, literals, expression, read, compression):
+    if pg_type == "xml" and "--with-libxml" not in server.config("--configure"):
+        # This server has no values of the type.
+        return
     quoted = ["('{}')".format(literal.replace("'", "''")) for literal in literals]
     # NULLs first, last and between; a table, so that large values are compressed or moved out of line.
     rows = ["(NULL)", *quoted, "(NULL)", *quoted, "(NULL)"]

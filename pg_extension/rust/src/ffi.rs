@@ -10,7 +10,7 @@ use dray_format::Limits;
 use dray_pgtypes::{Format, Kind, Options, PgType};
 
 use crate::reserve;
-use crate::settings::Settings;
+use crate::settings::{Settings, chosen};
 use crate::stream::{Failure, Step, Stream};
 
 /// A message has room for so many bytes, with the zero at its end.
@@ -59,6 +59,7 @@ pub struct DraySettings {
     money_scale: i32,
     checksums: u8,
     is_utf8: u8,
+    client_is_local: u8,
 }
 
 /// A type of the catalog.
@@ -362,7 +363,7 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
             row_bytes_max: settings.row_bytes_max,
         },
         chunk_rows: usize::try_from(settings.chunk_rows).unwrap_or(usize::MAX),
-        compression: compression.parse().map_err(option)?,
+        compression: chosen(compression.parse().map_err(option)?, settings.client_is_local != 0),
         checksums: settings.checksums != 0,
         options: Options {
             numeric: numeric.parse().map_err(option)?,

@@ -11,6 +11,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// How many rows end a chunk.
     pub(crate) chunk_rows: usize,
+    /// As chosen: never auto.
     pub(crate) compression: CompressionChoice,
     /// Whether chunks carry checksums.
     pub(crate) checksums: bool,
@@ -23,17 +24,19 @@ pub(crate) struct Settings {
     pub(crate) plan_ns: u64,
 }
 
-/// The compression that was asked for; by itself the server takes the one that is fastest within a host.
-pub(crate) fn chosen(compression: CompressionChoice) -> CompressionChoice {
+/// The compression that was asked for. `auto` is what is fastest: within a host every encoding costs more than the bytes that
+/// it saves.
+pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> CompressionChoice {
     match compression {
+        CompressionChoice::Auto if client_is_local => CompressionChoice::None,
         CompressionChoice::Auto => CompressionChoice::Light,
         named => named,
     }
 }
 
 /// What the writer of chunks calls it.
-pub(crate) fn writer_compression(compression: CompressionChoice) -> Compression {
-    match chosen(compression) {
+pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
+    match chosen {
         CompressionChoice::None => Compression::None,
         CompressionChoice::Auto | CompressionChoice::Light => Compression::Light,
         CompressionChoice::Lz4 => Compression::Lz4,

@@ -11,7 +11,7 @@ use dray_wire::{Estimate, Finished, Known, ServerSession, Started};
 use crate::appender::{Appender, Outcome};
 use crate::datum::Read;
 use crate::reserve;
-use crate::settings::{Settings, chosen, writer_compression};
+use crate::settings::{Settings, writer_compression};
 
 /// The number of the statement in the frames: a COPY has only one.
 const STATEMENT: u32 = 1;
@@ -177,7 +177,7 @@ impl Stream {
             statement: STATEMENT,
             schema: self.schema.clone(),
             estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
-            compression: chosen(self.settings.compression),
+            compression: self.settings.compression,
             checksums: self.settings.checksums,
             plan_ns: self.settings.plan_ns,
         };
