@@ -15,6 +15,12 @@
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
 
+/*
+ * A plan of more than this cost may be worth a system call, so that its user sees the estimate before the first rows: some
+ * 10 ms.
+ */
+#define LONG_COST 1000.0
+
 static ProcessUtility_hook_type previous_hook = NULL;
 
 static void
@@ -98,6 +104,8 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 		dray_fail(code, &error);
 	dray_send_copy_out(query->tupDesc->natts);
 	dray_send_frame(parts, count);
+	if (plan.stmt->planTree->total_cost > LONG_COST)
+		dray_send_now();
 
 #if PG_VERSION_NUM >= 180000
 	ExecutorRun(query, ForwardScanDirection, 0);

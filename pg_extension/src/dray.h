@@ -167,6 +167,7 @@ pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 extern bool dray_client_is_local(void);
 extern void dray_send_copy_out(int columns);
 extern void dray_send_frame(const DrayPart *parts, size_t count);
+extern void dray_send_now(void);
 extern void dray_send_copy_done(void);
 
 /* dray.c */

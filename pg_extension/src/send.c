@@ -22,6 +22,8 @@
 
 /* A frame may span messages: a client need not take one that is larger than this. */
 #define MESSAGE_BYTES_MAX (1024 * 1024)
+/* A small result leaves libpq's buffer with the end of the statement, as one packet. */
+#define SMALL_FRAME_BYTES 4096
 /* Small parts are gathered here, and so are large ones where that saves system calls. */
 #define GATHER_BYTES (64 * 1024)
 
@@ -141,6 +143,17 @@ dray_send_frame(const DrayPart *parts, size_t count)
 	for (size_t i = 0; i < count; i++)
 		left += parts[i].len;
 
+	if (left <= SMALL_FRAME_BYTES)
+	{
+		StringInfoData small;
+
+		pq_beginmessage(&small, 'd');
+		for (size_t i = 0; i < count; i++)
+			pq_sendbytes(&small, parts[i].bytes, parts[i].len);
+		pq_endmessage(&small);
+		return;
+	}
+
 	/* What libpq holds comes first; this also makes the socket wait. */
 	if (pq_flush() != 0)
 		return;
@@ -172,6 +185,15 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		}
 	}
 	write_gathered();
+}
+
+/*
+ * The client is to know what has been sent although there is little of it.
+ */
+void
+dray_send_now(void)
+{
+	pq_flush();
 }
 
 void

@@ -1,6 +1,7 @@
 """PostgreSQL's protocol, as little of it as a COPY takes, and the frames within, read by the decoder of the specification."""
 
 import socket
+import ssl
 import struct
 import sys
 from dataclasses import dataclass, field
@@ -51,9 +52,15 @@ class Result:
 
 
 class Connection:
-    def __init__(self, port: int, user: str, database: str, **parameters):
+    def __init__(self, port: int, user: str, database: str, tls: bool = False, **parameters):
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket.sendall(struct.pack("!ii", 8, 80877103))
+            assert self.socket.recv(1) == b"S"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            self.socket = context.wrap_socket(self.socket)
         self.buffer = bytearray()
         pairs = {"user": user, "database": database} | parameters
         body = b"".join(f"{name}\0{value}\0".encode() for name, value in pairs.items()) + b"\0"

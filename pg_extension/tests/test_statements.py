@@ -251,10 +251,38 @@ def test_statement_log_and_completion(server, connection):
     assert "COPY s.t (a) TO STDOUT (FORMAT dray)" in server.log.read_text()
 
 
-def test_columns_that_cannot_be_null(connection):
-    connection.run("""BEGIN; CREATE TEMP TABLE n (a int NOT NULL, b int);
-        INSERT INTO n VALUES (1, 2); CREATE TEMP TABLE k () INHERITS (n); ALTER TABLE k ALTER a DROP NOT NULL;
+def test_everything_in_the_catalog(connection):
+    """Types of all kinds, and views over functions."""
+    names = [row[0] for row in connection.rows(
+        """SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+        AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'""")]
+    assert len(names) > 80
+    for name in names:
+        columns = connection.copy(f"(TABLE {name})").columns()
+        text = [part.split("\t") for part in connection.run(f"COPY (TABLE {name}) TO STDOUT").copied.decode().splitlines()]
+        assert len(columns[0]) == len(text), name
+        for column, expected in zip(columns, zip(*text)):
+            assert [value is None for value in column] == [value == "\\N" for value in expected], name
+            if column and all(isinstance(value, int) and not isinstance(value, bool) for value in column):
+                assert [str(value) for value in column] == list(expected), name
+
+
+def test_parallel_plans(server, connection):
+    name = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
+    connection.run(f"""CREATE TABLE IF NOT EXISTS s.big AS SELECT i AS a FROM generate_series(1, 200000) i;
+        SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET {name} = on""")
+    assert sorted(connection.copy("s.big").columns()[0]) == list(range(1, 200001))
+    assert connection.copy("(SELECT count(*) FROM s.big)").columns() == [[200000]]
+
+
+def test_columns_that_cannot_be_null(server, connection):
+    # Version 18 keeps the constraint of the child.
+    drop = "ALTER TABLE k ALTER a DROP NOT NULL;" if server.version < 18 else ""
+    connection.run(f"""BEGIN; CREATE TEMP TABLE n (a int NOT NULL, b int);
+        INSERT INTO n VALUES (1, 2); CREATE TEMP TABLE k () INHERITS (n); {drop}
         CREATE TEMP TABLE o (a int NOT NULL)""")
+    if server.version >= 18:
+        connection.run("ALTER TABLE n ADD CONSTRAINT later NOT NULL b NOT VALID")
 
     def nullable(query):
         return [field.nullable for field in connection.copy(query).schema()]

@@ -58,6 +58,36 @@ def test_statistics_and_explain(pg_config):
         assert "Seq Scan on counted" in server.log.read_text()
 
 
+def test_over_tls(server):
+    if "--with-openssl" not in (built := server.config("--configure")) and "--with-ssl" not in built:
+        # This server can't.
+        return
+    key, certificate = server.data / "server.key", server.data / "server.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
+                    "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    for file in (key, certificate):
+        file.chmod(0o600)
+        if shutil.os.geteuid() == 0:
+            shutil.chown(file, "postgres", "postgres")
+    with server.connect() as connection:
+        connection.run("ALTER SYSTEM SET ssl = on")
+        connection.run("SELECT pg_reload_conf(), pg_sleep(0.5)")
+    with Connection(server.port, "postgres", "postgres", tls=True) as connection:
+        assert connection.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t"
+        for compression in ("none", "light"):
+            query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
+            found = connection.copy(query, f"compression {compression}").columns()
+            assert found[0] == list(range(1, 40001)) and found[2] == ["x" * (i % 300) for i in range(1, 40001)]
+        connection.send(f"SELECT dray.load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
+        connection.read_message()
+        time.sleep(0.3)
+        pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"
+        with server.connect() as other:
+            other.run(pid_query)
+            time.sleep(0.3)
+            assert other.rows("SELECT 1 FROM pg_stat_ssl WHERE ssl") == []
+
+
 def test_pooled_by_transactions(server, tmp_path_factory):
     """PgBouncer gives every transaction another backend; loading and copying are one."""
     pgbouncer = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"

@@ -98,7 +98,7 @@ impl Appender {
         // Values shorter than a datum are in its low bytes.
         let low4 = datum as u32;
         let low8 = datum as u64;
-        // SAFETY, here and below: the caller's promise.
+        // SAFETY: the caller's promise, for all of these.
         unsafe {
             match self.read {
                 Read::Fixed4 => self.put(low4.to_le_bytes()),

@@ -66,12 +66,8 @@ impl Read {
             (1700, Type::Decimal128 { precision: precision @ ..=DECIMAL64_PRECISION_MAX, scale: scale @ 0.. }) => {
                 Self::Decimal64(Decimal64::new(*precision, *scale))
             }
-            (1700, Type::Decimal128 { precision, scale }) => {
-                Self::Decimal128 { precision: *precision, scale: *scale }
-            }
-            (1700, Type::Decimal256 { precision, scale }) => {
-                Self::Decimal256 { precision: *precision, scale: *scale }
-            }
+            (1700, Type::Decimal128 { precision, scale }) => Self::Decimal128 { precision: *precision, scale: *scale },
+            (1700, Type::Decimal256 { precision, scale }) => Self::Decimal256 { precision: *precision, scale: *scale },
             (1700, Type::Float64) => Self::NumericFloat,
             (1700, Type::Utf8) if pg_type.typmod < 0 => Self::NumericText,
             (2950, Type::FixedBinary(16)) => Self::Uuid,

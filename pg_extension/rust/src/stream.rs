@@ -22,8 +22,13 @@ const ROWS_ROOM_MIN: usize = 256;
 /// What encoding allocates at most, as a multiple of the plain bytes, and beside them.
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 8 << 20;
-/// The same for a value that comes as text or bytes: an array of one-digit items has a vector for each of them.
-const SENT_BYTES_FACTOR: usize = 64;
+/// The same for a value that its type's send function made: a bit becomes a byte.
+const BINARY_BYTES_FACTOR: usize = 16;
+/// And for one that comes as text: an array of items of one digit has a vector for each of them.
+const TEXT_BYTES_FACTOR: usize = 64;
+
+/// The first bytes of a frame, and what follows them.
+pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
 
 /// Why a stream ends early.
 #[derive(Debug)]
@@ -172,7 +177,7 @@ impl Stream {
     }
 
     /// The frame that opens the stream.
-    pub(crate) fn start(&mut self) -> Result<(&[u8], &[Bytes]), Failure> {
+    pub(crate) fn start(&mut self) -> Result<Frame<'_>, Failure> {
         let started = Started {
             statement: STATEMENT,
             schema: self.schema.clone(),
@@ -246,7 +251,11 @@ impl Stream {
             Some(Target::Sent(number)) => {
                 let number = *number;
                 let before = self.sent.columns()[number].bytes();
-                let needed = value.len().saturating_mul(SENT_BYTES_FACTOR).saturating_add(before.saturating_mul(2));
+                let factor = match self.columns[at].format() {
+                    Format::Binary => BINARY_BYTES_FACTOR,
+                    Format::Text => TEXT_BYTES_FACTOR,
+                };
+                let needed = value.len().saturating_mul(factor).saturating_add(before.saturating_mul(2));
                 if needed > reserve::RESERVE_BYTES_MIN / 2 && !reserve::prepare(needed.saturating_mul(2)) {
                     return Err(Failure::Memory);
                 }
@@ -288,7 +297,7 @@ impl Stream {
 
     #[inline]
     fn close_row(&mut self) -> Result<Step, Failure> {
-        if self.sent.columns().len() > 0 {
+        if !self.sent.columns().is_empty() {
             self.sent.close_row()?;
         }
         self.next = 0;
@@ -329,7 +338,7 @@ impl Stream {
     }
 
     /// The next chunk of the rows that have come; none when there are no more.
-    pub(crate) fn next_chunk(&mut self) -> Result<Option<(&[u8], &[Bytes])>, Failure> {
+    pub(crate) fn next_chunk(&mut self) -> Result<Option<Frame<'_>>, Failure> {
         let started = Instant::now();
         self.head.clear();
         self.parts.clear();
@@ -350,7 +359,7 @@ impl Stream {
     }
 
     /// The frame that ends the stream, after the last chunk.
-    pub(crate) fn finish(&mut self, socket_ns: u64, total_ns: u64) -> Result<(&[u8], &[Bytes]), Failure> {
+    pub(crate) fn finish(&mut self, socket_ns: u64, total_ns: u64) -> Result<Frame<'_>, Failure> {
         let encode_ns = self.encode_ns;
         let execute_ns =
             total_ns.saturating_sub(encode_ns).saturating_sub(socket_ns).saturating_sub(self.settings.plan_ns);
