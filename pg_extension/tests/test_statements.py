@@ -248,7 +248,7 @@ def test_rows_larger_than_a_chunk(connection):
 
 def test_statement_log_and_completion(server, connection):
     assert connection.copy("s.t (a)").tags == ["SELECT 1", "COPY 3"]
-    assert "COPY s.t (a) TO STDOUT (FORMAT dray)" in server.log.read_text()
+    assert "COPY s.t (a) TO STDOUT (FORMAT dray)" in server.log.read_text(errors="replace")
 
 
 def test_everything_in_the_catalog(connection):
@@ -292,7 +292,8 @@ def test_columns_that_cannot_be_null(server, connection):
     assert nullable("(SELECT a FROM n)") == [True]
     assert nullable("(SELECT o.a FROM n LEFT JOIN o USING (a))") == [True]
     assert nullable("(SELECT a FROM o GROUP BY ROLLUP (a))") == [True]
-    assert nullable("(SELECT a FROM o GROUP BY a)") == [False]
+    # Version 18 plans a group as a relation of its own.
+    assert nullable("(SELECT a FROM o GROUP BY a)") == [server.version >= 18]
     assert nullable("(SELECT a FROM o UNION ALL SELECT NULL)") == [True]
     assert nullable("(SELECT (SELECT a FROM o WHERE false) FROM o)") == [True]
     connection.run("ROLLBACK")
