@@ -11,6 +11,9 @@ const DECIMAL64_PRECISION_MAX: u8 = 18;
 /// Digits to the base of 10,000 that 64 bits hold with room to spare.
 const DECIMAL64_DIGITS_MAX: i32 = 4;
 
+/// What so many digits of zero multiply by. More come only after no other digit.
+static ZEROS: [u64; 5] = [1, 10_000, 100_000_000, 1_000_000_000_000, 0];
+
 /// How the datums of a column are read. What is read here is the ordinary value of a common type; for everything else the
 /// server is asked ([`Read::Sent`]), and dray-pgtypes decides: that keeps this path and that of stock servers the same.
 #[derive(Debug, Clone, Copy)]
@@ -137,7 +140,7 @@ impl Decimal64 {
             return if digits.is_empty() { Some(0) } else { None };
         }
         let sum = digits.iter().fold(0, |sum, digit| sum * 10_000 + u64::from(u16::from_le_bytes(*digit)));
-        let sum = sum * [1, 10_000, 100_000_000, 1_000_000_000_000, 0][zeros as usize];
+        let sum = sum * ZEROS[zeros as usize];
         // Constants divide faster.
         let (scaled, rest) = match self.beyond {
             0 => (sum, 0),
