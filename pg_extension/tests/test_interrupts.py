@@ -1,10 +1,13 @@
 """Ends that come too early, and clients that don't read: no crash, no leak, no short result."""
 
+import os
 import random
+import subprocess
 import time
 
 import pytest
 from client import ServerError
+from server import USER
 
 # A set-returning function in FROM would first be written to a tuple store.
 LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i] FROM (SELECT generate_series(1, 50000000) i) s)"
@@ -160,3 +163,33 @@ def test_many_at_once(server):
     for connection in connections:
         assert connection.read_result().columns()[0] == list(range(1, 100001))
         connection.socket.close()
+
+
+@pytest.mark.parametrize("compression", ["none", "light", "zstd", "zstd:19"])
+def test_address_space_that_ends(server, compression):
+    """The system's own refusals, not those of a test's allocator: PostgreSQL's and zstd's too."""
+    query = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], repeat('x', i % 900) FROM (SELECT generate_series(1, 60000) i) s)"
+    outcomes = []
+    for megabytes in (0, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 28, 32, 40, 64, 128, 512):
+        with server.connect() as connection:
+            pid = int(connection.value("SELECT pg_backend_pid()"))
+            connection.copy("(SELECT 1)")
+            used = int(open(f"/proc/{pid}/statm").read().split()[0]) * 4096
+            limit_address_space(pid, used + (megabytes << 20))
+            try:
+                connection.copy(query, f"compression '{compression}', chunk_bytes_max 8388608")
+                outcomes.append("whole")
+            except ServerError as error:
+                assert error.sqlstate == "53200", error
+                outcomes.append("failed")
+            limit_address_space(pid, "unlimited")
+            # The session goes on.
+            assert connection.copy("(SELECT 1)").columns() == [[1]]
+    assert outcomes[0] == "failed" and outcomes[-1] == "whole", outcomes
+    assert server.crashes() == []
+
+
+def limit_address_space(pid: int, size: int | str):
+    # Only its own user may limit a process.
+    user = {"user": USER} if os.geteuid() == 0 else {}
+    subprocess.run(["prlimit", "--pid", str(pid), f"--as={size}:"], check=True, **user)
