@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "connect", "read"]
 
+_WHEN: dict[Any, str] = {True: "always", False: "never"}
+
 
 def connect(
     uri: str, *, token: str | None = None, ca: str | os.PathLike[str] | None = None, timeout: float = 10.0
@@ -26,7 +28,9 @@ def connect(
     ----------
     uri : str
         ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix socket. It may carry
-        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE``).
+        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE``). Or PostgreSQL's own, as libpq has them:
+        ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full``, or ``host=… dbname=…``; what they leave out
+        comes from the environment (``PGHOST`` …), the service file and the password file.
     token : str, optional
         The server's token. The uri's own comes first, the environment variable ``DRAY_TOKEN`` last.
     ca : path, optional
@@ -99,6 +103,11 @@ class Connection:
         compression: str = "auto",
         checksums: Literal["auto", "on", "off"] = "auto",
         strings: Literal["utf8", "large", "view"] = "utf8",
+        extension: Literal["auto", True, False] = "auto",
+        numeric: str = "text",
+        nonfinite: Literal["error", "null", "text"] = "error",
+        partitions: int | Literal["auto"] = "auto",
+        ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Result:
         """Start a statement and return its result, which has yet to be read.
@@ -126,6 +135,20 @@ class Connection:
             Whether chunks carry checksums; ``"auto"`` on plain TCP between hosts only.
         strings : {"utf8", "large", "view"}
             How Arrow holds strings and binary: 32-bit offsets, 64-bit offsets, or views.
+        extension : {"auto", True, False}
+            PostgreSQL only: whether its extension ``dray`` is used; ``"auto"`` where the database has it.
+        numeric : str
+            PostgreSQL only: what ``numeric`` without a declared precision becomes, as every sum and average is:
+            ``"text"`` (all digits), ``"float64"``, or ``"decimal(PRECISION,SCALE)"``, which fails on a value that does not fit.
+        nonfinite : {"error", "null", "text"}
+            PostgreSQL only: values that Arrow does not have (infinite dates, NaN among decimals, 24:00) are an error, become
+            NULL, or make all columns of such types text.
+        partitions : int or "auto"
+            PostgreSQL only: over how many connections a table is read, all under one snapshot. ``"auto"`` goes by the table's
+            size, this machine's processors and the server's free connections. What can't be split comes over one:
+            ``stats["path_reason"]`` says why.
+        ordered : bool
+            PostgreSQL only: whether rows come in the table's order even over several connections.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second while the statement runs, and once at the end. What
             it raises cancels the statement and reaches the caller.
@@ -147,6 +170,11 @@ class Connection:
             compression,
             checksums,
             strings,
+            _WHEN.get(extension, extension),
+            numeric,
+            nonfinite,
+            str(partitions),
+            ordered,
             progress,
         )
         result = Result(native)

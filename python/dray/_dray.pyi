@@ -24,6 +24,11 @@ class Connection:
         compression: str,
         checksums: str,
         strings: str,
+        extension: str,
+        numeric: str,
+        nonfinite: str,
+        partitions: str,
+        ordered: bool,
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
 

@@ -69,7 +69,7 @@ class Result:
     def stats(self) -> dict[str, Any]:
         """Where time and bytes went; complete once the result was read to its end.
 
-        ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow data), ``compression``, ``checksums``;
+        ``path``, which way the result came (``"server"``, ``"extension"``, ``"rows"``), and ``path_reason``, why; ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow data), ``compression``, ``checksums``;
         ``connect_seconds`` (once a connection), ``plan_seconds`` (at the server), ``first_chunk_seconds`` and
         ``total_seconds`` (since the query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
         with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``, ``total_seconds``; ``columns``, a

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use dray_client::{Checksums, CompressionChoice, ConnectOptions, Limits, QueryOptions, StringLayout};
+use dray_client::{
+    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions, PostgresOptions,
+    QueryOptions, StringLayout,
+};
 use pyo3::prelude::*;
 
 use crate::error::{exception, usage};
@@ -29,8 +32,7 @@ pub fn connect(
     let options = ConnectOptions { token, ca, timeout, client };
     let connection = py.detach(|| dray_client::Connection::connect(uri, &options));
     let connection = connection.map_err(|error| exception(py, &error))?;
-    // The uri may hold the token; parsed, it does not show it.
-    let place = uri.parse::<dray_client::Uri>().map(|uri| uri.to_string()).unwrap_or_default();
+    let place = connection.place().to_owned();
     Ok(Connection { server: connection.server().to_owned(), place, home: Home::new(connection) })
 }
 
@@ -68,6 +70,11 @@ impl Connection {
         compression: &str,
         checksums: &str,
         strings: &str,
+        extension: &str,
+        numeric: &str,
+        nonfinite: &str,
+        partitions: &str,
+        ordered: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Result> {
         let wrong = |message: String| usage(py, &message, None);
@@ -95,6 +102,13 @@ impl Connection {
                 other => return Err(wrong(format!("strings {other:?}, expected utf8, large or view"))),
             },
             plan_only: false,
+            postgres: PostgresOptions {
+                extension: extension.parse().map_err(wrong)?,
+                numeric: numeric.parse::<NumericAs>().map_err(wrong)?,
+                nonfinite: nonfinite.parse::<NonFinite>().map_err(wrong)?,
+                partitions: partitions.parse::<Partitions>().map_err(wrong)?,
+                ordered,
+            },
         };
         let loan = self.home.lend().map_err(|refusal| match refusal {
             Refusal::Lent => usage(

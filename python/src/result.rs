@@ -79,6 +79,8 @@ impl Drop for Result {
 
 fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
+    dict.set_item("path", stats.route.kind.to_string())?;
+    dict.set_item("path_reason", &stats.route.reason)?;
     dict.set_item("rows", stats.rows)?;
     dict.set_item("chunks", stats.chunks)?;
     dict.set_item("wire_bytes", stats.wire_bytes)?;

@@ -25,6 +25,7 @@ socket, `decode` builds Arrow arrays.
 
 Examples:
   dray explain dray://localhost 'SELECT * FROM orders'
+  dray explain postgresql://me@localhost/shop 'SELECT * FROM orders'
   dray explain dray://localhost 'SELECT * FROM orders' --plan               only what the planner expects
   dray explain dray://db.example.com 'SELECT * FROM orders' --compression zstd --format json";
 

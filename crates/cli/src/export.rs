@@ -25,6 +25,7 @@ disk; if anything goes wrong, FILE is as it was.
 Examples:
   dray export dray://localhost 'SELECT * FROM orders' -o orders.parquet
   dray export dray://localhost 'SELECT * FROM orders' -o orders.arrow --file-compression lz4
+  dray export postgresql://me@localhost/shop 'SELECT * FROM orders' -o orders.parquet
   dray export drays://db.example.com --file report.sql --token-file token -o report.csv";
 
 /// Run a query and write its result to a file

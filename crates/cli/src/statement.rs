@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use dray_client::{CompressionChoice, ConnectOptions, Connection, ErrorKind, Limits, QueryOptions, Results};
+use dray_client::{
+    CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite, NumericAs,
+    Partitions, PostgresOptions, QueryOptions, Results,
+};
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
@@ -17,7 +20,7 @@ use crate::size::Size;
 /// A statement and where to run it.
 #[derive(Debug, Args)]
 pub(crate) struct Statement {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS) or dray+unix:///PATH
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or postgresql://USER@HOST/DATABASE
     uri: String,
     /// The statement, or - to read it from standard input
     #[arg(required_unless_present = "file", conflicts_with = "file")]
@@ -40,6 +43,21 @@ pub(crate) struct Statement {
     /// The largest single row to accept
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<Size>,
+    /// Use the server's extension dray: auto, always or never
+    #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
+    extension: ExtensionChoice,
+    /// What numeric without a declared precision becomes: text, float64 or decimal(PRECISION,SCALE)
+    #[arg(long, value_name = "TYPE", default_value_t, help_heading = "PostgreSQL")]
+    numeric: NumericAs,
+    /// Infinite dates, NaN among decimals, 24:00: error, null, or text for all columns of such types
+    #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
+    nonfinite: NonFinite,
+    /// Connections that read a table, under one snapshot: auto, or a number
+    #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL")]
+    partitions: Partitions,
+    /// Keep the order of the table's rows, whatever the number of connections
+    #[arg(long, help_heading = "PostgreSQL")]
+    ordered: bool,
     /// File with the server's token; the variable DRAY_TOKEN does as well
     #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
     token_file: Option<PathBuf>,
@@ -120,6 +138,13 @@ impl Statement {
             limits,
             compression: self.compression,
             plan_only,
+            postgres: PostgresOptions {
+                extension: self.extension,
+                numeric: self.numeric,
+                nonfinite: self.nonfinite,
+                partitions: self.partitions,
+                ordered: self.ordered,
+            },
             ..QueryOptions::default()
         })
     }

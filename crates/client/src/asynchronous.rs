@@ -65,7 +65,7 @@ impl AsyncConnection {
         let sql = sql.to_owned();
         spawn_blocking(move || run(connection, &sql, &options, begin, batches, give_back));
         let schema = begun.await.map_err(|_| broken())??;
-        Ok(AsyncResults { schema, batches: waiting, stats: Stats::default() })
+        Ok(AsyncResults { schema, batches: waiting, stats: Stats::default(), ended: false })
     }
 }
 
@@ -80,6 +80,7 @@ pub struct AsyncResults {
     schema: SchemaRef,
     batches: mpsc::Receiver<Result<Message>>,
     stats: Stats,
+    ended: bool,
 }
 
 impl AsyncResults {
@@ -106,11 +107,12 @@ impl AsyncResults {
             Some(Message::Batch(batch)) => Ok(Some(batch)),
             Some(Message::End(stats)) => {
                 self.stats = *stats;
+                self.ended = true;
                 // Whoever asks again hears of the end again.
                 self.batches.close();
                 Ok(None)
             }
-            None if self.stats.server.is_some() => Ok(None),
+            None if self.ended => Ok(None),
             None => Err(Error::new(ErrorKind::Connection, "the result has ended already with an error")),
         })
     }

@@ -123,6 +123,12 @@ impl From<ServerError> for Error {
     }
 }
 
+impl From<std::io::Error> for Error {
+    fn from(cause: std::io::Error) -> Self {
+        Self::new(ErrorKind::Resources, "no memory to receive into").cause(cause)
+    }
+}
+
 impl From<ProtocolError> for Error {
     fn from(error: ProtocolError) -> Self {
         Self::new(ErrorKind::Protocol, error.to_string())
@@ -136,6 +142,41 @@ impl From<dray_format::Error> for Error {
             _ => ErrorKind::Protocol,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<dray_postgres::Error> for Error {
+    fn from(error: dray_postgres::Error) -> Self {
+        use dray_postgres::ErrorKind as Kind;
+        let kind = match error.kind() {
+            Kind::Connection => ErrorKind::Connection,
+            Kind::Authentication => ErrorKind::Authentication,
+            Kind::Server => of_sqlstate(error.sqlstate()),
+            Kind::Value => ErrorKind::Execution,
+            Kind::Limit => ErrorKind::Limit,
+            Kind::Usage => ErrorKind::Usage,
+            _ => ErrorKind::Protocol,
+        };
+        let (hint, sqlstate) = (error.help().to_owned(), error.sqlstate().to_owned());
+        Self(Box::new(Inner { kind, message: error.message(), hint, sqlstate, cause: None }))
+    }
+}
+
+/// What kind of thing a PostgreSQL server's error is (its manual, appendix "PostgreSQL Error Codes").
+fn of_sqlstate(sqlstate: &str) -> ErrorKind {
+    match sqlstate {
+        // The server stops, or somebody ended the session.
+        "57P01" | "57P02" | "57P03" | "57P05" => return ErrorKind::Connection,
+        _ => {}
+    }
+    match sqlstate.get(..2).unwrap_or_default() {
+        "08" => ErrorKind::Connection,
+        "28" => ErrorKind::Authentication,
+        "0A" | "26" | "34" | "3D" | "3F" | "42" => ErrorKind::Query,
+        "53" => ErrorKind::Resources,
+        "54" => ErrorKind::Limit,
+        "XX" => ErrorKind::Internal,
+        _ => ErrorKind::Execution,
     }
 }
 

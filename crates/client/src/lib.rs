@@ -18,16 +18,19 @@
 mod asynchronous;
 mod connection;
 mod error;
+mod link;
 mod pool;
 mod results;
 mod transport;
 mod uri;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
-pub use connection::{ConnectOptions, Connection, QueryOptions, Watch};
+pub use connection::{ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch};
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
+pub use dray_pgtypes::{NonFinite, NumericAs};
 pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known};
 pub use error::{Error, ErrorKind, Result};
+pub use link::{Route, RouteKind};
 pub use results::{Progress, Results, Stats};
 pub use uri::Uri;

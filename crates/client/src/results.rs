@@ -10,14 +10,13 @@ use dray_format::arrow::Decoder;
 use dray_format::{Profile, Schema};
 use dray_wire::{CompressionChoice, Estimate, Finished, ServerEvent, Started};
 
-use crate::connection::{Connection, QueryOptions, Received, Watch};
+use crate::connection::{Connection, QueryOptions, Watch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::link::{Received, Route};
 use crate::pool::Arena;
 
 /// A table's chunks share blocks of this size.
 const TABLE_BLOCK_BYTES: usize = 64 << 20;
-/// How long a result that is dropped half-way waits for the server to stop, before the connection is given up.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How far a statement is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -63,6 +62,8 @@ pub struct Stats {
     pub checksums: bool,
     /// How each column was coded.
     pub profile: Profile,
+    /// Which way the result came.
+    pub route: Route,
 }
 
 /// The result of a statement. `C` is the connection: borrowed (`&mut Connection`) or owned.
@@ -92,10 +93,17 @@ impl<C: BorrowMut<Connection>> std::fmt::Debug for Results<C> {
 
 impl<C: BorrowMut<Connection>> Results<C> {
     pub(crate) fn start(mut connection: C, sql: &str, options: &QueryOptions, watch: Option<Watch>) -> Result<Self> {
-        let inner = connection.borrow_mut();
+        let mut watch = watch;
         let sent = Instant::now();
-        inner.send_query(sql, options)?;
-        let stats = Stats { connect: inner.connect_time(), ..Stats::default() };
+        let mut unwanted = false;
+        let mut wanted = || {
+            unwanted |= !watch.as_mut().is_none_or(|watch| watch(&Progress::default()));
+            !unwanted
+        };
+        let inner = connection.borrow_mut();
+        let asked = inner.link().send_query(sql, options, &mut wanted);
+        asked.map_err(|error| if unwanted { cancelled() } else { error })?;
+        let stats = Stats { connect: inner.connect_time(), route: inner.link().route(), ..Stats::default() };
         let mut results = Self {
             connection,
             arena: Arena::default(),
@@ -156,28 +164,44 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     let started = Instant::now();
                     let batch = self.decode(&header, &descriptors, &body).inspect_err(|_| self.give_up())?;
                     self.stats.decode += started.elapsed();
-                    self.stats.rows += batch.num_rows() as u64;
-                    self.stats.chunks += 1;
                     self.stats.wire_bytes += header.chunk_bytes();
                     self.stats.decoded_bytes += header.decoded_bytes;
-                    self.progress.rows = self.stats.rows;
-                    self.progress.bytes = self.stats.wire_bytes;
-                    self.pending_rows += batch.num_rows();
-                    self.pending.push(batch);
-                    self.look()?;
+                    self.take(batch)?;
+                }
+                Received::Built { built, bytes, .. } => {
+                    if self.stats.chunks == 0 {
+                        self.stats.first_chunk = self.sent.elapsed();
+                    }
+                    let started = Instant::now();
+                    self.stats.decoded_bytes += built.batch().plain_bytes(0, built.batch().rows);
+                    let batch = self.decoder.built(*built).map_err(Error::from).inspect_err(|_| self.stop())?;
+                    self.stats.decode += started.elapsed();
+                    self.stats.wire_bytes += bytes;
+                    self.take(batch)?;
                 }
                 Received::Event(ServerEvent::Progress(progress)) => {
                     self.progress.rows_read = progress.rows_read;
                     self.look()?;
                 }
                 Received::Event(ServerEvent::Finished(finished)) => {
-                    self.ended = true;
                     self.stats.server = Some(finished);
-                    self.stats.total = self.sent.elapsed();
-                    if self.stats.chunks == 0 {
-                        self.stats.first_chunk = self.stats.total;
-                    }
+                    self.end();
                 }
+                Received::Batch { batch, wire_bytes, decoded_bytes, decode } => {
+                    if self.stats.chunks == 0 {
+                        self.stats.first_chunk = self.sent.elapsed();
+                    }
+                    self.stats.decode += decode;
+                    self.stats.wire_bytes += wire_bytes;
+                    self.stats.decoded_bytes += decoded_bytes;
+                    self.take(batch)?;
+                }
+                Received::Done { finished, profile } => {
+                    self.stats.server = finished;
+                    self.stats.profile = profile;
+                    self.end();
+                }
+                Received::End => self.end(),
                 _ => return Err(self.out_of_turn()),
             }
         }
@@ -203,24 +227,35 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     /// Stops the statement, if it still runs, and waits for the server to confirm. The connection is usable afterwards.
     pub fn cancel(&mut self) {
-        self.ended = true;
         self.pending.clear();
         self.pending_rows = 0;
-        let connection = self.connection.borrow_mut();
-        if !connection.is_running() {
-            return;
+        self.stop();
+    }
+
+    fn stop(&mut self) {
+        self.ended = true;
+        let link = self.connection.borrow_mut().link();
+        if link.is_running() {
+            link.stop(&mut self.arena);
         }
-        let deadline = Instant::now() + DRAIN_TIMEOUT;
-        let mut patient = || match Instant::now() < deadline {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Connection, "the server did not stop in time")),
-        };
-        let mut drained = connection.send_cancel();
-        while drained.is_ok() && connection.is_running() {
-            drained = patient().and_then(|()| connection.receive(&mut self.arena, &mut patient).map(|_| ()));
-        }
-        if drained.is_err() {
-            connection.break_off();
+    }
+
+    /// A batch that has arrived.
+    fn take(&mut self, batch: RecordBatch) -> Result<()> {
+        self.stats.rows += batch.num_rows() as u64;
+        self.stats.chunks += 1;
+        self.progress.rows = self.stats.rows;
+        self.progress.bytes = self.stats.wire_bytes;
+        self.pending_rows += batch.num_rows();
+        self.pending.push(batch);
+        self.look()
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        self.stats.total = self.sent.elapsed();
+        if self.stats.chunks == 0 {
+            self.stats.first_chunk = self.stats.total;
         }
     }
 
@@ -259,7 +294,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             true => Ok(()),
             false => {
                 self.cancel();
-                Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
+                Err(cancelled())
             }
         }
     }
@@ -269,14 +304,21 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let started = Instant::now();
         let (watch, progress) = (&mut self.watch, &self.progress);
         let mut unwanted = false;
-        // A cancel is sent between frames only: here the statement is merely marked, and the frame read on.
-        let mut patient = || {
+        let mut wanted = || {
             unwanted |= !watch.as_mut().is_none_or(|watch| watch(progress));
-            Ok(())
+            !unwanted
         };
-        let connection = self.connection.borrow_mut();
-        let received = connection.receive(&mut self.arena, &mut patient);
-        self.stats.receive += started.elapsed();
+        let received = self.connection.borrow_mut().link().receive(&mut self.arena, &mut wanted);
+        let parsed = match &received {
+            Ok(Received::Built { waited, .. }) => started.elapsed().saturating_sub(*waited),
+            _ => Duration::ZERO,
+        };
+        self.stats.receive += started.elapsed() - parsed;
+        self.stats.decode += parsed;
+        if unwanted {
+            self.cancel();
+            return Err(cancelled());
+        }
         if received.is_err() {
             self.ended = true;
         }
@@ -284,10 +326,6 @@ impl<C: BorrowMut<Connection>> Results<C> {
             Received::Event(ServerEvent::Error(error)) => {
                 self.ended = true;
                 Err(error.into())
-            }
-            _ if unwanted => {
-                self.cancel();
-                Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
             }
             received => Ok(received),
         }
@@ -301,8 +339,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// The peer can't be trusted any more.
     fn give_up(&mut self) {
         self.ended = true;
-        self.connection.borrow_mut().break_off();
+        self.connection.borrow_mut().link().break_off();
     }
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "the statement was cancelled")
 }
 
 impl<C: BorrowMut<Connection>> Iterator for Results<C> {

@@ -39,7 +39,9 @@ impl FromStr for Uri {
             (_, Some(rest)) => (rest, true),
             _ => {
                 let what = format!("{text:?} is not a server's uri");
-                return Err(Error::usage(what).hint("dray://host:port, drays://host:port or dray+unix:///path"));
+                return Err(Error::usage(what).hint(
+                    "dray://host:port, drays://host:port, dray+unix:///path or postgresql://user@host/database",
+                ));
             }
         };
         let (token, address) = match rest.rsplit_once('@') {

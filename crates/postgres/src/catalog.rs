@@ -33,7 +33,7 @@ pub(crate) const COLUMNS: usize = 10;
 pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
     let oids = oids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let multirange =
-        if server_version >= 140_000 { "r.rngtypid = t.oid OR r.rngmultitypid = t.oid" } else { "r.rngtypid = t.oid" };
+        if server_version >= 14 { "r.rngtypid = t.oid OR r.rngmultitypid = t.oid" } else { "r.rngtypid = t.oid" };
     format!(
         "WITH RECURSIVE need(oid) AS (
              SELECT unnest('{{{oids}}}'::pg_catalog.oid[])

@@ -44,6 +44,11 @@ impl Error {
         }))
     }
 
+    /// The error of a caller who does not wait any longer.
+    pub fn gave_up(why: &str) -> Self {
+        Self::new(ErrorKind::Connection, why)
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = hint.into();
         self

@@ -10,6 +10,7 @@
 
 use std::collections::HashSet;
 use std::io::{Read, Write};
+use std::time::Duration;
 
 use dray_format::{BatchBuilder, Built, Schema};
 use dray_pgtypes::{Column, Format, Options as TypeOptions};
@@ -20,6 +21,7 @@ use postgres_protocol::message::frontend;
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
+use crate::split::{Split, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
 
@@ -58,6 +60,17 @@ impl Default for Options {
     }
 }
 
+/// How a COPY of the extension began.
+#[derive(Debug)]
+pub enum CopyStart {
+    /// Its data comes.
+    Started,
+    /// The statement can't be put between parentheses.
+    NotEnclosable,
+    /// The extension's library can't be loaded.
+    NotLoaded(Error),
+}
+
 /// What runs.
 #[derive(Debug)]
 enum State {
@@ -78,7 +91,6 @@ struct Rows {
     options: Options,
     /// Rows of earlier batches.
     rows_before: u64,
-    bytes: u64,
 }
 
 /// A session with a server, once the user is logged in.
@@ -93,11 +105,15 @@ pub struct Session<S> {
     /// The text of the running statement, for the positions of errors.
     statement: String,
     tag: String,
+    /// Bytes of rows, of all statements.
+    bytes: u64,
+    /// What the server said at the end of the last statement: idle, in a transaction, or in a failed one.
+    status: u8,
 }
 
 impl<S: Read + Write> Session<S> {
-    /// A session over a socket on which the server has just said that it is ready. `server_version` is that of the setting
-    /// `server_version_num`.
+    /// A session over a socket on which the server has just said that it is ready. `server_version` is the server's
+    /// major version.
     pub fn new(stream: S, server_version: u32) -> Self {
         Self {
             wire: Wire::new(stream),
@@ -107,6 +123,8 @@ impl<S: Read + Write> Session<S> {
             state: State::Idle,
             statement: String::new(),
             tag: String::new(),
+            bytes: 0,
+            status: b'I',
         }
     }
 
@@ -120,6 +138,29 @@ impl<S: Read + Write> Session<S> {
         !self.wire.is_broken() && !matches!(self.state, State::Idle)
     }
 
+    /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` is off.
+    pub fn set_escapes(&mut self, escapes: bool) {
+        self.escapes = escapes;
+    }
+
+    /// Whether a transaction that the user began is open.
+    pub fn is_in_transaction(&self) -> bool {
+        self.status != b'I'
+    }
+
+    /// Looks whether a statement can be read in parts.
+    ///
+    /// # Errors
+    /// With the reason why not.
+    pub fn split(&self, statement: &str) -> Result<Split, &'static str> {
+        Split::of(statement, self.escapes)
+    }
+
+    /// Whether a statement surely leaves the session as it was.
+    pub fn is_left_alone_by(&self, statement: &str) -> bool {
+        leaves_session_alone(statement, self.escapes)
+    }
+
     /// Gives the connection up.
     pub fn break_off(&mut self) {
         self.wire.break_off();
@@ -130,12 +171,14 @@ impl<S: Read + Write> Session<S> {
         &self.tag
     }
 
-    /// The bytes of rows received so far.
+    /// The bytes of rows received so far, in all.
     pub fn bytes(&self) -> u64 {
-        match &self.state {
-            State::Rows(rows) => rows.bytes,
-            _ => 0,
-        }
+        self.bytes
+    }
+
+    /// How long the session has waited for the server, and read from the socket, in all.
+    pub fn waited(&self) -> Duration {
+        self.wire.waited()
     }
 
     /// Runs one of the session's own statements, and returns its rows as text.
@@ -179,8 +222,44 @@ impl<S: Read + Write> Session<S> {
         self.execute(&columns, parameters)?;
         let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
         let options = options.clone();
-        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0, bytes: 0 }));
+        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0 }));
         Ok(schema)
+    }
+
+    /// The columns of a statement's rows, without running it.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn describe(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        options: &Options,
+        patience: Patience<'_>,
+    ) -> Result<Schema> {
+        self.check_idle()?;
+        self.statement = statement.to_owned();
+        let columns = self.prepare(statement, parameters, options, patience);
+        frontend::sync(self.wire.out());
+        self.wire.send()?;
+        let columns = self.wait_ready(columns, patience)?;
+        Ok(Schema { fields: columns.iter().map(|column| column.field().clone()).collect() })
+    }
+
+    /// What the planner expects of a query: rows, and bytes of one.
+    ///
+    /// # Errors
+    /// When it does not plan, or the connection breaks.
+    pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
+        let Some(statement) = sql::enclosable(statement, self.escapes) else { return Ok(None) };
+        let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
+        let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
+        // Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)
+        let number = |key: &str| {
+            let (_, after) = first.rsplit_once(key)?;
+            after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        Ok(number("rows=").zip(number("width=")))
     }
 
     /// Parses the statement and finds out what its columns are.
@@ -303,7 +382,7 @@ impl<S: Read + Write> Session<S> {
     /// then ([`Self::is_running`]) is to be cancelled and drained.
     pub fn next_batch(&mut self, patience: Patience<'_>) -> Result<Option<Built>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
-        if !rows.fill(&mut self.wire, patience)? {
+        if !rows.fill(&mut self.wire, &mut self.bytes, patience)? {
             return rows.take().map(Some);
         }
         let ended = match self.wire.message(patience)? {
@@ -332,32 +411,36 @@ impl<S: Read + Write> Session<S> {
         Ok((last.batch().rows > 0).then_some(last))
     }
 
-    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data. False if the statement
-    /// can't be put there.
+    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data.
     ///
     /// # Errors
     /// When it fails before there is data, or the connection breaks.
-    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<bool> {
+    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<CopyStart> {
         self.check_idle()?;
-        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(false) };
+        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(CopyStart::NotEnclosable) };
         // One simple query: a pooler may give the next one to another backend.
         self.statement = format!("SELECT dray.load(); COPY ({enclosable}\n) TO STDOUT ({copy_options})");
         let text = self.statement.clone();
         frontend::query(&text, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
+        let mut loaded = false;
         loop {
             match self.wire.message(patience)? {
-                Message::RowDescription(_) | Message::DataRow(_) | Message::CommandComplete(_) => {}
+                Message::RowDescription(_) | Message::DataRow(_) => {}
+                Message::CommandComplete(_) => loaded = true,
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
-                    return self.wait_ready(error, patience);
+                    let error = server_error(error.fields(), &self.statement);
+                    return match loaded {
+                        true => self.wait_ready(Err(error), patience),
+                        false => self.wait_ready(Ok(CopyStart::NotLoaded(error)), patience),
+                    };
                 }
                 _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
             }
         }
         self.state = State::Copy { left: 0 };
-        Ok(true)
+        Ok(CopyStart::Started)
     }
 
     /// Fills `room` with the data of the COPY, whatever messages it comes in.
@@ -446,6 +529,7 @@ impl<S: Read + Write> Session<S> {
                 left -= count;
             }
             if header.tag == b'Z' {
+                self.status = scratch[0];
                 return Ok(());
             }
         }
@@ -459,7 +543,10 @@ impl<S: Read + Write> Session<S> {
         let mut outcome = outcome;
         loop {
             match self.wire.message(patience)? {
-                Message::ReadyForQuery(_) => return outcome,
+                Message::ReadyForQuery(body) => {
+                    self.status = body.status();
+                    return outcome;
+                }
                 // A deferred constraint, for example, fails only when the statement commits.
                 Message::ErrorResponse(error) if outcome.is_ok() => {
                     outcome = Err(server_error(error.fields(), &self.statement));
@@ -492,11 +579,17 @@ impl<S: Read + Write> Session<S> {
 
 impl Rows {
     /// Reads rows until a batch is full (false) or something else comes (true).
-    fn fill<S: Read + Write>(&mut self, wire: &mut Wire<S>, patience: Patience<'_>) -> Result<bool> {
+    fn fill<S: Read + Write>(&mut self, wire: &mut Wire<S>, bytes: &mut u64, patience: Patience<'_>) -> Result<bool> {
         loop {
             let header = wire.peek(patience)?;
-            if header.tag != b'D' {
-                return Ok(true);
+            match header.tag {
+                b'D' => {}
+                // The binding is complete; a notice, a notification or a setting comes between rows.
+                b'2' | b'N' | b'A' | b'S' if header.body_bytes <= self.options.row_bytes_max => {
+                    wire.body(header, patience)?;
+                    continue;
+                }
+                _ => return Ok(true),
             }
             if header.body_bytes > self.options.row_bytes_max {
                 let what = format!(
@@ -507,7 +600,7 @@ impl Rows {
                 );
                 return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
             }
-            self.bytes += header.body_bytes as u64;
+            *bytes += header.body_bytes as u64;
             let body = wire.body(header, patience)?;
             if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
                 return Err(wire.out_of_order("a row that does not fit its description"));

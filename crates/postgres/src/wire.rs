@@ -3,6 +3,7 @@
 //! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes through `postgres-protocol`.
 
 use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -10,6 +11,7 @@ use postgres_protocol::message::backend::{ErrorFields, Message};
 use postgres_protocol::message::frontend;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::socket::is_timeout;
 
 /// What is read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
@@ -38,11 +40,21 @@ pub(crate) struct Wire<S> {
     end: usize,
     out: BytesMut,
     broken: bool,
+    /// Time spent in reading, which is mostly waiting.
+    waited: Duration,
 }
 
 impl<S: Read + Write> Wire<S> {
     pub(crate) fn new(stream: S) -> Self {
-        Self { stream, buffer: vec![0; READ_BYTES], start: 0, end: 0, out: BytesMut::new(), broken: false }
+        Self {
+            stream,
+            buffer: vec![0; READ_BYTES],
+            start: 0,
+            end: 0,
+            out: BytesMut::new(),
+            broken: false,
+            waited: Duration::ZERO,
+        }
     }
 
     /// Whether the connection can't be used any more.
@@ -53,6 +65,11 @@ impl<S: Read + Write> Wire<S> {
     /// Gives the connection up: it is no longer known what comes next.
     pub(crate) fn break_off(&mut self) {
         self.broken = true;
+    }
+
+    /// How long reading from the socket took so far.
+    pub(crate) fn waited(&self) -> Duration {
+        self.waited
     }
 
     /// Where messages are written before [`Self::send`].
@@ -114,7 +131,7 @@ impl<S: Read + Write> Wire<S> {
             let buffered = &self.buffer[self.start..self.end];
             if buffered.is_empty() && room.len() >= READ_BYTES / 4 {
                 // Large parts go where they belong at once.
-                let read = self.read(None, room, patience)?;
+                let read = self.read(0, room, patience)?;
                 room = &mut room[read..];
                 continue;
             }
@@ -177,7 +194,7 @@ impl<S: Read + Write> Wire<S> {
         }
         while self.end < bytes {
             let mut buffer = std::mem::take(&mut self.buffer);
-            let read = self.read(Some(self.end), &mut buffer, patience);
+            let read = self.read(self.end, &mut buffer, patience);
             self.buffer = buffer;
             self.end += read?;
         }
@@ -185,10 +202,13 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Reads at least a byte, from `from` on.
-    fn read(&mut self, from: Option<usize>, room: &mut [u8], patience: Patience<'_>) -> Result<usize> {
-        let room = &mut room[from.unwrap_or(0)..];
+    fn read(&mut self, from: usize, room: &mut [u8], patience: Patience<'_>) -> Result<usize> {
+        let room = &mut room[from..];
         loop {
-            match self.stream.read(room) {
+            let asked = Instant::now();
+            let read = self.stream.read(room);
+            self.waited += asked.elapsed();
+            match read {
                 Ok(0) => {
                     self.broken = true;
                     let what = "the server closed the connection before the end";
@@ -202,11 +222,6 @@ impl<S: Read + Write> Wire<S> {
             }
         }
     }
-}
-
-/// Whether a read only ran out of patience.
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// What the server says of a failure. `statement` is the SQL that its position points into.

@@ -49,6 +49,11 @@ impl Default for ClientSession {
 }
 
 impl ClientSession {
+    /// The session of a result that another protocol carries, from its started on (protocol.md section 10).
+    pub fn of_copy(limits: Limits) -> Self {
+        Self { state: State::AwaitingStarted, statement: 1, limits, ..Self::default() }
+    }
+
     /// Whether a query may be sent.
     pub fn is_ready(&self) -> bool {
         self.state == State::Ready

@@ -10,8 +10,8 @@
 
 use std::time::Duration;
 
-use arrow::datatypes::Schema;
-use dray_client::{CompressionChoice, Stats};
+use arrow::datatypes::{DataType, FieldRef, Schema};
+use dray_client::{CompressionChoice, RouteKind, Stats};
 
 use crate::number::{bytes, percent};
 
@@ -24,15 +24,18 @@ const LARGE: f64 = 25.0;
 
 /// What would help most.
 pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -> String {
+    if stats.total < SHORT {
+        return "the result is small: what counts is to keep the connection open between queries".to_owned();
+    }
+    if stats.route.kind == RouteKind::Rows {
+        return rows_advice(schema, stats);
+    }
     let server = stats.server.unwrap_or_default();
     let (execute, encode, queue) = (server.execute_ns as f64, server.encode_ns as f64, server.queue_ns as f64);
     let produce = execute + encode + queue;
     let total = stats.total.as_secs_f64();
     let decode = percent(stats.decode.as_secs_f64(), total);
     let plan = percent(stats.plan.as_secs_f64(), total);
-    if stats.total < SHORT {
-        return "the result is small: what counts is to keep the connection open between queries".to_owned();
-    }
     if plan > MOST {
         return format!("planning takes {plan:.0} % of the time: the transfer is not the bottleneck");
     }
@@ -77,6 +80,45 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
         (CompressionChoice::Light | CompressionChoice::Lz4, _) => format!("{waiting}: try --compression zstd"),
         _ => format!("{waiting}: the network is what bounds it{}", column(schema, stats)),
     }
+}
+
+/// What a stock PostgreSQL server spends on making binary rows, and would not with the extension: seconds for each value,
+/// measured on one machine (lab/README.md), and so only a hint for others.
+const VALUE_SECONDS: f64 = 25e-9;
+/// The same for a `numeric`.
+const NUMERIC_SECONDS: f64 = 60e-9;
+
+fn rows_advice(schema: &Schema, stats: &Stats) -> String {
+    let total = stats.total.as_secs_f64();
+    let receive = stats.receive.as_secs_f64();
+    let decode = percent(stats.decode.as_secs_f64(), total);
+    if decode > MOST {
+        return format!(
+            "the client parses rows for {decode:.0} % of the time: the server's extension would send columns"
+        );
+    }
+    let is_numeric = |field: &&FieldRef| {
+        matches!(field.data_type(), DataType::Decimal128(..) | DataType::Decimal256(..))
+            || field.metadata().values().any(|value| value == "numeric")
+    };
+    let columns = schema.fields().len();
+    let numerics = schema.fields().iter().filter(is_numeric).count();
+    let rows = stats.rows as f64;
+    let numeric_seconds = numerics as f64 * rows * NUMERIC_SECONDS;
+    let saved = (numeric_seconds + (columns - numerics) as f64 * rows * VALUE_SECONDS).min(receive);
+    let share = percent(saved, total);
+    if share < LARGE {
+        let share = percent(receive, total);
+        return format!("running the query takes most of {share:.0} % of the time: the transfer is not the bottleneck");
+    }
+    let numeric = match percent(numeric_seconds, total) {
+        share @ LARGE.. => format!(", {:.0} % of numeric columns alone", share.min(100.0)),
+        _ => String::new(),
+    };
+    format!(
+        "making rows of values takes the server about {share:.0} % of the time{numeric}: the extension would save some \
+         {saved:.1} s (CREATE EXTENSION dray), fewer columns would help too"
+    )
 }
 
 /// A word on the column that has most of the bytes, if it stands out.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use console::Alignment::{Left, Right};
-use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, Stats};
+use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, RouteKind, Stats};
 use serde_json::{Map, Value, json};
 
 use super::advice::advice;
@@ -37,6 +37,19 @@ pub(super) fn estimate(estimate: Estimate) -> String {
     }
 }
 
+/// Which way the result came, and why.
+fn path(stats: &Stats) -> String {
+    let what = match stats.route.kind {
+        RouteKind::Server => "chunks from a Dray server",
+        RouteKind::Extension => "chunks from PostgreSQL's extension",
+        RouteKind::Rows => "binary rows from PostgreSQL",
+    };
+    match stats.route.reason.as_str() {
+        "" => what.to_owned(),
+        reason => format!("{what}: {reason}"),
+    }
+}
+
 /// One share of the time.
 struct Phase {
     place: &'static str,
@@ -55,6 +68,7 @@ impl Report {
         };
         let ratio = stats.decoded_bytes as f64 / stats.wire_bytes.max(1) as f64;
         let rate = |amount| number::rate(amount, stats.total);
+        line("path", path(stats));
         line("result", format!("{} in {} chunks", number::rows(stats.rows), number::count(stats.chunks)));
         let sent = format!(
             "{} sent for {} of Arrow data",
@@ -77,7 +91,7 @@ impl Report {
 
     fn phases(&self) -> Vec<Phase> {
         let stats = &self.stats;
-        let server = stats.server.unwrap_or_default();
+        let Some(server) = stats.server else { return self.client_phases() };
         let phase = |place, name, time, what| Phase { place, name, time, what };
         let nanos = Duration::from_nanos;
         vec![
@@ -89,6 +103,17 @@ impl Report {
             phase("server", "socket", nanos(server.socket_ns), "writing, or waiting for the network and the client"),
             phase("client", "receive", stats.receive, "reading, or waiting for the network and the server"),
             phase("client", "decode", stats.decode, ""),
+        ]
+    }
+
+    /// A stock PostgreSQL server says nothing of its time.
+    fn client_phases(&self) -> Vec<Phase> {
+        let stats = &self.stats;
+        let phase = |name, time, what| Phase { place: "client", name, time, what };
+        vec![
+            phase("connect", stats.connect, "once for all statements of the connection"),
+            phase("receive", stats.receive, "waiting for the server to make rows, and reading them"),
+            phase("decode", stats.decode, "parsing rows into columns"),
         ]
     }
 
@@ -150,6 +175,8 @@ impl Report {
             return Value::Object(report);
         }
         let stats = &self.stats;
+        put("path", json!(stats.route.kind.to_string()));
+        put("path_reason", json!(stats.route.reason));
         put("rows", json!(stats.rows));
         put("chunks", json!(stats.chunks));
         put("wire_bytes", json!(stats.wire_bytes));

@@ -1,0 +1,175 @@
+//! Parameters for PostgreSQL: each value's own text, and the type that says how to read it.
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use arrow::datatypes::{Int64Type, IntervalMonthDayNanoType, UInt64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use dray_postgres::Parameter;
+
+use crate::error::{Error, Result};
+
+/// The server infers the type, as it does for a quoted literal.
+const INFERRED: u32 = 0;
+
+/// The columns of a row as values of `$1`, `$2` ….
+pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
+    let Some(row) = row.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
+    if row.num_rows() != 1 {
+        return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
+    }
+    let columns = row.columns().iter().enumerate();
+    columns.map(|(i, column)| parameter(column.as_ref()).map_err(|what| refused(i, &what))).collect()
+}
+
+fn refused(i: usize, what: &str) -> Error {
+    Error::usage(format!("parameter ${}: {what}", i + 1))
+}
+
+fn parameter(column: &dyn Array) -> Result<Parameter, String> {
+    if let DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) = column.data_type() {
+        return list(column);
+    }
+    Ok(match scalar(column, 0)? {
+        Some((oid, text)) => Parameter { oid, text: Some(text) },
+        None => Parameter { oid: INFERRED, text: None },
+    })
+}
+
+/// A value and its type, none for NULL.
+fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String> {
+    use DataType::*;
+    if column.is_null(i) || *column.data_type() == Null {
+        return Ok(None);
+    }
+    let options = FormatOptions::default().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"));
+    let options = options.with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+    let shown = || {
+        let shown = ArrayFormatter::try_new(column, &options).and_then(|formatter| formatter.value(i).try_to_string());
+        shown.map_err(|error| error.to_string())
+    };
+    Ok(Some(match column.data_type() {
+        Boolean => (16, column.as_boolean().value(i).to_string()),
+        Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 => {
+            let wide = cast(column, &Int64).map_err(|error| error.to_string())?;
+            let value = wide.as_primitive::<Int64Type>().value(i);
+            // The narrowest type, which the server widens where a wider one is due.
+            let oid = match value {
+                -0x8000..=0x7FFF => 21,
+                -0x8000_0000..=0x7FFF_FFFF => 23,
+                _ => 20,
+            };
+            (oid, value.to_string())
+        }
+        UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
+        Float16 | Float32 | Float64 => (701, shown()?),
+        Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => (1700, shown()?),
+        // Quoted literals are of the type that their place wants.
+        Utf8 | LargeUtf8 | Utf8View => (INFERRED, shown()?),
+        Binary | LargeBinary | BinaryView => (17, format!("\\x{}", shown()?)),
+        FixedSizeBinary(16) => (2950, shown()?),
+        FixedSizeBinary(_) => (17, format!("\\x{}", shown()?)),
+        Date32 | Date64 => (1082, shown()?),
+        Time32(_) | Time64(_) => (1083, shown()?),
+        Timestamp(TimeUnit::Nanosecond, _) | Duration(TimeUnit::Nanosecond) if has_nanoseconds(column, i) => {
+            return Err("PostgreSQL's times have microseconds, this one has nanoseconds".to_owned());
+        }
+        Timestamp(_, None) => (1114, shown()?),
+        Timestamp(_, Some(_)) => (1184, shown()?),
+        Duration(_) => {
+            let exact = cast(column, &Duration(TimeUnit::Microsecond)).and_then(|exact| cast(&exact, &Int64));
+            let exact = exact.map_err(|error| error.to_string())?;
+            (1186, format!("{} microseconds", exact.as_primitive::<Int64Type>().value(i)))
+        }
+        Interval(IntervalUnit::MonthDayNano) => {
+            let value = column.as_primitive::<IntervalMonthDayNanoType>().value(i);
+            if value.nanoseconds % 1000 != 0 {
+                return Err("PostgreSQL's intervals have microseconds, this one has nanoseconds".to_owned());
+            }
+            let microseconds = value.nanoseconds / 1000;
+            (1186, format!("{} months {} days {microseconds} microseconds", value.months, value.days))
+        }
+        other => return Err(format!("values of type {other} can't be sent to PostgreSQL")),
+    }))
+}
+
+fn has_nanoseconds(column: &dyn Array, i: usize) -> bool {
+    cast(column, &DataType::Int64).is_ok_and(|values| values.as_primitive::<Int64Type>().value(i) % 1000 != 0)
+}
+
+/// An array literal: `{"1",NULL}`.
+fn list(column: &dyn Array) -> Result<Parameter, String> {
+    if column.is_null(0) {
+        return Ok(Parameter { oid: INFERRED, text: None });
+    }
+    let items = match column.data_type() {
+        DataType::List(_) => column.as_list::<i32>().value(0),
+        DataType::LargeList(_) => column.as_list::<i64>().value(0),
+        _ => column.as_fixed_size_list().value(0),
+    };
+    let mut oids = Vec::new();
+    let mut texts = Vec::with_capacity(items.len());
+    for i in 0..items.len() {
+        match scalar(items.as_ref(), i)? {
+            Some((oid, text)) => {
+                oids.push(oid);
+                texts.push(format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")));
+            }
+            None => texts.push("NULL".to_owned()),
+        }
+    }
+    let oid = array_oid(&oids);
+    Ok(Parameter { oid, text: Some(format!("{{{}}}", texts.join(","))) })
+}
+
+/// The type of an array whose items have these types: the widest of integers.
+fn array_oid(items: &[u32]) -> u32 {
+    let item = match items.iter().max_by_key(|oid| [21, 23, 20].iter().position(|known| known == *oid)) {
+        Some(oid) => *oid,
+        None => return INFERRED,
+    };
+    match item {
+        16 => 1000,
+        17 => 1001,
+        20 => 1016,
+        21 => 1005,
+        23 => 1007,
+        701 => 1022,
+        1082 => 1182,
+        1083 => 1183,
+        1114 => 1115,
+        1184 => 1185,
+        1186 => 1187,
+        1700 => 1231,
+        2950 => 2951,
+        _ => INFERRED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, BinaryArray, Decimal128Array, Int64Array, ListArray, NullArray, StringArray};
+
+    fn sent(column: ArrayRef) -> (u32, Option<String>) {
+        let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
+        let parameter = parameters(Some(&row)).unwrap().remove(0);
+        (parameter.oid, parameter.text)
+    }
+
+    #[test]
+    fn values_and_their_types() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(sent(Arc::new(Int64Array::from(vec![5]))), (21, some("5")));
+        assert_eq!(sent(Arc::new(Int64Array::from(vec![1 << 40]))), (20, some("1099511627776")));
+        assert_eq!(sent(Arc::new(StringArray::from(vec!["a\"b"]))), (INFERRED, some("a\"b")));
+        assert_eq!(sent(Arc::new(BinaryArray::from_vec(vec![b"\x00\xff"]))), (17, some("\\x00ff")));
+        assert_eq!(sent(Arc::new(NullArray::new(1))), (INFERRED, None));
+        let decimal = Decimal128Array::from(vec![-705]).with_precision_and_scale(10, 2).unwrap();
+        assert_eq!(sent(Arc::new(decimal)), (1700, some("-7.05")));
+        let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None, Some(70_000)])]);
+        assert_eq!(sent(Arc::new(list)), (1007, some("{\"1\",NULL,\"70000\"}")));
+    }
+}

@@ -1,0 +1,402 @@
+//! What a connection string asks for, checked and completed as libpq does it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use socket2::TcpKeepalive;
+use tokio_postgres::config::ChannelBinding;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::PasswordFile;
+use crate::keywords::{Settings, invalid};
+
+/// The environment by name, so that tests need not change their own.
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+const DEFAULT_PORT: u16 = 5432;
+/// Where Debian's server and where PostgreSQL's own build put their sockets.
+const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
+/// Stands for a wait without an end: a clock can still add it.
+pub(crate) const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// Where to connect to and how, read from a connection string as libpq reads it.
+///
+/// Both forms are known: `postgresql://user@host/db?sslmode=require` and `host=… dbname=… user=…`. What the string
+/// leaves open comes from the service file, then from `PGHOST` and its kin, then from libpq's defaults. Passwords come
+/// also from `~/.pgpass`.
+#[derive(Clone)]
+pub struct ConnectParams {
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) user: String,
+    pub(crate) dbname: String,
+    pub(crate) application_name: String,
+    pub(crate) options: Option<String>,
+    /// For each address on its own.
+    pub(crate) connect_timeout: Option<Duration>,
+    pub(crate) tcp: TcpParams,
+    pub(crate) tls: TlsParams,
+    pub(crate) channel_binding: ChannelBinding,
+    pub(crate) required_auth: RequiredAuth,
+    pub(crate) target: Target,
+    pub(crate) shuffle: bool,
+    /// Why the password file was left aside.
+    pub(crate) password_warning: Option<String>,
+}
+
+/// A server to try, with the password for it.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) place: Place,
+    pub(crate) port: u16,
+    pub(crate) password: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The folder of a Unix socket.
+    Unix(PathBuf),
+    /// A host's name; with an address, the name only tells whom to expect there.
+    Tcp { name: String, address: Option<IpAddr> },
+}
+
+/// What the kernel does about a peer that is gone.
+#[derive(Debug, Clone)]
+pub(crate) struct TcpParams {
+    pub(crate) keepalive: Option<TcpKeepalive>,
+    pub(crate) user_timeout: Option<Duration>,
+}
+
+/// How TLS is done, if it is.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsParams {
+    pub(crate) mode: SslMode,
+    pub(crate) direct: bool,
+    pub(crate) root: Root,
+    pub(crate) crl: Option<PathBuf>,
+    /// The client's own certificate, and its key.
+    pub(crate) certificate: Option<(PathBuf, PathBuf)>,
+    pub(crate) sni: bool,
+    pub(crate) allow_1_2: bool,
+    pub(crate) allow_1_3: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SslMode {
+    Disable,
+    Allow,
+    Prefer,
+    Require,
+    VerifyCa,
+    VerifyFull,
+}
+
+const SSL_MODES: [(&str, SslMode); 6] = [
+    ("disable", SslMode::Disable),
+    ("allow", SslMode::Allow),
+    ("prefer", SslMode::Prefer),
+    ("require", SslMode::Require),
+    ("verify-ca", SslMode::VerifyCa),
+    ("verify-full", SslMode::VerifyFull),
+];
+
+/// Whose signature a server's certificate needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// Nobody's.
+    Unverified,
+    System,
+    File(PathBuf),
+}
+
+/// `target_session_attrs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Target {
+    Any,
+    ReadWrite,
+    ReadOnly,
+    Primary,
+    Standby,
+    PreferStandby,
+}
+
+/// `require_auth`: the methods by which the server may ask who we are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RequiredAuth {
+    methods: Vec<String>,
+    /// Whether the methods are those that it may not use.
+    negated: bool,
+}
+
+impl RequiredAuth {
+    fn parse(settings: &Settings<'_>) -> Result<Self> {
+        const METHODS: [&str; 6] = ["password", "md5", "gss", "sspi", "scram-sha-256", "none"];
+        let words = settings.list("require_auth");
+        let negated = words.first().is_some_and(|word| word.starts_with('!'));
+        let mut methods = Vec::new();
+        for word in words {
+            let method = word.strip_prefix('!').unwrap_or(&word);
+            if word.starts_with('!') != negated || !METHODS.contains(&method) {
+                let expected = format!("some of {}; either all of them with a ! in front or none", METHODS.join(","));
+                return Err(invalid("require_auth", &word, &expected));
+            }
+            methods.push(method.to_owned());
+        }
+        Ok(Self { methods, negated })
+    }
+
+    pub(crate) fn allows(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|known| known == method) != self.negated
+    }
+}
+
+impl ConnectParams {
+    /// Reads a connection string; the environment and libpq's files complete it.
+    ///
+    /// # Errors
+    /// Usage errors name the keyword that is unknown, wrong, or not supported.
+    pub fn parse(conninfo: &str) -> Result<Self> {
+        Self::parse_with(conninfo, &|name| match (std::env::var(name), name) {
+            (Err(_), "HOME") => std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok()),
+            (value, _) => value.ok(),
+        })
+    }
+
+    /// As [`ConnectParams::parse`], with another environment than the process's own.
+    ///
+    /// # Errors
+    /// As those of [`ConnectParams::parse`].
+    pub fn parse_with(conninfo: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
+        Self::complete(&Settings::read(conninfo, variable as Variables<'_>)?)
+    }
+
+    fn complete(settings: &Settings<'_>) -> Result<Self> {
+        check_constants(settings)?;
+        let user = match settings.value("user") {
+            Some(user) => user,
+            None => whoami::username().map_err(|cause| {
+                let what = "no user is given, and the system does not know who runs this";
+                Error::new(ErrorKind::Usage, what).cause(cause).hint("postgresql://user@host/db")
+            })?,
+        };
+        let dbname = settings.value("dbname").unwrap_or_else(|| user.clone());
+        let mut hosts = parse_hosts(settings)?;
+        let mut password_warning = None;
+        let password = settings.value("password");
+        if password.is_none() {
+            let default = || settings.home().map(|home| home.join(".pgpass"));
+            if let Some(path) = settings.value("passfile").map(PathBuf::from).or_else(default) {
+                let file = PasswordFile::read(&path);
+                for host in &mut hosts {
+                    host.password = file.find(&host.password_file_name(), host.port, &dbname, &user);
+                }
+                password_warning = file.warning;
+            }
+        } else {
+            hosts.iter_mut().for_each(|host| host.password.clone_from(&password));
+        }
+        let application_name = settings.value("application_name");
+        let application_name = application_name.or_else(|| settings.value("fallback_application_name"));
+        let bindings = [
+            ("disable", ChannelBinding::Disable),
+            ("prefer", ChannelBinding::Prefer),
+            ("require", ChannelBinding::Require),
+        ];
+        let targets = [
+            ("any", Target::Any),
+            ("read-write", Target::ReadWrite),
+            ("read-only", Target::ReadOnly),
+            ("primary", Target::Primary),
+            ("standby", Target::Standby),
+            ("prefer-standby", Target::PreferStandby),
+        ];
+        let shuffle = settings.choice("load_balance_hosts", &[("disable", false), ("random", true)])?;
+        Ok(Self {
+            user,
+            dbname,
+            hosts,
+            password_warning,
+            application_name: application_name.unwrap_or_else(|| "dray".into()),
+            options: settings.value("options"),
+            connect_timeout: settings.number("connect_timeout")?.map(|seconds| match u64::try_from(seconds) {
+                Ok(0) | Err(_) => NO_TIMEOUT,
+                Ok(seconds) => Duration::from_secs(seconds),
+            }),
+            tcp: TcpParams {
+                keepalive: parse_keepalive(settings)?,
+                user_timeout: positive(settings, "tcp_user_timeout")?.map(u64::from).map(Duration::from_millis),
+            },
+            tls: parse_tls(settings)?,
+            channel_binding: settings.choice("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer),
+            required_auth: RequiredAuth::parse(settings)?,
+            target: settings.choice("target_session_attrs", &targets)?.unwrap_or(Target::Any),
+            shuffle: shuffle.unwrap_or(false),
+        })
+    }
+}
+
+/// Without the password, which is nobody's business.
+impl fmt::Debug for ConnectParams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<_> = self.hosts.iter().map(|host| host.uri(&self.dbname)).collect();
+        f.debug_struct("ConnectParams").field("places", &places).field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Host {
+    /// The place as a uri, for messages.
+    pub(crate) fn uri(&self, dbname: &str) -> String {
+        match &self.place {
+            Place::Unix(folder) => format!("postgresql:///{dbname}?host={}&port={}", folder.display(), self.port),
+            Place::Tcp { name, .. } if name.contains(':') => format!("postgresql://[{name}]:{}/{dbname}", self.port),
+            Place::Tcp { name, .. } => format!("postgresql://{name}:{}/{dbname}", self.port),
+        }
+    }
+
+    /// How the password file calls it.
+    fn password_file_name(&self) -> String {
+        match &self.place {
+            Place::Unix(folder) if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) => "localhost".into(),
+            Place::Unix(folder) => folder.display().to_string(),
+            Place::Tcp { name, .. } => name.clone(),
+        }
+    }
+}
+
+/// Keywords of which we know only some values.
+fn check_constants(settings: &Settings<'_>) -> Result<()> {
+    if let Some(encoding) = settings.value("client_encoding") {
+        let known = ["auto", "utf8", "utf-8", "unicode"];
+        if !known.contains(&encoding.to_ascii_lowercase().as_str()) {
+            let error = Error::new(ErrorKind::Usage, format!("client_encoding is {encoding:?}"));
+            return Err(error.hint("only UTF8 is supported; the server converts from its own encoding"));
+        }
+    }
+    if settings.choice("gssencmode", &[("disable", false), ("prefer", false), ("require", true)])? == Some(true) {
+        let error = Error::new(ErrorKind::Usage, "gssencmode is \"require\", but GSSAPI is not supported");
+        return Err(error.hint("sslmode=verify-full encrypts, too"));
+    }
+    settings.choice("min_protocol_version", &[("3.0", ())])?;
+    settings.choice("max_protocol_version", &[("3.0", ()), ("3.2", ()), ("latest", ())])?;
+    Ok(())
+}
+
+fn parse_hosts(settings: &Settings<'_>) -> Result<Vec<Host>> {
+    let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
+    let count = names.len().max(addresses.len()).max(1);
+    let mismatch = |what: String| Err(Error::new(ErrorKind::Usage, what).hint("give one for each host"));
+    if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
+        return mismatch(format!("{} host names, but {} in hostaddr", names.len(), addresses.len()));
+    }
+    if ports.len() > 1 && ports.len() != count {
+        return mismatch(format!("{} ports for {count} hosts", ports.len()));
+    }
+    let at = |list: &[String], index: usize| list.get(index).cloned().filter(|text| !text.is_empty());
+    let host = |index: usize| {
+        let port = match at(&ports, if ports.len() == 1 { 0 } else { index }) {
+            None => DEFAULT_PORT,
+            Some(port) => match port.trim().parse() {
+                Ok(number) if number > 0 => number,
+                _ => return Err(invalid("port", &port, "a number from 1 to 65535")),
+            },
+        };
+        let place = match (at(&names, index), at(&addresses, index)) {
+            (name, Some(address)) => {
+                let parsed = address.parse();
+                let parsed = parsed.map_err(|_| invalid("hostaddr", &address, "an IP address"))?;
+                Place::Tcp { name: name.unwrap_or(address), address: Some(parsed) }
+            }
+            (Some(name), None) if name.starts_with('@') => {
+                return Err(invalid("host", &name, "a host or the folder of a socket that is not abstract"));
+            }
+            (Some(name), None) if name.starts_with('/') => Place::Unix(name.into()),
+            (Some(name), None) => Place::Tcp { name, address: None },
+            (None, None) => default_place(port),
+        };
+        Ok(Host { place, port, password: None })
+    };
+    (0..count).map(host).collect()
+}
+
+/// A socket where servers put them, if there is one.
+fn default_place(port: u16) -> Place {
+    let folder = SOCKET_FOLDERS.iter().find(|folder| socket_path(Path::new(folder), port).exists());
+    match folder {
+        Some(folder) => Place::Unix(folder.into()),
+        None => Place::Tcp { name: "localhost".into(), address: None },
+    }
+}
+
+/// The file of a server's socket.
+pub(crate) fn socket_path(folder: &Path, port: u16) -> PathBuf {
+    folder.join(format!(".s.PGSQL.{port}"))
+}
+
+/// A number that counts only if it is greater than nothing.
+fn positive(settings: &Settings<'_>, keyword: &str) -> Result<Option<u32>> {
+    let number = settings.number(keyword)?.and_then(|number| u32::try_from(number).ok());
+    Ok(number.filter(|number| *number > 0))
+}
+
+fn parse_keepalive(settings: &Settings<'_>) -> Result<Option<TcpKeepalive>> {
+    let idle = positive(settings, "keepalives_idle")?.map(u64::from).map(Duration::from_secs);
+    let interval = positive(settings, "keepalives_interval")?.map(u64::from).map(Duration::from_secs);
+    let count = positive(settings, "keepalives_count")?;
+    if settings.number("keepalives")? == Some(0) {
+        return Ok(None);
+    }
+    let keepalive = idle.into_iter().fold(TcpKeepalive::new(), |keepalive, time| keepalive.with_time(time));
+    let keepalive = interval.into_iter().fold(keepalive, |keepalive, time| keepalive.with_interval(time));
+    Ok(Some(count.into_iter().fold(keepalive, |keepalive, count| keepalive.with_retries(count))))
+}
+
+fn parse_tls(settings: &Settings<'_>) -> Result<TlsParams> {
+    let root = match settings.value("sslrootcert") {
+        Some(word) if word == "system" => Root::System,
+        Some(file) => Root::File(file.into()),
+        None => settings.home_file("root.crt").map_or(Root::Unverified, Root::File),
+    };
+    let default = if root == Root::System { SslMode::VerifyFull } else { SslMode::Prefer };
+    let mode = settings.choice("sslmode", &SSL_MODES)?.unwrap_or(default);
+    let name = SSL_MODES.iter().find(|(_, known)| *known == mode).map_or("", |(name, _)| *name);
+    if root == Root::System && mode != SslMode::VerifyFull {
+        return Err(invalid("sslmode", name, "verify-full with sslrootcert=system"));
+    }
+    let root = match root {
+        // Weaker modes verify if they can: require is then as good as verify-ca.
+        Root::File(file) if mode < SslMode::VerifyCa && !file.exists() => Root::Unverified,
+        root => root,
+    };
+    let direct = settings.choice("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false);
+    if direct && mode < SslMode::Require {
+        return Err(invalid("sslmode", name, "require, verify-ca or verify-full with sslnegotiation=direct"));
+    }
+    let crl = settings.value("sslcrl").map(PathBuf::from).or_else(|| settings.home_file("root.crl"));
+    let wanted = settings.choice("sslcertmode", &[("disable", false), ("allow", true)])?.unwrap_or(true);
+    let path =
+        |keyword: &str, name: &str| settings.value(keyword).map(PathBuf::from).or_else(|| settings.home_file(name));
+    // As in libpq, a certificate that is not there is not sent: the server says whether it needs one.
+    let certificate = path("sslcert", "postgresql.crt").filter(|file| wanted && file.exists());
+    let versions = [("TLSv1", 0), ("TLSv1.1", 1), ("TLSv1.2", 2), ("TLSv1.3", 3)];
+    let lowest = settings.choice("ssl_min_protocol_version", &versions)?.unwrap_or(2);
+    let highest = settings.choice("ssl_max_protocol_version", &versions)?.unwrap_or(3);
+    if highest < lowest.max(2) {
+        let value = settings.value("ssl_max_protocol_version").unwrap_or_default();
+        let expected = "TLSv1.2 or TLSv1.3, and no less than ssl_min_protocol_version";
+        return Err(invalid("ssl_max_protocol_version", &value, expected));
+    }
+    Ok(TlsParams {
+        mode,
+        direct,
+        root,
+        crl: crl.filter(|file| file.exists()),
+        certificate: certificate.zip(path("sslkey", "postgresql.key")),
+        sni: settings.number("sslsni")? != Some(0),
+        allow_1_2: lowest <= 2,
+        allow_1_3: highest >= 3,
+    })
+}
+
+#[cfg(test)]
+mod tests;
