@@ -268,3 +268,77 @@ fn widened(bytes: &[u8]) -> Result<Bytes, Failure> {
     out.extend(wide.flatten());
     Ok(Bytes::from(out))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// Appends rows as a stream does: room first, then values and NULLs.
+    fn column(read: Read, datums: &[Option<usize>]) -> Column {
+        let mut appender = Appender::new(read);
+        for (row, datum) in datums.iter().enumerate() {
+            // Room for one row more each time: every way that room is made.
+            appender.reserve(row + 1).unwrap();
+            match datum {
+                // SAFETY: there is room, and the tests' datums are of the types that they say.
+                Some(datum) => assert!(matches!(unsafe { appender.push(*datum) }, Ok(Outcome::Pushed(_)))),
+                // SAFETY: there is room.
+                None => unsafe { appender.push_null(row).unwrap() },
+            }
+        }
+        appender.finish(datums.len()).unwrap()
+    }
+
+    #[test]
+    fn nulls_have_their_place() {
+        let datums: Vec<_> = (0..21).map(|i| (i % 3 != 2).then_some(i)).collect();
+        let found = column(Read::Fixed2, &datums);
+        assert_eq!((found.rows, found.missing()), (21, 7));
+        assert_eq!((0..21).filter(|i| !found.is_valid(*i)).collect::<Vec<_>>(), [2, 5, 8, 11, 14, 17, 20]);
+        let Values::Fixed { width: 2, bytes } = &found.values else { panic!("{found:?}") };
+        let expected: Vec<u8> = datums.iter().flat_map(|datum| (datum.unwrap_or(0) as u16).to_le_bytes()).collect();
+        assert_eq!(bytes, &expected);
+        // No bit is left over behind the last row.
+        assert_eq!(found.validity.unwrap().bytes.last(), Some(&0b0000_1101));
+    }
+
+    #[test]
+    fn booleans_become_bits() {
+        let found =
+            column(Read::Boolean, &[Some(1), Some(0), None, Some(1), Some(1), Some(0), Some(0), Some(0), Some(1)]);
+        let Values::Boolean(bits) = &found.values else { panic!("{found:?}") };
+        assert_eq!(&bits.bytes[..], [0b0001_1001, 1]);
+    }
+
+    #[test]
+    fn strings_with_headers_of_both_kinds() {
+        // `varatt.h`: a length of one byte with the lowest bit set, or of four, moved by two.
+        let short = [4 << 1 | 1, b'a', b'b', b'c'];
+        let mut long = ((4 + 200u32) << 2).to_le_bytes().to_vec();
+        long.extend([b'x'; 200]);
+        let address = |bytes: &[u8]| Some(bytes.as_ptr() as usize);
+        let found = column(Read::Varlena, &[address(&short), None, address(&long), address(&[3])]);
+        let Values::Bytes { offsets, data } = &found.values else { panic!("{found:?}") };
+        let offsets: Vec<u32> = offsets.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
+        assert_eq!(offsets, [0, 3, 3, 203, 203]);
+        assert_eq!((data.len(), &data[..3]), (203, &b"abc"[..]));
+    }
+
+    #[test]
+    fn what_is_not_ordinary_is_left_to_others() {
+        let mut appender = Appender::new(Read::Date);
+        appender.reserve(1).unwrap();
+        for days in [i32::MIN, i32::MAX, i32::MAX - 1] {
+            // SAFETY: there is room, and a date is in its datum.
+            assert!(matches!(unsafe { appender.push(days as u32 as usize) }, Ok(Outcome::Sent)));
+        }
+        let mut appender = Appender::new(Read::Varlena);
+        appender.reserve(1).unwrap();
+        // Stored elsewhere, and compressed.
+        for header in [[1u8, 18, 0, 0], [0b10, 1, 0, 0]] {
+            // SAFETY: there is room, and nothing behind the header is read.
+            assert!(matches!(unsafe { appender.push(header.as_ptr() as usize) }, Ok(Outcome::Plain)));
+        }
+    }
+}

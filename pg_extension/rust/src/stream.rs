@@ -19,7 +19,9 @@ const STATEMENT: u32 = 1;
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
 /// Room for so many rows is made first, and then twice as much each time.
 const ROWS_ROOM_MIN: usize = 256;
-/// What encoding allocates at most, as a multiple of the plain bytes, and beside them.
+/// What writing a chunk allocates at most, as a multiple of the plain bytes, and beside them: copies without gaps, and, where
+/// it is encoded, dictionaries and what did not pay.
+const PLAIN_BYTES_FACTOR: u64 = 4;
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 8 << 20;
 /// The same for a value that its type's send function made: a bit becomes a byte.
@@ -395,7 +397,11 @@ impl Stream {
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let (rows, fits) = (batch.rows, self.fits(plain_bytes));
         // The writer can't fail for want of memory, so it is put aside here.
-        let needed = plain_bytes.saturating_mul(ENCODE_BYTES_FACTOR).saturating_add(ENCODE_BYTES);
+        let factor = match self.compression {
+            Compression::None => PLAIN_BYTES_FACTOR,
+            _ => ENCODE_BYTES_FACTOR,
+        };
+        let needed = plain_bytes.saturating_mul(factor).saturating_add(ENCODE_BYTES);
         if !usize::try_from(needed).is_ok_and(reserve::prepare) {
             return Err(Failure::Memory);
         }
