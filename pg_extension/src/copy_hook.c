@@ -89,7 +89,8 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, options->params, NULL, 0);
 	ExecutorStart(query, 0);
 
-	options->settings.rows_estimate = Max(plan.stmt->planTree->plan_rows, 0);
+	/* A guess may be beyond every integer. */
+	options->settings.rows_estimate = Min(Max(plan.stmt->planTree->plan_rows, 0), 1e18);
 	options->settings.plan_ns = nanoseconds_since(start);
 	stream = open_stream(&options->settings, query->tupDesc, plan.not_null);
 	receiver = dray_create_receiver(stream, query->tupDesc);
