@@ -79,8 +79,8 @@ class Installation:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # What only a compiler or LLVM reads is not run.
-    shutil.copytree(source, target, ignore=shutil.ignore_patterns("bitcode", "*.a", "*.bc"))
+    # What only linkers read is left out.
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("bitcode", "*.a"))
 
 
 def make_locales(folder: Path) -> Path:
@@ -116,6 +116,8 @@ class PostgresServer:
             "fsync": "off",
             "shared_buffers": "32MB",
             "autovacuum": "off",
+            # Compiling takes longer than any test's plan.
+            "jit": "off",
             "max_connections": 40,
             "log_statement": "all",
             "log_line_prefix": "%p %a ",
