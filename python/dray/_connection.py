@@ -106,6 +106,8 @@ class Connection:
         extension: Literal["auto", True, False] = "auto",
         numeric: str = "text",
         nonfinite: Literal["error", "null", "text"] = "error",
+        partitions: int | Literal["auto"] = "auto",
+        ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Result:
         """Start a statement and return its result, which has yet to be read.
@@ -141,6 +143,12 @@ class Connection:
         nonfinite : {"error", "null", "text"}
             PostgreSQL only: values that Arrow does not have (infinite dates, NaN among decimals, 24:00) are an error, become
             NULL, or make all columns of such types text.
+        partitions : int or "auto"
+            PostgreSQL only: over how many connections a table is read, all under one snapshot. ``"auto"`` goes by the table's
+            size, this machine's processors and the server's free connections. What can't be split comes over one:
+            ``stats["path_reason"]`` says why.
+        ordered : bool
+            PostgreSQL only: whether rows come in the table's order even over several connections.
         progress : callable, optional
             Called with a :class:`Progress` about twenty times a second while the statement runs, and once at the end. What
             it raises cancels the statement and reaches the caller.
@@ -165,6 +173,8 @@ class Connection:
             _WHEN.get(extension, extension),
             numeric,
             nonfinite,
+            str(partitions),
+            ordered,
             progress,
         )
         result = Result(native)

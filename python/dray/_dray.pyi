@@ -27,6 +27,8 @@ class Connection:
         extension: str,
         numeric: str,
         nonfinite: str,
+        partitions: str,
+        ordered: bool,
         progress: Callable[[Progress], object] | None,
     ) -> Result: ...
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dray_client::{
-    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, PostgresOptions, QueryOptions,
-    StringLayout,
+    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions, PostgresOptions,
+    QueryOptions, StringLayout,
 };
 use pyo3::prelude::*;
 
@@ -73,6 +73,8 @@ impl Connection {
         extension: &str,
         numeric: &str,
         nonfinite: &str,
+        partitions: &str,
+        ordered: bool,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Result> {
         let wrong = |message: String| usage(py, &message, None);
@@ -104,6 +106,8 @@ impl Connection {
                 extension: extension.parse().map_err(wrong)?,
                 numeric: numeric.parse::<NumericAs>().map_err(wrong)?,
                 nonfinite: nonfinite.parse::<NonFinite>().map_err(wrong)?,
+                partitions: partitions.parse::<Partitions>().map_err(wrong)?,
+                ordered,
             },
         };
         let loan = self.home.lend().map_err(|refusal| match refusal {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite, NumericAs,
-    PostgresOptions, QueryOptions, Results,
+    Partitions, PostgresOptions, QueryOptions, Results,
 };
 
 use crate::failure::Failure;
@@ -52,6 +52,12 @@ pub(crate) struct Statement {
     /// Infinite dates, NaN among decimals, 24:00: error, null, or text for all columns of such types
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
     nonfinite: NonFinite,
+    /// Connections that read a table, under one snapshot: auto, or a number
+    #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL")]
+    partitions: Partitions,
+    /// Keep the order of the table's rows, whatever the number of connections
+    #[arg(long, help_heading = "PostgreSQL")]
+    ordered: bool,
     /// File with the server's token; the variable DRAY_TOKEN does as well
     #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
     token_file: Option<PathBuf>,
@@ -132,7 +138,13 @@ impl Statement {
             limits,
             compression: self.compression,
             plan_only,
-            postgres: PostgresOptions { extension: self.extension, numeric: self.numeric, nonfinite: self.nonfinite },
+            postgres: PostgresOptions {
+                extension: self.extension,
+                numeric: self.numeric,
+                nonfinite: self.nonfinite,
+                partitions: self.partitions,
+                ordered: self.ordered,
+            },
             ..QueryOptions::default()
         })
     }

@@ -64,6 +64,41 @@ pub struct PostgresOptions {
     pub numeric: NumericAs,
     /// What to do about infinite dates, NaN among decimals, and 24:00.
     pub nonfinite: NonFinite,
+    /// Over how many connections a table is read.
+    pub partitions: Partitions,
+    /// Whether rows come in the order of the table even so.
+    pub ordered: bool,
+}
+
+/// Over how many connections a table of PostgreSQL is read, under one snapshot. What can't be split comes over one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Partitions {
+    /// As many as the table's size, this machine's processors and the server's free connections suggest.
+    #[default]
+    Auto,
+    /// So many.
+    Exactly(u8),
+}
+
+impl std::str::FromStr for Partitions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match (text, text.parse()) {
+            ("auto", _) => Ok(Self::Auto),
+            (_, Ok(count @ 1..=64)) => Ok(Self::Exactly(count)),
+            _ => Err(format!("partitions {text:?}, expected auto or a number from 1 to 64")),
+        }
+    }
+}
+
+impl std::fmt::Display for Partitions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Exactly(count) => write!(f, "{count}"),
+        }
+    }
 }
 
 /// Whether PostgreSQL's extension `dray` is used.

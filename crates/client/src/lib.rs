@@ -25,7 +25,7 @@ mod transport;
 mod uri;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
-pub use connection::{ConnectOptions, Connection, ExtensionChoice, PostgresOptions, QueryOptions, Watch};
+pub use connection::{ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch};
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
 pub use dray_pgtypes::{NonFinite, NumericAs};

@@ -1,15 +1,18 @@
 //! What a connection speaks below statements and results: Dray's own protocol, or PostgreSQL's.
 
 mod dray;
+mod parallel;
 mod parameters;
+mod parts;
 mod postgres;
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
 
+use arrow::array::RecordBatch;
 use bytes::Bytes;
-use dray_format::{Built, HEADER_BYTES, Header};
-use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
+use dray_format::{Built, HEADER_BYTES, Header, Profile};
+use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Finished, Kind, ServerEvent};
 
 pub(crate) use self::dray::DrayLink;
 pub(crate) use self::postgres::PostgresLink;
@@ -39,6 +42,18 @@ pub(crate) enum Received {
         bytes: u64,
         /// How much of the time was reading and waiting; the rest was parsing.
         waited: Duration,
+    },
+    /// Rows that another thread received and decoded.
+    Batch {
+        batch: RecordBatch,
+        wire_bytes: u64,
+        decoded_bytes: u64,
+        decode: Duration,
+    },
+    /// The end of a result in parts.
+    Done {
+        finished: Option<Finished>,
+        profile: Profile,
     },
     /// The end, of which the server says no more.
     End,

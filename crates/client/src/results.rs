@@ -187,6 +187,20 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     self.stats.server = Some(finished);
                     self.end();
                 }
+                Received::Batch { batch, wire_bytes, decoded_bytes, decode } => {
+                    if self.stats.chunks == 0 {
+                        self.stats.first_chunk = self.sent.elapsed();
+                    }
+                    self.stats.decode += decode;
+                    self.stats.wire_bytes += wire_bytes;
+                    self.stats.decoded_bytes += decoded_bytes;
+                    self.take(batch)?;
+                }
+                Received::Done { finished, profile } => {
+                    self.stats.server = finished;
+                    self.stats.profile = profile;
+                    self.end();
+                }
                 Received::End => self.end(),
                 _ => return Err(self.out_of_turn()),
             }

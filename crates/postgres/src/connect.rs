@@ -13,7 +13,7 @@ use postgres_protocol::message::frontend;
 use crate::error::{Error, ErrorKind, Result};
 use crate::frames::{Frames, Seen};
 use crate::login::log_in;
-use crate::params::{ConnectParams, Host, Place, SslMode, Target, socket_path};
+use crate::params::{ConnectParams, Host, NO_TIMEOUT, Place, SslMode, Target, TcpParams, socket_path};
 use crate::socket::{Address, Socket, is_timeout};
 use crate::tls::Tls;
 
@@ -42,8 +42,8 @@ pub struct LoggedIn {
 /// Asks the server to end what a session is doing, over a connection of its own.
 #[derive(Clone)]
 pub struct Canceller {
-    params: ConnectParams,
     address: Address,
+    tcp: TcpParams,
     tls: Option<Tls>,
     key: Option<(i32, i32)>,
     place: String,
@@ -66,7 +66,7 @@ impl Canceller {
         let failed = || Error::new(ErrorKind::Connection, format!("can't cancel at {}", self.place));
         let (process, secret) = self.key.ok_or_else(|| failed().hint("the server gave no key for it at login"))?;
         let deadline = Instant::now() + CANCEL_TIMEOUT;
-        let socket = Socket::open(&self.address, &self.params, deadline).map_err(|cause| failed().cause(cause))?;
+        let socket = Socket::open(&self.address, &self.tcp, deadline).map_err(|cause| failed().cause(cause))?;
         let mut socket = match &self.tls {
             Some(tls) => socket.encrypt(tls, deadline).map_err(|cause| failed().cause(cause))?,
             None => socket,
@@ -96,7 +96,7 @@ impl Canceller {
 /// # Errors
 /// Connection errors list every place that was tried; Authentication errors have the server's SQLSTATE and message.
 pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
-    let timeout = params.connect_timeout.unwrap_or(timeout);
+    let timeout = params.connect_timeout.unwrap_or(timeout).min(NO_TIMEOUT);
     let mut failures = Vec::new();
     let targets = match params.target {
         Target::PreferStandby => &[Target::Standby, Target::Any][..],
@@ -111,7 +111,7 @@ pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
             let mut addresses = match resolve(host) {
                 Ok(addresses) => addresses,
                 Err(cause) => {
-                    failures.push(unreachable(&host.uri(&params.dbname), cause));
+                    failures.push(no_connection(&host.uri(&params.dbname), cause));
                     continue;
                 }
             };
@@ -192,6 +192,8 @@ impl<'a> Attempt<'a> {
         match self.has_attributes(&mut session, target)? {
             None => Ok(session),
             Some(mismatch) => {
+                // Terminate, for courtesy: the session ends anyway.
+                let _ = session.socket.write_all(b"X\0\0\0\x04").and_then(|()| session.socket.flush());
                 let error = Error::new(ErrorKind::Connection, format!("{} {mismatch}", self.place));
                 let error = error.hint("target_session_attrs asks for another kind of server");
                 Err(Failure { next: Next::Host, ..error.into() })
@@ -210,9 +212,9 @@ impl<'a> Attempt<'a> {
     }
 
     fn log_in(&self, encrypted: bool) -> Result<LoggedIn, Failure> {
-        let mut socket = match Socket::open(&self.address, self.params, self.deadline) {
+        let mut socket = match Socket::open(&self.address, &self.params.tcp, self.deadline) {
             Ok(socket) => socket,
-            Err(cause) => return Err(Failure { next: Next::Address, ..unreachable(&self.place, cause).into() }),
+            Err(cause) => return Err(Failure { next: Next::Address, ..no_connection(&self.place, cause).into() }),
         };
         let mut tls = None;
         if encrypted {
@@ -229,19 +231,13 @@ impl<'a> Attempt<'a> {
                 };
                 // Of the two ways, the server has seen an encrypted one only if it has TLS.
                 let other_encryption = refusal.unauthenticated && encrypted == tls.is_some();
-                Failure { errors: vec![self.explain(refusal.error)], next, other_encryption }
+                Failure { errors: vec![self.explain_refusal(refusal.error)], next, other_encryption }
             })?;
         let Self { params, address, place, .. } = self;
         Ok(LoggedIn {
             socket,
             parameters,
-            canceller: Canceller {
-                params: (*params).clone(),
-                address: address.clone(),
-                tls,
-                key,
-                place: place.clone(),
-            },
+            canceller: Canceller { address: address.clone(), tcp: params.tcp.clone(), tls, key, place: place.clone() },
             place: self.host.uri(&params.dbname),
             user: params.user.clone(),
             dbname: params.dbname.clone(),
@@ -268,23 +264,26 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The same error with the place and, where a password is missing, with the ways to give it.
+    /// The same error with the place.
     fn explain(&self, error: Error) -> Error {
-        let (kind, sqlstate, help) = (error.kind(), error.sqlstate().to_owned(), error.help().to_owned());
-        let message = error.message();
-        let missing = message.contains("but none is given");
-        let wrong = sqlstate.starts_with("28") && self.params.password_warning.is_some();
-        let mut hints = vec![help];
-        if missing {
-            hints.push("give one in the uri, in PGPASSWORD or in ~/.pgpass".into());
+        Error::new(error.kind(), format!("can't log in to {}: {}", self.place, error.message()))
+            .with_sqlstate(error.sqlstate())
+            .hint(error.help())
+    }
+
+    /// What the server said to our login: perhaps a password is right where it was not looked for.
+    fn explain_refusal(&self, error: Error) -> Error {
+        let error = self.explain(error);
+        match &self.params.password_warning {
+            Some(warning) if error.kind() == ErrorKind::Authentication && error.help().is_empty() => {
+                error.hint(warning.as_str())
+            }
+            Some(warning) if error.kind() == ErrorKind::Authentication => {
+                let help = error.help().to_owned();
+                error.hint(format!("{help}; {warning}"))
+            }
+            _ => error,
         }
-        if missing || wrong {
-            hints.extend(self.params.password_warning.clone());
-        }
-        hints.retain(|hint| !hint.is_empty());
-        Error::new(kind, format!("can't log in to {}: {message}", self.place))
-            .with_sqlstate(sqlstate)
-            .hint(hints.join("; "))
     }
 
     /// What makes the session another one than `target_session_attrs` asks for.
@@ -360,7 +359,7 @@ fn resolve(host: &Host) -> io::Result<Vec<Address>> {
     }
 }
 
-fn unreachable(place: &str, cause: io::Error) -> Error {
+fn no_connection(place: &str, cause: io::Error) -> Error {
     let hint = match cause.kind() {
         io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => "is the server running there?",
         io::ErrorKind::TimedOut => "is the server running there, and does a firewall let us through?",

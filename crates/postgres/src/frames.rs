@@ -45,7 +45,8 @@ pub(crate) struct Seen {
     /// Process and secret, for cancelling.
     pub(crate) key: Option<(i32, i32)>,
     pub(crate) authenticated: bool,
-    asked: bool,
+    /// Whether the server asked who we are.
+    pub(crate) asked: bool,
     ready: bool,
 }
 
@@ -128,7 +129,8 @@ impl Frames {
             ));
         }
         if code != 0 && !self.has_password {
-            return refused("the server asks for a password, but none is given".into());
+            let error = Error::new(ErrorKind::Authentication, "the server asks for a password, but none is given");
+            return Err(error.hint("give one in the uri, in PGPASSWORD or in ~/.pgpass"));
         }
         self.seen.asked = true;
         self.seen.authenticated = code == 0;

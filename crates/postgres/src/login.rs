@@ -64,7 +64,9 @@ pub(crate) fn log_in(
     };
     Err(match (frames.failure, cause.as_db_error()) {
         (Some(error), _) => Refusal { error, unauthenticated: false },
-        (None, Some(refused)) => Refusal { error: server_error(refused), unauthenticated: !frames.seen.authenticated },
+        (None, Some(refused)) => {
+            Refusal { error: server_error(refused, &frames.seen), unauthenticated: !frames.seen.authenticated }
+        }
         (None, None) => {
             let kind = if frames.seen.authenticated { ErrorKind::Protocol } else { ErrorKind::Authentication };
             let what = cause.to_string();
@@ -88,10 +90,11 @@ fn finish<F: Future>(future: F, deadline: Instant) -> Result<F::Output> {
     }
 }
 
-/// What the server said.
-fn server_error(refused: &DbError) -> Error {
+/// What the server said. Poolers have other codes for wrong passwords, so that the time tells, too.
+fn server_error(refused: &DbError, seen: &Seen) -> Error {
     let kind = match refused.code().code() {
         code if code.starts_with("28") => ErrorKind::Authentication,
+        _ if seen.asked && !seen.authenticated => ErrorKind::Authentication,
         _ => ErrorKind::Connection,
     };
     let mut message = refused.message().to_owned();

@@ -18,8 +18,8 @@ type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 const DEFAULT_PORT: u16 = 5432;
 /// Where Debian's server and where PostgreSQL's own build put their sockets.
 const SOCKET_FOLDERS: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-/// Stands for a wait without an end.
-const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+/// Stands for a wait without an end: a clock can still add it.
+pub(crate) const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// Where to connect to and how, read from a connection string as libpq reads it.
 ///
@@ -35,8 +35,7 @@ pub struct ConnectParams {
     pub(crate) options: Option<String>,
     /// For each address on its own.
     pub(crate) connect_timeout: Option<Duration>,
-    pub(crate) keepalive: Option<TcpKeepalive>,
-    pub(crate) tcp_user_timeout: Option<Duration>,
+    pub(crate) tcp: TcpParams,
     pub(crate) tls: TlsParams,
     pub(crate) channel_binding: ChannelBinding,
     pub(crate) required_auth: RequiredAuth,
@@ -60,6 +59,13 @@ pub(crate) enum Place {
     Unix(PathBuf),
     /// A host's name; with an address, the name only tells whom to expect there.
     Tcp { name: String, address: Option<IpAddr> },
+}
+
+/// What the kernel does about a peer that is gone.
+#[derive(Debug, Clone)]
+pub(crate) struct TcpParams {
+    pub(crate) keepalive: Option<TcpKeepalive>,
+    pub(crate) user_timeout: Option<Duration>,
 }
 
 /// How TLS is done, if it is.
@@ -217,9 +223,10 @@ impl ConnectParams {
                 Ok(0) | Err(_) => NO_TIMEOUT,
                 Ok(seconds) => Duration::from_secs(seconds),
             }),
-            keepalive: parse_keepalive(settings)?,
-            tcp_user_timeout: positive(settings, "tcp_user_timeout")?
-                .map(|milliseconds| Duration::from_millis(milliseconds.into())),
+            tcp: TcpParams {
+                keepalive: parse_keepalive(settings)?,
+                user_timeout: positive(settings, "tcp_user_timeout")?.map(u64::from).map(Duration::from_millis),
+            },
             tls: parse_tls(settings)?,
             channel_binding: settings.choice("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer),
             required_auth: RequiredAuth::parse(settings)?,

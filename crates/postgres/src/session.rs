@@ -21,6 +21,7 @@ use postgres_protocol::message::frontend;
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
+use crate::split::{Split, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
 
@@ -106,6 +107,8 @@ pub struct Session<S> {
     tag: String,
     /// Bytes of rows, of all statements.
     bytes: u64,
+    /// What the server said at the end of the last statement: idle, in a transaction, or in a failed one.
+    status: u8,
 }
 
 impl<S: Read + Write> Session<S> {
@@ -121,6 +124,7 @@ impl<S: Read + Write> Session<S> {
             statement: String::new(),
             tag: String::new(),
             bytes: 0,
+            status: b'I',
         }
     }
 
@@ -137,6 +141,24 @@ impl<S: Read + Write> Session<S> {
     /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` is off.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.escapes = escapes;
+    }
+
+    /// Whether a transaction that the user began is open.
+    pub fn is_in_transaction(&self) -> bool {
+        self.status != b'I'
+    }
+
+    /// Looks whether a statement can be read in parts.
+    ///
+    /// # Errors
+    /// With the reason why not.
+    pub fn split(&self, statement: &str) -> Result<Split, &'static str> {
+        Split::of(statement, self.escapes)
+    }
+
+    /// Whether a statement surely leaves the session as it was.
+    pub fn is_left_alone_by(&self, statement: &str) -> bool {
+        leaves_session_alone(statement, self.escapes)
     }
 
     /// Gives the connection up.
@@ -507,6 +529,7 @@ impl<S: Read + Write> Session<S> {
                 left -= count;
             }
             if header.tag == b'Z' {
+                self.status = scratch[0];
                 return Ok(());
             }
         }
@@ -520,7 +543,10 @@ impl<S: Read + Write> Session<S> {
         let mut outcome = outcome;
         loop {
             match self.wire.message(patience)? {
-                Message::ReadyForQuery(_) => return outcome,
+                Message::ReadyForQuery(body) => {
+                    self.status = body.status();
+                    return outcome;
+                }
                 // A deferred constraint, for example, fails only when the statement commits.
                 Message::ErrorResponse(error) if outcome.is_ok() => {
                     outcome = Err(server_error(error.fields(), &self.statement));

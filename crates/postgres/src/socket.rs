@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use socket2::SockRef;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::params::ConnectParams;
+use crate::params::TcpParams;
 use crate::tls::{self, Tls, TlsStream};
 
 /// How long a read waits before the caller may look whether it is still wanted.
@@ -36,7 +36,7 @@ enum Stream {
 
 impl Socket {
     /// Connects to one address.
-    pub(crate) fn open(address: &Address, params: &ConnectParams, deadline: Instant) -> io::Result<Self> {
+    pub(crate) fn open(address: &Address, params: &TcpParams, deadline: Instant) -> io::Result<Self> {
         match address {
             Address::Unix(path) => {
                 let stream = UnixStream::connect(path)?;
@@ -54,8 +54,9 @@ impl Socket {
                     socket.set_keepalive(true)?;
                     socket.set_tcp_keepalive(keepalive)?;
                 }
+                // Only Linux has it; libpq, too, does without elsewhere.
                 #[cfg(target_os = "linux")]
-                if let Some(timeout) = params.tcp_user_timeout {
+                if let Some(timeout) = params.user_timeout {
                     SockRef::from(&stream).set_tcp_user_timeout(Some(timeout))?;
                 }
                 Ok(Self(Stream::Tcp(stream)))

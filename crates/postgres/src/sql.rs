@@ -3,7 +3,7 @@
 /// A statement without what follows its last token, if it can be put between parentheses: one statement, whose own
 /// parentheses match. `escapes` says whether backslashes escape in plain strings (`standard_conforming_strings` is off).
 pub(crate) fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
-    let mut scanner = Scanner { bytes: sql.as_bytes(), at: 0, escapes };
+    let mut scanner = Scanner::new(sql, escapes);
     let (mut depth, mut end, mut ended) = (0usize, 0, false);
     while let Some(token) = scanner.next()? {
         match token {
@@ -15,7 +15,7 @@ pub(crate) fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
             _ if ended => return None,
             Token::Open => depth += 1,
             Token::Close => depth = depth.checked_sub(1)?,
-            Token::Other => {}
+            _ => {}
         }
         end = scanner.at;
     }
@@ -32,7 +32,7 @@ pub fn is_query(sql: &str) -> bool {
 
 /// The first word of a statement, in lower case; opening parentheses are passed over.
 fn first_word(sql: &str) -> String {
-    let mut scanner = Scanner { bytes: sql.as_bytes(), at: 0, escapes: false };
+    let mut scanner = Scanner::new(sql, false);
     loop {
         let start = scanner.at;
         match scanner.next() {
@@ -43,26 +43,37 @@ fn first_word(sql: &str) -> String {
     }
 }
 
-enum Token {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Token {
     /// White space or a comment.
     Space,
     Semicolon,
     Open,
     Close,
-    /// A word, a string, or a sign.
+    /// A keyword or a name.
+    Word,
+    /// A name in quotes.
+    Quoted,
+    /// A string, in whatever quotes.
+    Literal,
+    /// A number, or a sign.
     Other,
 }
 
-struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     bytes: &'a [u8],
-    at: usize,
+    pub(crate) at: usize,
     escapes: bool,
 }
 
-impl Scanner<'_> {
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(sql: &'a str, escapes: bool) -> Self {
+        Self { bytes: sql.as_bytes(), at: 0, escapes }
+    }
+
     /// The next token; `Some(None)` at the end, none where a string or comment has no end.
     #[allow(clippy::option_option, reason = "the end, and a statement without one")]
-    fn next(&mut self) -> Option<Option<Token>> {
+    pub(crate) fn next(&mut self) -> Option<Option<Token>> {
         let rest = &self.bytes[self.at..];
         let Some(&first) = rest.first() else { return Some(None) };
         let (token, bytes) = match first {
@@ -74,12 +85,18 @@ impl Scanner<'_> {
             b';' => (Token::Semicolon, 1),
             b'(' => (Token::Open, 1),
             b')' => (Token::Close, 1),
-            b'\'' => (Token::Other, quoted(rest, b'\'', self.escapes)?),
-            b'"' => (Token::Other, quoted(rest, b'"', false)?),
-            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Other, 1 + quoted(&rest[1..], b'\'', true)?),
-            b'$' => (Token::Other, dollar_quoted(rest)?),
+            b'\'' => (Token::Literal, quoted(rest, b'\'', self.escapes)?),
+            b'"' => (Token::Quoted, quoted(rest, b'"', false)?),
+            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Literal, 1 + quoted(&rest[1..], b'\'', true)?),
+            b'$' => match dollar_quoted(rest)? {
+                1 => (Token::Other, 1),
+                bytes => (Token::Literal, bytes),
+            },
+            _ if first.is_ascii_digit() => {
+                (Token::Other, rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len()))
+            }
             _ if is_word(first) => {
-                (Token::Other, rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()))
+                (Token::Word, rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()))
             }
             _ => (Token::Other, 1),
         };

@@ -111,11 +111,17 @@ fn handshake_failed(cause: io::Error) -> Error {
     }
     let inner = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let hint = match inner {
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "sslrootcert names the file with the server's authority; sslrootcert=system takes the system's"
-        }
         Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)) => {
             "sslmode=verify-full expects the host's name in the server's certificate"
+        }
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+            "sslrootcert names the file with the server's authority; sslrootcert=system takes the system's"
+        }
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))))
+            if matches!(inner.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion)) =>
+        {
+            "the server's certificate is of X.509 version 1, which can't be verified: issue one of version 3, \
+             for example with a subjectAltName"
         }
         _ => "",
     };
@@ -185,7 +191,7 @@ impl Verifier {
             }
         }
         let mut revoked = Vec::new();
-        if let Some(path) = &params.crl {
+        if let Some(path) = params.crl.as_ref().filter(|_| params.root != Root::Unverified) {
             let failed = || refused(format!("can't read revoked certificates from {}", path.display()));
             for list in CertificateRevocationListDer::pem_file_iter(path).map_err(|cause| failed().cause(cause))? {
                 let list = list.map_err(|cause| failed().cause(cause))?;
@@ -290,6 +296,8 @@ fn untrusted(error: webpki::Error) -> rustls::Error {
         webpki::Error::UnknownIssuer => CertificateError::UnknownIssuer,
         webpki::Error::CertExpired { .. } => CertificateError::Expired,
         webpki::Error::CertNotValidYet { .. } => CertificateError::NotValidYet,
+        // An authority of the same name, but another one.
+        webpki::Error::InvalidSignatureForPublicKey => CertificateError::BadSignature,
         webpki::Error::CertRevoked => CertificateError::Revoked,
         webpki::Error::CertNotValidForName(_) => CertificateError::NotValidForName,
         error => CertificateError::Other(OtherError(Arc::new(error))),

@@ -8,11 +8,17 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, connect, is_timeout};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use server::Server;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -170,7 +176,9 @@ fn passwords_and_files() {
 #[test]
 fn cancelling() {
     let server = Server::start(&[], None);
+    fn is_send<T: Send>(_: &T) {}
     let mut session = open(&server.uri()).unwrap();
+    is_send(&session);
     let canceller = session.canceller.clone();
     let helper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(500));
@@ -200,6 +208,17 @@ fn several_hosts() {
     assert_eq!(port(&format!("{local} port={dead},{w}")).unwrap(), w.to_string());
     assert_eq!(port(&format!("host=nowhere.invalid,127.0.0.1 port={dead},{w}")).unwrap(), w.to_string());
     assert_eq!(port(&format!("host=x.invalid hostaddr=127.0.0.1 port={w}")).unwrap(), w.to_string());
+    // A standby without a primary: what its pg_wal has is all it ever gets.
+    let standby = Server::start_with(&[], None, &[("standby.signal", "")]);
+    let s = standby.port;
+    for (attributes, expected) in
+        [("standby", s), ("prefer-standby", s), ("primary", w), ("read-write", w), ("read-only", s)]
+    {
+        for ports in [format!("{w},{s}"), format!("{s},{w}")] {
+            let found = port(&format!("{local} port={ports} target_session_attrs={attributes}"));
+            assert_eq!(found.unwrap(), expected.to_string(), "{attributes}");
+        }
+    }
     for (attributes, expected) in [
         ("any", Some(r)),
         ("read-write", Some(w)),
@@ -247,24 +266,28 @@ fn silence() {
 fn scripted(answer: &'static [u8]) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    thread::spawn(move || {
-        let (mut stream, _): (TcpStream, _) = listener.accept().unwrap();
-        let mut length = [0; 4];
-        stream.read_exact(&mut length).unwrap();
-        let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
-        stream.read_exact(&mut startup).unwrap();
-        stream.write_all(answer).unwrap();
-        // Until the client has gone.
-        let _ = stream.read(&mut [0; 100]);
-    });
+    thread::spawn(move || answer_startup(listener.accept().unwrap().0, answer));
     port
+}
+
+fn answer_startup(mut stream: impl Read + Write, answer: &[u8]) {
+    let mut length = [0; 4];
+    if stream.read_exact(&mut length).is_err() {
+        return;
+    }
+    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+    stream.read_exact(&mut startup).unwrap();
+    stream.write_all(answer).unwrap();
+    stream.flush().unwrap();
+    // Until the client has gone.
+    let _ = stream.read(&mut [0; 100]);
 }
 
 /// What comes in the same packet as ReadyForQuery is not lost in tokio-postgres.
 #[test]
 fn notice_after_ready() {
     let port = scripted(
-        b"R\0\0\0\x08\0\0\0\0S\0\0\0\x09a\0bc\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05IA\0\0\0\x0b\0\0\0\x01x\0y\0\
+        b"R\0\0\0\x08\0\0\0\0S\0\0\0\x09a\0bc\0K\0\0\0\x0c\0\0\0\x01\0\0\0\x02Z\0\0\0\x05IA\0\0\0\x0c\0\0\0\x01x\0y\0\
           Z\0\0\0\x05T",
     );
     let mut session = open(&format!("postgresql://u@127.0.0.1:{port}?sslmode=disable")).unwrap();
@@ -291,12 +314,64 @@ fn what_is_not_supported_or_no_server() {
     assert!(error.message().contains("0x48"), "{error}");
 }
 
+/// Poolers take few startup parameters, and report few in turn.
+#[test]
+fn through_pgbouncer() {
+    let server = Server::start(&[], Some(HBA));
+    server.sql(ROLES);
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let config = server.socket_dir.join("pgbouncer.ini");
+    let users = server.socket_dir.join("users.txt");
+    fs::write(&users, "\"old\" \"secret\"\n\"postgres\" \"\"\n").unwrap();
+    let text = format!(
+        "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
+         auth_type = md5\nauth_file = {}\nunix_socket_dir =\npool_mode = transaction\n",
+        server.port,
+        users.display()
+    );
+    fs::write(&config, text).unwrap();
+    let mut command = server::as_server_user(Path::new("pgbouncer"));
+    let command = command.arg("-q").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut pooler = Pooler(command.spawn().unwrap());
+    let deadline = Instant::now() + TIMEOUT;
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        assert!(Instant::now() < deadline && pooler.0.try_wait().unwrap().is_none(), "no pgbouncer");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let uri = format!("postgresql://old:secret@127.0.0.1:{port}/postgres?target_session_attrs=read-write");
+    let mut session = open(&uri).unwrap();
+    assert_eq!(value(&mut session, "SELECT current_user"), "old");
+    let canceller = session.canceller.clone();
+    let helper = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        canceller.cancel().unwrap();
+    });
+    let answer = query(&mut session, "SELECT pg_sleep(9)");
+    assert!(answer.iter().any(|(tag, _)| *tag == b'E'), "{answer:?}");
+    helper.join().unwrap();
+    let error = open(&uri.replace("secret", "wrong")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
+}
+
+struct Pooler(Child);
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Of all certificates here.
+const SERIAL: u64 = 7;
+
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
     fn new() -> Self {
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         params.distinguished_name.push(DnType::CommonName, "authority");
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
@@ -307,8 +382,28 @@ impl Authority {
         let mut params = CertificateParams::new(names).unwrap();
         params.distinguished_name = rcgen::DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, common_name);
+        params.serial_number = Some(SERIAL.into());
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
+    }
+
+    /// A list of one revoked certificate.
+    fn revoke(&self, serial: u64) -> String {
+        let revoked = RevokedCertParams {
+            serial_number: serial.into(),
+            revocation_time: date_time_ymd(2020, 1, 1),
+            reason_code: None,
+            invalidity_date: None,
+        };
+        let list = CertificateRevocationListParams {
+            this_update: date_time_ymd(2020, 1, 1),
+            next_update: date_time_ymd(2200, 1, 1),
+            crl_number: 1.into(),
+            issuing_distribution_point: None,
+            revoked_certs: vec![revoked],
+            key_identifier_method: KeyIdMethod::Sha256,
+        };
+        list.signed_by(&self.0).unwrap().pem().unwrap()
     }
 }
 
@@ -395,6 +490,11 @@ fn tls() {
             }
         }
     }
+    for (serial, works) in [(SERIAL, false), (SERIAL + 1, true)] {
+        let list = save(folder.path(), "list.crl", &authority.revoke(serial));
+        let session = attempt(&format!("user=postgres sslmode=verify-ca sslrootcert={root} sslcrl={list}"));
+        assert_eq!(session.is_ok(), works, "{session:?}");
+    }
     let missing = format!("user=postgres sslmode=verify-ca sslrootcert={}/none", folder.path().display());
     assert!(attempt(&missing).unwrap_err().message().contains("does not exist"));
     // Prefer goes on without TLS where it does not trust the server.
@@ -463,4 +563,66 @@ fn tls_with_plain_certificates() {
     assert!(!attempt("host=other.test sslmode=verify-full"));
     let bound = format!("host=127.0.0.1 port={} dbname=postgres user=bound password=secret", server.port);
     assert!(open(&format!("{bound} sslmode=require channel_binding=require")).is_ok());
+}
+
+/// The manual's recipe for a certificate makes one of version 1 (with OpenSSL 3.0), which rustls does not read.
+#[test]
+fn tls_with_version_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let openssl = |arguments: &str| {
+        let output = Command::new("openssl").args(arguments.split(' ')).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    openssl("req -new -x509 -nodes -newkey rsa:2048 -keyout ca.key -out ca.crt -subj /CN=root");
+    openssl("req -new -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj /CN=localhost");
+    openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt");
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let server = start_tls(&[
+        ("server.crt", &read("server.crt")),
+        ("server.key", &read("server.key")),
+        ("ca.crt", &read("ca.crt")),
+    ]);
+    let place = format!("host=127.0.0.1 port={} dbname=postgres sslmode=require", server.port);
+    assert!(open(&format!("{place} user=postgres")).unwrap().socket.is_tls());
+    let root = folder.path().join("ca.crt");
+    // Newer versions of OpenSSL make certificates of version 3 of it.
+    if let Err(error) = open(&format!("{place} user=postgres sslrootcert={}", root.display())) {
+        assert!(error.help().contains("version 3"), "{error}");
+    }
+    assert!(open(&format!("{place} user=bound password=secret channel_binding=require")).unwrap().socket.is_tls());
+}
+
+/// TLS from the first byte, which needs both ends to agree on the protocol.
+#[test]
+fn direct_tls() {
+    let authority = Authority::new();
+    let (certificate, key) = authority.issue("db.test", &["db.test"]);
+    let folder = tempfile::tempdir().unwrap();
+    let root = save(folder.path(), "root.crt", &authority.0.pem());
+    let start = |protocols: &[&str]| {
+        let provider = rustls::crypto::ring::default_provider();
+        let mut config = rustls::ServerConfig::builder_with_provider(provider.into())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+                PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+            )
+            .unwrap();
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let session = rustls::ServerConnection::new(config.into()).unwrap();
+            answer_startup(rustls::StreamOwned::new(session, stream), b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I");
+        });
+        open(&format!(
+            "host=db.test hostaddr=127.0.0.1 port={port} user=u sslmode=verify-full sslrootcert={root} \
+             sslnegotiation=direct"
+        ))
+    };
+    assert!(start(&["postgresql"]).unwrap().socket.is_tls());
+    assert!(start(&[]).unwrap_err().help().contains("PostgreSQL 17"));
 }

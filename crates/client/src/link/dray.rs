@@ -174,7 +174,9 @@ impl Link for DrayLink {
             return Err(Error::usage("the connection is broken; connect again"));
         }
         if options.postgres != PostgresOptions::default() {
-            return Err(Error::usage("extension, numeric and nonfinite are for PostgreSQL; this is a Dray server"));
+            return Err(Error::usage(
+                "extension, numeric, nonfinite, partitions and ordered are for PostgreSQL; this is a Dray server",
+            ));
         }
         let query = Query {
             statement: 1,

@@ -7,10 +7,12 @@ use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{Canceller, ConnectParams, CopyStart, Options, Patience, Session, Socket, is_query};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
 
+use super::parallel::{Parallel, Work};
 use super::parameters::parameters;
+use super::parts::{self, BEGIN};
 use super::{Deadline, Link, Received, Route, RouteKind, Wanted, receive_frame};
-use crate::connection::{ConnectOptions, ExtensionChoice, QueryOptions};
-use crate::error::{Error, Result};
+use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
+use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
 /// Asked once a connection: dates in text are ISO 8601, and what the server is and has.
@@ -29,6 +31,13 @@ pub(crate) struct PostgresLink {
     extension: Option<String>,
     route: Route,
     running: Running,
+    /// The beginning of a result in parts, not yet told.
+    parallel_started: Option<Box<Started>>,
+    /// Nothing was run that could have changed the session: other sessions are like it.
+    pristine: bool,
+    /// How more connections are made.
+    uri: String,
+    connect: ConnectOptions,
 }
 
 #[derive(Debug)]
@@ -40,6 +49,7 @@ enum Running {
     /// The rows are told, and were only planned.
     Planned,
     Frames(Box<ClientSession>),
+    Parts(Box<Parallel>),
 }
 
 impl PostgresLink {
@@ -72,7 +82,24 @@ impl PostgresLink {
             extension: greeting.next().flatten(),
             route: Route::default(),
             running: Running::Nothing,
+            parallel_started: None,
+            pristine: true,
+            uri: uri.to_owned(),
+            connect: options.clone(),
         })
+    }
+
+    /// Begins a transaction that sees what another one sees.
+    pub(super) fn import_snapshot(&mut self, snapshot: &str) -> Result<()> {
+        let deadline = Instant::now() + self.connect.timeout;
+        let mut patience = || match Instant::now() < deadline {
+            true => Ok(()),
+            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
+        };
+        // The name comes from the server, and has no quotes in it.
+        let import = format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{}'", snapshot.replace('\'', ""));
+        self.session.ask(&import, &mut patience)?;
+        Ok(())
     }
 
     /// Why the extension can't be used for a statement, or nothing.
@@ -109,6 +136,19 @@ impl PostgresLink {
         if options.plan_only {
             return self.plan(sql, options, patience);
         }
+        let alone = match self.start_parts(sql, options, patience)? {
+            None => return Ok(()),
+            Some(reason) => reason,
+        };
+        self.pristine &= self.session.is_left_alone_by(sql);
+        self.start_alone(sql, options, patience)?;
+        if options.postgres.partitions != Partitions::Exactly(1) {
+            self.route.reason += &format!("; one connection: {alone}");
+        }
+        Ok(())
+    }
+
+    fn start_alone(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<()> {
         let Some(hindrance) = self.start_extension(sql, options, patience)? else {
             let reason = format!("the extension dray {}", self.extension.as_deref().unwrap_or_default());
             self.route = Route { kind: RouteKind::Extension, reason };
@@ -122,6 +162,80 @@ impl PostgresLink {
         let schema = self.session.start(sql, &parameters, &row_options(options), patience)?;
         self.running = Running::Begun(Box::new(started(schema, Estimate::default())));
         Ok(())
+    }
+
+    /// Starts the statement in parts; or says why not.
+    fn start_parts(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<Option<String>> {
+        let wanted = match options.postgres.partitions {
+            Partitions::Exactly(1) => return Ok(Some("so it was asked for".to_owned())),
+            Partitions::Exactly(count) => Some(usize::from(count)),
+            Partitions::Auto => None,
+        };
+        if self.session.is_in_transaction() || !self.pristine {
+            return Ok(Some("other sessions may not see what this one sees".to_owned()));
+        }
+        if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
+            return Ok(Some("the statement has parameters".to_owned()));
+        }
+        let split = match self.session.split(sql) {
+            Ok(split) => split,
+            Err(reason) => return Ok(Some(reason.to_owned())),
+        };
+        let table = match parts::look(&mut self.session, &split, wanted, patience)? {
+            Ok(table) => table,
+            Err(reason) => return Ok(Some(reason)),
+        };
+        let snapshot = match parts::hold(&mut self.session, &split, patience)? {
+            Ok(snapshot) => snapshot,
+            Err(reason) => {
+                self.end_transaction("ROLLBACK");
+                return Ok(Some(reason));
+            }
+        };
+        let use_extension = self.hindrance(sql, options).is_none();
+        let mut part_options = options.clone();
+        part_options.postgres.partitions = Partitions::Exactly(1);
+        let work = Work {
+            uri: self.uri.clone(),
+            connect: self.connect.clone(),
+            snapshot,
+            parts: table.parts(&split),
+            options: part_options,
+            workers: table.workers,
+            ordered: options.postgres.ordered,
+        };
+        let mut unwanted = None;
+        let started = Parallel::start(work, &mut || match patience() {
+            Ok(()) => true,
+            Err(error) => {
+                unwanted = Some(error);
+                false
+            }
+        });
+        if let Some(error) = unwanted {
+            self.end_transaction("ROLLBACK");
+            return Err(error.into());
+        }
+        match started {
+            Ok((parallel, started)) => {
+                let (kind, what) = match use_extension {
+                    true => (RouteKind::Extension, "the extension dray"),
+                    false => (RouteKind::Rows, "the database has no extension dray, or it was not wanted"),
+                };
+                let mut reason = format!("{what}; {} connections, one snapshot", table.workers);
+                for failure in parallel.failures() {
+                    reason += &format!("; one of them failed: {failure}");
+                }
+                self.route = Route { kind, reason };
+                self.parallel_started = Some(Box::new(started));
+                self.running = Running::Parts(Box::new(parallel));
+                Ok(None)
+            }
+            Err(error) => {
+                self.end_transaction("ROLLBACK");
+                Ok(Some(format!("another connection can't be had or can't see the same: {error}")))
+            }
+        }
     }
 
     /// Finds out the columns and what the planner expects, and runs nothing.
@@ -170,7 +284,40 @@ impl PostgresLink {
                 }
                 Ok(received)
             }
+            Running::Parts(mut parallel) => {
+                if let Some(started) = self.parallel_started.take() {
+                    self.running = Running::Parts(parallel);
+                    return Ok(Received::Event(ServerEvent::Started(*started)));
+                }
+                let mut unwanted = None;
+                let received = parallel.receive(&mut || match patience() {
+                    Ok(()) => true,
+                    Err(error) => {
+                        unwanted = Some(error);
+                        false
+                    }
+                });
+                // Workers end first: they share the transaction's snapshot.
+                let ended = !matches!(received, Ok(Received::Batch { .. }));
+                match ended {
+                    false => self.running = Running::Parts(parallel),
+                    true => {
+                        drop(parallel);
+                        self.end_transaction("COMMIT");
+                    }
+                }
+                received
+            }
             Running::Planned | Running::Nothing => Ok(Received::End),
+        }
+    }
+
+    /// Ends the coordinator's transaction, which has only read.
+    fn end_transaction(&mut self, how: &str) {
+        let deadline = Deadline::default();
+        let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
+        if self.session.ask(how, &mut patience).is_err() {
+            self.session.break_off();
         }
     }
 
@@ -192,8 +339,11 @@ impl PostgresLink {
             }
         };
         let done = work(self, &mut patience);
-        if done.is_err() && self.session.is_running() {
-            self.stop(&mut Arena::default());
+        match &done {
+            Err(_) if self.session.is_running() => self.stop(&mut Arena::default()),
+            // Where the answer to one of the link's own questions was not waited for, nobody knows what comes next.
+            Err(error) if error.kind() == ErrorKind::Connection => self.session.break_off(),
+            _ => {}
         }
         done
     }
@@ -209,11 +359,11 @@ impl Link for PostgresLink {
     }
 
     fn is_usable(&self) -> bool {
-        self.session.is_usable()
+        self.session.is_usable() && !matches!(self.running, Running::Parts(_))
     }
 
     fn is_running(&self) -> bool {
-        self.session.is_running()
+        self.session.is_running() || matches!(self.running, Running::Parts(_)) && self.session.is_usable()
     }
 
     fn break_off(&mut self) {
@@ -234,7 +384,11 @@ impl Link for PostgresLink {
     }
 
     fn stop(&mut self, _arena: &mut Arena) {
+        let parts = matches!(self.running, Running::Parts(_));
         self.running = Running::Nothing;
+        if parts {
+            return self.end_transaction("ROLLBACK");
+        }
         let deadline = Deadline::default();
         let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
         let stopped = self.canceller.cancel().and_then(|()| self.session.drain(&mut patience));

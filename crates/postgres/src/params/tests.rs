@@ -47,7 +47,7 @@ fn precedence() {
     assert_eq!(places(&params), ["postgresql://given:2/e"]);
     assert_eq!(params.user, "su");
     // An empty value is the default, whatever the environment says.
-    assert_eq!(places(&parse("host=x port= service=", &variables).unwrap()), ["postgresql://x:5432/e"]);
+    assert_eq!(places(&parse("host=x port='' service=''", &variables).unwrap()), ["postgresql://x:5432/e"]);
     let text = format!("servicefile={} service=s host=y", file.display());
     assert_eq!(places(&parse(&text, &[]).unwrap()), ["postgresql://y:2/su"]);
     variables.push(("PGSYSCONFDIR", "/nowhere"));
@@ -65,11 +65,11 @@ fn values() {
     assert_eq!((params.application_name.as_str(), params.options.as_deref()), ("a", Some("-c x=1")));
     assert_eq!((params.target, params.shuffle), (Target::Standby, true));
     assert_eq!(params.channel_binding, ChannelBinding::Require);
-    assert_eq!(params.tcp_user_timeout, Some(Duration::from_millis(9)));
-    assert!(params.keepalive.is_some() && params.tls.direct && !params.tls.allow_1_2);
+    assert_eq!(params.tcp.user_timeout, Some(Duration::from_millis(9)));
+    assert!(params.tcp.keepalive.is_some() && params.tls.direct && !params.tls.allow_1_2);
     assert_eq!(params.tls.mode, SslMode::VerifyCa);
     let params = parse("host=h keepalives=0 connect_timeout=0 fallback_application_name=f", &[]).unwrap();
-    assert!(params.keepalive.is_none() && params.connect_timeout == Some(NO_TIMEOUT));
+    assert!(params.tcp.keepalive.is_none() && params.connect_timeout == Some(NO_TIMEOUT));
     assert_eq!(params.application_name, "f");
     let params = parse("host=h", &[("PGSSLMODE", "require"), ("PGAPPNAME", "env")]).unwrap();
     assert_eq!((params.tls.mode, params.application_name.as_str()), (SslMode::Require, "env"));

@@ -134,8 +134,8 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").unwrap().uid() == 0
 }
 
-/// PostgreSQL refuses to run as root.
-fn as_server_user(program: &Path) -> Command {
+/// A command that does not run as root, which PostgreSQL and its poolers refuse.
+pub fn as_server_user(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
     }

@@ -1,0 +1,393 @@
+//! A query that can be read in parts: the rows of one table, filtered and projected, each on its own.
+//!
+//! The parts are ranges of `ctid`, where a row lies in its table; together they are the table, and none overlaps another. What
+//! is decided here from the statement's tokens is conservative, and confirmed by the server: the plan of a part is one Tid
+//! Range Scan ([`is_range_scan`]), and all its functions are immutable.
+
+use std::collections::BTreeSet;
+
+use crate::sql::{Scanner, Token, enclosable};
+
+/// Words that a query of this kind does not have.
+const REFUSED: &[&str] = &[
+    "distinct",
+    "except",
+    "fetch",
+    "for",
+    "group",
+    "having",
+    "intersect",
+    "into",
+    "join",
+    "limit",
+    "offset",
+    "order",
+    "over",
+    "tablesample",
+    "union",
+    "window",
+    "with",
+    "within",
+    "lateral",
+    "natural",
+    "cross",
+];
+/// Words that stand for functions that are not immutable.
+const UNSTABLE: &[&str] = &[
+    "current_catalog",
+    "current_date",
+    "current_role",
+    "current_schema",
+    "current_time",
+    "current_timestamp",
+    "current_user",
+    "localtime",
+    "localtimestamp",
+    "session_user",
+    "system_user",
+    "user",
+];
+/// Literals that mean another time in each transaction.
+const UNSTABLE_LITERALS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+/// Words before a parenthesis that is not a function's.
+const NOT_FUNCTIONS: &[&str] = &[
+    "and",
+    "any",
+    "all",
+    "array",
+    "as",
+    "between",
+    "in",
+    "not",
+    "or",
+    "select",
+    "some",
+    "then",
+    "when",
+    "else",
+    "where",
+    "case",
+    "is",
+    "like",
+    "ilike",
+    "similar",
+    "to",
+    "cast",
+    "row",
+    "values",
+    "numeric",
+    "decimal",
+    "varchar",
+    "char",
+    "character",
+    "varying",
+    "bit",
+    "time",
+    "timestamp",
+    "interval",
+    "float",
+    "precision",
+];
+
+/// A query that can be read in parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// Up to the end of the FROM clause.
+    head: String,
+    /// The condition, if there is one.
+    condition: Option<String>,
+    /// The table as the statement names it.
+    pub table: String,
+    /// What the statement calls its columns' owner.
+    qualifier: String,
+    /// Functions that it calls, as it names them.
+    pub functions: BTreeSet<String>,
+}
+
+impl Split {
+    /// Looks at a statement; says why it can't be split. `escapes` as for [`enclosable`].
+    ///
+    /// # Errors
+    /// With the reason.
+    pub fn of(sql: &str, escapes: bool) -> Result<Self, &'static str> {
+        let sql = enclosable(sql, escapes).ok_or("it is not one statement")?;
+        let tokens = tokens(sql, escapes).ok_or("it is not one statement")?;
+        let is = |i: usize, word: &str| tokens.get(i).is_some_and(|token| token.is(word));
+        if !is(0, "select") {
+            return Err("it is not a plain SELECT");
+        }
+        let mut functions = BTreeSet::new();
+        for (i, token) in tokens.iter().enumerate() {
+            let lower = token.text.to_ascii_lowercase();
+            match token.kind {
+                Token::Word if REFUSED.contains(&lower.as_str()) || i > 0 && lower == "select" => {
+                    return Err("it is more than the filtered rows of one table");
+                }
+                Token::Word if UNSTABLE.contains(&lower.as_str()) => return Err("it asks for the time or the user"),
+                Token::Literal if UNSTABLE_LITERALS.contains(&lower.trim_matches(['\'', ' '])) => {
+                    return Err("it asks for the time or the user");
+                }
+                Token::Word | Token::Quoted
+                    if tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
+                        && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&lower.as_str())) =>
+                {
+                    functions.insert(name(token));
+                }
+                Token::Other if token.text == "$" => return Err("it has parameters"),
+                _ => {}
+            }
+        }
+        let outer = |word: &str| {
+            let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
+            (found.next().map(|(i, _)| i), found.next().is_some())
+        };
+        let (Some(from), false) = outer("from") else { return Err("it does not read one table") };
+        let end = match outer("where") {
+            (Some(at), false) if at > from => at,
+            (None, _) => tokens.len(),
+            _ => return Err("it is more than the filtered rows of one table"),
+        };
+        let (table, qualifier) = table(&tokens[from + 1..end])?;
+        let head_end = tokens[end - 1].end;
+        let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
+        Ok(Self { head: sql[..head_end].to_owned(), condition, table, qualifier, functions })
+    }
+
+    /// The statement for the blocks from `from` on, up to `to` or to the end.
+    pub fn part(&self, from: u32, to: Option<u32>) -> String {
+        let Self { head, qualifier, .. } = self;
+        let upper = to
+            .map(|to| format!(" AND {qualifier}.ctid OPERATOR(pg_catalog.<) '({to},0)'::pg_catalog.tid"))
+            .unwrap_or_default();
+        let range = format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
+        match &self.condition {
+            Some(condition) => format!("{head}\nWHERE {range} AND ({condition}\n)"),
+            None => format!("{head}\nWHERE {range}"),
+        }
+    }
+}
+
+/// Functions that change nothing in a session.
+const HARMLESS: &[&str] = &[
+    "abs",
+    "avg",
+    "ceil",
+    "coalesce",
+    "concat",
+    "count",
+    "current_setting",
+    "date_trunc",
+    "exists",
+    "extract",
+    "floor",
+    "generate_series",
+    "greatest",
+    "least",
+    "left",
+    "length",
+    "lower",
+    "max",
+    "min",
+    "now",
+    "nullif",
+    "pg_backend_pid",
+    "replace",
+    "right",
+    "round",
+    "row_number",
+    "strpos",
+    "substr",
+    "substring",
+    "sum",
+    "to_char",
+    "trim",
+    "unnest",
+    "upper",
+    "version",
+];
+
+/// Whether a statement surely leaves the session as it was: its settings, role, and transaction. What other sessions are to
+/// do in its place depends on that.
+pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
+    let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else { return false };
+    let begins =
+        ["select", "values", "table", "show", "with"].iter().any(|word| tokens.first().is_some_and(|t| t.is(word)));
+    let changes =
+        |token: &Piece<'_>| ["insert", "update", "delete", "merge", "into", "for"].iter().any(|word| token.is(word));
+    let calls = tokens.windows(2).filter(|pair| {
+        let called = matches!(pair[0].kind, Token::Word | Token::Quoted) && pair[1].kind == Token::Open;
+        called && !NOT_FUNCTIONS.contains(&pair[0].text.to_ascii_lowercase().as_str())
+    });
+    begins && !tokens.iter().any(changes) && calls.into_iter().all(|pair| HARMLESS.contains(&name(&pair[0]).as_str()))
+}
+
+/// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table one after the other.
+pub fn is_range_scan(plan: &[String]) -> bool {
+    let nodes: Vec<_> = plan.iter().filter(|line| line.contains("(cost=")).map(|line| line.trim_start()).collect();
+    let is_scan = |node: &&str| node.trim_start_matches("->").trim_start().starts_with("Tid Range Scan on ");
+    match nodes.split_first() {
+        Some((root, rest)) if rest.is_empty() => is_scan(root),
+        Some((root, rest)) => root.starts_with("Append ") && rest.iter().all(is_scan),
+        None => false,
+    }
+}
+
+/// The table of a FROM clause, and what its columns are qualified by.
+fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
+    let wrong = "it does not read one table";
+    let is_name = |piece: &Piece<'_>| matches!(piece.kind, Token::Word | Token::Quoted);
+    if from.iter().any(|piece| piece.is("only")) {
+        return Err("it reads ONLY a table");
+    }
+    let mut rest = from;
+    let mut names = Vec::new();
+    loop {
+        let (first, tail) = rest.split_first().filter(|(first, _)| is_name(first)).ok_or(wrong)?;
+        names.push(first.text);
+        rest = tail;
+        match rest.split_first() {
+            Some((dot, tail)) if dot.text == "." => rest = tail,
+            _ => break,
+        }
+    }
+    let table = names.join(".");
+    let alias = match rest {
+        [] => names.last().copied().unwrap_or_default(),
+        [alias] if is_name(alias) => alias.text,
+        [word, alias] if word.is("as") && is_name(alias) => alias.text,
+        _ => return Err(wrong),
+    };
+    Ok((table, alias.to_owned()))
+}
+
+/// The name that a function's token stands for.
+fn name(token: &Piece<'_>) -> String {
+    match token.kind {
+        Token::Quoted => token.text.trim_matches('"').replace("\"\"", "\""),
+        _ => token.text.to_lowercase(),
+    }
+}
+
+struct Piece<'a> {
+    kind: Token,
+    text: &'a str,
+    /// Where it ends.
+    end: usize,
+    /// How many parentheses are open around it.
+    depth: usize,
+}
+
+impl Piece<'_> {
+    fn is(&self, word: &str) -> bool {
+        self.kind == Token::Word && self.text.eq_ignore_ascii_case(word)
+    }
+}
+
+fn tokens(sql: &str, escapes: bool) -> Option<Vec<Piece<'_>>> {
+    let mut scanner = Scanner::new(sql, escapes);
+    let (mut pieces, mut depth) = (Vec::new(), 0usize);
+    loop {
+        let start = scanner.at;
+        let Some(kind) = scanner.next()? else { return Some(pieces) };
+        match kind {
+            Token::Space => continue,
+            Token::Open => depth += 1,
+            Token::Close => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        pieces.push(Piece { kind, text: sql.get(start..scanner.at)?, end: scanner.at, depth });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_split() {
+        let split =
+            Split::of("SELECT a, lower(b) FROM s.\"T x\" AS t WHERE a > 5 OR b IN ('x') -- yes", false).unwrap();
+        assert_eq!((split.table.as_str(), split.qualifier.as_str()), ("s.\"T x\"", "t"));
+        assert_eq!(split.functions.iter().collect::<Vec<_>>(), ["lower"]);
+        assert_eq!(
+            split.part(0, Some(8)),
+            "SELECT a, lower(b) FROM s.\"T x\" AS t\nWHERE t.ctid OPERATOR(pg_catalog.>=) '(0,0)'::pg_catalog.tid AND \
+             t.ctid OPERATOR(pg_catalog.<) \
+             '(8,0)'::pg_catalog.tid AND ( a > 5 OR b IN ('x')\n)"
+        );
+        let split = Split::of("select * from lineitem;", false).unwrap();
+        assert_eq!(
+            split.part(3, None),
+            "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
+        );
+        let extract = Split::of("SELECT extract(year FROM d) FROM t", false).unwrap();
+        assert_eq!(extract.functions.iter().collect::<Vec<_>>(), ["extract"]);
+    }
+
+    #[test]
+    fn what_can_not() {
+        for sql in [
+            "SELECT 1",
+            "SELECT * FROM a, b",
+            "SELECT * FROM a JOIN b ON true",
+            "SELECT * FROM f(1)",
+            "SELECT * FROM (SELECT 1) x",
+            "SELECT DISTINCT a FROM t",
+            "SELECT a FROM t LIMIT 5",
+            "SELECT a FROM t ORDER BY a",
+            "SELECT a FROM t FOR UPDATE",
+            "SELECT a FROM t UNION ALL SELECT b FROM u",
+            "SELECT a FROM t WHERE a IN (SELECT b FROM u)",
+            "SELECT sum(a) OVER () FROM t",
+            "SELECT a FROM t GROUP BY a",
+            "SELECT a FROM t TABLESAMPLE SYSTEM (1)",
+            "SELECT a FROM ONLY t",
+            "SELECT a FROM t AS t (b)",
+            "SELECT a, current_date FROM t",
+            "SELECT a FROM t WHERE d = 'today'",
+            "SELECT a FROM t WHERE a = $1",
+            "WITH x AS (SELECT 1) SELECT * FROM x",
+            "INSERT INTO t VALUES (1)",
+            "TABLE t",
+            "SELECT a FROM t; SELECT 1",
+        ] {
+            assert!(Split::of(sql, false).is_err(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn sessions_left_alone() {
+        for sql in
+            ["SELECT 1", "SELECT count(*) FROM t WHERE a IN (1)", "SHOW work_mem", "WITH x AS (SELECT 1) TABLE x"]
+        {
+            assert!(leaves_session_alone(sql, false), "{sql}");
+        }
+        for sql in [
+            "SET ROLE x",
+            "BEGIN",
+            "SELECT set_config('a', 'b', false)",
+            "SELECT f(1)",
+            "SELECT 1 INTO x",
+            "SELECT 1;SET x=1",
+        ] {
+            assert!(!leaves_session_alone(sql, false), "{sql}");
+        }
+    }
+
+    #[test]
+    fn plans() {
+        let plan = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
+        let scan = "Tid Range Scan on t  (cost=0.01..2.0 rows=1 width=4)";
+        let filter = "  TID Cond: (ctid >= '(0,0)'::tid)";
+        assert!(is_range_scan(&plan(&[scan, filter])));
+        assert!(is_range_scan(&plan(&[
+            "Append  (cost=0.01..4.0 rows=2 width=4)",
+            &format!("  ->  {scan}"),
+            filter,
+            &format!("  ->  {scan}")
+        ])));
+        assert!(!is_range_scan(&plan(&["Seq Scan on t  (cost=0.00..1.0 rows=1 width=4)"])));
+        assert!(!is_range_scan(&plan(&["Aggregate  (cost=0.00..1.0 rows=1 width=4)", &format!("  ->  {scan}")])));
+        assert!(!is_range_scan(&[]));
+    }
+}
