@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import data
 import pytest
+from postgres_server import EXTENSION, VERSIONS, Installation, PgBouncer, PostgresServer, make_locales
 from server import Server
 
 import dray
@@ -38,3 +40,55 @@ def uri(server: Server, request: pytest.FixtureRequest) -> str:
 def connection(server: Server) -> Iterator[dray.Connection]:
     with dray.connect(server.unix) as connection:
         yield connection
+
+
+# Whether statements go through the server's extension; each test on PostgreSQL runs both ways.
+WAYS = [False, True] if (EXTENSION / "Makefile").exists() else [False]
+
+
+@pytest.fixture(scope="session")
+def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
+    """One server a version, started when it is first asked for, with the extension if it is there."""
+    servers: dict[int, PostgresServer] = {}
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
+        stack.callback(shutil.rmtree, folder)
+        folder.chmod(0o755)
+        locales = folder / "locales"
+
+        def start(version: int) -> PostgresServer:
+            if version not in servers:
+                if not locales.exists():
+                    locales.mkdir()
+                    make_locales(locales)
+                installation = Installation(version, folder / str(version))
+                if True in WAYS:
+                    installation.install_extension(folder)
+                server = PostgresServer(installation, locales=locales)
+                stack.callback(server.stop)
+                if True in WAYS:
+                    server.run("CREATE EXTENSION dray")
+                servers[version] = server
+            return servers[version]
+
+        yield start
+        # However a statement ends, the backend lives on.
+        crashes = {version: server.crashes() for version, server in servers.items()}
+        assert not any(crashes.values()), crashes
+
+
+@pytest.fixture(scope="session", params=VERSIONS)
+def postgres(start_postgres: Callable[[int], PostgresServer], request: pytest.FixtureRequest) -> PostgresServer:
+    return start_postgres(request.param)
+
+
+@pytest.fixture(scope="session", params=WAYS, ids=lambda way: "extension" if way else "rows")
+def extension(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture
+def pgbouncer(postgres: PostgresServer) -> Iterator[PgBouncer]:
+    pooler = PgBouncer(postgres)
+    yield pooler
+    pooler.stop()

@@ -174,7 +174,15 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
             let numeric = numeric(value)?;
             written(builder, |out| numeric.write_text(out))
         }
-        Decode::NumericFloat => Ok(builder.push_fixed(numeric(value)?.to_f64().to_le_bytes())?),
+        Decode::NumericFloat => {
+            let numeric = numeric(value)?;
+            let float = numeric.to_f64();
+            if float.is_infinite() && numeric.is_finite() {
+                let what = format!("{} is beyond float64; choose numeric=text", shown(&numeric));
+                return Err(Error::Unrepresentable(what));
+            }
+            Ok(builder.push_fixed(float.to_le_bytes())?)
+        }
         Decode::Money => Ok(builder.push_fixed(i128::from(i64::from_be_bytes(fixed(value)?)).to_le_bytes())?),
         Decode::JsonB => match value.split_first() {
             Some((1, json)) => Ok(builder.push_bytes(json)?),
@@ -217,11 +225,22 @@ fn numeric(value: &[u8]) -> Result<Numeric<'_>> {
     Numeric::from_sent(value).ok_or_else(|| Error::Malformed("a numeric that can't be read".to_owned()))
 }
 
+/// A value for a message, which all digits of a long one would only swell.
 #[cold]
-fn not_decimal(builder: &mut Builder, numeric: &Numeric<'_>, precision: u8, scale: i8, null: bool) -> Result<()> {
+fn shown(numeric: &Numeric<'_>) -> String {
+    const SHOWN_BYTES_MAX: usize = 100;
     let mut text = Vec::new();
     numeric.write_text(&mut text);
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = String::from_utf8_lossy(&text);
+    match text.get(..SHOWN_BYTES_MAX) {
+        Some(beginning) if text.len() > SHOWN_BYTES_MAX => format!("{beginning}… ({} characters)", text.len()),
+        _ => text.into_owned(),
+    }
+}
+
+#[cold]
+fn not_decimal(builder: &mut Builder, numeric: &Numeric<'_>, precision: u8, scale: i8, null: bool) -> Result<()> {
+    let text = shown(numeric);
     match numeric.is_finite() {
         true => Err(Error::Unrepresentable(format!(
             "{text} is no decimal({precision},{scale}); choose another precision and scale, or numeric=text"

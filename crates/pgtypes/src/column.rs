@@ -301,6 +301,8 @@ fn numeric(typmod: i32, options: &Options) -> Option<(Type, Decode)> {
         return Some(match options.numeric {
             NumericAs::Text => (Type::Utf8, Decode::NumericText),
             NumericAs::Float64 => (Type::Float64, Decode::NumericFloat),
+            // NaN among them is to be text.
+            NumericAs::Decimal { .. } if options.nonfinite == NonFinite::Text => (Type::Utf8, Decode::NumericText),
             NumericAs::Decimal { precision, scale } => decimal(precision, scale.cast_signed()),
         });
     }

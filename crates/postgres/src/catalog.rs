@@ -63,9 +63,20 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
 }
 
 impl Catalog {
-    /// Whether a type needs to be asked for.
+    /// Whether a type needs to be asked for: it is unknown, or has attributes, which may have changed since.
     pub(crate) fn misses(&self, oid: u32) -> bool {
-        builtin(oid, -1).is_none() && !self.types.contains_key(&oid)
+        !self.is_settled(oid, 0)
+    }
+
+    fn is_settled(&self, oid: u32, depth: usize) -> bool {
+        if builtin(oid, -1).is_some() {
+            return true;
+        }
+        match self.types.get(&oid) {
+            Some(entry) if entry.kind == b'c' => false,
+            Some(entry) => entry.inner == 0 || depth < DEPTH_MAX && self.is_settled(entry.inner, depth + 1),
+            None => false,
+        }
     }
 
     /// Takes in the answer to [`query`]; false if it is not what was asked for.

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use dray_format::{BatchBuilder, Built, Schema};
-use dray_pgtypes::{Column, Format, Options as TypeOptions};
+use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::Message;
@@ -323,7 +323,7 @@ impl<S: Read + Write> Session<S> {
                 return Err(self.wire.out_of_order("not a description of types"));
             }
         }
-        if oids.clone().any(|oid| oid == MONEY_OID) && options.money_scale.is_none() {
+        if options.money_scale.is_none() && oids.clone().any(|oid| holds_money(&self.catalog.pg_type(oid, -1))) {
             let rows =
                 self.ask_within("SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)", patience)?;
             let scale = rows.into_iter().flatten().flatten().next();
@@ -660,6 +660,16 @@ fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
         dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
     };
     Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+}
+
+/// Whether a value of a type is `money`, or has some within.
+fn holds_money(pg_type: &PgType) -> bool {
+    match &pg_type.kind {
+        Kind::Base => pg_type.oid == MONEY_OID,
+        Kind::Enum => false,
+        Kind::Domain(of) | Kind::Range(of) | Kind::Multirange(of) | Kind::Array { item: of, .. } => holds_money(of),
+        Kind::Composite(attributes) => attributes.iter().any(|(_, of)| holds_money(of)),
+    }
 }
 
 fn bind<'a>(
