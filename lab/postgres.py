@@ -6,7 +6,10 @@ It starts a PostgreSQL of its own and loads it. See README.md for what is measur
 from __future__ import annotations
 
 import argparse
+import hashlib
+import importlib.util
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from contender import Setting
 from postgres_contender import PostgresContender, contenders, tiny_contenders
 from postgres_data import DataSet, data_sets
 from postgres_report import Section
-from postgres_server import PostgresServer
+from postgres_server import PostgresServer, run
 from process import Failure
 from row import Row
 
@@ -47,8 +50,8 @@ def options() -> argparse.Namespace:
     parser.set_defaults(timeout=900.0)
     parser.add_argument("--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)")
     parser.add_argument("--rows", type=int, default=ROWS, help="of each table but lineitem (default: %(default)s)")
-    parser.add_argument("--only", default="", help="contenders, separated by commas; NAME* stands for all that begin so")
-    parser.add_argument("--tables", default="", help="tables, separated by commas, and tiny for tiny queries (default: all)")
+    parser.add_argument("--only", default="", help="contenders, separated by commas; NAME* is all that begin so")
+    parser.add_argument("--tables", default="", help="tables, separated by commas; tiny for tiny queries")
     parser.add_argument("--postgres", type=Path, default=PROGRAMS, help="folder of its programs (default: %(default)s)")
     parser.add_argument("--congestion", default=congestion.current(), help="congestion control (default: %(default)s)")
     parser.add_argument("--output", default="", help="name of the files in results/ (default: postgres-sfN)")
@@ -90,8 +93,6 @@ def compare(given: argparse.Namespace, described: dict[str, object]) -> list[Row
         server = PostgresServer(setting, given.postgres, tables)
         try:
             server.start()
-            described["versions"]["postgres"] = machine.program_version([str(given.postgres / "postgres"), "--version"])
-            described["versions"]["dray extension"] = server.missing.get("extension", "installed")
             for data_set in tables:
                 if not wanted or data_set.name in wanted:
                     print(f"# {data_set.title}", file=sys.stderr, flush=True)
@@ -118,6 +119,10 @@ def write(
     """Write JSON, Markdown and a plot for each table beside each other, and return the Markdown."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / (given.output or f"postgres-sf{given.scale_factor:g}")
+    described["load_average_end"] = os.getloadavg()[0]
+    described["changed_during_run"] = [
+        name for name, build in builds(given.postgres).items() if described["versions"][name] != build
+    ]
     markdown = postgres_report.as_markdown(described, server, sections, tiny)
     found = postgres_report.as_json(described, server, sections, tiny)
     Path(f"{path}.json").write_text(json.dumps(found, indent=2) + "\n")
@@ -128,16 +133,42 @@ def write(
     return markdown
 
 
+def builds(programs: Path) -> dict[str, str]:
+    """Fingerprints of what a version number does not tell apart: Dray at the client, and in the server."""
+    package = importlib.util.find_spec("dray")
+    libraries = run([programs / "pg_config", "--pkglibdir"], "find the server's libraries").strip()
+    files = {
+        "dray package": next(Path(package.origin).parent.glob("_dray*.so"), None) if package else None,
+        "dray extension": Path(libraries, "dray.so"),
+    }
+    return {f"{name} build": fingerprint(file) for name, file in files.items()}
+
+
+def fingerprint(file: Path | None) -> str:
+    if file is None or not file.exists():
+        return "not installed"
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:12]
+
+
+def describe(given: argparse.Namespace) -> dict[str, object]:
+    described = machine.description(given.dray)
+    for name in ("duckdb-extension-quack", "netcat"):
+        del described["versions"][name]
+    described["versions"].update({name: machine.package_version(name) for name in PACKAGES})
+    described["versions"]["postgres"] = machine.program_version([str(given.postgres / "postgres"), "--version"])
+    described["versions"].update(builds(given.postgres))
+    described["command"] = " ".join(sys.argv)
+    return described
+
+
 def main() -> int:
     given = options()
-    described = machine.description(given.dray)
-    described["versions"].update({name: machine.package_version(name) for name in PACKAGES})
-    described["command"] = " ".join(sys.argv)
     try:
+        described = describe(given)
         rows = compare(given, described)
     except Failure as failure:
         return race.fail(failure)
-    return 1 if any(row.failure for row in rows) else 0
+    return 1 if any(row.failure for row in rows) or described["changed_during_run"] else 0
 
 
 if __name__ == "__main__":

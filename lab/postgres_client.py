@@ -1,4 +1,4 @@
-"""The clients of the PostgreSQL benchmark: one driver a function, each in a fresh process, in the form that is best for it.
+"""The clients of the PostgreSQL benchmark: one driver a function, each in a fresh process, in its best form.
 
 The drivers are imported before any clock starts, and before the memory of the client is first looked at.
 """
@@ -57,11 +57,11 @@ class Query:
         )
 
 
-def table_of(watch: Stopwatch, connect_s: float | None, execute_s: float | None, table: Any, **details: Any) -> Measurement:
+def table_of(
+    watch: Stopwatch, connect_s: float | None, execute_s: float | None, table: Any, **details: Any
+) -> Measurement:
     transfer_s = watch.lap()
-    return Measurement(
-        connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes, details=details
-    )
+    return Measurement(connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes, details=details)
 
 
 # Into an Arrow table.
@@ -114,7 +114,9 @@ def scanner_path(version: str) -> Path:
 def connectorx_arrow(query: Query) -> Measurement:
     import connectorx
 
-    split = {"partition_on": query.partition_column, "partition_num": query.connections} if query.connections > 1 else {}
+    split: dict[str, object] = {}
+    if query.connections > 1:
+        split = {"partition_on": query.partition_column, "partition_num": query.connections}
     watch = Stopwatch()
     table = connectorx.read_sql(query.uri, query.sql, return_type="arrow", protocol="binary", **split)
     return table_of(watch, None, None, table)

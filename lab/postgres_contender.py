@@ -49,6 +49,8 @@ class PostgresContender(Contender):
         For Dray: through its extension, or as with a stock server.
     needs : str, optional
         What of the server it needs, if that may be missing.
+    note : str
+        What a reader has to know beside its figures.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class PostgresContender(Contender):
         needs: str | None = None,
         rounds_max: int | None = None,
         sql: str | None = None,
+        note: str = "–",
     ) -> None:
         super().__init__(name, label, server)
         self.server: PostgresServer = server
@@ -78,6 +81,7 @@ class PostgresContender(Contender):
         self.warms_up = rounds_max is None
         self.into_table = kind in (ARROW, PARALLEL)
         self.sql = sql
+        self.note = note
 
     def client_command(self) -> list[str]:
         fetches = TABLE_FETCHES if self.into_table else 1
@@ -107,24 +111,24 @@ def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresConten
         return PostgresContender(server, data_set, kind, name, label, driver, **options)
 
     slow, slowest = {"rounds_max": SLOW_ROUNDS}, {"rounds_max": SLOWEST_ROUNDS}
+    as_floats = {"note": "decimals as float64", **slow}
+    as_text = {"note": "decimals as text", **slow}
     found = [
         each(ARROW, "dray-extension", "Dray, extension", "dray-arrow", extension=True),
         each(ARROW, "dray-stock", "Dray, stock server", "dray-arrow"),
         each(ARROW, "duckdb-1", "DuckDB scanner, 1 thread", "duckdb"),
-        each(ARROW, "connectorx-1", "ConnectorX", "connectorx", **slow),
-        each(ARROW, "adbc", "ADBC", "adbc", **slow),
+        each(ARROW, "connectorx-1", "ConnectorX", "connectorx", **as_floats),
+        each(ARROW, "adbc", "ADBC", "adbc", **as_text),
         each(ARROW, "arrow-odbc", "arrow-odbc", "arrow-odbc", **slow),
     ]
     for number in (2, 4):
-        extension = {"extension": True, "connections": number}
+        parts = {"connections": number}
+        extension = {"extension": True, **parts}
         found += [
-            each(PARALLEL, f"dray-extension-{number}", f"Dray, extension, {number} partitions", "dray-arrow", **extension),
-            each(PARALLEL, f"dray-stock-{number}", f"Dray, stock, {number} partitions", "dray-arrow", connections=number),
-            each(PARALLEL, f"duckdb-{number}", f"DuckDB scanner, {number} threads", "duckdb", connections=number),
-            each(
-                PARALLEL, f"connectorx-{number}", f"ConnectorX, {number} partitions", "connectorx",
-                connections=number, **slow,
-            ),
+            each(PARALLEL, f"dray-extension-{number}", f"Dray, extension, {number} parts", "dray-arrow", **extension),
+            each(PARALLEL, f"dray-stock-{number}", f"Dray, stock server, {number} parts", "dray-arrow", **parts),
+            each(PARALLEL, f"duckdb-{number}", f"DuckDB scanner, {number} threads", "duckdb", **parts),
+            each(PARALLEL, f"connectorx-{number}", f"ConnectorX, {number} parts", "connectorx", **parts, **as_floats),
         ]
     return [
         *found,

@@ -119,7 +119,8 @@ class GeneratedSet(DataSet):
 #: Sentences of 4 to 20 words, some of them not ASCII, put together to bodies of one to six.
 DOCUMENTS = """
 CREATE TEMPORARY TABLE word ON COMMIT DROP AS
-    SELECT i AS id, CASE WHEN i % 12 = 0 THEN (ARRAY['Straße', 'naïve', 'señal', 'øre', 'данные', '数据'])[1 + i / 12 % 6]
+    SELECT i AS id,
+        CASE WHEN i % 12 = 0 THEN (ARRAY['Straße', 'naïve', 'señal', 'øre', 'данные', '数据'])[1 + i / 12 % 6]
         ELSE substr(md5(i::text), 1, 2 + i % 9) END AS word
     FROM generate_series(1, 2000) AS i;
 CREATE TEMPORARY TABLE sentence ON COMMIT DROP AS
@@ -138,8 +139,10 @@ CREATE TABLE documents (id bigint NOT NULL, author text NOT NULL, language varch
     url text, body text NOT NULL);
 INSERT INTO documents
     SELECT drawn.id, 'author ' || (drawn.id % 7919), (ARRAY['de', 'en', 'es', 'fr', 'zh'])[1 + drawn.a % 5],
-        left(a.sentence, 60), CASE WHEN chance < 0.8 THEN 'https://example.org/' || drawn.b || '/' || md5(drawn.id::text) END,
-        concat_ws(' ', a.sentence, CASE WHEN chance > 0.1 THEN b.sentence END, CASE WHEN chance > 0.3 THEN c.sentence END,
+        left(a.sentence, 60),
+        CASE WHEN chance < 0.8 THEN 'https://example.org/' || drawn.b || '/' || md5(drawn.id::text) END,
+        concat_ws(' ', a.sentence,
+            CASE WHEN chance > 0.1 THEN b.sentence END, CASE WHEN chance > 0.3 THEN c.sentence END,
             CASE WHEN chance > 0.5 THEN d.sentence END, CASE WHEN chance > 0.7 THEN e.sentence END,
             CASE WHEN chance > 0.9 THEN f.sentence END)
     FROM drawn JOIN sentence AS a ON a.id = drawn.a JOIN sentence AS b ON b.id = drawn.b

@@ -101,7 +101,7 @@ class PostgresServer(Server):
         try:
             connection.execute("CREATE EXTENSION dray")
         except psycopg.Error as error:
-            self.missing["extension"] = f"the extension dray is not installed in this server: {str(error).splitlines()[0]}"
+            self.missing["extension"] = f"this server lacks the extension dray: {str(error).splitlines()[0]}"
 
     def create_yardstick(self, connection: psycopg.Connection) -> None:
         """Build `scan_append/` out of tree, and declare its function. It stays outside the server's own folders."""
@@ -109,11 +109,8 @@ class PostgresServer(Server):
         folder.mkdir(mode=0o755)
         source = LAB / "scan_append"
         try:
-            run(
-                ["make", "-s", "-C", folder, "-f", source / "Makefile", f"VPATH={source}",
-                 f"PG_CONFIG={self.programs / 'pg_config'}"],
-                "build scan_append",
-            )
+            paths = [f"VPATH={source}", f"PG_CONFIG={self.programs / 'pg_config'}"]
+            run(["make", "-s", "-C", folder, "-f", source / "Makefile", *paths], "build scan_append")
             connection.execute(
                 "CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint, "
                 f"OUT seconds double precision) AS '{folder}/scan_append' LANGUAGE c STRICT"
@@ -142,9 +139,9 @@ class PostgresServer(Server):
 class BackendWatch(threading.Thread):
     """The memory and the CPU seconds of the backends that begin and end while it watches.
 
-    Memory is what belongs to the backends alone (`RssAnon`), all of them together, looked at every 10 ms; pages of shared
-    buffers are everyone's. CPU seconds are the difference of what the kernel has booked for the postmaster's ended
-    children, so they are exact but for the tick of 10 ms, and include the fork and the login.
+    Memory is what belongs to the backends alone (`RssAnon`), all of them together, looked at every 10 ms; pages of
+    shared buffers are everyone's. CPU seconds are the difference of what the kernel has booked for the postmaster's
+    ended children, so they are exact but for the tick of 10 ms, and include the fork and the login.
     """
 
     def __init__(self, postmaster: int) -> None:
@@ -198,10 +195,12 @@ def as_owner() -> list[str]:
     return ["setpriv", "--pdeathsig=QUIT", *owner, "--"]
 
 
-def run(command: list[object], purpose: str) -> None:
+def run(command: list[object], purpose: str) -> str:
+    """What the command prints. Raises Failure with its last line of complaint."""
     try:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd="/")
     except OSError as error:
         raise Failure(f"cannot {purpose}: {error}") from error
     if done.returncode != 0:
         raise Failure(f"cannot {purpose}: {last_line(done.stderr)}")
+    return done.stdout
