@@ -9,9 +9,12 @@ PYTHON := $(VENV)/bin/python
 DRAY := $(CARGO_TARGET_DIR)/release/dray
 SCALE_FACTOR ?= 1
 ROUNDS ?= 5
+ROWS ?= 1000000
+PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench lint rust-test python-test spec-test fuzz build python setup setup-test setup-bench
+.PHONY: demo test bench bench-postgres lint rust-test python-test spec-test fuzz build python setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -21,6 +24,11 @@ test: lint rust-test spec-test python-test fuzz
 
 bench: setup-bench build python
 	$(PYTHON) lab/bench.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
+
+# The extension goes into the server that the rivals are measured on, where this checkout has it.
+bench-postgres: setup-postgres build python
+	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
+	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
 
 # One profile and one selection of crates everywhere: another would compile the engine again.
 build: setup
@@ -58,3 +66,6 @@ setup-test: setup
 
 setup-bench: setup
 	scripts/setup $(CACHE) bench
+
+setup-postgres: setup
+	scripts/setup $(CACHE) postgres

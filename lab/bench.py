@@ -79,7 +79,8 @@ def write(path: Path, lineitem: Lineitem, described: dict[str, object], rows: li
     markdown = report.as_markdown(lineitem, described, rows)
     Path(f"{path}.json").write_text(json.dumps(report.as_json(lineitem, described, rows), indent=2) + "\n")
     Path(f"{path}.md").write_text(markdown)
-    plot.draw(Path(f"{path}.png"), lineitem, described, rows)
+    title = f"TPC-H lineitem SF{lineitem.scale_factor:g}, {lineitem.rows:,} rows, into another process"
+    plot.draw(Path(f"{path}.png"), title, described, rows)
     return markdown
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lineitem import Lineitem
 from measurement import Measurement
-from process import Failure, Process, free_port, last_line, memory_bytes
+from process import Failure, Process, Watch, free_port, last_line, memory_bytes
 
 LAB = Path(__file__).resolve().parent
 
@@ -61,6 +61,10 @@ class Server(ABC):
             raise
         self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
 
+    def watch(self) -> Watch:
+        """Begin to watch what the server takes for one client."""
+        return Watch(self.process.pid)
+
     def stop(self) -> None:
         if self.process is not None:
             self.process.stop()
@@ -75,6 +79,10 @@ class Contender(ABC):
     into_table = True
     #: Runs once after the rounds instead of in each of them.
     once = False
+    #: A slow rival may have fewer rounds than the race.
+    rounds_max: int | None = None
+    #: A client that begins with a fetch of its own to warm up, or takes a minute, needs no round for it.
+    warms_up = True
 
     def __init__(self, name: str, label: str, server: Server) -> None:
         self.name = name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -32,10 +33,11 @@ class Stopwatch:
 class Measurement:
     """One fetch of one client.
 
-    `execute_s` is None where the client hides the moment of the first batch; `transfer_s` then includes it.
+    `execute_s` is None where the client hides the moment of the first batch, `connect_s` where it connects by itself;
+    `transfer_s` then includes them.
     """
 
-    connect_s: float
+    connect_s: float | None
     execute_s: float | None
     transfer_s: float
     total_s: float
@@ -44,21 +46,31 @@ class Measurement:
     wire_bytes: int | None = None
     client_peak_bytes: int = 0
     client_growth_bytes: int = 0
+    #: User and system time of the client during the fetch, all its threads.
+    client_cpu_s: float | None = None
     #: How many fetches of the process it stands for.
     fetches: int = 1
     details: dict = field(default_factory=dict)
 
 
-def repeated(fetch: Callable[[], Measurement]) -> Measurement:
-    """Fetch again and again in this process, and return the median fetch of all but the first.
+def repeated(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measurement:
+    """Fetch again and again in this process, and return the median fetch of all but the first, if there are more.
 
     A virtual machine may have given free memory back to its host, and waits longer for it than any fetch takes. What a
     process has just freed it gets again at once.
     """
-    measured = [fetch() for _ in range(FETCHES)][1:]
+    measured = [with_cpu(fetch) for _ in range(fetches)][min(1, fetches - 1) :]
     median = sorted(measured, key=lambda measurement: measurement.total_s)[len(measured) // 2]
-    median.fetches = FETCHES
+    median.fetches = fetches
     return median
+
+
+def with_cpu(fetch: Callable[[], Measurement]) -> Measurement:
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    measurement = fetch()
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    measurement.client_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return measurement
 
 
 class Client:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 TCP_LISTEN = "0A"
@@ -35,6 +37,39 @@ def reset_peak(pid: int | str) -> None:
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a server took while a client ran."""
+
+    #: None when it ended with its connection.
+    peak_bytes: int | None
+    cpu_s: float | None
+    #: Processes at a time, where each connection has its own.
+    backends_max: int | None = None
+
+
+class Watch:
+    """The memory and the CPU seconds of one process, from now on."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.cpu_before_s = cpu_s(pid)
+        reset_peak(pid)
+
+    def finish(self) -> Usage:
+        after_s = cpu_s(self.pid)
+        return Usage(memory_bytes(self.pid, "VmHWM"), None if after_s is None else after_s - self.cpu_before_s)
+
+
+def cpu_s(pid: int) -> float | None:
+    """CPU seconds of a process and all its threads, in steps of 10 ms; None once it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no message"
@@ -43,9 +78,12 @@ def last_line(text: str) -> str:
 class Process:
     """One server process whose output goes to a log."""
 
-    def __init__(self, command: list[str], log: Path, stdin: Path = Path(os.devnull)) -> None:
+    def __init__(
+        self, command: list[str], log: Path, stdin: Path = Path(os.devnull), stop_signal: int = signal.SIGTERM
+    ) -> None:
         self.command = command
         self.log = log
+        self.stop_signal = stop_signal
         try:
             with log.open("wb") as output, stdin.open("rb") as source:
                 self.popen = subprocess.Popen(command, stdin=source, stdout=output, stderr=subprocess.STDOUT)
@@ -78,7 +116,7 @@ class Process:
 
     def stop(self) -> None:
         if self.is_running():
-            self.popen.terminate()
+            self.popen.send_signal(self.stop_signal)
             try:
                 self.popen.wait(10)
             except subprocess.TimeoutExpired:

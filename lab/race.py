@@ -7,7 +7,8 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import congestion
@@ -37,15 +38,22 @@ def run(given: argparse.Namespace, rounds: int, entries: Callable[[Setting], lis
 
     Raises Failure when the race cannot be run at all; a row that fails alone says so itself.
     """
-    stop_on_signal()
-    with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder, congestion.restored():
-        rows = entries(Setting(Lineitem.of(given.scale_factor), given.dray, Path(folder), given.timeout))
+    with arena(given) as setting:
+        rows = entries(setting)
         try:
             measure(rows, rounds)
         finally:
             for row in rows:
                 row.contender.stop()
     return rows
+
+
+@contextmanager
+def arena(given: argparse.Namespace) -> Iterator[Setting]:
+    """What a race shares; its folder goes, and the congestion control comes back, also when it is interrupted."""
+    stop_on_signal()
+    with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder, congestion.restored():
+        yield Setting(Lineitem.of(given.scale_factor), given.dray, Path(folder), given.timeout)
 
 
 def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
@@ -59,13 +67,21 @@ def measure(rows: list[Row], rounds: int) -> None:
     """Round robin, so that a machine that slows down slows everyone. The first round warms up and is dropped."""
     for number in range(rounds + 1):
         for row in rows:
-            if not row.contender.once and row.failure is None:
+            if runs_in(row, number, rounds):
                 row.measure(warm_up=number == 0)
                 narrate("warm-up" if number == 0 else f"round {number}/{rounds}", row)
     for row in rows:
         if row.contender.once:
             row.measure(warm_up=False)
             narrate("once", row)
+
+
+def runs_in(row: Row, number: int, rounds: int) -> bool:
+    """Whether a row runs in a round; number 0 warms up."""
+    contender = row.contender
+    if contender.once or row.failure is not None:
+        return False
+    return contender.warms_up if number == 0 else number <= min(rounds, contender.rounds_max or rounds)
 
 
 def narrate(stage: str, row: Row) -> None:

@@ -115,7 +115,7 @@ def once(row: Row) -> list[str]:
     if "median_us" in run.client.details:
         figures = run.client.details
         return [f"- {row.title}: median {figures['median_us']:.0f} µs, p99 {figures['p99_us']:.0f} µs."]
-    server_growth = None if run.server_peak_bytes is None else run.server_peak_bytes - run.server_loaded_bytes
+    server_growth = None if run.server.peak_bytes is None else run.server.peak_bytes - run.server_loaded_bytes
     return [
         f"- {row.title}: {run.client.arrow_bytes / 1e9:.1f} GB of Arrow data in {run.client.total_s:.2f} s; "
         f"the client grew by {run.client.client_growth_bytes / MIB:.0f} MiB, the server by "
@@ -133,7 +133,7 @@ def client_peak(run: Run) -> int:
 
 
 def server_peak(run: Run) -> int | None:
-    return run.server_peak_bytes
+    return run.server.peak_bytes
 
 
 def number(value: float | None, scale: float, digits: int) -> str:

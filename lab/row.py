@@ -9,7 +9,7 @@ from pathlib import Path
 import congestion
 from contender import Contender
 from measurement import Measurement
-from process import Failure, memory_bytes, reset_peak
+from process import Failure, Usage
 
 
 @dataclass
@@ -17,8 +17,8 @@ class Run:
     """A measurement of the client, with what the server and the network said meanwhile."""
 
     client: Measurement
-    #: None when the server ended with its connection.
-    server_peak_bytes: int | None
+    #: Of the server's processes; CPU seconds are those of all the fetches of the client.
+    server: Usage
     #: The memory of the server after loading, before any query.
     server_loaded_bytes: int
     #: Bytes that the loopback interface carried a fetch, of whatever program.
@@ -63,20 +63,20 @@ class Row:
             congestion.choose(self.congestion_set)
         contender.start_server()
         self.command = server.command()
-        pid = server.process.pid
         # Asking `ss` costs time, so only the warm-up is watched.
         witness = congestion.Witness(server.port) if warm_up and contender.over_tcp else None
         if witness is not None:
             witness.start()
-        reset_peak(pid)
+        watch = server.watch()
         carried = loopback_bytes()
         try:
             client = contender.run_client()
         finally:
+            usage = watch.finish()
             if witness is not None:
                 self.congestion_seen = witness.testimony()
         carried = (loopback_bytes() - carried) // client.fetches if contender.over_tcp else None
-        return Run(client, memory_bytes(pid, "VmHWM"), server.loaded_bytes, carried)
+        return Run(client, usage, server.loaded_bytes, carried)
 
     def median(self, name: str) -> float | None:
         values = [getattr(run.client, name) for run in self.runs]

@@ -9,7 +9,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _dray
+from ._driver import driver_of
+from ._driver import read as read_from_driver
 from ._result import Result
+from .errors import UsageError
 
 if TYPE_CHECKING:
     from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
@@ -52,7 +55,7 @@ def connect(
 
 
 def read(
-    uri: str,
+    source: Any,
     sql: str,
     params: Sequence[Any] | None = None,
     *,
@@ -61,11 +64,25 @@ def read(
     timeout: float = 10.0,
     **options: Any,
 ) -> Table:
-    """Connect, run one statement, and return its whole result as a :class:`pyarrow.Table`.
+    """Run one statement and return its whole result as a :class:`pyarrow.Table`.
 
-    Parameters are those of :func:`connect` and :meth:`Connection.query`.
+    Parameters
+    ----------
+    source : str or connection
+        A uri, as :func:`connect` takes it, with the other parameters of it and of :meth:`Connection.query`. Or an open
+        connection of psycopg 3, psycopg2 or SQLAlchemy: the query runs in its transaction and sees its temporary tables;
+        ``extension``, ``numeric``, ``nonfinite``, ``strings`` and ``row_bytes_max`` can be given.
+    sql : str
+        One statement.
+    params : sequence, optional
+        The values of ``$1, $2 …``; on a driver's connection, of the driver's own placeholders (``%s``).
     """
-    with connect(uri, token=token, ca=ca, timeout=timeout) as connection:
+    if (driver := driver_of(source)) is not None:
+        return read_from_driver(driver, sql, params, **options)
+    if not isinstance(source, str):
+        what = f"{type(source).__module__}.{type(source).__qualname__} is no source"
+        raise UsageError(what, hint="a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy")
+    with connect(source, token=token, ca=ca, timeout=timeout) as connection:
         return connection.query(sql, params, **options).arrow()
 
 

@@ -95,12 +95,7 @@ impl Connection {
                 "off" => Checksums::Off,
                 other => return Err(wrong(format!("checksums {other:?}, expected auto, on or off"))),
             },
-            strings: match strings {
-                "utf8" => StringLayout::Offsets,
-                "large" => StringLayout::LargeOffsets,
-                "view" => StringLayout::Views,
-                other => return Err(wrong(format!("strings {other:?}, expected utf8, large or view"))),
-            },
+            strings: string_layout(strings).map_err(wrong)?,
             plan_only: false,
             postgres: PostgresOptions {
                 extension: extension.parse().map_err(wrong)?,
@@ -125,5 +120,14 @@ impl Connection {
         watched.set_progress(results.progress());
         let (schema, estimate) = (results.schema(), results.progress().estimate);
         Ok(Result { reader: Reader::new(results, watched), schema, estimate })
+    }
+}
+
+pub(crate) fn string_layout(name: &str) -> std::result::Result<StringLayout, String> {
+    match name {
+        "utf8" => Ok(StringLayout::Offsets),
+        "large" => Ok(StringLayout::LargeOffsets),
+        "view" => Ok(StringLayout::Views),
+        other => Err(format!("strings {other:?}, expected utf8, large or view")),
     }
 }

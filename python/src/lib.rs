@@ -4,6 +4,8 @@
 //!   dray.Connection ── _dray.Connection ── Home ──lends──▶ Loan, within the Results of one statement
 //!   dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
 //! ```
+//!   dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
+//! ```
 //!
 //! Python's lock is released wherever a socket is read or a chunk decoded. At most every 45 ms the statement's watch takes
 //! it, looks for signals and calls the user's progress function (`watch`).
@@ -12,6 +14,7 @@
 
 mod capsule;
 mod connection;
+mod copy;
 mod error;
 mod home;
 mod parameters;
@@ -33,6 +36,8 @@ mod _dray {
     use crate::capsule::{Batch, Table};
     #[pymodule_export]
     use crate::connection::{Connection, connect};
+    #[pymodule_export]
+    use crate::copy::{Copy, enclosable, is_query};
     #[pymodule_export]
     use crate::result::Result;
     #[pymodule_export]

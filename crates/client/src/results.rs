@@ -16,7 +16,7 @@ use crate::link::{Received, Route};
 use crate::pool::Arena;
 
 /// A table's chunks share blocks of this size.
-const TABLE_BLOCK_BYTES: usize = 64 << 20;
+pub(crate) const TABLE_BLOCK_BYTES: usize = 64 << 20;
 
 /// How far a statement is.
 #[derive(Debug, Clone, Copy, Default)]

@@ -633,7 +633,7 @@ impl Rows {
 
 /// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is not one.
 #[inline]
-fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u8], rows_before: u64) -> Result<bool> {
+pub(crate) fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u8], rows_before: u64) -> Result<bool> {
     let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Ok(false) };
     if usize::from(u16::from_be_bytes(*count)) != columns.len() {
         return Ok(false);
@@ -709,7 +709,7 @@ fn invalid(cause: std::io::Error) -> Error {
     Error::new(ErrorKind::Usage, "the statement can't be sent").cause(cause)
 }
 
-fn value_error(error: dray_format::Error) -> Error {
+pub(crate) fn value_error(error: dray_format::Error) -> Error {
     Error::new(ErrorKind::Limit, error.to_string())
 }
 

@@ -2,7 +2,7 @@
 
 /// A statement without what follows its last token, if it can be put between parentheses: one statement, whose own
 /// parentheses match. `escapes` says whether backslashes escape in plain strings (`standard_conforming_strings` is off).
-pub(crate) fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
+pub fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     let mut scanner = Scanner::new(sql, escapes);
     let (mut depth, mut end, mut ended) = (0usize, 0, false);
     while let Some(token) = scanner.next()? {

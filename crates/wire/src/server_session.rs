@@ -48,6 +48,11 @@ impl Default for ServerSession {
 }
 
 impl ServerSession {
+    /// A session in which a statement runs already: its request came another way, through PostgreSQL's COPY.
+    pub fn running(statement: u32) -> Self {
+        Self { state: State::Running, statement, ..Self::default() }
+    }
+
     /// The number of the last statement; 0 before the first.
     pub fn statement(&self) -> u32 {
         self.statement

@@ -1,0 +1,363 @@
+/*
+ * How long a backend takes to scan a result and append its values to columns, sending nothing: the limit that a
+ * transfer of the same result is compared with. A yardstick of the laboratory, and no part of the product.
+ *
+ *     executor --slot--> receive() --deform--> values --append--> one buffer a column, begun again when it is full
+ *
+ * Columns look as Arrow's do: a bit of validity for each value, fixed widths as they are, declared decimals as scaled
+ * integers of 8 or 16 bytes, text as its bytes with an end offset. Types that have another form in memory than on the
+ * wire (undeclared numeric, arrays, jsonb …) are copied as they lie, which no real transfer could do.
+ *
+ *     CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint,
+ *         OUT seconds double precision) AS '…/scan_append' LANGUAGE c STRICT;
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "funcapi.h"
+#include "portability/instr_time.h"
+#include "tcop/dest.h"
+#include "utils/builtins.h"
+
+PG_MODULE_MAGIC;
+
+/* As much of a column as a chunk of a transfer may hold, so that caches and page faults are alike. */
+#define COLUMN_BYTES ((Size) 1024 * 1024)
+
+/* Decimals of more digits do not fit 64 bits. */
+#define INT64_DIGITS 18
+#define INT128_DIGITS 38
+/* The digits of a group of PostgreSQL's numeric, and its header's bits, which no installed header file declares. */
+#define GROUP_DIGITS 4
+#define GROUP_BASE 10000
+#define NUMERIC_SIGN_MASK 0xC000
+#define NUMERIC_NEGATIVE 0x4000
+#define NUMERIC_SHORT 0x8000
+#define NUMERIC_SPECIAL 0xC000
+#define NUMERIC_SHORT_NEGATIVE 0x2000
+#define NUMERIC_SHORT_WEIGHT_SIGN 0x0040
+#define NUMERIC_SHORT_WEIGHT 0x003F
+
+typedef enum Form
+{
+	FORM_BYVAL,					/* 1, 2, 4 or 8 bytes in the datum */
+	FORM_FIXED,					/* `width` bytes behind the datum */
+	FORM_DECIMAL64,
+	FORM_DECIMAL128,
+	FORM_TEXT					/* a varlena, or a cstring */
+} Form;
+
+typedef struct Column
+{
+	Form		form;
+	int			width;
+	int			scale;
+	char	   *values;
+	Size		used;
+	uint8	   *validity;
+	int32	   *ends;
+} Column;
+
+typedef struct Receiver
+{
+	DestReceiver pub;
+	bool		append;
+	uint64		rows;
+	uint64		bytes;			/* of buffers that were full */
+	int			column_count;
+	int			chunk_rows;		/* rows in the buffers now */
+	int			chunk_rows_max;
+	Column	   *columns;
+} Receiver;
+
+PG_FUNCTION_INFO_V1(lab_scan_append);
+
+static bool receive(TupleTableSlot *slot, DestReceiver *self);
+static void start_up(DestReceiver *self, int operation, TupleDesc descriptor);
+static void shut_down(DestReceiver *self);
+static void destroy(DestReceiver *self);
+static void describe(Column *column, Form_pg_attribute attribute);
+static void append_value(Receiver *receiver, Column *column, Datum value);
+static void empty_columns(Receiver *receiver);
+static int128 scaled(struct varlena *value, int scale);
+
+Datum
+lab_scan_append(PG_FUNCTION_ARGS)
+{
+	char	   *query = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	Receiver	receiver = {
+		.pub = {
+			.receiveSlot = receive,
+			.rStartup = start_up,
+			.rShutdown = shut_down,
+			.rDestroy = destroy,
+			/* DestNone would have SPI take the query for a utility statement. */
+			.mydest = DestCopyOut,
+		},
+		.append = PG_GETARG_BOOL(1),
+	};
+	SPIExecuteOptions options = {.read_only = true,.must_return_tuples = true,.dest = &receiver.pub};
+	instr_time	start,
+				end;
+	TupleDesc	descriptor;
+	Datum		values[3];
+	bool		nulls[3] = {false, false, false};
+	int			code;
+
+	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("lab_scan_append returns a row of three columns: declare it with three OUT parameters")));
+	descriptor = BlessTupleDesc(descriptor);
+
+	SPI_connect();
+	INSTR_TIME_SET_CURRENT(start);
+	code = SPI_execute_extended(query, &options);
+	INSTR_TIME_SET_CURRENT(end);
+	INSTR_TIME_SUBTRACT(end, start);
+	if (code != SPI_OK_SELECT)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("lab_scan_append expects one SELECT, the query was %s", SPI_result_code_string(code))));
+	SPI_finish();
+
+	values[0] = Int64GetDatum((int64) receiver.rows);
+	values[1] = Int64GetDatum((int64) receiver.bytes);
+	values[2] = Float8GetDatum(INSTR_TIME_GET_DOUBLE(end));
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(descriptor, values, nulls)));
+}
+
+static bool
+receive(TupleTableSlot *slot, DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+	int			row;
+
+	slot_getallattrs(slot);
+	receiver->rows++;
+	if (!receiver->append)
+		return true;
+
+	if (receiver->chunk_rows == receiver->chunk_rows_max)
+		empty_columns(receiver);
+	row = receiver->chunk_rows++;
+	for (int i = 0; i < receiver->column_count; i++)
+	{
+		Column	   *column = &receiver->columns[i];
+
+		if (!slot->tts_isnull[i])
+		{
+			column->validity[row >> 3] |= 1 << (row & 7);
+			append_value(receiver, column, slot->tts_values[i]);
+		}
+		else if (column->form != FORM_TEXT)
+		{
+			/* Arrow keeps room for a missing value. */
+			memset(column->values + column->used, 0, column->width);
+			column->used += column->width;
+		}
+		if (column->form == FORM_TEXT)
+			column->ends[row] = (int32) column->used;
+	}
+	return true;
+}
+
+/* A chunk has as many rows as fit the widest fixed column; text that fills its buffer starts it again. */
+static void
+start_up(DestReceiver *self, int operation, TupleDesc descriptor)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	receiver->column_count = descriptor->natts;
+	receiver->chunk_rows_max = COLUMN_BYTES / sizeof(int128);
+	if (!receiver->append)
+		return;
+	receiver->columns = palloc0(sizeof(Column) * descriptor->natts);
+	for (int i = 0; i < descriptor->natts; i++)
+	{
+		Column	   *column = &receiver->columns[i];
+
+		describe(column, TupleDescAttr(descriptor, i));
+		if (column->form != FORM_TEXT && column->width > (int) sizeof(int128))
+			receiver->chunk_rows_max = Min(receiver->chunk_rows_max, (int) (COLUMN_BYTES / column->width));
+		column->values = palloc(COLUMN_BYTES);
+		column->validity = palloc0(COLUMN_BYTES / sizeof(int128) / 8 + 1);
+		if (column->form == FORM_TEXT)
+			column->ends = palloc(sizeof(int32) * (COLUMN_BYTES / sizeof(int128)));
+	}
+}
+
+/* The executor is done with the columns before their memory context ends, so their last bytes are counted here. */
+static void
+shut_down(DestReceiver *self)
+{
+	Receiver   *receiver = (Receiver *) self;
+
+	if (receiver->append)
+		empty_columns(receiver);
+}
+
+static void
+destroy(DestReceiver *self)
+{
+}
+
+static void
+describe(Column *column, Form_pg_attribute attribute)
+{
+	int32		typmod = attribute->atttypmod - VARHDRSZ;
+	int			precision = (typmod >> 16) & 0xFFFF;
+	int			scale = typmod & 0x7FF;
+
+	column->width = attribute->attlen;
+	if (attribute->atttypid == NUMERICOID && typmod >= 0 && precision <= INT128_DIGITS && scale <= precision)
+	{
+		column->form = precision <= INT64_DIGITS ? FORM_DECIMAL64 : FORM_DECIMAL128;
+		column->width = precision <= INT64_DIGITS ? sizeof(int64) : sizeof(int128);
+		column->scale = scale;
+	}
+	else if (attribute->attlen < 0)
+	{
+		column->form = FORM_TEXT;
+		column->width = attribute->attlen;
+	}
+	else
+		column->form = attribute->attbyval ? FORM_BYVAL : FORM_FIXED;
+}
+
+static void
+append_value(Receiver *receiver, Column *column, Datum value)
+{
+	char	   *end = column->values + column->used;
+
+	switch (column->form)
+	{
+		case FORM_BYVAL:
+			store_att_byval(end, value, column->width);
+			column->used += column->width;
+			break;
+
+		case FORM_FIXED:
+			memcpy(end, DatumGetPointer(value), column->width);
+			column->used += column->width;
+			break;
+
+		case FORM_DECIMAL64:
+		case FORM_DECIMAL128:
+			{
+				struct varlena *packed = PG_DETOAST_DATUM_PACKED(value);
+				int128		unscaled = scaled(packed, column->scale);
+
+				memcpy(end, &unscaled, column->width);	/* the low bytes come first */
+				column->used += column->width;
+				if ((Pointer) packed != DatumGetPointer(value))
+					pfree(packed);
+				break;
+			}
+
+		case FORM_TEXT:
+			{
+				bool		is_varlena = column->width == -1;
+				struct varlena *packed = is_varlena ? PG_DETOAST_DATUM_PACKED(value) : NULL;
+				const char *bytes = is_varlena ? VARDATA_ANY(packed) : DatumGetCString(value);
+				Size		length = is_varlena ? VARSIZE_ANY_EXHDR(packed) : strlen(bytes);
+
+				if (column->used + length > COLUMN_BYTES)
+				{
+					receiver->bytes += column->used;
+					column->used = 0;
+				}
+				if (length > COLUMN_BYTES)
+					receiver->bytes += length;	/* too long to keep: looked at, not copied */
+				else
+				{
+					memcpy(column->values + column->used, bytes, length);
+					column->used += length;
+				}
+				if (packed != NULL && (Pointer) packed != DatumGetPointer(value))
+					pfree(packed);
+				break;
+			}
+	}
+}
+
+static void
+empty_columns(Receiver *receiver)
+{
+	Size		validity_bytes = (receiver->chunk_rows + 7) / 8;
+
+	for (int i = 0; i < receiver->column_count; i++)
+	{
+		Column	   *column = &receiver->columns[i];
+
+		receiver->bytes += column->used + validity_bytes;
+		if (column->form == FORM_TEXT)
+			receiver->bytes += sizeof(int32) * receiver->chunk_rows;
+		column->used = 0;
+		memset(column->validity, 0, validity_bytes);
+	}
+	receiver->chunk_rows = 0;
+}
+
+/* A numeric times ten to the power of its declared scale. Its type guarantees that no digit lies beyond that scale. */
+static int128
+scaled(struct varlena *value, int scale)
+{
+	const char *bytes = VARDATA_ANY(value);
+	uint16		header;
+	int			weight;
+	bool		negative;
+	int			group_count;
+	int			scale_left = scale;
+	int128		unscaled = 0;
+
+	memcpy(&header, bytes, sizeof(header));
+	if ((header & NUMERIC_SIGN_MASK) == NUMERIC_SPECIAL)
+		ereport(ERROR,
+				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
+				 errmsg("lab_scan_append expects finite decimals, a value is NaN or infinite")));
+	if ((header & NUMERIC_SIGN_MASK) == NUMERIC_SHORT)
+	{
+		negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
+		weight = header & NUMERIC_SHORT_WEIGHT;
+		if (header & NUMERIC_SHORT_WEIGHT_SIGN)
+			weight -= NUMERIC_SHORT_WEIGHT + 1;
+		bytes += sizeof(uint16);
+		group_count = (VARSIZE_ANY_EXHDR(value) - sizeof(uint16)) / sizeof(int16);
+	}
+	else
+	{
+		int16		long_weight;
+
+		negative = (header & NUMERIC_SIGN_MASK) == NUMERIC_NEGATIVE;
+		memcpy(&long_weight, bytes + sizeof(uint16), sizeof(long_weight));
+		weight = long_weight;
+		bytes += 2 * sizeof(uint16);
+		group_count = (VARSIZE_ANY_EXHDR(value) - 2 * sizeof(uint16)) / sizeof(int16);
+	}
+
+	/* Groups before the point, then those behind it that the scale reaches; groups of zeros at the ends are not stored. */
+	for (int place = Max(weight, 0); place >= 0 || scale_left > 0; place--)
+	{
+		int			index = weight - place;
+		int16		group = 0;
+
+		if (index >= 0 && index < group_count)
+			memcpy(&group, bytes + sizeof(int16) * index, sizeof(group));
+		if (place >= 0)
+			unscaled = unscaled * GROUP_BASE + group;
+		else
+		{
+			static const int powers[] = {1, 10, 100, 1000, 10000};
+			int			digits = Min(scale_left, GROUP_DIGITS);
+
+			unscaled = unscaled * powers[digits] + group / powers[GROUP_DIGITS - digits];
+			scale_left -= digits;
+		}
+	}
+	return negative ? -unscaled : unscaled;
+}

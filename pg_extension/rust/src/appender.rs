@@ -1,0 +1,344 @@
+//! A column that datums are appended to: the path that every ordinary value takes.
+//!
+//! [`dray_format::Builder`] checks each value against its column's type and for room. Here a column reads one kind of datum for
+//! its whole life, and room for a row is made once, for all columns; appending is then a store. Anything out of the ordinary
+//! is left to the builder of dray-pgtypes' values.
+
+use bytes::Bytes;
+use dray_format::{Bitmap, COUNT_MAX, Column, Values};
+use dray_pgtypes::numeric::Numeric;
+
+use crate::datum::{self, Read};
+use crate::stream::Failure;
+
+/// PostgreSQL counts from 2000-01-01, Arrow from 1970-01-01.
+const EPOCH_DAYS: i32 = 10_957;
+const EPOCH_MICROSECONDS: i64 = EPOCH_DAYS as i64 * DAY_MICROSECONDS;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
+
+/// What became of a datum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It was appended; so many bytes are beyond the column's fixed part.
+    Pushed(usize),
+    /// It is compressed or stored elsewhere: PostgreSQL must make it plain first.
+    Plain,
+    /// It must come through the type's send or output function.
+    Sent,
+}
+
+/// A column under construction, of values that [`Read`] can read.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    read: Read,
+    /// Bytes of a value in `values`: a number, or where a string begins.
+    width: usize,
+    values: Vec<u8>,
+    /// The strings.
+    data: Vec<u8>,
+    /// Which values are there; empty as long as all are. The bits of rows to come are 1.
+    validity: Vec<u8>,
+    rows_room: usize,
+}
+
+impl Appender {
+    pub(crate) fn new(read: Read) -> Self {
+        let width = read.width();
+        Self { read, width, values: Vec::new(), data: Vec::new(), validity: Vec::new(), rows_room: 0 }
+    }
+
+    /// Makes room for `rows` rows in all.
+    pub(crate) fn reserve(&mut self, rows: usize) -> Result<(), Failure> {
+        // And for where the last string ends.
+        let bytes = (rows + 1).checked_mul(self.width).ok_or(Failure::Memory)?;
+        self.values.try_reserve_exact(bytes - self.values.len().min(bytes)).map_err(|_| Failure::Memory)?;
+        self.rows_room = rows;
+        if self.validity.is_empty() { Ok(()) } else { self.fill_validity() }
+    }
+
+    fn fill_validity(&mut self) -> Result<(), Failure> {
+        let bytes = self.rows_room.div_ceil(8);
+        self.validity.try_reserve_exact(bytes - self.validity.len().min(bytes)).map_err(|_| Failure::Memory)?;
+        self.validity.resize(bytes, u8::MAX);
+        Ok(())
+    }
+
+    /// Appends a missing value as row `row`.
+    ///
+    /// # Safety
+    /// There is room for the row.
+    pub(crate) unsafe fn push_null(&mut self, row: usize) -> Result<(), Failure> {
+        if self.validity.is_empty() {
+            self.fill_validity()?;
+        }
+        if let Some(byte) = self.validity.get_mut(row / 8) {
+            *byte &= !(1 << (row % 8));
+        }
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.read.is_string(), self.width) {
+                (true, _) => self.begin_string(),
+                (_, 1) => self.put([0; 1]),
+                (_, 2) => self.put([0; 2]),
+                (_, 4) => self.put([0; 4]),
+                (_, 8) => self.put([0; 8]),
+                (_, 16) => self.put([0; 16]),
+                _ => self.put([0; 32]),
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends a datum, if it is an ordinary one.
+    ///
+    /// # Safety
+    /// There is room for the row. `datum` is a value of the type that `read` is for, not NULL, and what it points to is there.
+    #[inline(always)]
+    pub(crate) unsafe fn push(&mut self, datum: usize) -> Result<Outcome, Failure> {
+        // Values shorter than a datum are in its low bytes.
+        let low4 = datum as u32;
+        let low8 = datum as u64;
+        // SAFETY: the caller's promise, for all of these.
+        unsafe {
+            match self.read {
+                Read::Fixed4 => self.put(low4.to_le_bytes()),
+                Read::Fixed8 => self.put(low8.to_le_bytes()),
+                Read::Decimal64(decimal) => {
+                    let Some(stored) = datum::varlena(datum) else { return Ok(Outcome::Plain) };
+                    match decimal.read(stored) {
+                        Some(scaled) => self.put(scaled.to_le_bytes()),
+                        None => return Ok(Outcome::Sent),
+                    }
+                }
+                Read::Varlena => {
+                    let Some(bytes) = datum::varlena(datum) else { return Ok(Outcome::Plain) };
+                    return self.put_string(bytes);
+                }
+                Read::Date => match low4.cast_signed().checked_add(EPOCH_DAYS) {
+                    Some(days) if days != i32::MIN + EPOCH_DAYS => self.put(days.to_le_bytes()),
+                    _ => return Ok(Outcome::Sent),
+                },
+                Read::Timestamp => match low8.cast_signed().checked_add(EPOCH_MICROSECONDS) {
+                    Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => self.put(time.to_le_bytes()),
+                    _ => return Ok(Outcome::Sent),
+                },
+                Read::Fixed2 => self.put((datum as u16).to_le_bytes()),
+                Read::Boolean => self.put([u8::from(datum & 0xFF != 0)]),
+                Read::Time => match low8.cast_signed() {
+                    time @ 0..DAY_MICROSECONDS => self.put(time.to_le_bytes()),
+                    _ => return Ok(Outcome::Sent),
+                },
+                Read::Money => self.put(i128::from(low8.cast_signed()).to_le_bytes()),
+                Read::Uuid => self.put(datum::uuid(datum)),
+                Read::Name => return self.put_string(datum::name(datum)),
+                Read::Decimal128 { .. } | Read::Decimal256 { .. } | Read::NumericText | Read::NumericFloat => {
+                    return self.push_numeric(datum);
+                }
+                Read::Sent => return Ok(Outcome::Sent),
+            }
+        }
+        Ok(Outcome::Pushed(0))
+    }
+
+    /// # Safety
+    /// As [`Self::push`], for a numeric.
+    unsafe fn push_numeric(&mut self, datum: usize) -> Result<Outcome, Failure> {
+        // SAFETY: the caller's promise; a numeric is a varlena.
+        let Some(stored) = (unsafe { datum::varlena(datum) }) else { return Ok(Outcome::Plain) };
+        let Some(numeric) = Numeric::from_stored(stored) else { return Ok(Outcome::Sent) };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.read {
+                Read::Decimal128 { precision, scale } => match numeric.to_i128(precision, scale) {
+                    Some(scaled) => self.put(scaled.to_le_bytes()),
+                    None => return Ok(Outcome::Sent),
+                },
+                Read::Decimal256 { precision, scale } => match numeric.to_i256(precision, scale) {
+                    Some(scaled) => self.put(scaled),
+                    None => return Ok(Outcome::Sent),
+                },
+                Read::NumericFloat => self.put(numeric.to_f64().to_le_bytes()),
+                _ => {
+                    let mut text = Vec::new();
+                    numeric.write_text(&mut text);
+                    return self.put_string(&text);
+                }
+            }
+        }
+        Ok(Outcome::Pushed(0))
+    }
+
+    /// # Safety
+    /// There is room for the row, and N is the column's width.
+    #[inline(always)]
+    unsafe fn put<const N: usize>(&mut self, value: [u8; N]) {
+        let len = self.values.len();
+        debug_assert!(N == self.width && self.values.capacity() - len >= N);
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.values.as_mut_ptr().add(len).cast::<[u8; N]>().write_unaligned(value);
+            self.values.set_len(len + N);
+        }
+    }
+
+    /// # Safety
+    /// There is room for the row, and the column is one of strings.
+    #[inline(always)]
+    unsafe fn begin_string(&mut self) {
+        // `grow_data` keeps this below 2^31.
+        let start = self.data.len() as u32;
+        // SAFETY: the caller's promise.
+        unsafe { self.put(start.to_le_bytes()) }
+    }
+
+    /// # Safety
+    /// As [`Self::begin_string`].
+    #[inline(always)]
+    unsafe fn put_string(&mut self, bytes: &[u8]) -> Result<Outcome, Failure> {
+        if self.data.capacity() - self.data.len() < bytes.len() {
+            self.grow_data(bytes.len())?;
+        }
+        // SAFETY: the caller's promise; there is room for the bytes.
+        unsafe {
+            self.begin_string();
+            let len = self.data.len();
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_mut_ptr().add(len), bytes.len());
+            self.data.set_len(len + bytes.len());
+        }
+        Ok(Outcome::Pushed(bytes.len()))
+    }
+
+    #[cold]
+    fn grow_data(&mut self, bytes: usize) -> Result<(), Failure> {
+        let wanted = self.data.len().saturating_add(bytes);
+        if wanted > COUNT_MAX {
+            return Err(Failure::Limit(format!("the strings of one column of a chunk have over {COUNT_MAX} bytes")));
+        }
+        self.data.try_reserve(bytes).map_err(|_| Failure::Memory)
+    }
+
+    /// Takes the rows out. Room must be made again before the next one.
+    pub(crate) fn finish(&mut self, rows: usize) -> Result<Column, Failure> {
+        let validity = match self.validity.is_empty() {
+            true => None,
+            false => {
+                let mut bytes = std::mem::take(&mut self.validity);
+                bytes.truncate(rows.div_ceil(8));
+                if let (Some(last), 1..) = (bytes.last_mut(), rows % 8) {
+                    *last &= (1 << (rows % 8)) - 1;
+                }
+                Some(Bitmap { bytes: Bytes::from(bytes), offset: 0, len: rows })
+            }
+        };
+        self.rows_room = 0;
+        if self.read.is_string() {
+            // SAFETY: `reserve` makes room for one value more than there are rows.
+            unsafe { self.begin_string() };
+        }
+        let bytes = std::mem::take(&mut self.values);
+        let values = match self.read {
+            Read::Boolean => Values::Boolean(Bitmap { bytes: bits(&bytes)?, offset: 0, len: rows }),
+            Read::Decimal64(_) => Values::Fixed { width: 16, bytes: widened(&bytes)? },
+            _ if self.read.is_string() => {
+                let mut next = Vec::new();
+                // The next chunk's strings will be about as long.
+                next.try_reserve_exact(self.data.len() + self.data.len() / 8).map_err(|_| Failure::Memory)?;
+                let data = std::mem::replace(&mut self.data, next);
+                Values::Bytes { offsets: Bytes::from(bytes), data: Bytes::from(data) }
+            }
+            _ => Values::Fixed { width: self.width, bytes: Bytes::from(bytes) },
+        };
+        Ok(Column { rows, validity, values })
+    }
+}
+
+/// A bit a byte that is 0 or 1.
+fn bits(bytes: &[u8]) -> Result<Bytes, Failure> {
+    let mut out = Vec::new();
+    out.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| Failure::Memory)?;
+    out.extend(bytes.chunks(8).map(|eight| eight.iter().rev().fold(0, |bits, byte| bits << 1 | byte)));
+    Ok(Bytes::from(out))
+}
+
+/// Decimals of 64 bits as ones of 128.
+fn widened(bytes: &[u8]) -> Result<Bytes, Failure> {
+    let mut out = Vec::new();
+    out.try_reserve_exact(bytes.len() * 2).map_err(|_| Failure::Memory)?;
+    let wide = bytes.as_chunks::<8>().0.iter().map(|raw| i128::from(i64::from_le_bytes(*raw)).to_le_bytes());
+    out.extend(wide.flatten());
+    Ok(Bytes::from(out))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod tests {
+    use super::*;
+
+    /// Appends rows as a stream does: room first, then values and NULLs.
+    fn column(read: Read, datums: &[Option<usize>]) -> Column {
+        let mut appender = Appender::new(read);
+        for (row, datum) in datums.iter().enumerate() {
+            // Room for one row more each time: every way that room is made.
+            appender.reserve(row + 1).unwrap();
+            match datum {
+                // SAFETY: there is room, and the tests' datums are of the types that they say.
+                Some(datum) => assert!(matches!(unsafe { appender.push(*datum) }, Ok(Outcome::Pushed(_)))),
+                // SAFETY: there is room.
+                None => unsafe { appender.push_null(row).unwrap() },
+            }
+        }
+        appender.finish(datums.len()).unwrap()
+    }
+
+    #[test]
+    fn nulls_have_their_place() {
+        let datums: Vec<_> = (0..21).map(|i| (i % 3 != 2).then_some(i)).collect();
+        let found = column(Read::Fixed2, &datums);
+        assert_eq!((found.rows, found.missing()), (21, 7));
+        assert_eq!((0..21).filter(|i| !found.is_valid(*i)).collect::<Vec<_>>(), [2, 5, 8, 11, 14, 17, 20]);
+        let Values::Fixed { width: 2, bytes } = &found.values else { panic!("{found:?}") };
+        let expected: Vec<u8> = datums.iter().flat_map(|datum| (datum.unwrap_or(0) as u16).to_le_bytes()).collect();
+        assert_eq!(bytes, &expected);
+        // No bit is left over behind the last row.
+        assert_eq!(found.validity.unwrap().bytes.last(), Some(&0b0000_1101));
+    }
+
+    #[test]
+    fn booleans_become_bits() {
+        let found =
+            column(Read::Boolean, &[Some(1), Some(0), None, Some(1), Some(1), Some(0), Some(0), Some(0), Some(1)]);
+        let Values::Boolean(bits) = &found.values else { panic!("{found:?}") };
+        assert_eq!(&bits.bytes[..], [0b0001_1001, 1]);
+    }
+
+    #[test]
+    fn strings_with_headers_of_both_kinds() {
+        // `varatt.h`: a length of one byte with the lowest bit set, or of four, moved by two.
+        let short = [4 << 1 | 1, b'a', b'b', b'c'];
+        let mut long = ((4 + 200u32) << 2).to_le_bytes().to_vec();
+        long.extend([b'x'; 200]);
+        let address = |bytes: &[u8]| Some(bytes.as_ptr() as usize);
+        let found = column(Read::Varlena, &[address(&short), None, address(&long), address(&[3])]);
+        let Values::Bytes { offsets, data } = &found.values else { panic!("{found:?}") };
+        let offsets: Vec<u32> = offsets.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
+        assert_eq!(offsets, [0, 3, 3, 203, 203]);
+        assert_eq!((data.len(), &data[..3]), (203, &b"abc"[..]));
+    }
+
+    #[test]
+    fn what_is_not_ordinary_is_left_to_others() {
+        let mut appender = Appender::new(Read::Date);
+        appender.reserve(1).unwrap();
+        for days in [i32::MIN, i32::MAX, i32::MAX - 1] {
+            // SAFETY: there is room, and a date is in its datum.
+            assert!(matches!(unsafe { appender.push(days as u32 as usize) }, Ok(Outcome::Sent)));
+        }
+        let mut appender = Appender::new(Read::Varlena);
+        appender.reserve(1).unwrap();
+        // Stored elsewhere, and compressed.
+        for header in [[1u8, 18, 0, 0], [0b10, 1, 0, 0]] {
+            // SAFETY: there is room, and nothing behind the header is read.
+            assert!(matches!(unsafe { appender.push(header.as_ptr() as usize) }, Ok(Outcome::Plain)));
+        }
+    }
+}

@@ -1,0 +1,193 @@
+/*
+ * COPY ... TO STDOUT (FORMAT dray), from the statement to its last message.
+ */
+#include "dray.h"
+
+#include "access/xact.h"
+#include "commands/progress.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "tcop/cmdtag.h"
+#include "tcop/tcopprot.h"
+#include "tcop/utility.h"
+#include "utils/backend_progress.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+/*
+ * A plan of more than this cost may be worth a system call, so that its user sees the estimate before the first rows: some
+ * 10 ms.
+ */
+#define LONG_COST 1000.0
+
+static ProcessUtility_hook_type previous_hook = NULL;
+
+static void
+close_stream(void *stream)
+{
+	dray_stream_close((DrayStream *) stream);
+}
+
+/*
+ * Opens Rust's half. The stream is closed with the current memory context, whichever way that goes.
+ */
+static DrayStream *
+open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_null)
+{
+	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
+	DrayStream *stream = NULL;
+	DrayError	error;
+	int32		code;
+
+	code = dray_stream_open(settings, dray_describe_columns(desc, not_null), desc->natts, &stream, &error);
+
+	/* Short memory shows at the end of an entry, when there may be a stream already. */
+	if (stream != NULL)
+	{
+		callback->func = close_stream;
+		callback->arg = stream;
+		MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+	}
+	if (code < 0)
+		dray_fail(code, &error);
+	return stream;
+}
+
+static uint64
+nanoseconds_since(instr_time start)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	INSTR_TIME_SUBTRACT(now, start);
+	return (uint64) (INSTR_TIME_GET_MICROSEC(now)) * 1000;
+}
+
+/*
+ * Runs the plan into a receiver, between the messages that begin and end the stream. Returns the number of rows.
+ */
+static uint64
+run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time start)
+{
+	const DrayPart *parts;
+	size_t		count;
+	DrayError	error;
+	DrayStream *stream;
+	DrayReceiver *receiver;
+	DestReceiver *placeholder;
+	QueryDesc  *query;
+	uint64		rows;
+	int32		code;
+
+	/* As COPY does: what this command changes, it also sees. */
+	PushCopiedSnapshot(GetActiveSnapshot());
+	UpdateActiveSnapshotCommandId();
+
+	/* The receiver needs the result's types, which the executor knows once it has started. */
+	placeholder = CreateDestReceiver(DestNone);
+	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, options->params, NULL, 0);
+	ExecutorStart(query, 0);
+
+	/* A guess may be beyond every integer. */
+	options->settings.rows_estimate = Min(Max(plan.stmt->planTree->plan_rows, 0), 1e18);
+	options->settings.plan_ns = nanoseconds_since(start);
+	stream = open_stream(&options->settings, query->tupDesc, plan.not_null);
+	receiver = dray_create_receiver(stream, query->tupDesc);
+	query->dest = &receiver->pub;
+
+	pgstat_progress_start_command(PROGRESS_COMMAND_COPY, InvalidOid);
+	pgstat_progress_update_param(PROGRESS_COPY_COMMAND, PROGRESS_COPY_COMMAND_TO);
+	pgstat_progress_update_param(PROGRESS_COPY_TYPE, PROGRESS_COPY_TYPE_PIPE);
+
+	code = dray_start(receiver->stream, &parts, &count, &error);
+	if (code < 0)
+		dray_fail(code, &error);
+	dray_send_copy_out(query->tupDesc->natts);
+	dray_send_frame(parts, count);
+	if (plan.stmt->planTree->total_cost > LONG_COST)
+		dray_send_now();
+
+#if PG_VERSION_NUM >= 180000
+	ExecutorRun(query, ForwardScanDirection, 0);
+#else
+	ExecutorRun(query, ForwardScanDirection, 0, true);
+#endif
+	dray_send_waiting(receiver);
+	rows = receiver->rows;
+
+	/* AFTER triggers of INSERT ... RETURNING may still fail, and then the stream must not have its end. */
+	ExecutorFinish(query);
+
+	code = dray_finish(receiver->stream, receiver->socket_ns, nanoseconds_since(start), &parts, &count, &error);
+	if (code < 0)
+		dray_fail(code, &error);
+	dray_send_frame(parts, count);
+	dray_send_copy_done();
+
+	ExecutorEnd(query);
+	FreeQueryDesc(query);
+	PopActiveSnapshot();
+	pgstat_progress_end_command();
+	return rows;
+}
+
+static void
+run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, QueryEnvironment *environment,
+		 QueryCompletion *completion)
+{
+	MemoryContext context;
+	MemoryContext caller_context;
+	ParseState *pstate;
+	DrayOptions options;
+	DrayPlan	plan;
+	instr_time	start;
+	uint64		rows;
+
+	INSTR_TIME_SET_CURRENT(start);
+	check_stack_depth();
+	if (whereToSendOutput != DestRemote || MyProcPort == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("COPY with format dray needs a client connection")));
+
+	context = AllocSetContextCreate(CurrentMemoryContext, "dray copy", ALLOCSET_DEFAULT_SIZES);
+	caller_context = MemoryContextSwitchTo(context);
+
+	pstate = make_parsestate(NULL);
+	pstate->p_sourcetext = source;
+	pstate->p_queryEnv = environment;
+	dray_read_options(pstate, stmt->options, &options);
+	plan = dray_plan_copy(pstate, stmt, pstmt->stmt_location, pstmt->stmt_len, &options);
+	rows = run_plan(plan, &options, source, start);
+	free_parsestate(pstate);
+
+	MemoryContextSwitchTo(caller_context);
+	MemoryContextDelete(context);
+	if (completion != NULL)
+		SetQueryCompletion(completion, CMDTAG_COPY, rows);
+}
+
+static void
+process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree, ProcessUtilityContext context,
+				ParamListInfo params, QueryEnvironment *environment, DestReceiver *dest, QueryCompletion *completion)
+{
+	if (IsA(pstmt->utilityStmt, CopyStmt) && dray_is_asked_for((CopyStmt *) pstmt->utilityStmt))
+	{
+		/* Parse analysis scribbles on the tree, which may be a cached plan's. */
+		CopyStmt   *stmt = copyObject((CopyStmt *) pstmt->utilityStmt);
+
+		run_copy(pstmt, stmt, source, environment, completion);
+	}
+	else if (previous_hook != NULL)
+		previous_hook(pstmt, source, read_only_tree, context, params, environment, dest, completion);
+	else
+		standard_ProcessUtility(pstmt, source, read_only_tree, context, params, environment, dest, completion);
+}
+
+void
+dray_install_hook(void)
+{
+	previous_hook = ProcessUtility_hook;
+	ProcessUtility_hook = process_utility;
+}

@@ -1,0 +1,273 @@
+/*
+ * The statement as a plan: the table or the query, and every refusal that COPY has for them (copyto.c of PostgreSQL).
+ *
+ * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So privileges of tables and columns
+ * and policies are the executor's and the rewriter's business, and none can be forgotten here.
+ */
+#include "dray.h"
+
+#include "access/table.h"
+#include "catalog/pg_class.h"
+#include "lib/stringinfo.h"
+#include "nodes/makefuncs.h"
+#include "parser/parse_relation.h"
+#include "tcop/tcopprot.h"
+#include "utils/builtins.h"
+#include "utils/lsyscache.h"
+#include "utils/rel.h"
+
+static void
+check_relation_kind(Relation rel)
+{
+	const char *name = RelationGetRelationName(rel);
+	const char *kind;
+
+	switch (rel->rd_rel->relkind)
+	{
+		case RELKIND_RELATION:
+			return;
+		case RELKIND_MATVIEW:
+#if PG_VERSION_NUM >= 180000
+			if (RelationIsPopulated(rel))
+				return;
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot copy from unpopulated materialized view \"%s\"", name),
+					 errhint("Use the REFRESH MATERIALIZED VIEW command to populate the materialized view.")));
+#endif
+			kind = "materialized view";
+			break;
+		case RELKIND_VIEW:
+			kind = "view";
+			break;
+		case RELKIND_FOREIGN_TABLE:
+			kind = "foreign table";
+			break;
+		case RELKIND_PARTITIONED_TABLE:
+			kind = "partitioned table";
+			break;
+		case RELKIND_SEQUENCE:
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot copy from sequence \"%s\"", name)));
+			break;
+		default:
+			ereport(ERROR,
+					(errcode(ERRCODE_WRONG_OBJECT_TYPE), errmsg("cannot copy from non-table relation \"%s\"", name)));
+			return;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_WRONG_OBJECT_TYPE),
+			 errmsg("cannot copy from %s \"%s\"", kind, name),
+			 errhint("Try the COPY (SELECT ...) TO variant.")));
+}
+
+static ResTarget *
+column_target(const char *name)
+{
+	ColumnRef  *column = makeNode(ColumnRef);
+	ResTarget  *target = makeNode(ResTarget);
+
+	column->fields = list_make1(makeString(pstrdup(name)));
+	column->location = -1;
+	target->val = (Node *) column;
+	target->location = -1;
+	return target;
+}
+
+/*
+ * The columns of COPY table (columns), or all but the generated ones, as CopyGetAttnums has it.
+ */
+static List *
+column_targets(Relation rel, const List *names)
+{
+	TupleDesc	desc = RelationGetDescr(rel);
+	List	   *targets = NIL;
+	List	   *seen = NIL;
+	ListCell   *cell;
+
+	if (names == NIL)
+	{
+		for (int i = 0; i < desc->natts; i++)
+		{
+			Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+			if (!attribute->attisdropped && !attribute->attgenerated)
+				targets = lappend(targets, column_target(NameStr(attribute->attname)));
+		}
+		return targets;
+	}
+	foreach(cell, names)
+	{
+		char	   *name = strVal(lfirst(cell));
+		int			number = InvalidAttrNumber;
+
+		for (int i = 0; i < desc->natts; i++)
+		{
+			Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+			if (attribute->attisdropped || namestrcmp(&attribute->attname, name) != 0)
+				continue;
+			if (attribute->attgenerated)
+				ereport(ERROR,
+						(errcode(ERRCODE_INVALID_COLUMN_REFERENCE),
+						 errmsg("column \"%s\" is a generated column", name),
+						 errdetail("Generated columns cannot be used in COPY.")));
+			number = attribute->attnum;
+			break;
+		}
+		if (number == InvalidAttrNumber)
+			ereport(ERROR,
+					(errcode(ERRCODE_UNDEFINED_COLUMN),
+					 errmsg("column \"%s\" of relation \"%s\" does not exist", name, RelationGetRelationName(rel))));
+		if (list_member_int(seen, number))
+			ereport(ERROR,
+					(errcode(ERRCODE_DUPLICATE_COLUMN), errmsg("column \"%s\" specified more than once", name)));
+		seen = lappend_int(seen, number);
+		targets = lappend(targets, column_target(name));
+	}
+	return targets;
+}
+
+/*
+ * COPY table (columns) as a query. The lock is kept, so that the table is the same when the planner looks it up again.
+ */
+static Node *
+select_from_table(const CopyStmt *stmt, Oid *relid)
+{
+	Relation	rel = table_openrv(stmt->relation, AccessShareLock);
+	SelectStmt *select = makeNode(SelectStmt);
+	RangeVar   *from;
+
+	check_relation_kind(rel);
+	*relid = RelationGetRelid(rel);
+	from = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)), pstrdup(RelationGetRelationName(rel)), -1);
+	/* ONLY: tables that inherit from this one are left out. */
+	from->inh = false;
+	select->targetList = column_targets(rel, stmt->attlist);
+	select->fromClause = list_make1(from);
+	table_close(rel, NoLock);
+	return (Node *) select;
+}
+
+static Query *
+only_query(List *rewritten)
+{
+	ListCell   *cell;
+	Query	   *query;
+
+	if (rewritten == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("DO INSTEAD NOTHING rules are not supported for COPY")));
+	if (list_length(rewritten) > 1)
+	{
+		foreach(cell, rewritten)
+		{
+			Query	   *each = lfirst_node(Query, cell);
+
+			if (each->querySource == QSRC_QUAL_INSTEAD_RULE)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("conditional DO INSTEAD rules are not supported for COPY")));
+			if (each->querySource == QSRC_NON_INSTEAD_RULE)
+				ereport(ERROR,
+						(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+						 errmsg("DO ALSO rules are not supported for COPY")));
+		}
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("multi-statement DO INSTEAD rules are not supported for COPY")));
+	}
+	query = linitial_node(Query, rewritten);
+	if (query->utilityStmt != NULL && IsA(query->utilityStmt, CreateTableAsStmt))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY (SELECT INTO) is not supported")));
+	if (query->utilityStmt != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY query must not be a utility command")));
+	if (query->commandType != CMD_SELECT && query->returningList == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED), errmsg("COPY query must have a RETURNING clause")));
+	return query;
+}
+
+static bool
+is_not_null(TupleDesc desc, AttrNumber number)
+{
+#if PG_VERSION_NUM >= 180000
+	/* A constraint may not have been validated yet. */
+	return TupleDescCompactAttr(desc, number - 1)->attnullability == ATTNULLABLE_VALID;
+#else
+	return TupleDescAttr(desc, number - 1)->attnotnull;
+#endif
+}
+
+/*
+ * The result's columns that can't be NULL. Only those of one table that is read by itself: there is no outer join then, no
+ * grouping set, and no table that inherits the column without its constraint.
+ */
+static Bitmapset *
+columns_not_null(const Query *query, const PlannedStmt *plan)
+{
+	Bitmapset  *not_null = NULL;
+	RangeTblEntry *entry;
+	Relation	rel;
+	ListCell   *cell;
+	int			column = 0;
+
+	if (query->commandType != CMD_SELECT || list_length(query->rtable) != 1 || query->setOperations != NULL ||
+		query->groupingSets != NIL || list_length(plan->relationOids) != 1)
+		return NULL;
+	entry = linitial_node(RangeTblEntry, query->rtable);
+	if (entry->rtekind != RTE_RELATION || entry->relkind != RELKIND_RELATION ||
+		linitial_oid(plan->relationOids) != entry->relid)
+		return NULL;
+
+	/* Analysis has locked it, so the constraints stay. */
+	rel = table_open(entry->relid, NoLock);
+	foreach(cell, query->targetList)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+
+		if (target->resjunk)
+			continue;
+		if (IsA(target->expr, Var))
+		{
+			Var		   *var = (Var *) target->expr;
+
+			if (var->varno == 1 && var->varlevelsup == 0 && var->varattno > 0 &&
+				is_not_null(RelationGetDescr(rel), var->varattno))
+				not_null = bms_add_member(not_null, column);
+		}
+		column++;
+	}
+	table_close(rel, NoLock);
+	return not_null;
+}
+
+DrayPlan
+dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len, const DrayOptions *options)
+{
+	RawStmt    *raw = makeNode(RawStmt);
+	Oid			relid = InvalidOid;
+	Query	   *query;
+	Query	   *as_written;
+	DrayPlan	plan;
+
+	raw->stmt = stmt->relation != NULL ? select_from_table(stmt, &relid) : stmt->query;
+	raw->stmt_location = stmt_location;
+	raw->stmt_len = stmt_len;
+	query = only_query(pg_analyze_and_rewrite_fixedparams(raw, pstate->p_sourcetext, options->param_types,
+														  options->param_count, pstate->p_queryEnv));
+	/* The planner scribbles on its input. */
+	as_written = copyObject(query);
+	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, options->params);
+
+	/* The name could mean another table by now: the planner has looked it up again. */
+	if (OidIsValid(relid) && !list_member_oid(plan.stmt->relationOids, relid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("relation referenced by COPY statement has changed")));
+	plan.not_null = columns_not_null(as_written, plan.stmt);
+	return plan;
+}

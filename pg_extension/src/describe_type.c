@@ -1,0 +1,165 @@
+/*
+ * The result's columns and their types, as the catalog describes them. Which column each becomes is decided in Rust
+ * (crates/pgtypes), as it is for servers without the extension.
+ */
+#include "dray.h"
+
+#include "access/htup_details.h"
+#include "catalog/dependency.h"
+#include "catalog/pg_namespace.h"
+#include "catalog/pg_type.h"
+#include "commands/extension.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/typcache.h"
+
+#if PG_VERSION_NUM < 160000
+#include "utils/rel.h"
+#endif
+
+static const DrayType *describe(Oid oid, int32 typmod);
+
+static const char *
+to_utf8(const char *text)
+{
+	return pg_server_to_any(text, strlen(text), PG_UTF8);
+}
+
+/*
+ * "integer", or "schema.name" where the type is not the server's own; whatever the search path says.
+ */
+static const char *
+type_name(Oid oid)
+{
+	const char *name = format_type_extended(oid, -1, FORMAT_TYPE_FORCE_QUALIFY | FORMAT_TYPE_ALLOW_INVALID);
+	const char *catalog = "pg_catalog.";
+
+	if (strncmp(name, catalog, strlen(catalog)) == 0)
+		name += strlen(catalog);
+	return to_utf8(name);
+}
+
+static const char *
+extension_name(Oid oid)
+{
+	Oid			extension = oid < FirstGenbkiObjectId ? InvalidOid : getExtensionOfObject(TypeRelationId, oid);
+
+	return OidIsValid(extension) ? to_utf8(get_extension_name(extension)) : "";
+}
+
+static void
+set_only_member(DrayType *type, uint8 kind, Oid oid, int32 typmod)
+{
+	DrayMember *member = palloc0(sizeof(DrayMember));
+
+	member->name = "";
+	member->type = describe(oid, typmod);
+	type->kind = kind;
+	type->members = 1;
+	type->member = member;
+}
+
+/*
+ * A member an attribute that has not been dropped.
+ */
+static DrayMember *
+describe_attributes(TupleDesc desc, uint32 *count)
+{
+	DrayMember *members = palloc0(sizeof(DrayMember) * Max(desc->natts, 1));
+
+	*count = 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (attribute->attisdropped)
+			continue;
+		members[*count].name = to_utf8(NameStr(attribute->attname));
+		members[*count].type = describe(attribute->atttypid, attribute->atttypmod);
+		(*count)++;
+	}
+	return members;
+}
+
+static const DrayType *
+describe(Oid oid, int32 typmod)
+{
+	DrayType   *type = palloc0(sizeof(DrayType));
+	HeapTuple	tuple;
+	Form_pg_type form;
+	TupleDesc	desc;
+
+	check_stack_depth();
+	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(oid));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for type %u", oid);
+	form = (Form_pg_type) GETSTRUCT(tuple);
+
+	type->oid = oid;
+	type->typmod = typmod;
+	type->kind = DRAY_KIND_BASE;
+	type->delimiter = form->typdelim;
+	type->name = type_name(oid);
+	type->extension = extension_name(oid);
+
+	switch (form->typtype)
+	{
+		case TYPTYPE_BASE:
+			/* What the column declares is about the items. */
+			if (IsTrueArrayType(form))
+				set_only_member(type, DRAY_KIND_ARRAY, form->typelem, typmod);
+			break;
+		case TYPTYPE_ENUM:
+			type->kind = DRAY_KIND_ENUM;
+			break;
+		case TYPTYPE_DOMAIN:
+			set_only_member(type, DRAY_KIND_DOMAIN, form->typbasetype, form->typtypmod);
+			break;
+		case TYPTYPE_COMPOSITE:
+			desc = lookup_rowtype_tupdesc_copy(oid, -1);
+			type->kind = DRAY_KIND_COMPOSITE;
+			type->member = describe_attributes(desc, &type->members);
+			break;
+		case TYPTYPE_RANGE:
+			set_only_member(type, DRAY_KIND_RANGE, get_range_subtype(oid), -1);
+			break;
+		case TYPTYPE_MULTIRANGE:
+			set_only_member(type, DRAY_KIND_MULTIRANGE, get_range_subtype(get_multirange_range(oid)), -1);
+			break;
+		default:
+			/* Pseudo-types have at least an output function. */
+			break;
+	}
+	if (type->kind == DRAY_KIND_ARRAY)
+	{
+		/* Items are parted by their own type's delimiter. */
+		HeapTuple	item = SearchSysCache1(TYPEOID, ObjectIdGetDatum(form->typelem));
+
+		if (HeapTupleIsValid(item))
+		{
+			type->delimiter = ((Form_pg_type) GETSTRUCT(item))->typdelim;
+			ReleaseSysCache(item);
+		}
+	}
+	ReleaseSysCache(tuple);
+	return type;
+}
+
+/*
+ * The columns of a result, which has no dropped ones.
+ */
+DrayMember *
+dray_describe_columns(TupleDesc desc, const Bitmapset *not_null)
+{
+	uint32		count;
+	DrayMember *columns = describe_attributes(desc, &count);
+
+	Assert(count == desc->natts);
+	for (int i = 0; i < desc->natts; i++)
+		columns[i].not_null = bms_is_member(i, not_null);
+	return columns;
+}

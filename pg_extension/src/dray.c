@@ -1,0 +1,44 @@
+/*
+ * What the server finds when it loads the library.
+ */
+#include "dray.h"
+
+#include "fmgr.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+
+PG_MODULE_MAGIC;
+
+PGDLLEXPORT void _PG_init(void);
+
+#ifdef DRAY_TEST_ALLOCATOR
+static int	fail_after = 0;
+
+static void
+assign_fail_after(int newval, void *extra)
+{
+	dray_test_fail_after(newval);
+}
+#endif
+
+void
+_PG_init(void)
+{
+	dray_init();
+	dray_install_hook();
+#ifdef DRAY_TEST_ALLOCATOR
+	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,
+							&fail_after, 0, 0, INT_MAX, PGC_USERSET, 0, NULL, assign_fail_after, NULL);
+#endif
+}
+
+PG_FUNCTION_INFO_V1(dray_load);
+
+/*
+ * dray.load(): to call it is enough, because that loads the library.
+ */
+Datum
+dray_load(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_TEXT_P(cstring_to_text("dray " DRAY_VERSION));
+}

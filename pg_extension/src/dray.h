@@ -1,0 +1,176 @@
+/*
+ * The PostgreSQL extension, its C half: it owns PostgreSQL (hook, executor, memory contexts, errors, socket), and Rust owns
+ * the bytes.
+ *
+ *   copy_hook.c      recognises COPY ... (FORMAT dray), and runs it
+ *   copy_query.c     the statement as a plan, with all the refusals of COPY
+ *   options.c        what stands between its parentheses
+ *   describe_type.c  the result's types, as the catalog has them
+ *   receiver.c       a row from the executor to Rust
+ *   send.c           a frame from Rust to the client
+ *
+ * Rust never calls back. An ereport() is raised only while no frame of Rust is on the stack, and no panic leaves Rust.
+ */
+#ifndef DRAY_H
+#define DRAY_H
+
+#include "postgres.h"
+
+#include "executor/execdesc.h"
+#include "nodes/bitmapset.h"
+#include "nodes/params.h"
+#include "nodes/parsenodes.h"
+#include "nodes/plannodes.h"
+#include "parser/parse_node.h"
+#include "tcop/dest.h"
+
+/* Rust's side of what follows is rust/src/ffi.rs. */
+
+StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
+StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
+
+typedef struct DrayStream DrayStream;
+
+typedef struct DrayError
+{
+	char		message[1024];
+} DrayError;
+
+/* Why an entry failed. */
+#define DRAY_MEMORY (-1)
+#define DRAY_LIMIT (-2)
+#define DRAY_VALUE (-3)
+#define DRAY_OPTION (-4)
+#define DRAY_ENCODING (-5)
+#define DRAY_INTERNAL (-6)
+
+/* What a row needs next. */
+#define DRAY_DONE 0
+#define DRAY_FULL 1
+#define DRAY_WANTS_PLAIN 2
+#define DRAY_WANTS_BINARY 3
+#define DRAY_WANTS_TEXT 4
+
+typedef struct DraySettings
+{
+	uint64		chunk_bytes_max;
+	uint64		decoded_bytes_max;
+	uint64		row_bytes_max;
+	uint64		chunk_rows;
+	uint64		rows_estimate;
+	uint64		plan_ns;
+	const char *compression;
+	const char *numeric;
+	const char *nonfinite;
+	int32		money_scale;
+	bool		checksums;
+	bool		is_utf8;
+	bool		client_is_local;
+} DraySettings;
+
+/* What a type is made of. */
+#define DRAY_KIND_BASE 0
+#define DRAY_KIND_ENUM 1
+#define DRAY_KIND_DOMAIN 2
+#define DRAY_KIND_ARRAY 3
+#define DRAY_KIND_COMPOSITE 4
+#define DRAY_KIND_RANGE 5
+#define DRAY_KIND_MULTIRANGE 6
+
+struct DrayMember;
+
+typedef struct DrayType
+{
+	Oid			oid;
+	int32		typmod;
+	uint8		kind;
+	char		delimiter;
+	uint32		members;
+	const char *name;
+	const char *extension;
+	const struct DrayMember *member;
+} DrayType;
+
+/* A part of a type (its base, its items, an attribute), or a column. */
+typedef struct DrayMember
+{
+	const char *name;
+	const DrayType *type;
+	bool		not_null;
+} DrayMember;
+
+typedef struct DrayPart
+{
+	const char *bytes;
+	size_t		len;
+} DrayPart;
+
+extern void dray_init(void);
+extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
+							  DrayStream **stream, DrayError *error);
+extern void dray_stream_close(DrayStream *stream);
+extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
+						   uint32 *column, DrayError *error);
+extern int32 dray_push_sent(DrayStream *stream, const char *bytes, size_t len, DrayError *error);
+extern int32 dray_start(DrayStream *stream, const DrayPart **parts, size_t *count, DrayError *error);
+extern int32 dray_next_chunk(DrayStream *stream, const DrayPart **parts, size_t *count, DrayError *error);
+extern int32 dray_finish(DrayStream *stream, uint64 socket_ns, uint64 total_ns,
+						 const DrayPart **parts, size_t *count, DrayError *error);
+#ifdef DRAY_TEST_ALLOCATOR
+extern void dray_test_fail_after(size_t n);
+#endif
+
+/* options.c */
+typedef struct DrayOptions
+{
+	DraySettings settings;
+	ParamListInfo params;
+	Oid		   *param_types;
+	int			param_count;
+} DrayOptions;
+
+extern bool dray_is_asked_for(const CopyStmt *stmt);
+extern void dray_read_options(ParseState *pstate, List *options, DrayOptions *out);
+
+/* copy_query.c */
+typedef struct DrayPlan
+{
+	PlannedStmt *stmt;
+	/* The columns that can't be NULL, by their place in the result, from 0. */
+	Bitmapset  *not_null;
+} DrayPlan;
+
+extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
+							   const DrayOptions *options);
+
+/* describe_type.c */
+extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null);
+
+/* receiver.c */
+#ifndef pg_noreturn				/* before 18 */
+#define pg_noreturn _Noreturn
+#endif
+typedef struct DrayReceiver
+{
+	DestReceiver pub;
+	DrayStream *stream;
+	MemoryContext row_context;
+	uint64		rows;
+	uint64		socket_ns;
+} DrayReceiver;
+
+extern DrayReceiver *dray_create_receiver(DrayStream *stream, TupleDesc desc);
+extern void dray_send_waiting(DrayReceiver *receiver);
+pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
+
+/* send.c */
+extern bool dray_client_is_local(void);
+extern void dray_send_copy_out(int columns);
+extern void dray_send_frame(const DrayPart *parts, size_t count);
+extern void dray_send_now(void);
+extern void dray_send_copy_done(void);
+
+/* dray.c */
+extern void dray_install_hook(void);
+
+#endif

@@ -1,0 +1,256 @@
+/*
+ * A row from the executor to Rust. Rust reads the datums of common types itself; it asks for what only the server can do:
+ * fetch or unpack a value stored elsewhere or compressed, or run a type's send or output function.
+ */
+#include "dray.h"
+
+#include "access/detoast.h"
+#include "commands/progress.h"
+#include "executor/tuptable.h"
+#include "fmgr.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "utils/backend_progress.h"
+#include "utils/lsyscache.h"
+#include "utils/memutils.h"
+
+/*
+ * A column's functions, once they have been looked up.
+ */
+typedef struct DrayColumnOut
+{
+	Oid			type;
+	bool		has_send;
+	bool		has_output;
+	FmgrInfo	send;
+	FmgrInfo	output;
+} DrayColumnOut;
+
+typedef struct RowReceiver
+{
+	DrayReceiver base;
+	int			natts;
+	/* Values of a row some of which had to be made plain. */
+	Datum	   *plain;
+	DrayColumnOut *columns;
+	/* The functions live longer than a row. */
+	MemoryContext function_context;
+	uint64		bytes;
+} RowReceiver;
+
+void
+dray_fail(int32 code, const DrayError *error)
+{
+	const char *message = pg_any_to_server(error->message, strlen(error->message), PG_UTF8);
+
+	switch (code)
+	{
+		case DRAY_MEMORY:
+			ereport(ERROR,
+					(errcode(ERRCODE_OUT_OF_MEMORY),
+					 errmsg("out of memory"),
+					 errdetail("Failed while building a chunk of columns.")));
+			break;
+		case DRAY_LIMIT:
+			ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("%s", message)));
+			break;
+		case DRAY_VALUE:
+			ereport(ERROR, (errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE), errmsg("%s", message)));
+			break;
+		case DRAY_OPTION:
+			ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", message)));
+			break;
+		case DRAY_ENCODING:
+			ereport(ERROR, (errcode(ERRCODE_CHARACTER_NOT_IN_REPERTOIRE), errmsg("%s", message)));
+			break;
+		default:
+			ereport(ERROR, (errcode(ERRCODE_INTERNAL_ERROR), errmsg("dray: %s", message)));
+	}
+	pg_unreachable();
+}
+
+/*
+ * Hands one value to Rust as the type's send or output function makes it, in UTF-8. Send functions write text in the client's
+ * encoding, so for their time that is UTF-8.
+ */
+static void
+push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
+{
+	DrayColumnOut *out = &receiver->columns[column];
+	MemoryContext row_context = MemoryContextSwitchTo(receiver->function_context);
+	const char *bytes;
+	size_t		len;
+	DrayError	error;
+	int32		code;
+	Oid			function;
+	bool		is_varlena;
+
+	if (as_binary && !out->has_send)
+	{
+		getTypeBinaryOutputInfo(out->type, &function, &is_varlena);
+		fmgr_info(function, &out->send);
+		out->has_send = true;
+	}
+	if (!as_binary && !out->has_output)
+	{
+		getTypeOutputInfo(out->type, &function, &is_varlena);
+		fmgr_info(function, &out->output);
+		out->has_output = true;
+	}
+	MemoryContextSwitchTo(row_context);
+
+	if (as_binary)
+	{
+		int			encoding = pg_get_client_encoding();
+		bytea	   *sent = NULL;
+
+		if (encoding == PG_UTF8)
+			sent = SendFunctionCall(&out->send, value);
+		else
+		{
+			PG_TRY();
+			{
+				SetClientEncoding(PG_UTF8);
+				sent = SendFunctionCall(&out->send, value);
+			}
+			PG_FINALLY();
+			{
+				SetClientEncoding(encoding);
+			}
+			PG_END_TRY();
+		}
+		bytes = VARDATA(sent);
+		len = VARSIZE(sent) - VARHDRSZ;
+	}
+	else
+	{
+		char	   *text = OutputFunctionCall(&out->output, value);
+
+		bytes = pg_server_to_any(text, strlen(text), PG_UTF8);
+		len = strlen(bytes);
+	}
+	code = dray_push_sent(receiver->base.stream, bytes, len, &error);
+	if (code < 0)
+		dray_fail(code, &error);
+}
+
+/*
+ * The rest of a row of which Rust can't read every value.
+ */
+static int32
+push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32 column)
+{
+	MemoryContext caller_context = MemoryContextSwitchTo(receiver->base.row_context);
+	Datum	   *values = slot->tts_values;
+	DrayError	error;
+
+	while (step > DRAY_FULL)
+	{
+		if (step == DRAY_WANTS_PLAIN)
+		{
+			/* The slot is the executor's. */
+			if (values != receiver->plain)
+				values = memcpy(receiver->plain, values, sizeof(Datum) * receiver->natts);
+			values[column] = PointerGetDatum(detoast_attr((struct varlena *) DatumGetPointer(values[column])));
+		}
+		else
+			push_sent(receiver, column, values[column], step == DRAY_WANTS_BINARY);
+		step = dray_push_row(receiver->base.stream, values, slot->tts_isnull, receiver->natts, &column, &error);
+	}
+	if (step < 0)
+		dray_fail(step, &error);
+	MemoryContextSwitchTo(caller_context);
+	MemoryContextReset(receiver->base.row_context);
+	return step;
+}
+
+static bool
+receive_row(TupleTableSlot *slot, DestReceiver *self)
+{
+	RowReceiver *receiver = (RowReceiver *) self;
+	DrayError	error;
+	uint32		column;
+	int32		step;
+
+	CHECK_FOR_INTERRUPTS();
+	slot_getallattrs(slot);
+	step = dray_push_row(receiver->base.stream, slot->tts_values, slot->tts_isnull, receiver->natts, &column, &error);
+	if (unlikely(step < 0))
+		dray_fail(step, &error);
+	if (unlikely(step > DRAY_FULL))
+		step = push_unusual_row(receiver, slot, step, column);
+	receiver->base.rows++;
+	if (unlikely(step == DRAY_FULL))
+		dray_send_waiting(&receiver->base);
+	return true;
+}
+
+/*
+ * Sends the rows that have come since the last chunk.
+ */
+void
+dray_send_waiting(DrayReceiver *base)
+{
+	RowReceiver *receiver = (RowReceiver *) base;
+	const DrayPart *parts;
+	size_t		count;
+	DrayError	error;
+	int32		code;
+
+	while ((code = dray_next_chunk(base->stream, &parts, &count, &error)) > 0)
+	{
+		instr_time	start;
+		instr_time	end;
+
+		INSTR_TIME_SET_CURRENT(start);
+		dray_send_frame(parts, count);
+		INSTR_TIME_SET_CURRENT(end);
+		INSTR_TIME_SUBTRACT(end, start);
+		base->socket_ns += (uint64) (INSTR_TIME_GET_MICROSEC(end)) * 1000;
+		for (size_t i = 0; i < count; i++)
+			receiver->bytes += parts[i].len;
+		CHECK_FOR_INTERRUPTS();
+	}
+	if (code < 0)
+		dray_fail(code, &error);
+	pgstat_progress_update_param(PROGRESS_COPY_BYTES_PROCESSED, receiver->bytes);
+	pgstat_progress_update_param(PROGRESS_COPY_TUPLES_PROCESSED, base->rows);
+}
+
+static void
+start_receiver(DestReceiver *self, int operation, TupleDesc desc)
+{
+	/* The stream began with the executor. */
+}
+
+static void
+end_receiver(DestReceiver *self)
+{
+	/* Nothing is held that the memory context does not hold. */
+}
+
+DrayReceiver *
+dray_create_receiver(DrayStream *stream, TupleDesc desc)
+{
+	RowReceiver *receiver = palloc0(sizeof(RowReceiver));
+
+	if (pg_get_client_encoding() != PG_UTF8 && PrepareClientEncoding(PG_UTF8) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("conversion between %s and UTF8 is not supported", GetDatabaseEncodingName())));
+	receiver->base.pub.receiveSlot = receive_row;
+	receiver->base.pub.rStartup = start_receiver;
+	receiver->base.pub.rShutdown = end_receiver;
+	receiver->base.pub.rDestroy = end_receiver;
+	receiver->base.pub.mydest = DestCopyOut;
+	receiver->base.stream = stream;
+	receiver->base.row_context = AllocSetContextCreate(CurrentMemoryContext, "dray row", ALLOCSET_DEFAULT_SIZES);
+	receiver->function_context = CurrentMemoryContext;
+	receiver->natts = desc->natts;
+	receiver->plain = palloc(sizeof(Datum) * Max(desc->natts, 1));
+	receiver->columns = palloc0(sizeof(DrayColumnOut) * Max(desc->natts, 1));
+	for (int i = 0; i < desc->natts; i++)
+		receiver->columns[i].type = TupleDescAttr(desc, i)->atttypid;
+	return &receiver->base;
+}

@@ -1,0 +1,149 @@
+"""PostgreSQL's protocol, as little of it as a COPY takes, and the frames within, read by the decoder of the specification."""
+
+import socket
+import ssl
+import struct
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "spec" / "decoder"))
+
+import protocol  # noqa: E402
+from chunk import Limits  # noqa: E402
+from values import column_values  # noqa: E402
+
+# A welcome, which the decoder expects of a whole connection.
+WELCOME = struct.pack("<IB3xHI", 6, protocol.WELCOME, protocol.VERSION, 0)
+
+
+class ServerError(Exception):
+    def __init__(self, fields: dict):
+        super().__init__(f"{fields['C']}: {fields['M']}")
+        self.sqlstate, self.message, self.hint = fields["C"], fields["M"], fields.get("H", "")
+
+
+@dataclass
+class Result:
+    """What came for one query message."""
+
+    rows: list = field(default_factory=list)
+    tags: list = field(default_factory=list)
+    copied: bytes = b""
+    copy_out: tuple | None = None
+
+    def messages(self, limits: Limits = Limits()) -> list:
+        return protocol.check_server_session(WELCOME + self.copied, limits)[1:]
+
+    def schema(self) -> list:
+        return self.messages()[0].fields["schema"]
+
+    def columns(self, limits: Limits = Limits()) -> list[list]:
+        """The values of each column, and that they are all there."""
+        started, *chunks, finished = self.messages(limits)
+        assert started.name == "started" and finished.name == "finished"
+        columns = [[] for _ in started.fields["schema"]]
+        for chunk in chunks:
+            for column, part in zip(columns, chunk.fields["columns"]):
+                column.extend(column_values(part))
+        assert all(len(column) == finished.fields["rows"] for column in columns)
+        assert self.tags[-1] == f"COPY {finished.fields['rows']}"
+        return columns
+
+
+class Connection:
+    def __init__(self, port: int, user: str, database: str, tls: bool = False, **parameters):
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket.sendall(struct.pack("!ii", 8, 80877103))
+            assert self.socket.recv(1) == b"S"
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            self.socket = context.wrap_socket(self.socket)
+        self.buffer = bytearray()
+        pairs = {"user": user, "database": database} | parameters
+        body = b"".join(f"{name}\0{value}\0".encode() for name, value in pairs.items()) + b"\0"
+        self.socket.sendall(struct.pack("!ii", len(body) + 8, 196608) + body)
+        self.port = port
+        self.read_result()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.socket.close()
+
+    def send(self, sql: str):
+        body = sql.encode() + b"\0"
+        self.socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
+
+    def run(self, sql: str) -> Result:
+        self.send(sql)
+        return self.read_result()
+
+    def rows(self, sql: str) -> list[list]:
+        return self.run(sql).rows
+
+    def value(self, sql: str):
+        return self.rows(sql)[0][0]
+
+    def copy(self, what: str, options: str = "") -> Result:
+        """COPY as clients do it: the library is loaded in the same message."""
+        options = f", {options}" if options else ""
+        return self.run(f"SELECT dray.load(); COPY {what} TO STDOUT (FORMAT dray{options})")
+
+    def cancel(self):
+        with socket.create_connection(("127.0.0.1", self.port)) as other:
+            other.sendall(struct.pack("!iiII", 16, 80877102, *self.key))
+            other.recv(1)
+
+    def read(self, count: int) -> bytes:
+        while len(self.buffer) < count:
+            received = self.socket.recv(1 << 20)
+            if not received:
+                raise ConnectionError("the server closed the connection")
+            self.buffer += received
+        taken = bytes(self.buffer[:count])
+        del self.buffer[:count]
+        return taken
+
+    def read_message(self) -> tuple[bytes, bytes]:
+        head = self.read(5)
+        return head[:1], self.read(struct.unpack("!i", head[1:])[0] - 4)
+
+    def read_result(self) -> Result:
+        """Up to ReadyForQuery; an error is raised then."""
+        result, error, copied = Result(), None, []
+        while True:
+            kind, body = self.read_message()
+            if kind == b"D":
+                result.rows.append(data_row(body))
+            elif kind == b"d":
+                copied.append(body)
+            elif kind == b"H":
+                result.copy_out = struct.unpack(f"!bh{(len(body) - 3) // 2}h", body)
+            elif kind == b"C":
+                result.tags.append(body[:-1].decode())
+            elif kind == b"K":
+                self.key = struct.unpack("!II", body)
+            elif kind == b"E":
+                error = ServerError({part[:1].decode(): part[1:].decode() for part in body.split(b"\0") if part})
+            elif kind == b"Z":
+                self.status = body.decode()
+                result.copied = b"".join(copied)
+                if error:
+                    error.result = result
+                    raise error
+                return result
+
+
+def data_row(body: bytes) -> list:
+    (count,) = struct.unpack_from("!h", body)
+    values, at = [], 2
+    for _ in range(count):
+        (length,) = struct.unpack_from("!i", body, at)
+        at += 4
+        values.append(None if length < 0 else body[at : at + length].decode())
+        at += max(length, 0)
+    return values

@@ -1,0 +1,76 @@
+"""Memory that ends at any moment: an error, never an abort. Built with an allocator that fails when told to."""
+
+import pytest
+from client import ServerError
+from server import Server, install
+
+QUERY = """(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i, NULL], i::text || 'x', CASE WHEN i % 3 > 0 THEN i END,
+    (i, 'y')::pair, '101'::varbit, i % 5 = 0, ('[' || i || ',)')::int4range, 'x'::text[] FROM (SELECT generate_series(1, {}) i) s)"""
+
+
+@pytest.fixture(scope="module")
+def failing(pg_config):
+    with Server(pg_config, features="test-allocator") as server:
+        with server.connect() as connection:
+            connection.run("CREATE TYPE pair AS (n integer, t text)")
+        yield server
+    install(pg_config)
+
+
+@pytest.mark.parametrize("compression", ["none", "light", "lz4", "'zstd'"])
+@pytest.mark.parametrize("rows", [1, 3000])
+def test_every_allocation_may_fail(failing, compression, rows):
+    query = QUERY.format(rows).replace("'x'::text[]", "ARRAY['x', NULL]::name[]")
+    outcomes = set()
+    with failing.connect() as connection:
+        connection.run("SELECT dray.load()")
+        whole = connection.copy(query, f"compression {compression}").columns()
+        n = 1
+        while True:
+            connection.run(f"SET dray.test_fail_after = {n}")
+            try:
+                result = connection.run(f"COPY {query} TO STDOUT (FORMAT dray, compression {compression})")
+            except ServerError as error:
+                assert error.sqlstate == "53200", error
+                outcomes.add("failed")
+                result = None
+            connection.run("SET dray.test_fail_after = 0")
+            if result is not None:
+                # More allocations than there are.
+                assert result.columns() == whole
+                break
+            n += 1 if n < 400 else n // 50
+    assert outcomes == {"failed"} and n > 40
+    assert failing.crashes() == []
+
+
+LARGE = [
+    # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and arrays with an item a byte.
+    (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
+     "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000"),
+    ("(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))", ""),
+    ("(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)", ""),
+    ("(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace("1,", "::,").replace("1}", "::}"), ""),
+    ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
+]
+
+
+@pytest.mark.parametrize("compression", ["none", "light", "'zstd'"])
+@pytest.mark.parametrize("query, options", LARGE)
+def test_large_chunks_and_rows(failing, compression, query, options):
+    options = ", ".join(filter(None, [options, f"compression {compression}"]))
+    with failing.connect() as connection:
+        connection.run("SELECT dray.load()")
+        n, failures = 1, 0
+        while True:
+            connection.run(f"SET dray.test_fail_after = {n}")
+            try:
+                connection.run(f"COPY {query} TO STDOUT (FORMAT dray, {options})")
+                break
+            except ServerError as error:
+                assert error.sqlstate == "53200", error
+                failures += 1
+            n += 1 + n // 4
+            connection.run("SET dray.test_fail_after = 0")
+    assert failures > 10
+    assert failing.crashes() == []

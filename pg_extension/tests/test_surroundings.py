@@ -1,0 +1,125 @@
+"""Other encodings, other extensions, a proxy in between."""
+
+import shutil
+import subprocess
+import time
+
+import pytest
+from client import Connection, ServerError
+from server import Server, free_port
+
+
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_databases_of_other_encodings(server, encoding):
+    with server.connect() as connection:
+        connection.run(f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+    for client_encoding in ("UTF8", "LATIN1"):
+        with server.connect(database=encoding.lower(), client_encoding=client_encoding) as connection:
+            connection.run("CREATE EXTENSION IF NOT EXISTS dray")
+            # Both encodings have these bytes, but they say different things.
+            connection.run("CREATE TEMP TABLE t (v text, w varchar, n name, a text[], j jsonb, i inet)")
+            text = "'h' || convert_from('\\xe9', 'LATIN1')" if encoding == "LATIN1" else "U&'h\\00e9'"
+            if encoding == "SQL_ASCII":
+                text = "convert_from('\\x68c3a9', 'SQL_ASCII')"
+            connection.run(f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM (SELECT {text}) _ (x)")
+            found = connection.copy("t").columns()
+            assert found == [["hé"], ["hé"], ["hé"], [["hé", None]], ["{}"], ["::1"]]
+            # The client's encoding is what it was.
+            assert connection.value("SHOW client_encoding") == client_encoding
+            with pytest.raises(ServerError, match="division"):
+                connection.copy("(SELECT v, 1 / 0 FROM t)")
+            if encoding == "LATIN1":
+                connection.run('ALTER TABLE t RENAME v TO "caf' + ("é" if client_encoding == "UTF8" else "e") + '"')
+                assert connection.copy("t").schema()[0].name in ("café", "cafe")
+
+
+def test_bytes_that_are_not_utf8(server):
+    with server.connect(database="sql_ascii") as connection:
+        with pytest.raises(ServerError, match="invalid byte sequence") as caught:
+            connection.copy("(SELECT convert_from('\\xff', 'SQL_ASCII'))")
+        assert caught.value.sqlstate == "22021"
+
+
+def test_statistics_and_explain(pg_config):
+    libraries = "pg_stat_statements,auto_explain"
+    plain = Server(pg_config, features=None)
+    if not shutil.os.path.exists(f"{plain.config('--pkglibdir')}/auto_explain.so"):
+        # This server came without them; Debian's has them.
+        return
+    settings = {"shared_preload_libraries": libraries, "auto_explain.log_min_duration": "0"}
+    with Server(pg_config, features=None, settings=settings) as server, server.connect() as connection:
+        connection.run("CREATE EXTENSION pg_stat_statements; CREATE TABLE counted (a int)")
+        connection.run("INSERT INTO counted SELECT generate_series(1, 10)")
+        for _ in range(3):
+            assert len(connection.copy("(SELECT a FROM counted WHERE a > 0)").columns()[0]) == 10
+        rows = connection.rows("SELECT calls, rows FROM pg_stat_statements WHERE query LIKE '%FROM counted WHERE%'"
+                               " AND query NOT LIKE '%pg_stat%'")
+        assert ["3", "30"] in rows
+        assert "Seq Scan on counted" in server.log.read_text(errors="replace")
+
+
+def test_over_tls(server):
+    if "--with-openssl" not in (built := server.config("--configure")) and "--with-ssl" not in built:
+        # This server can't.
+        return
+    key, certificate = server.data / "server.key", server.data / "server.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
+                    "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    for file in (key, certificate):
+        file.chmod(0o600)
+        if shutil.os.geteuid() == 0:
+            shutil.chown(file, "postgres", "postgres")
+    with server.connect() as connection:
+        connection.run("ALTER SYSTEM SET ssl = on")
+        connection.run("SELECT pg_reload_conf(), pg_sleep(0.5)")
+    with Connection(server.port, "postgres", "postgres", tls=True) as connection:
+        assert connection.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t"
+        for compression in ("none", "light"):
+            query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
+            found = connection.copy(query, f"compression {compression}").columns()
+            assert found[0] == list(range(1, 40001)) and found[2] == ["x" * (i % 300) for i in range(1, 40001)]
+        connection.send(f"SELECT dray.load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
+        connection.read_message()
+        time.sleep(0.3)
+        pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"
+        with server.connect() as other:
+            other.run(pid_query)
+            time.sleep(0.3)
+            assert other.rows("SELECT 1 FROM pg_stat_ssl WHERE ssl") == []
+
+
+def test_pooled_by_transactions(server, tmp_path_factory):
+    """PgBouncer gives every transaction another backend; loading and copying are one."""
+    pgbouncer = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    folder, port = server.folder, free_port()
+    config = folder / "pgbouncer.ini"
+    config.write_text(f"""[databases]
+* = host=127.0.0.1 port={server.port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = any
+pool_mode = transaction
+default_pool_size = 2
+logfile = {folder}/pgbouncer.log
+server_reset_query_always = 0
+""".replace("* = host=127.0.0.1", "* = user=postgres host=127.0.0.1"))
+    user = {"user": "postgres"} if shutil.os.geteuid() == 0 else {}
+    proxy = subprocess.Popen([pgbouncer, "-q", str(config)], stderr=subprocess.DEVNULL, **user)
+    try:
+        for _ in range(100):
+            try:
+                connections = [Connection(port, "postgres", "postgres") for _ in range(6)]
+                break
+            except OSError:
+                time.sleep(0.05)
+        for turn in range(20):
+            for connection in connections:
+                found = connection.copy("(SELECT i, i::text FROM generate_series(1, 3000) i)").columns()
+                assert found[0] == list(range(1, 3001))
+            connections[turn % 6].send("SELECT pg_sleep(0.02)")
+            connections[turn % 6].read_result()
+    finally:
+        proxy.terminate()
+        proxy.wait()

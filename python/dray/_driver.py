@@ -1,0 +1,180 @@
+"""Reading on a connection that a PostgreSQL driver has opened: its transaction, its temporary tables, its authentication."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import _dray
+from .errors import QueryError, UsageError
+
+if TYPE_CHECKING:
+    from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
+
+_NUMERIC = 1700
+_MONEY = 790
+_EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'dray'"
+
+
+class _Driver(Protocol):
+    """What is asked of a driver."""
+
+    def fetch(self, sql: str) -> list[list[Any]]:
+        """Run a question of our own and return its rows."""
+
+    def columns(self, sql: str) -> list[tuple[str, int, int]]:
+        """Return the name, type and modifier of each column of a query."""
+
+    def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
+        """Put values in the places that the driver's own placeholders mark."""
+
+    def copy(self, sql: str, target: _dray.Copy) -> None:
+        """Run a COPY and write its data to the target."""
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting that the server has reported."""
+
+
+class _Psycopg3:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def _cursor(self) -> Any:
+        # The row factory of the connection is the user's.
+        rows = importlib.import_module("psycopg.rows")
+        return self._connection.cursor(row_factory=rows.tuple_row)
+
+    def fetch(self, sql: str) -> list[list[Any]]:
+        with self._cursor() as cursor:
+            return [list(row) for row in cursor.execute(sql).fetchall()]
+
+    def columns(self, sql: str) -> list[tuple[str, int, int]]:
+        with self._cursor() as cursor:
+            cursor.execute(sql.encode())
+            result = cursor.pgresult
+            assert result is not None
+            return [
+                ((result.fname(i) or b"").decode(), result.ftype(i), result.fmod(i)) for i in range(result.nfields)
+            ]
+
+    def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
+        cursor = importlib.import_module("psycopg").ClientCursor(self._connection)
+        return str(cursor.mogrify(sql, params))
+
+    def copy(self, sql: str, target: _dray.Copy) -> None:
+        with self._cursor() as cursor, cursor.copy(sql.encode()) as copy:
+            while data := copy.read():
+                target.write(bytes(data) if not isinstance(data, bytes) else data)
+
+    def setting(self, name: str) -> str | None:
+        value: str | None = self._connection.info.parameter_status(name)
+        return value
+
+
+class _Psycopg2:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def _cursor(self) -> Any:
+        return self._connection.cursor(cursor_factory=importlib.import_module("psycopg2.extensions").cursor)
+
+    def fetch(self, sql: str) -> list[list[Any]]:
+        with self._cursor() as cursor:
+            cursor.execute(sql)
+            return [list(row) for row in cursor.fetchall()]
+
+    def columns(self, sql: str) -> list[tuple[str, int, int]]:
+        with self._cursor() as cursor:
+            cursor.execute(sql)
+            return [(column.name, column.type_code, self._modifier(column)) for column in cursor.description]
+
+    @staticmethod
+    def _modifier(column: Any) -> int:
+        # The driver has taken it apart: numeric's, which is what matters here, is put together again.
+        if column.type_code != _NUMERIC or column.precision is None or column.precision >= 65535:
+            return -1
+        return (int(column.precision) << 16 | int(column.scale) & 0x7FF) + 4
+
+    def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
+        with self._cursor() as cursor:
+            statement: bytes = cursor.mogrify(sql, params)
+            return statement.decode()
+
+    def copy(self, sql: str, target: _dray.Copy) -> None:
+        with self._cursor() as cursor:
+            cursor.copy_expert(sql, target, 1 << 20)
+
+    def setting(self, name: str) -> str | None:
+        value: str | None = self._connection.info.parameter_status(name)
+        return value
+
+
+def driver_of(source: object) -> _Driver | None:
+    """The driver of an open connection, or None for what is not one."""
+    for module, kind in (("sqlalchemy.engine", "Connection"), ("sqlalchemy.orm", "Session")):
+        wrapper = getattr(sys.modules.get(module), kind, None)
+        if wrapper is not None and isinstance(source, wrapper):
+            connection: Any = source.connection() if kind == "Session" else source  # type: ignore[attr-defined]
+            inner = connection.connection.driver_connection
+            driver = driver_of(inner)
+            if driver is None:
+                what = f"{type(inner).__module__} is not a driver that dray reads from"
+                raise UsageError(what, hint="use the dialect postgresql+psycopg or postgresql+psycopg2")
+            return driver
+    for module, kind, driver_type in (("psycopg", "Connection", _Psycopg3), ("psycopg2.extensions", "connection", _Psycopg2)):
+        # A connection of a driver that was never imported can't be here.
+        connection_type = getattr(sys.modules.get(module), kind, None)
+        if connection_type is not None and isinstance(source, connection_type):
+            return driver_type(source)
+    return None
+
+
+def read(
+    driver: _Driver,
+    sql: str,
+    params: Sequence[Any] | None,
+    *,
+    extension: Any = "auto",
+    numeric: str = "text",
+    nonfinite: str = "error",
+    strings: str = "utf8",
+    row_bytes_max: int | None = None,
+) -> Table:
+    """Run one query on the driver's connection and return its whole result as a :class:`pyarrow.Table`."""
+    if params is not None:
+        sql = driver.with_parameters(sql, params)
+    escapes = driver.setting("standard_conforming_strings") == "off"
+    statement = _dray.enclosable(sql, escapes)
+    if statement is None or not _dray.is_query(statement):
+        raise UsageError("COPY does not run this statement", hint="on a driver's connection dray reads queries only")
+    if (encoding := driver.setting("client_encoding")) != "UTF8":
+        raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
+    pyarrow = importlib.import_module("pyarrow")
+    uses_extension = extension is True or extension == "auto" and bool(driver.fetch(_EXTENSION))
+    if uses_extension:
+        copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
+        driver.fetch("SELECT dray.load()")
+        driver.copy(copy.frames(statement), copy)
+        return pyarrow.table(copy.finish())
+    columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0") if _reads(statement) else None
+    if columns is None:
+        raise QueryError(
+            "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH",
+            hint="run the statement with the driver",
+        )
+    money_scale = None
+    if any(oid == _MONEY for _, oid, _ in columns):
+        money_scale = int(driver.fetch("SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)")[0][0])
+    copy = _dray.Copy(numeric, nonfinite, money_scale, strings, row_bytes_max)
+    version = int((driver.setting("server_version") or "0").split(".")[0].split("beta")[0].split("rc")[0].split("devel")[0])
+    if question := copy.describe(columns, version):
+        copy.learn([[None if value is None else str(value) for value in row] for row in driver.fetch(question)])
+    driver.copy(copy.rows(statement), copy)
+    return pyarrow.table(copy.finish())
+
+
+def _reads(statement: str) -> bool:
+    word = statement.lstrip("( \t\n").split(None, 1)[0].lower()
+    return word not in ("insert", "update", "delete", "merge")
