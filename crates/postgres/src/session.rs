@@ -520,6 +520,8 @@ impl<S: Read + Write> Session<S> {
         self.state = State::Idle;
         self.catalog.forget();
         loop {
+            // Rows that come and come leave no pause in which reading would ask.
+            patience()?;
             let header = self.wire.peek(patience)?;
             self.wire.enter();
             let mut left = header.body_bytes;
