@@ -8,7 +8,7 @@ from pathlib import Path
 
 import data
 import pytest
-from postgres_server import EXTENSION, VERSIONS, Installation, PgBouncer, PostgresServer, make_locales
+from postgres_server import VERSIONS, WAYS, Installation, PgBouncer, PostgresServer, make_locales
 from server import Server
 
 import dray
@@ -40,10 +40,6 @@ def uri(server: Server, request: pytest.FixtureRequest) -> str:
 def connection(server: Server) -> Iterator[dray.Connection]:
     with dray.connect(server.unix) as connection:
         yield connection
-
-
-# Whether statements go through the server's extension; each test on PostgreSQL runs both ways.
-WAYS = [False, True] if (EXTENSION / "Makefile").exists() else [False]
 
 
 @pytest.fixture(scope="session")

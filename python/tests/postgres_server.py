@@ -34,6 +34,8 @@ LOCALES = {"ja_JP.UTF-8": 0, "de_DE.UTF-8": 2, "ar_TN.UTF-8": 3}
 # The distribution's, and those that scripts/setup unpacks.
 _DISTRIBUTED = max((int(path.name) for path in DEBIAN.glob("[0-9]*")), default=15)
 VERSIONS = sorted({_DISTRIBUTED, 16, 18})
+# Whether statements go through the server's extension; each test runs both ways.
+WAYS = [False, True] if (EXTENSION / "Makefile").exists() else [False]
 
 
 class Installation:

@@ -7,7 +7,7 @@ import os
 import random
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -16,8 +16,8 @@ import postgres_text as pt
 import psycopg
 import pyarrow as pa
 import pytest
-from postgres_server import LOCALES, PostgresServer
-from postgres_text import NOT_FINITE, Shape
+from postgres_server import LOCALES, WAYS, PostgresServer
+from postgres_text import Shape
 
 import dray
 
@@ -372,14 +372,14 @@ class Types:
 
 
 @pytest.fixture(scope="session")
-def database(start_postgres: Callable[[int], PostgresServer], postgres: PostgresServer, extension: bool) -> Iterator[PostgresServer]:
+def database(postgres: PostgresServer) -> PostgresServer:
     with postgres.connect() as connection:
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
             connection.execute(f"CREATE DATABASE {DATABASE}")
             postgres.run(f"ALTER DATABASE {DATABASE} SET timezone = 'UTC'", DDL, database=DATABASE)
-            if extension:
+            if True in WAYS:
                 postgres.run("CREATE EXTENSION dray", database=DATABASE)
-    yield postgres
+    return postgres
 
 
 @pytest.fixture(scope="module")
@@ -712,7 +712,7 @@ def test_sql_ascii(types: Types) -> None:
 def _create_database(types: Types, name: str, encoding: str) -> None:
     if types.oracle.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
         types.server.run(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'")
-        if types.extension:
+        if True in WAYS:
             types.server.run("CREATE EXTENSION dray", database=name)
 
 

@@ -214,7 +214,7 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When it fails, or the connection breaks.
     pub fn ask(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
-        self.check_idle()?;
+        self.check_sendable(statement)?;
         self.statement = statement.to_owned();
         frontend::query(statement, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
@@ -234,7 +234,7 @@ impl<S: Read + Write> Session<S> {
         options: &Options,
         patience: Patience<'_>,
     ) -> Result<Schema> {
-        self.check_idle()?;
+        self.check_sendable(statement)?;
         self.statement = statement.to_owned();
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
         let known = self
@@ -317,7 +317,7 @@ impl<S: Read + Write> Session<S> {
         options: &Options,
         patience: Patience<'_>,
     ) -> Result<Schema> {
-        self.check_idle()?;
+        self.check_sendable(statement)?;
         self.statement = statement.to_owned();
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
@@ -500,7 +500,7 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When it fails before there is data, or the connection breaks.
     pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<CopyStart> {
-        self.check_idle()?;
+        self.check_sendable(statement)?;
         let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(CopyStart::NotEnclosable) };
         // One simple query: a pooler may give the next one to another backend.
         // A process that has it loaded keeps it.
@@ -609,6 +609,8 @@ impl<S: Read + Write> Session<S> {
         self.catalog.forget();
         self.known.clear();
         loop {
+            // Rows that come and come leave no pause in which reading would ask.
+            patience()?;
             let header = self.wire.peek(patience)?;
             self.wire.enter();
             let mut left = header.body_bytes;
@@ -642,6 +644,15 @@ impl<S: Read + Write> Session<S> {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Whether a statement can be run, before any of it is in a message.
+    fn check_sendable(&self, statement: &str) -> Result<()> {
+        self.check_idle()?;
+        match statement.contains('\0') {
+            true => Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take")),
+            false => Ok(()),
         }
     }
 
