@@ -651,7 +651,9 @@ impl<S: Read + Write> Session<S> {
     fn check_sendable(&self, statement: &str) -> Result<()> {
         self.check_idle()?;
         match statement.contains('\0') {
-            true => Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take")),
+            true => {
+                Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take"))
+            }
             false => Ok(()),
         }
     }
