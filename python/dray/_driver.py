@@ -158,7 +158,7 @@ def read(
         raise UsageError("the extension can't be used: the database has no extension dray")
     if has_extension:
         copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
-        driver.fetch("SELECT dray.load()")
+        driver.fetch("SELECT pg_catalog.dray_load()")
         driver.copy(copy.frames(statement), copy)
         return pyarrow.table(copy.finish())
     columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0") if _reads(statement) else None
