@@ -35,7 +35,7 @@ _PG_init(void)
 PG_FUNCTION_INFO_V1(dray_load);
 
 /*
- * dray.load(): to call it is enough, because that loads the library.
+ * pg_catalog.dray_load(): to call it is enough, because that loads the library.
  */
 Datum
 dray_load(PG_FUNCTION_ARGS)

@@ -23,7 +23,7 @@ def test_every_allocation_may_fail(failing, compression, rows):
     query = QUERY.format(rows).replace("'x'::text[]", "ARRAY['x', NULL]::name[]")
     outcomes = set()
     with failing.connect() as connection:
-        connection.run("SELECT dray.load()")
+        connection.run("SELECT pg_catalog.dray_load()")
         whole = connection.copy(query, f"compression {compression}").columns()
         n = 1
         while True:
@@ -60,7 +60,7 @@ LARGE = [
 def test_large_chunks_and_rows(failing, compression, query, options):
     options = ", ".join(filter(None, [options, f"compression {compression}"]))
     with failing.connect() as connection:
-        connection.run("SELECT dray.load()")
+        connection.run("SELECT pg_catalog.dray_load()")
         n, failures = 1, 0
         while True:
             connection.run(f"SET dray.test_fail_after = {n}")

@@ -78,7 +78,7 @@ def test_over_tls(server):
             query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
             found = connection.copy(query, f"compression {compression}").columns()
             assert found[0] == list(range(1, 40001)) and found[2] == ["x" * (i % 300) for i in range(1, 40001)]
-        connection.send(f"SELECT dray.load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
+        connection.send(f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
         connection.read_message()
         time.sleep(0.3)
         pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"

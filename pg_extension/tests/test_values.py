@@ -150,7 +150,7 @@ def test_names_of_columns(connection):
 
 
 def test_no_columns(connection):
-    result = connection.run("SELECT dray.load(); COPY (SELECT FROM generate_series(1, 3)) TO STDOUT (FORMAT dray)")
+    result = connection.run("SELECT pg_catalog.dray_load(); COPY (SELECT FROM generate_series(1, 3)) TO STDOUT (FORMAT dray)")
     assert result.tags[-1] == "COPY 3" and result.copy_out == (1, 0)
     assert result.messages()[-1].fields["rows"] == 3
 
