@@ -169,9 +169,9 @@ impl CopyReader {
                 return Err(Error::new(ErrorKind::Protocol, what));
             }
             let rows = self.builder.rows();
-            if rows >= self.options.batch_rows
-                || rows.is_multiple_of(64) && self.builder.bytes() >= self.options.batch_bytes
-            {
+            // Adding up all columns takes its time: only now and then, and when the row is large.
+            let is_due = rows.is_multiple_of(64) || bytes >= self.options.batch_bytes / 64;
+            if rows >= self.options.batch_rows || is_due && self.builder.bytes() >= self.options.batch_bytes {
                 self.rows_before += rows as u64;
                 full(self.builder.finish().map_err(value_error)?);
             }
