@@ -11,6 +11,7 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Options, push_row, value_error};
+use crate::sql::reads_only;
 
 /// What a COPY in binary begins with (PostgreSQL's manual, page COPY).
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -32,6 +33,12 @@ impl Description {
     /// A description of these columns on a server of this major version.
     pub fn new(columns: Vec<(String, u32, i32)>, server_version: u32) -> Self {
         Self { columns, catalog: Catalog::default(), server_version }
+    }
+
+    /// Whether a statement can be described by running it for no rows: it only reads. `escapes` as for
+    /// [`enclosable`](crate::enclosable).
+    pub fn is_possible(sql: &str, escapes: bool) -> bool {
+        reads_only(sql, escapes)
     }
 
     /// What is to be asked of the server, if anything: all of its answer goes to [`Self::learn`].
