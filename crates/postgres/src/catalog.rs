@@ -46,11 +46,17 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
                      WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
              ) edge WHERE edge.oid <> 0
          )
-         SELECT t.oid, pg_catalog.format_type(t.oid, NULL), coalesce(e.extname, ''),
-             CASE WHEN t.typelem <> 0 AND t.typlen = -1 AND t.typcategory = 'A' THEN 'a' ELSE t.typtype END,
+         SELECT t.oid,
+             CASE n.nspname WHEN 'pg_catalog' THEN pg_catalog.format_type(b.oid, NULL)
+                 ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname)
+             END || CASE WHEN k.is_array THEN '[]' ELSE '' END,
+             coalesce(e.extname, ''), CASE WHEN k.is_array THEN 'a' ELSE t.typtype END,
              coalesce(i.typdelim, ','), coalesce(nullif(t.typbasetype, 0), r.rngsubtype, nullif(t.typelem, 0), 0),
              t.typtypmod, a.attname, a.atttypid, a.atttypmod
          FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid
+         CROSS JOIN LATERAL (SELECT t.typelem <> 0 AND t.typlen = -1 AND t.typcategory = 'A' AS is_array) k
+         JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
+         JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
          LEFT JOIN pg_catalog.pg_type i ON i.oid = t.typelem
          LEFT JOIN pg_catalog.pg_range r ON {multirange}
          LEFT JOIN pg_catalog.pg_attribute a
