@@ -13,7 +13,7 @@ from process import Failure
 FILE = "postgres_client.py"
 #: Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which starts cold.
 SLOW_ROUNDS, SLOWEST_ROUNDS = 3, 1
-#: The first fetch of a process waits for memory; the second one counts. Who keeps no table needs no first.
+#: The first fetch of a process waits for memory; the second one counts, also of the limits that tables are held against.
 TABLE_FETCHES = 2
 TINY_QUERIES = {"select-1": "SELECT 1", "ten-rows": "SELECT * FROM {table} LIMIT 10"}
 
@@ -84,7 +84,7 @@ class PostgresContender(Contender):
         self.note = note
 
     def client_command(self) -> list[str]:
-        fetches = TABLE_FETCHES if self.into_table else 1
+        fetches = TABLE_FETCHES if self.kind in (ARROW, PARALLEL, LIMIT) else 1
         options = ["--fetches", fetches, "--connections", self.connections]
         options += ["--partition-column", self.data_set.partition_column]
         options += ["--text-bytes-max", self.data_set.text_bytes_max]

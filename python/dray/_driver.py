@@ -152,8 +152,11 @@ def read(
     if (encoding := driver.setting("client_encoding")) != "UTF8":
         raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
     pyarrow = importlib.import_module("pyarrow")
-    uses_extension = extension is True or extension == "auto" and bool(driver.fetch(_EXTENSION))
-    if uses_extension:
+    # In a database without it, a function of that name would be somebody else's.
+    has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
+    if extension is True and not has_extension:
+        raise UsageError("the extension can't be used: the database has no extension dray")
+    if has_extension:
         copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
         driver.fetch("SELECT dray.load()")
         driver.copy(copy.frames(statement), copy)

@@ -33,6 +33,8 @@ pub struct LoggedIn {
     pub canceller: Canceller,
     /// The server as a uri without user and password, for messages.
     pub place: String,
+    /// The number of the server's process, as it said at login; a pooler says another.
+    pub process_id: Option<i32>,
     /// Who is logged in.
     pub user: String,
     /// Where.
@@ -239,6 +241,7 @@ impl<'a> Attempt<'a> {
             parameters,
             canceller: Canceller { address: address.clone(), tcp: params.tcp.clone(), tls, key, place: place.clone() },
             place: self.host.uri(&params.dbname),
+            process_id: key.map(|(process_id, _)| process_id),
             user: params.user.clone(),
             dbname: params.dbname.clone(),
         })

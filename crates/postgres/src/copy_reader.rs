@@ -59,7 +59,7 @@ impl Description {
         self.columns.iter().map(column).collect()
     }
 
-    /// The COPY that makes these columns of a statement: some have to be cast to text.
+    /// The COPY that makes these columns of a statement: some have to be made text.
     pub fn copy_statement(&self, statement: &str, options: &TypeOptions) -> String {
         let columns = self.columns(options);
         if columns.iter().all(|column| column.format() == Format::Binary) {
@@ -67,7 +67,10 @@ impl Description {
         }
         let casts = columns.iter().enumerate().map(|(i, column)| match column.format() {
             Format::Binary => format!("c{i}"),
-            Format::Text => format!("c{i}::pg_catalog.text"),
+            // The type's output function: a cast may write other text. A composite of NULLs is not NULL itself.
+            Format::Text => {
+                format!("CASE WHEN c{i} IS NOT DISTINCT FROM NULL THEN NULL ELSE pg_catalog.format('%s', c{i}) END")
+            }
         });
         let casts = casts.collect::<Vec<_>>().join(", ");
         let names = (0..columns.len()).map(|i| format!("c{i}")).collect::<Vec<_>>().join(", ");

@@ -31,6 +31,8 @@ const MONEY_OID: u32 = 790;
 const OWN_STATEMENT: &str = "dray_types";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
+/// So many statements' columns are remembered.
+const KNOWN_MAX: usize = 64;
 
 /// The value of `$1`, `$2` …: a type, or 0 to let the server infer it, and the value's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,6 +85,19 @@ enum State {
     },
 }
 
+/// A column as a server describes it: name, type, and what it declares.
+type Described = Vec<(String, u32, i32)>;
+
+/// A statement that was run before: what its columns were.
+#[derive(Debug)]
+struct Known {
+    statement: String,
+    oids: Vec<u32>,
+    types: TypeOptions,
+    described: Described,
+    columns: Vec<Column>,
+}
+
 /// A statement whose rows come.
 #[derive(Debug)]
 struct Rows {
@@ -98,6 +113,11 @@ struct Rows {
 pub struct Session<S> {
     wire: Wire<S>,
     catalog: Catalog,
+    /// The last one last.
+    known: Vec<Known>,
+    /// Every statement runs in the same server process, in which the extension is loaded already.
+    loaded: bool,
+    is_direct: bool,
     server_version: u32,
     /// Backslashes escape in plain strings.
     escapes: bool,
@@ -118,6 +138,9 @@ impl<S: Read + Write> Session<S> {
         Self {
             wire: Wire::new(stream),
             catalog: Catalog::default(),
+            known: Vec::new(),
+            loaded: false,
+            is_direct: false,
             server_version,
             escapes: false,
             state: State::Idle,
@@ -141,6 +164,11 @@ impl<S: Read + Write> Session<S> {
     /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` is off.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.escapes = escapes;
+    }
+
+    /// Says that no pooler is between, which could give each statement to another process of the server.
+    pub fn set_direct(&mut self) {
+        self.is_direct = true;
     }
 
     /// Whether a transaction that the user began is open.
@@ -208,8 +236,33 @@ impl<S: Read + Write> Session<S> {
     ) -> Result<Schema> {
         self.check_sendable(statement)?;
         self.statement = statement.to_owned();
+        let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
+        let known = self
+            .known
+            .iter()
+            .position(|known| known.statement == statement && known.oids == oids && known.types == options.types);
+        let columns = match known.map(|at| self.known.remove(at)) {
+            Some(known) => self.start_known(known, parameters, patience)?,
+            None => self.start_new(statement, oids, parameters, options, patience)?,
+        };
+        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
+        let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
+        let options = options.clone();
+        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0 }));
+        Ok(schema)
+    }
+
+    /// Prepares the statement, and then runs it with what its columns ask for.
+    fn start_new(
+        &mut self,
+        statement: &str,
+        oids: Vec<u32>,
+        parameters: &[Parameter],
+        options: &Options,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Column>> {
         let prepared = self.prepare(statement, parameters, options, patience);
-        let columns = match prepared {
+        let (described, columns) = match prepared {
             Ok(columns) => columns,
             // The server ignores everything up to the next sync.
             Err(error) => {
@@ -218,12 +271,39 @@ impl<S: Read + Write> Session<S> {
                 return self.wait_ready(Err(error), patience);
             }
         };
-        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
         self.execute(&columns, parameters)?;
-        let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
-        let options = options.clone();
-        self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0 }));
-        Ok(schema)
+        let types = options.types.clone();
+        let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
+        self.remember(known);
+        Ok(columns)
+    }
+
+    /// Prepares and runs the statement at once: its columns are known, if nobody has changed them.
+    fn start_known(&mut self, known: Known, parameters: &[Parameter], patience: Patience<'_>) -> Result<Vec<Column>> {
+        let out = self.wire.out();
+        frontend::parse("", &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
+        frontend::describe(b'S', "", out).map_err(invalid)?;
+        self.execute(&known.columns, parameters)?;
+        match self.described(parameters, patience) {
+            Ok(described) if described == known.described => {
+                let columns = known.columns.clone();
+                self.remember(known);
+                Ok(columns)
+            }
+            Ok(_) => {
+                self.drain(patience)?;
+                let what = "the columns of this statement have changed since it was run last";
+                Err(Error::new(ErrorKind::Server, what).with_sqlstate("0A000").hint("run it again"))
+            }
+            Err(error) => self.wait_ready(Err(error), patience),
+        }
+    }
+
+    fn remember(&mut self, known: Known) {
+        if self.known.len() >= KNOWN_MAX {
+            self.known.remove(0);
+        }
+        self.known.push(known);
     }
 
     /// The columns of a statement's rows, without running it.
@@ -242,7 +322,7 @@ impl<S: Read + Write> Session<S> {
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
         self.wire.send()?;
-        let columns = self.wait_ready(columns, patience)?;
+        let (_, columns) = self.wait_ready(columns, patience)?;
         Ok(Schema { fields: columns.iter().map(|column| column.field().clone()).collect() })
     }
 
@@ -269,13 +349,24 @@ impl<S: Read + Write> Session<S> {
         parameters: &[Parameter],
         options: &Options,
         patience: Patience<'_>,
-    ) -> Result<Vec<Column>> {
+    ) -> Result<(Described, Vec<Column>)> {
         let oids = parameters.iter().map(|parameter| parameter.oid);
         frontend::parse("", statement, oids, self.wire.out()).map_err(invalid)?;
         frontend::describe(b'S', "", self.wire.out()).map_err(invalid)?;
         frontend::flush(self.wire.out());
         self.wire.send()?;
-        let mut described = Vec::new();
+        let described = self.described(parameters, patience)?;
+        let mut options = options.types.clone();
+        self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
+        let column = |(name, oid, typmod): &(String, u32, i32)| {
+            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
+        };
+        let columns = described.iter().map(column).collect();
+        Ok((described, columns))
+    }
+
+    /// What the server says of the columns of a statement that it was given.
+    fn described(&mut self, parameters: &[Parameter], patience: Patience<'_>) -> Result<Described> {
         loop {
             match self.wire.message(patience)? {
                 Message::ParseComplete => {}
@@ -290,22 +381,15 @@ impl<S: Read + Write> Session<S> {
                 }
                 Message::NoData => return Ok(Vec::new()),
                 Message::RowDescription(row) => {
-                    let mut fields = row.fields();
-                    while let Some(field) = fields.next().map_err(invalid)? {
-                        described.push((field.name().to_owned(), field.type_oid(), field.type_modifier()));
-                    }
-                    break;
+                    let fields = row.fields();
+                    let described =
+                        fields.map(|field| Ok((field.name().to_owned(), field.type_oid(), field.type_modifier())));
+                    return described.collect().map_err(invalid);
                 }
                 Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
                 _ => return Err(self.wire.out_of_order("not a description")),
             }
         }
-        let mut options = options.types.clone();
-        self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
-        let column = |(name, oid, typmod): &(String, u32, i32)| {
-            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
-        };
-        Ok(described.iter().map(column).collect())
     }
 
     /// Asks for what is not known of these types.
@@ -419,11 +503,13 @@ impl<S: Read + Write> Session<S> {
         self.check_sendable(statement)?;
         let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(CopyStart::NotEnclosable) };
         // One simple query: a pooler may give the next one to another backend.
-        self.statement = format!("SELECT dray.load(); COPY ({enclosable}\n) TO STDOUT ({copy_options})");
+        // A process that has it loaded keeps it.
+        let load = if self.loaded { "" } else { "SELECT dray.load(); " };
+        self.statement = format!("{load}COPY ({enclosable}\n) TO STDOUT ({copy_options})");
         let text = self.statement.clone();
         frontend::query(&text, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
-        let mut loaded = false;
+        let mut loaded = self.loaded;
         loop {
             match self.wire.message(patience)? {
                 Message::RowDescription(_) | Message::DataRow(_) => {}
@@ -439,6 +525,7 @@ impl<S: Read + Write> Session<S> {
                 _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
             }
         }
+        self.loaded = self.is_direct;
         self.state = State::Copy { left: 0 };
         Ok(CopyStart::Started)
     }
@@ -518,7 +605,9 @@ impl<S: Read + Write> Session<S> {
             }
         }
         self.state = State::Idle;
+        // A type may have changed, and so have made this necessary.
         self.catalog.forget();
+        self.known.clear();
         loop {
             // Rows that come and come leave no pause in which reading would ask.
             patience()?;

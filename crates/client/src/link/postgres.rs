@@ -18,7 +18,7 @@ use crate::pool::Arena;
 /// Asked once a connection: dates in text are ISO 8601, and what the server is and has.
 const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
      pg_catalog.current_setting('standard_conforming_strings'), \
-     (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray')";
+     (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid()";
 
 /// A connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -74,12 +74,17 @@ impl PostgresLink {
         };
         let mut greeting = session.ask(GREETING, &mut patience)?.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
+        let extension = greeting.next().flatten();
+        let process_id = greeting.next().flatten().and_then(|id| id.parse().ok());
+        if process_id.is_some() && process_id == logged_in.process_id {
+            session.set_direct();
+        }
         Ok(Self {
             session,
             canceller: logged_in.canceller,
             server: format!("PostgreSQL {version}"),
             place: logged_in.place,
-            extension: greeting.next().flatten(),
+            extension,
             route: Route::default(),
             running: Running::Nothing,
             parallel_started: None,

@@ -1,0 +1,106 @@
+"""Connections that a driver has opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+import psycopg2
+import pytest
+import sqlalchemy
+from postgres_server import PostgresServer
+from psycopg.rows import dict_row
+
+import dray
+
+Opener = Callable[[PostgresServer], Any]
+
+
+def _sqlalchemy(driver: str) -> Opener:
+    return lambda server: sqlalchemy.create_engine(server.uri().replace("postgresql:", f"postgresql+{driver}:")).connect()
+
+
+OPENERS: dict[str, Opener] = {
+    "psycopg": lambda server: psycopg.connect(server.uri(), row_factory=dict_row),
+    "psycopg2": lambda server: psycopg2.connect(server.uri()),
+    "sqlalchemy-psycopg": _sqlalchemy("psycopg"),
+    "sqlalchemy-psycopg2": _sqlalchemy("psycopg2"),
+    "sqlalchemy-session": lambda server: sqlalchemy.orm.Session(
+        sqlalchemy.create_engine(server.uri().replace("postgresql:", "postgresql+psycopg:"))
+    ),
+}
+
+
+@pytest.fixture(params=OPENERS)
+def connection(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Any]:
+    connection = OPENERS[request.param](postgres)
+    yield connection
+    connection.close()
+
+
+def run(connection: Any, sql: str) -> None:
+    if hasattr(connection, "cursor"):
+        connection.cursor().execute(sql)
+    else:
+        connection.execute(sqlalchemy.text(sql))
+
+
+def test_its_transaction_and_temporary_tables(connection: Any, extension: bool) -> None:
+    run(connection, "CREATE TEMPORARY TABLE mine (id integer, amount numeric(9,2), total numeric, tags text[], ip inet)")
+    run(connection, "INSERT INTO mine VALUES (1, 1.50, 0.10, ARRAY['a', NULL], '10.0.0.1'), (2, NULL, NULL, NULL, NULL)")
+    table = dray.read(connection, "SELECT * FROM mine ORDER BY id", extension=extension)
+    assert table.to_pylist() == [
+        {"id": 1, "amount": Decimal("1.50"), "total": "0.10", "tags": ["a", None], "ip": "10.0.0.1"},
+        {"id": 2, "amount": None, "total": None, "tags": None, "ip": None},
+    ]
+    run(connection, "DROP TABLE mine")
+
+
+def test_parameters_are_the_drivers(connection: Any, extension: bool) -> None:
+    table = dray.read(connection, "SELECT %s::int AS n, %s AS s, '$1' AS d", [7, "it's"], extension=extension)
+    assert table.to_pylist() == [{"n": 7, "s": "it's", "d": "$1"}]
+
+
+def test_more_rows_than_a_batch(connection: Any, extension: bool) -> None:
+    table = dray.read(connection, "SELECT i, repeat('x', i % 30) AS s FROM generate_series(1, 150000) i", extension=extension)
+    assert table.num_rows == 150_000
+    assert table["i"].to_pylist() == list(range(1, 150_001))
+
+
+def test_types_of_its_own(connection: Any, extension: bool) -> None:
+    run(connection, "CREATE TYPE pair AS (a integer, b text)")
+    sql = "SELECT ROW(1, 'x')::pair AS p, ARRAY[ROW(2, NULL)::pair] AS l, 5.5::money AS m"
+    table = dray.read(connection, sql, extension=extension)
+    assert table.to_pylist() == [{"p": {"a": 1, "b": "x"}, "l": [{"a": 2, "b": None}], "m": Decimal("5.50")}]
+    run(connection, "ROLLBACK" if hasattr(connection, "cursor") else "DROP TYPE pair")
+
+
+def test_errors_are_the_drivers(connection: Any, extension: bool) -> None:
+    with pytest.raises(Exception, match="division by zero") as raised:
+        dray.read(connection, "SELECT 1 / 0", extension=extension)
+    assert not isinstance(raised.value, dray.Error)
+
+
+def test_values_without_a_place(connection: Any, extension: bool) -> None:
+    with pytest.raises(Exception, match="infinity"):
+        dray.read(connection, "SELECT 'infinity'::date AS d", extension=extension)
+
+
+def test_options(connection: Any, extension: bool) -> None:
+    sql = "SELECT 1.5 AS n, 'infinity'::date AS d"
+    table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="text", strings="large")
+    assert table.to_pylist() == [{"n": Decimal("1.500"), "d": "infinity"}]
+    assert str(table.schema.field("d").type) == "large_string"
+
+
+@pytest.mark.parametrize("sql", ["SHOW work_mem", "SELECT 1; SELECT 2", "SELECT 1) TO STDOUT --", ""])
+def test_what_it_does_not_run(connection: Any, sql: str) -> None:
+    with pytest.raises(dray.UsageError):
+        dray.read(connection, sql)
+
+
+def test_what_is_no_connection() -> None:
+    with pytest.raises(dray.UsageError, match="no source"):
+        dray.read(5, "SELECT 1")

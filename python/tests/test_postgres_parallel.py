@@ -1,0 +1,254 @@
+"""A table over several connections: one snapshot, every row once, and nothing split that must not be."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import psycopg
+import pyarrow as pa
+import pytest
+from postgres_server import PostgresServer
+
+import dray
+
+ROWS = 200_000
+DDL = f"""
+CREATE TABLE many (id integer NOT NULL, filler text, amount numeric(12,2));
+INSERT INTO many SELECT i, repeat('x', i % 50), i / 100.0 FROM generate_series(1, {ROWS}) i;
+CREATE TABLE parted (id integer, filler text) PARTITION BY RANGE (id);
+CREATE TABLE parted_low PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (30000);
+CREATE TABLE parted_high PARTITION OF parted FOR VALUES FROM (30000) TO (MAXVALUE);
+INSERT INTO parted SELECT i, repeat('y', 20) FROM generate_series(1, 100000) i;
+CREATE TABLE parent (id integer);
+CREATE TABLE child () INHERITS (parent);
+INSERT INTO parent SELECT generate_series(1, 1000);
+INSERT INTO child SELECT generate_series(1001, 2000);
+CREATE VIEW seen AS SELECT * FROM many;
+CREATE FUNCTION wild(integer) RETURNS integer LANGUAGE sql VOLATILE AS 'SELECT $1';
+CREATE FUNCTION tame(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+CREATE TABLE guarded (id integer, owner name);
+INSERT INTO guarded SELECT i, CASE WHEN i % 2 = 0 THEN 'half' ELSE 'other' END FROM generate_series(1, 20000) i;
+ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY own ON guarded USING (owner = current_user);
+CREATE ROLE half LOGIN;
+GRANT SELECT ON guarded, many TO half;
+CREATE TABLE columns_only (id integer, secret integer);
+INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
+GRANT SELECT (id) ON columns_only TO half;
+CREATE TABLE empty_table (id integer);
+ANALYZE;
+"""
+
+
+@pytest.fixture(scope="session")
+def big(postgres: PostgresServer) -> PostgresServer:
+    with postgres.connect() as connection:
+        if connection.execute("SELECT to_regclass('many')").fetchone() == (None,):
+            postgres.run(DDL)
+    return postgres
+
+
+@pytest.fixture
+def client(big: PostgresServer) -> Iterator[dray.Connection]:
+    with dray.connect(big.uri()) as connection:
+        yield connection
+
+
+def read(client: dray.Connection, sql: str, extension: bool, **options: object) -> tuple[pa.Table, str]:
+    result = client.query(sql, extension=extension, **{"partitions": 3, **options})  # type: ignore[arg-type]
+    table = result.arrow()
+    return table, result.stats["path_reason"]
+
+
+SPLITTABLE = [
+    ("SELECT * FROM many", ROWS),
+    ("SELECT id, amount FROM public.many AS m WHERE m.id > 100 OR m.id < 5", ROWS - 96),
+    ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
+    ("SELECT id, filler FROM parted", 100_000),
+]
+
+
+@pytest.mark.parametrize(("sql", "rows"), SPLITTABLE)
+def test_every_row_once(client: dray.Connection, extension: bool, sql: str, rows: int) -> None:
+    table, reason = read(client, sql, extension)
+    assert "3 connections, one snapshot" in reason
+    whole, _ = read(client, sql, extension, partitions=1)
+    assert table.num_rows == rows
+    assert table.schema == whole.schema
+    order = [(name, "ascending") for name in table.column_names]
+    assert table.sort_by(order).equals(whole.sort_by(order))
+
+
+def test_order_can_be_kept(client: dray.Connection, extension: bool) -> None:
+    table, reason = read(client, "SELECT id, filler FROM many", extension, partitions=4, ordered=True)
+    assert "4 connections" in reason
+    whole, _ = read(client, "SELECT id, filler FROM many", extension, partitions=1)
+    assert table.equals(whole)
+
+
+NOT_SPLITTABLE = [
+    "SELECT id FROM many ORDER BY id",
+    "SELECT id FROM many LIMIT 10",
+    "SELECT DISTINCT filler FROM many",
+    "SELECT count(*) FROM many",
+    "SELECT sum(id) OVER () FROM many LIMIT 5",
+    "SELECT id FROM seen",
+    "SELECT id FROM parent",
+    "SELECT wild(id) FROM many",
+    "SELECT id, random() FROM many",
+    "SELECT id, now() FROM many",
+    "SELECT generate_series(1, 2), id FROM parent",
+    "SELECT a.id FROM many a, parent b WHERE a.id = b.id",
+    "SELECT id FROM many WHERE id IN (SELECT id FROM parent)",
+    "SELECT id FROM parent FOR UPDATE",
+    "SELECT id FROM ONLY many WHERE id < 5",
+    "SELECT relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace",
+    "WITH m AS (SELECT id FROM many) SELECT * FROM m",
+    "VALUES (1), (2)",
+    "SELECT * FROM generate_series(1, 10)",
+]
+
+
+@pytest.mark.parametrize("sql", NOT_SPLITTABLE)
+def test_what_is_not_split(client: dray.Connection, extension: bool, sql: str) -> None:
+    table, reason = read(client, sql, extension)
+    assert "one connection: " in reason, reason
+    whole, _ = read(client, sql, extension, partitions=1)
+    assert table.num_rows == whole.num_rows
+
+
+def test_parameters_are_not_split(client: dray.Connection) -> None:
+    result = client.query("SELECT id FROM many WHERE id > $1", [10], partitions=2)
+    assert result.arrow().num_rows == ROWS - 10
+    assert "parameters" in result.stats["path_reason"]
+
+
+def test_small_tables_are_not_split_by_themselves(client: dray.Connection) -> None:
+    result = client.query("SELECT * FROM empty_table")
+    assert result.arrow().num_rows == 0
+    assert "one connection" in result.stats["path_reason"]
+
+
+def test_empty_table_in_parts(client: dray.Connection, extension: bool) -> None:
+    table, reason = read(client, "SELECT * FROM empty_table", extension, partitions=4)
+    assert "one snapshot" in reason
+    assert table.num_rows == 0
+    assert table.column_names == ["id"]
+
+
+def test_a_transaction_keeps_to_itself(client: dray.Connection, extension: bool) -> None:
+    client.query("BEGIN").arrow()
+    client.query("INSERT INTO parent VALUES (-1)").arrow()
+    table, reason = read(client, "SELECT id FROM many", extension)
+    assert "one connection" in reason
+    client.query("ROLLBACK").arrow()
+    assert table.num_rows == ROWS
+
+
+def test_settings_keep_to_their_session(client: dray.Connection, extension: bool) -> None:
+    client.query("SET ROLE half").arrow()
+    table, reason = read(client, "SELECT id FROM guarded", extension)
+    assert "one connection" in reason
+    assert table.num_rows == 10_000
+
+
+def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
+    with dray.connect(big.uri(user="half")) as client:
+        table, _ = read(client, "SELECT id FROM guarded", extension)
+        assert table.num_rows == 10_000
+        with pytest.raises(dray.QueryError, match="permission denied"):
+            read(client, "SELECT secret FROM columns_only", extension)
+        table, reason = read(client, "SELECT id FROM columns_only", extension)
+        assert table.num_rows == 10_000
+        assert "one connection" in reason
+
+
+def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
+    """Writers add, change and remove rows all the while: a snapshot has exactly the sum that it had at its beginning."""
+    stop = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(big.uri(), autocommit=True) as connection:
+            i = 0
+            while not stop.is_set():
+                i += 1
+                # Each transaction keeps the number of rows and the sum of their ids.
+                with connection.transaction():
+                    connection.execute("UPDATE many SET filler = %s WHERE id = %s", (f"w{i}", i % ROWS + 1))
+                    connection.execute("UPDATE many SET id = id + 1 WHERE id = %s", (i % 1000 + 1,))
+                    connection.execute("UPDATE many SET id = id - 1 WHERE id = %s AND ctid = (SELECT max(ctid) FROM many WHERE id = %s)", (i % 1000 + 2, i % 1000 + 2))
+
+    def rewrite() -> None:
+        with psycopg.connect(big.uri(), autocommit=True) as connection:
+            connection.execute("CREATE INDEX IF NOT EXISTS many_id ON many (id)")
+            while not stop.is_set():
+                connection.execute("CLUSTER many USING many_id")
+                connection.execute("VACUUM FULL many")
+                stop.wait(0.05)
+
+    threads = [threading.Thread(target=write), threading.Thread(target=rewrite)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(6):
+            table, reason = read(client, "SELECT id FROM many", extension, partitions=4)
+            assert "one snapshot" in reason
+            assert table.num_rows == ROWS
+            assert pa.compute.sum(table["id"]).as_py() == ROWS * (ROWS + 1) // 2
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+        big.run("DROP INDEX IF EXISTS many_id")
+
+
+def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> None:
+    for ordered in (False, True):
+        with client.query("SELECT * FROM many", extension=extension, partitions=3, batch_rows=1000, ordered=ordered) as result:
+            assert next(iter(result.batches())).num_rows >= 1000
+        table, _ = read(client, "SELECT id FROM many", extension, ordered=ordered)
+        assert table.num_rows == ROWS
+
+
+def test_a_worker_that_is_terminated(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
+    """Its part is read again, from where it was."""
+    with big.connect() as other:
+        other.autocommit = True
+        for ordered in (False, True):
+            terminated = 0
+            rows = 0
+            ids: set[int] = set()
+            result = client.query(
+                "SELECT id FROM many", extension=extension, partitions=2, batch_rows=500, chunk_bytes_max=4096, ordered=ordered
+            )
+            for i, batch in enumerate(result.batches()):
+                if i in (2, 20):
+                    killed = other.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+                        " AND pid <> pg_backend_pid() AND query LIKE '%ctid OPERATOR%' AND state = 'active' LIMIT 1"
+                    ).fetchall()
+                    terminated += len(killed)
+                rows += batch.num_rows
+                ids.update(batch.column(0).to_pylist())
+            assert terminated > 0
+            assert rows == len(ids) == ROWS
+
+
+def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
+    big.run("CREATE ROLE single LOGIN CONNECTION LIMIT 1; GRANT SELECT ON many TO single")
+    try:
+        with dray.connect(big.uri(user="single")) as client:
+            table, reason = read(client, "SELECT id FROM many", extension)
+            assert table.num_rows == ROWS
+            assert "one connection: another connection can't be had" in reason
+            # The transaction that was begun for it is over.
+            client.query("CREATE TEMPORARY TABLE t AS SELECT 1").arrow()
+    finally:
+        big.run("DROP OWNED BY single; DROP ROLE single")
+
+
+def test_errors_within_a_part(client: dray.Connection, extension: bool) -> None:
+    with pytest.raises(dray.ExecutionError, match="division by zero"):
+        read(client, "SELECT 1 / (id - 150000) FROM many", extension)
+    assert read(client, "SELECT id FROM many", extension)[0].num_rows == ROWS
