@@ -122,7 +122,7 @@ class PostgresServer:
             "jit": "off",
             "max_connections": 40,
             # A test that would hang fails.
-            "statement_timeout": "60s",
+            "statement_timeout": "30s",
             "log_statement": "all",
             "log_line_prefix": "%p %a ",
             **(settings or {}),

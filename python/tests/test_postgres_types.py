@@ -467,6 +467,19 @@ def test_money(types: Types, locale: str, scale: int) -> None:
             assert got.column("v").to_pylist() == [value], nested
 
 
+def test_a_statement_again_after_a_change(types: Types) -> None:
+    with dray.connect(types.server.uri(DATABASE)) as connection:
+
+        def value() -> Any:
+            return connection.query("SELECT '7'::money AS v", extension=types.extension).arrow().column("v").to_pylist()[0]
+
+        digits = []
+        for locale in (*LOCALES, *LOCALES):
+            list(connection.query(f"SET lc_monetary = '{locale}'"))
+            digits.append(str(value()))
+        assert digits == ["7", "7.00", "7.000"] * 2
+
+
 AVAILABLE = {
     "hstore": [("hstore", ['"a"=>"1", "b"=>NULL, "c"=>"NULL"', "", '""=>""', r'"ü\"\\"=>"=>, \"🐴\""'], pt.HSTORE)],
     "citext": [("citext", ["Abc", "", "Grüße"], pt.CITEXT)],
@@ -589,6 +602,7 @@ def test_catalog_changes(types: Types) -> None:
     types.oracle.execute("ALTER TYPE growing ADD ATTRIBUTE b text")
     types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT))
     types.oracle.execute("ALTER TYPE growing RENAME ATTRIBUTE b TO c")
+    # The same statement, described as before.
     types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT))
     types.oracle.execute("ALTER TYPE growing ALTER ATTRIBUTE c TYPE bytea")
     types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.BYTEA))

@@ -124,6 +124,8 @@ pub struct Session<S> {
     state: State,
     /// The text of the running statement, for the positions of errors.
     statement: String,
+    /// Characters that were sent before it.
+    before: usize,
     tag: String,
     /// Bytes of rows, of all statements.
     bytes: u64,
@@ -145,6 +147,7 @@ impl<S: Read + Write> Session<S> {
             escapes: false,
             state: State::Idle,
             statement: String::new(),
+            before: 0,
             tag: String::new(),
             bytes: 0,
             status: b'I',
@@ -215,7 +218,7 @@ impl<S: Read + Write> Session<S> {
     /// When it fails, or the connection breaks.
     pub fn ask(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         frontend::query(statement, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
         let rows = self.text_rows(patience);
@@ -235,7 +238,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<Schema> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
         let known = self
             .known
@@ -273,8 +276,11 @@ impl<S: Read + Write> Session<S> {
         };
         self.execute(&columns, parameters)?;
         let types = options.types.clone();
-        let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
-        self.remember(known);
+        // Attributes may be renamed, and the digits of money are the session's, while the statement's description stays.
+        let lasts = |oid| !self.catalog.misses(oid) && !holds_money(&self.catalog.pg_type(oid, -1));
+        if described.iter().all(|(_, oid, _)| lasts(*oid)) {
+            self.remember(Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() });
+        }
         Ok(columns)
     }
 
@@ -318,7 +324,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<Schema> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
         self.wire.send()?;
@@ -386,7 +392,9 @@ impl<S: Read + Write> Session<S> {
                         fields.map(|field| Ok((field.name().to_owned(), field.type_oid(), field.type_modifier())));
                     return described.collect().map_err(invalid);
                 }
-                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                Message::ErrorResponse(error) => {
+                    return Err(server_error(error.fields(), &self.statement, self.before));
+                }
                 _ => return Err(self.wire.out_of_order("not a description")),
             }
         }
@@ -443,7 +451,9 @@ impl<S: Read + Write> Session<S> {
                     rows.push(row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?);
                 }
                 Message::CommandComplete(_) | Message::EmptyQueryResponse => return Ok(rows),
-                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                Message::ErrorResponse(error) => {
+                    return Err(server_error(error.fields(), &self.statement, self.before));
+                }
                 Message::ParseComplete | Message::BindComplete | Message::RowDescription(_) => {}
                 _ => return Err(self.wire.out_of_order("not a row")),
             }
@@ -475,7 +485,7 @@ impl<S: Read + Write> Session<S> {
                 Ok(())
             }
             Message::EmptyQueryResponse => Ok(()),
-            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement)),
+            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
             Message::CopyInResponse(_) => {
                 frontend::copy_fail("not supported here", self.wire.out()).map_err(invalid)?;
                 frontend::sync(self.wire.out());
@@ -505,8 +515,9 @@ impl<S: Read + Write> Session<S> {
         // One simple query: a pooler may give the next one to another backend.
         // A process that has it loaded keeps it.
         let load = if self.loaded { "" } else { "SELECT dray.load(); " };
-        self.statement = format!("{load}COPY ({enclosable}\n) TO STDOUT ({copy_options})");
-        let text = self.statement.clone();
+        let before = format!("{load}COPY (");
+        let text = format!("{before}{enclosable}\n) TO STDOUT ({copy_options})");
+        (self.statement, self.before) = (enclosable.to_owned(), before.len());
         frontend::query(&text, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
         let mut loaded = self.loaded;
@@ -516,7 +527,7 @@ impl<S: Read + Write> Session<S> {
                 Message::CommandComplete(_) => loaded = true,
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
-                    let error = server_error(error.fields(), &self.statement);
+                    let error = server_error(error.fields(), &self.statement, self.before);
                     return match loaded {
                         true => self.wait_ready(Err(error), patience),
                         false => self.wait_ready(Ok(CopyStart::NotLoaded(error)), patience),
@@ -552,9 +563,14 @@ impl<S: Read + Write> Session<S> {
                 *left = header.body_bytes;
                 continue;
             }
+            // A notice, a notification or a setting.
+            if matches!(header.tag, b'N' | b'A' | b'S') {
+                self.wire.body(header, patience)?;
+                continue;
+            }
             match self.wire.message(patience)? {
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
+                    let error = Err(server_error(error.fields(), &self.statement, self.before));
                     self.state = State::Idle;
                     return self.wait_ready(error, patience);
                 }
@@ -582,7 +598,7 @@ impl<S: Read + Write> Session<S> {
                     return self.wait_ready(Ok(()), patience);
                 }
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
+                    let error = Err(server_error(error.fields(), &self.statement, self.before));
                     self.state = State::Idle;
                     return self.wait_ready(error, patience);
                 }
@@ -640,7 +656,7 @@ impl<S: Read + Write> Session<S> {
                 }
                 // A deferred constraint, for example, fails only when the statement commits.
                 Message::ErrorResponse(error) if outcome.is_ok() => {
-                    outcome = Err(server_error(error.fields(), &self.statement));
+                    outcome = Err(server_error(error.fields(), &self.statement, self.before));
                 }
                 _ => {}
             }
@@ -651,7 +667,9 @@ impl<S: Read + Write> Session<S> {
     fn check_sendable(&self, statement: &str) -> Result<()> {
         self.check_idle()?;
         match statement.contains('\0') {
-            true => Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take")),
+            true => {
+                Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take"))
+            }
             false => Ok(()),
         }
     }
