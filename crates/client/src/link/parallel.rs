@@ -41,8 +41,9 @@ pub(super) struct Work {
     /// How workers connect.
     pub(super) uri: String,
     pub(super) connect: ConnectOptions,
-    /// The snapshot's name.
+    /// The snapshot's name, and the table that it is about, as the statement names it.
     pub(super) snapshot: String,
+    pub(super) table: String,
     /// A statement for each part.
     pub(super) parts: Vec<String>,
     pub(super) options: QueryOptions,
@@ -267,7 +268,7 @@ impl Shared {
 
     fn connect(&self) -> Result<PostgresLink> {
         let mut link = PostgresLink::connect(&self.work.uri, &self.work.connect)?;
-        link.import_snapshot(&self.work.snapshot)?;
+        link.import_snapshot(&self.work.snapshot, &self.work.table)?;
         Ok(link)
     }
 

@@ -94,15 +94,18 @@ impl PostgresLink {
         })
     }
 
-    /// Begins a transaction that sees what another one sees.
-    pub(super) fn import_snapshot(&mut self, snapshot: &str) -> Result<()> {
+    /// Begins a transaction that sees what another one sees, and locks the table as that one has. It does not wait for the lock:
+    /// who stands before it in the queue waits for the other transaction, which waits for this one.
+    pub(super) fn import_snapshot(&mut self, snapshot: &str, table: &str) -> Result<()> {
         let deadline = Instant::now() + self.connect.timeout;
         let mut patience = || match Instant::now() < deadline {
             true => Ok(()),
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
         // The name comes from the server, and has no quotes in it.
-        let import = format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{}'", snapshot.replace('\'', ""));
+        let snapshot = snapshot.replace('\'', "");
+        let import =
+            format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'; LOCK TABLE {table} IN ACCESS SHARE MODE NOWAIT");
         self.session.ask(&import, &mut patience)?;
         Ok(())
     }
@@ -204,6 +207,7 @@ impl PostgresLink {
             uri: self.uri.clone(),
             connect: self.connect.clone(),
             snapshot,
+            table: split.table.clone(),
             parts: table.parts(&split),
             options: part_options,
             workers: table.workers,
