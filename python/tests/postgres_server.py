@@ -121,6 +121,8 @@ class PostgresServer:
             # Compiling takes longer than any test's plan.
             "jit": "off",
             "max_connections": 40,
+            # A test that would hang fails.
+            "statement_timeout": "30s",
             "log_statement": "all",
             "log_line_prefix": "%p %a ",
             **(settings or {}),

@@ -304,7 +304,7 @@ OID = plain("oid", pa.uint32(), int, named=True)
 XID = plain("xid", pa.uint32(), int, named=True)
 CID = plain("cid", pa.uint32(), int, named=True)
 XID8 = plain("xid8", pa.uint64(), int, named=True)
-HSTORE = plain("hstore", pa.map_(pa.string(), pa.string()), read_hstore, named=True)
+HSTORE = plain("public.hstore", pa.map_(pa.string(), pa.string()), read_hstore, named=True)
 INT2VECTOR = plain("int2vector", pa.list_(SMALLINT.field("item")), lambda text: [int(part) for part in text.split()])
 OIDVECTOR = plain("oidvector", pa.list_(OID.field("item")), lambda text: [int(part) for part in text.split()])
 

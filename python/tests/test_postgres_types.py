@@ -179,7 +179,7 @@ SCALARS = [
     Case("xid", ["0", "4294967295"], pt.XID),
     Case("cid", ["0", "4294967295"], pt.CID),
     Case("xid8", ["0", "18446744073709551615"], pt.XID8),
-    Case("mood", ["sad", "", 'it\'s "so" \\ 🐴'], pt.enum("mood")),
+    Case("mood", ["sad", "", 'it\'s "so" \\ 🐴'], pt.enum("public.mood")),
     Case("other.mood", ["x"], pt.enum("other.mood")),
 ]
 
@@ -222,7 +222,8 @@ WRITTEN = {
 }
 DERIVED = {"address", "outer_address", "of_array", "inetrange", "nothing"}
 for name, texts in WRITTEN.items():
-    SCALARS.append(Case(name, texts, pt.written(name, base=name not in DERIVED)))
+    written = pt.written(f"public.{name}", base=False) if name in DERIVED else pt.written(name)
+    SCALARS.append(Case(name, texts, written))
 
 # Domains are as what they are of.
 SCALARS += [
@@ -235,27 +236,27 @@ SCALARS += [
     Case("d_char", ["x"], pt.CHARACTER),
     Case("d_json", ["{}"], pt.JSON),
     Case("d_uuid", [U], pt.UUID),
-    Case("d_mood", ["ok"], pt.enum("mood")),
+    Case("d_mood", ["ok"], pt.enum("public.mood")),
     Case("d_date", ["2000-01-01"], pt.DATE),
     Case("d_date", ["infinity"], pt.DATE, name="d_date infinity"),
     Case("d_inet", ["::1"], pt.written("inet")),
     Case("d_bit", ["101"], pt.BIT),
     Case("d_oid", ["5"], pt.OID),
     Case("d_array", ["{1,NULL}", "{}"], pt.list_of(pt.INTEGER)),
-    Case("d_array[]", ['{"{1,NULL}","{}",NULL}', "{}"], pt.list_of(pt.list_of(pt.INTEGER), name="d_array[]")),
+    Case("d_array[]", ['{"{1,NULL}","{}",NULL}', "{}"], pt.list_of(pt.list_of(pt.INTEGER), name="public.d_array[]")),
     Case("d_range", ["[1,2)"], pt.range_of("int4range", pt.INTEGER)),
 ]
 
-PAIR = pt.composite("pair", **{"n": pt.INTEGER, 'Text, "quoted" ü': pt.TEXT})
+PAIR = pt.composite("public.pair", **{"n": pt.INTEGER, 'Text, "quoted" ü': pt.TEXT})
 NESTED = pt.composite(
-    "nested", p=PAIR, ps=pt.list_of(PAIR), d=pt.numeric(7, 3), a=pt.list_of(pt.TEXT), r=pt.range_of("int4range", pt.INTEGER),
-    e=pt.enum("mood"), j=pt.JSONB, u=pt.UUID, n=pt.numeric(5, 2), c=pt.CHARACTER,
+    "public.nested", p=PAIR, ps=pt.list_of(PAIR), d=pt.numeric(7, 3), a=pt.list_of(pt.TEXT), r=pt.range_of("int4range", pt.INTEGER),
+    e=pt.enum("public.mood"), j=pt.JSONB, u=pt.UUID, n=pt.numeric(5, 2), c=pt.CHARACTER,
 )  # fmt: skip
-DATED = pt.composite("dates", d=pt.DATE, t=pt.TIMESTAMPTZ, x=pt.DOUBLE)
-RELATION = pt.composite("relation", b=pt.TEXT, c=pt.numeric(9, 2), d=pt.list_of(pt.DATE))
+DATED = pt.composite("public.dates", d=pt.DATE, t=pt.TIMESTAMPTZ, x=pt.DOUBLE)
+RELATION = pt.composite("public.relation", b=pt.TEXT, c=pt.numeric(9, 2), d=pt.list_of(pt.DATE))
 INT4RANGE = pt.range_of("int4range", pt.INTEGER)
 TSRANGE = pt.range_of("tsrange", pt.TIMESTAMP)
-TEXTRANGE = pt.range_of("textrange", pt.TEXT)
+TEXTRANGE = pt.range_of("public.textrange", pt.TEXT)
 INT4MULTI = pt.multirange_of("int4multirange", pt.INTEGER)
 PAIRS = ["(1,x)", "(,)", '(5,"a ""b"" \\\\ , ü")', '(-1,"")']
 
@@ -270,9 +271,9 @@ COMPOSITES = [
     ),
     Case("dates", ['(2000-01-01,"2000-01-01 00:00:00+00",NaN)', "(,,)"], DATED),
     Case("dates", ["(,,0)", "(infinity,-infinity,1)"], DATED, name="dates infinity"),
-    Case("dropped", ["(1,t)", "(,)"], pt.composite("dropped", a=pt.INTEGER, c=pt.BOOLEAN)),
+    Case("dropped", ["(1,t)", "(,)"], pt.composite("public.dropped", a=pt.INTEGER, c=pt.BOOLEAN)),
     Case("relation", ['(x,1.5,"{2000-01-01,NULL}")', "(,,)"], RELATION),
-    Case("with_range", ['("[a,b)","{[1,2),[5,)}")', "(empty,{})"], pt.composite("with_range", r=TEXTRANGE, m=INT4MULTI)),
+    Case("with_range", ['("[a,b)","{[1,2),[5,)}")', "(empty,{})"], pt.composite("public.with_range", r=TEXTRANGE, m=INT4MULTI)),
     Case("int4range", ["[1,5)", "(1,5]", "empty", "(,)", "[5,)", "(,5]", "[-2147483648,2147483647)"], INT4RANGE),
     Case("int8range", ["[1,5)", "empty", "(,)", "[-9223372036854775808,9223372036854775807)"], pt.range_of("int8range", pt.BIGINT)),
     Case("numrange", ["[1.10,5)", "(1,1e50]", "empty", "[NaN,NaN]", "(-Infinity,Infinity]"], pt.range_of("numrange", pt.NUMERIC)),
@@ -282,8 +283,8 @@ COMPOSITES = [
     Case("tstzrange", ['["2000-01-01 00:00:00+01","2000-01-01 00:00:00.5+00")', "[infinity,infinity]"],
          pt.range_of("tstzrange", pt.TIMESTAMPTZ)),
     Case("textrange", ["[a,b)", '["",x]', '("a ""b"", [c) \\\\ ü",)', "empty", "(,)"], TEXTRANGE),
-    Case("floatrange", ["[0.1,NaN)", "[-Infinity,Infinity]"], pt.range_of("floatrange", pt.DOUBLE)),
-    Case("domainrange", ["[0.1,1000.555)", "empty"], pt.range_of("domainrange", pt.numeric(7, 3))),
+    Case("floatrange", ["[0.1,NaN)", "[-Infinity,Infinity]"], pt.range_of("public.floatrange", pt.DOUBLE)),
+    Case("domainrange", ["[0.1,1000.555)", "empty"], pt.range_of("public.domainrange", pt.numeric(7, 3))),
     Case("int4multirange", ["{}", "{[1,2),[5,9)}", "{(,)}", "{(,1),[5,)}"], INT4MULTI),
     Case("int8multirange", ["{}", "{[1,2),[5,9)}"], pt.multirange_of("int8multirange", pt.BIGINT)),
     Case("nummultirange", ["{[1.10,2],(3,4.5)}"], pt.multirange_of("nummultirange", pt.NUMERIC)),
@@ -291,8 +292,8 @@ COMPOSITES = [
     Case("tsmultirange", ['{["2000-01-01 00:00:00","2000-01-01 00:00:00.5"]}'], pt.multirange_of("tsmultirange", pt.TIMESTAMP)),
     Case("tstzmultirange", ['{["2000-01-01 00:00:00+00","2000-01-01 00:00:00.5+00"]}'],
          pt.multirange_of("tstzmultirange", pt.TIMESTAMPTZ)),
-    Case("textmultirange", ['{[a,b),["c )] ,",d]}'], pt.multirange_of("textmultirange", pt.TEXT)),
-    Case("inetmultirange", ["{[10.0.0.1,10.0.0.9)}"], pt.written("inetmultirange", base=False)),
+    Case("textmultirange", ['{[a,b),["c )] ,",d]}'], pt.multirange_of("public.textmultirange", pt.TEXT)),
+    Case("inetmultirange", ["{[10.0.0.1,10.0.0.9)}"], pt.written("public.inetmultirange", base=False)),
 ]  # fmt: skip
 
 
@@ -304,7 +305,7 @@ def _array(case: Case, delimiter: str = ",") -> Case:
         quoted = "{" + delimiter.join([*(f'"{item}"' for item in items), "NULL"]) + "}"
     texts = [quoted, "{}", "{NULL}", f"[-5:{len(items) - 5}]={quoted}"]
     # An array of a domain has a name of its own.
-    name = f"{case.type}[]" if case.type.startswith("d_") else ""
+    name = f"public.{case.type}[]" if case.type.startswith("d_") else ""
     return Case(f"{case.type}[]", texts, pt.list_of(case.shape, delimiter, name), f"{case.id}[]", case.since)
 
 
@@ -367,7 +368,9 @@ class Types:
             wanted = want if like is shape else [None if text is None else like.read(text) for text in texts]
             field, got = self.column(sql, **options)
             assert field.type == like.data_type, options
-            assert field.equals(like.field("v"), check_metadata=True), (field, field.metadata, like.field("v").metadata)
+            # The extension knows of NOT NULL constraints.
+            nullable = field.nullable or not self.extension
+            assert field.equals(like.field("v", nullable), check_metadata=True), (field, field.metadata, like.field("v").metadata)
             assert got == [pt.without_infinities(value) for value in wanted], options
 
 
@@ -451,7 +454,7 @@ def test_money(types: Types, locale: str, scale: int) -> None:
         assert got.schema.field("v").equals(shape.field("v"), check_metadata=True)
         assert pt.values(got.column("v")) == exact
         five = Decimal(5).quantize(Decimal(1).scaleb(-scale))
-        priced = pt.composite("priced", what=pt.TEXT, price=shape)
+        priced = pt.composite("public.priced", what=pt.TEXT, price=shape)
         for nested, of, value in [
             ("ARRAY['5'::money, NULL]", pt.list_of(shape), [five, None]),
             ("ROW('x', '5')::priced", priced, {"what": "x", "price": five}),
@@ -464,14 +467,27 @@ def test_money(types: Types, locale: str, scale: int) -> None:
             assert got.column("v").to_pylist() == [value], nested
 
 
+def test_a_statement_again_after_a_change(types: Types) -> None:
+    with dray.connect(types.server.uri(DATABASE)) as connection:
+
+        def value() -> Any:
+            return connection.query("SELECT '7'::money AS v", extension=types.extension).arrow().column("v").to_pylist()[0]
+
+        digits = []
+        for locale in (*LOCALES, *LOCALES):
+            list(connection.query(f"SET lc_monetary = '{locale}'"))
+            digits.append(str(value()))
+        assert digits == ["7", "7.00", "7.000"] * 2
+
+
 AVAILABLE = {
     "hstore": [("hstore", ['"a"=>"1", "b"=>NULL, "c"=>"NULL"', "", '""=>""', r'"ü\"\\"=>"=>, \"🐴\""'], pt.HSTORE)],
     "citext": [("citext", ["Abc", "", "Grüße"], pt.CITEXT)],
-    "cube": [("cube", ["(1, 2),(3, 4)", "(0)"], pt.written("cube"))],
-    "ltree": [("ltree", ["a.b.c", ""], pt.written("ltree")), ("lquery", ["*.a{1,2}"], pt.written("lquery"))],
-    "seg": [("seg", ["1.5 .. 2.5", "~3"], pt.written("seg"))],
-    "isn": [("isbn", ["978-0-393-04002-9"], pt.written("isbn"))],
-    "vector": [("vector(3)", ["[1,2.5,-3]"], pt.written("vector"))],
+    "cube": [("cube", ["(1, 2),(3, 4)", "(0)"], pt.written("public.cube"))],
+    "ltree": [("ltree", ["a.b.c", ""], pt.written("public.ltree")), ("lquery", ["*.a{1,2}"], pt.written("public.lquery"))],
+    "seg": [("seg", ["1.5 .. 2.5", "~3"], pt.written("public.seg"))],
+    "isn": [("isbn", ["978-0-393-04002-9"], pt.written("public.isbn"))],
+    "vector": [("vector(3)", ["[1,2.5,-3]"], pt.written("public.vector"))],
 }
 
 
@@ -490,7 +506,7 @@ def test_types_of_extensions(types: Types) -> None:
     if "hstore" in available:
         if not types.has("type", "held"):
             types.oracle.execute("CREATE TYPE held AS (h hstore, c citext)")
-        types.check("SELECT ROW('a=>1', 'X')::held AS v", pt.composite("held", h=pt.HSTORE, c=pt.CITEXT))
+        types.check("SELECT ROW('a=>1', 'X')::held AS v", pt.composite("public.held", h=pt.HSTORE, c=pt.CITEXT))
 
 
 def test_xml(types: Types) -> None:
@@ -513,7 +529,7 @@ def test_xml(types: Types) -> None:
         ("SELECT 'literal' AS v", pt.TEXT),
         ("SELECT NULL AS v", pt.TEXT),
         ("SELECT r AS v FROM (VALUES (ROW('x', 1.5, NULL)::relation), (NULL)) t(r)", RELATION),
-        ("SELECT t AS v FROM c_relation t ORDER BY id", pt.composite("c_relation", id=pt.INTEGER, v=RELATION)),
+        ("SELECT t AS v FROM c_relation t ORDER BY id", pt.composite("public.c_relation", id=pt.INTEGER, v=RELATION)),
         ("SELECT sum(x) AS v FROM (VALUES (1.5::numeric(9,2)), (2)) t(x)", pt.NUMERIC),
         ("SELECT avg(x) AS v FROM (VALUES (1), (2)) t(x)", pt.NUMERIC),
         ("SELECT sum(x) AS v FROM (VALUES (9223372036854775807), (1)) t(x)", pt.NUMERIC),
@@ -530,6 +546,28 @@ def test_xml(types: Types) -> None:
 def test_results_that_are_no_tables(types: Types, sql: str, shape: Shape) -> None:
     fill(types, next(case for case in COMPOSITES if case.id == "relation"))
     types.check(sql, shape)
+
+
+def test_nullable_columns(types: Types) -> None:
+    types.oracle.execute("CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, CHECK (w IS NOT NULL))")
+    types.oracle.execute("INSERT INTO whole VALUES (1, 'x', 'y') ON CONFLICT DO NOTHING")
+
+    def nullable(sql: str) -> list[bool]:
+        return [field.nullable for field in types.query(sql).arrow().schema]
+
+    assert nullable("SELECT id, v, w FROM whole") == ([False, False, True] if types.extension else [True] * 3)
+    # Rows that a join makes up.
+    outer = "SELECT a.id, b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1"
+    assert nullable(outer)[1]
+    assert list(types.query(outer)) == [(1, None)]
+    for sql in (
+        "SELECT b.v FROM whole b RIGHT JOIN whole a ON b.id = a.id + 1", "SELECT b.v FROM whole b FULL JOIN whole a ON b.id = a.id + 1",
+        "SELECT v FROM whole GROUP BY GROUPING SETS ((v), ())", "SELECT NULL AS v UNION ALL SELECT v FROM whole",
+        "SELECT v FROM (SELECT b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1) t", "SELECT max(v) AS v FROM whole WHERE false",
+        "SELECT (SELECT v FROM whole WHERE false) AS v", "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
+        "SELECT v FROM whole TABLESAMPLE SYSTEM (0)",
+    ):  # fmt: skip
+        assert types.column(sql)[1] == [None if text is None else text for text in types.texts(sql)], sql
 
 
 def test_all_of_the_catalog(types: Types) -> None:
@@ -557,18 +595,19 @@ def test_all_of_the_catalog(types: Types) -> None:
 def test_catalog_changes(types: Types) -> None:
     types.oracle.execute("DROP TYPE IF EXISTS growing, moods CASCADE")
     types.oracle.execute("CREATE TYPE growing AS (a integer); CREATE TYPE moods AS ENUM ('a')")
-    types.check("SELECT ROW(1)::growing AS v", pt.composite("growing", a=pt.INTEGER))
-    types.check("SELECT 'a'::moods AS v", pt.enum("moods"))
+    types.check("SELECT ROW(1)::growing AS v", pt.composite("public.growing", a=pt.INTEGER))
+    types.check("SELECT 'a'::moods AS v", pt.enum("public.moods"))
     types.oracle.execute("ALTER TYPE moods ADD VALUE 'b'")
-    types.check("SELECT 'b'::moods AS v", pt.enum("moods"))
+    types.check("SELECT 'b'::moods AS v", pt.enum("public.moods"))
     types.oracle.execute("ALTER TYPE growing ADD ATTRIBUTE b text")
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("growing", a=pt.INTEGER, b=pt.TEXT))
+    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT))
     types.oracle.execute("ALTER TYPE growing RENAME ATTRIBUTE b TO c")
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("growing", a=pt.INTEGER, c=pt.TEXT))
+    # The same statement, described as before.
+    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT))
     types.oracle.execute("ALTER TYPE growing ALTER ATTRIBUTE c TYPE bytea")
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("growing", a=pt.INTEGER, c=pt.BYTEA))
+    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.BYTEA))
     types.oracle.execute("ALTER TYPE growing DROP ATTRIBUTE a")
-    types.check("SELECT ROW('x')::growing AS v", pt.composite("growing", c=pt.BYTEA))
+    types.check("SELECT ROW('x')::growing AS v", pt.composite("public.growing", c=pt.BYTEA))
 
 
 NUMERICS = "SELECT v FROM (VALUES (1, 1.10), (2, -12345678.9), (3, NULL), (4, 0.000)) t(id, v) ORDER BY id"
@@ -651,7 +690,7 @@ def test_wrong_options(types: Types, options: dict[str, Any], what: str) -> None
 SETTINGS = [
     "DateStyle = 'German, DMY'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'", "TimeZone = 'Asia/Kathmandu'",
     "extra_float_digits = -5", "client_encoding = 'LATIN1'", "xmloption = 'document'", "search_path = 'pg_catalog'",
-    "quote_all_identifiers = on", "array_nulls = off", "standard_conforming_strings = off", "lc_monetary = 'ja_JP.UTF-8'",
+    "array_nulls = off", "standard_conforming_strings = off", "lc_monetary = 'ja_JP.UTF-8'",
 ]  # fmt: skip
 
 
@@ -686,11 +725,11 @@ def test_latin1(types: Types) -> None:
         assert got.to_pylist() == [
             {"spälte": text, "j": '{"ü": 1}', "e": "weiß", "p": {"ä": "é", "b": "weiß"}, "a": ["ö", None], "c": "ü  ", "n": "ñ"}
         ]
-        (name,) = oracle.execute("SELECT format_type('größe'::regtype, NULL)").fetchone() or ("",)
+        (name,) = oracle.execute("SELECT format('%I.%I', 'public', 'größe')").fetchone() or ("",)
         assert got.schema.field("e").metadata == {pt.TYPE_KEY: name.encode()}
         assert list(connection.query("SELECT $1::text", ["ü"], extension="auto")) == [("ü",)]
         with pytest.raises(dray.Error) as caught:
-            connection.query("SELECT '🐴'", extension=types.extension).arrow()
+            connection.query("SELECT '🐴'", extension="auto" if types.extension else False).arrow()
         assert caught.value.sqlstate == "22P05"
         assert connection.query("SELECT 'ß' AS v", extension=types.extension).arrow().to_pylist() == [{"v": "ß"}]
 

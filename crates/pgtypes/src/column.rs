@@ -132,7 +132,7 @@ impl Column {
     /// The column of this name that values of this type become.
     pub fn new(name: &str, pg_type: &PgType, options: &Options) -> Self {
         let (data_type, decode) = map(pg_type, options, 0);
-        let field = field(name, pg_type, data_type, &decode);
+        let field = child(name, pg_type, data_type, &decode);
         Self { field, decode, null_nonfinite: options.nonfinite == NonFinite::Null }
     }
 

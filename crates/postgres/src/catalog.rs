@@ -59,14 +59,26 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
                  UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE {attribute}
              ) edge WHERE edge.oid {different} {none}
          )
-         SELECT t.oid, pg_catalog.format_type(t.oid, NULL), coalesce(e.extname, ''::pg_catalog.name),
-             CASE WHEN t.typelem {different} {none} AND t.typlen {equal} '-1'::pg_catalog.int2
-                     AND t.typcategory {equal} 'A'::pg_catalog.\"char\" THEN 'a'::pg_catalog.\"char\"
-                 ELSE t.typtype END,
+         SELECT t.oid,
+             pg_catalog.concat(
+                 CASE WHEN n.nspname {equal} 'pg_catalog'::pg_catalog.name
+                     THEN pg_catalog.format_type(b.oid, NULL)
+                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(b.typname))
+                 END,
+                 CASE WHEN k.is_array THEN '[]' END
+             ),
+             coalesce(e.extname, ''::pg_catalog.name),
+             CASE WHEN k.is_array THEN 'a'::pg_catalog.\"char\" ELSE t.typtype END,
              coalesce(i.typdelim, ','::pg_catalog.\"char\"),
              CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE coalesce(r.rngsubtype, t.typelem) END,
              t.typtypmod, a.attname, a.atttypid, a.atttypmod
          FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid
+         CROSS JOIN LATERAL (
+             SELECT t.typelem {different} {none} AND t.typlen {equal} '-1'::pg_catalog.int2
+                 AND t.typcategory {equal} 'A'::pg_catalog.\"char\" AS is_array
+         ) k
+         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
+         JOIN pg_catalog.pg_namespace n ON n.oid {equal} b.typnamespace
          LEFT JOIN pg_catalog.pg_type i ON i.oid {equal} t.typelem
          LEFT JOIN pg_catalog.pg_range r ON {range}
          LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" AND {attribute}

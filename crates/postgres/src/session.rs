@@ -127,6 +127,8 @@ pub struct Session<S> {
     state: State,
     /// The text of the running statement, for the positions of errors.
     statement: String,
+    /// Characters that were sent before it.
+    before: usize,
     tag: String,
     /// Bytes of rows, of all statements.
     bytes: u64,
@@ -147,6 +149,7 @@ impl<S: Read + Write> Session<S> {
             escapes: false,
             state: State::Idle,
             statement: String::new(),
+            before: 0,
             tag: String::new(),
             bytes: 0,
             status: b'I',
@@ -231,7 +234,7 @@ impl<S: Read + Write> Session<S> {
     /// When it fails, or the connection breaks.
     pub fn ask(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         frontend::query(statement, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
         let rows = self.text_rows(patience);
@@ -251,7 +254,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<Schema> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
         let known = self
             .known
@@ -339,7 +342,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<Schema> {
         self.check_sendable(statement)?;
-        self.statement = statement.to_owned();
+        (self.statement, self.before) = (statement.to_owned(), 0);
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
         self.wire.send()?;
@@ -407,7 +410,9 @@ impl<S: Read + Write> Session<S> {
                         fields.map(|field| Ok((field.name().to_owned(), field.type_oid(), field.type_modifier())));
                     return described.collect().map_err(invalid);
                 }
-                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                Message::ErrorResponse(error) => {
+                    return Err(server_error(error.fields(), &self.statement, self.before));
+                }
                 _ => return Err(self.wire.out_of_order("not a description")),
             }
         }
@@ -466,7 +471,9 @@ impl<S: Read + Write> Session<S> {
                     rows.push(row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?);
                 }
                 Message::CommandComplete(_) | Message::EmptyQueryResponse => return Ok(rows),
-                Message::ErrorResponse(error) => return Err(server_error(error.fields(), &self.statement)),
+                Message::ErrorResponse(error) => {
+                    return Err(server_error(error.fields(), &self.statement, self.before));
+                }
                 Message::ParseComplete
                 | Message::BindComplete
                 | Message::CloseComplete
@@ -501,7 +508,7 @@ impl<S: Read + Write> Session<S> {
                 Ok(())
             }
             Message::EmptyQueryResponse => Ok(()),
-            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement)),
+            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
             Message::CopyInResponse(_) => {
                 frontend::copy_fail("not supported here", self.wire.out()).map_err(invalid)?;
                 frontend::sync(self.wire.out());
@@ -530,8 +537,9 @@ impl<S: Read + Write> Session<S> {
         // One simple query: a pooler may give the next one to another backend.
         // A process that has it loaded keeps it.
         let load = if self.loaded { String::new() } else { format!("{LOAD}; ") };
-        self.statement = format!("{load}COPY ({enclosable}\n) TO STDOUT ({copy_options})");
-        let text = self.statement.clone();
+        let before = format!("{load}COPY (");
+        let text = format!("{before}{enclosable}\n) TO STDOUT ({copy_options})");
+        (self.statement, self.before) = (enclosable.to_owned(), before.len());
         frontend::query(&text, self.wire.out()).map_err(invalid)?;
         self.wire.send()?;
         let mut loaded = self.loaded;
@@ -541,7 +549,7 @@ impl<S: Read + Write> Session<S> {
                 Message::CommandComplete(_) => loaded = true,
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
-                    let error = server_error(error.fields(), &self.statement);
+                    let error = server_error(error.fields(), &self.statement, self.before);
                     // Nothing has run: COPY refuses some statements, and the extension may be gone.
                     let refused = error.sqlstate() == "0A000" || !loaded && is_missing(error.sqlstate());
                     return match refused && !self.is_in_transaction() {
@@ -578,9 +586,14 @@ impl<S: Read + Write> Session<S> {
                 *left = header.body_bytes;
                 continue;
             }
+            // A notice, a notification or a setting.
+            if matches!(header.tag, b'N' | b'A' | b'S') {
+                self.wire.body(header, patience)?;
+                continue;
+            }
             match self.wire.message(patience)? {
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
+                    let error = Err(server_error(error.fields(), &self.statement, self.before));
                     self.state = State::Idle;
                     return self.wait_ready(error, patience);
                 }
@@ -608,7 +621,7 @@ impl<S: Read + Write> Session<S> {
                     return self.wait_ready(Ok(()), patience);
                 }
                 Message::ErrorResponse(error) => {
-                    let error = Err(server_error(error.fields(), &self.statement));
+                    let error = Err(server_error(error.fields(), &self.statement, self.before));
                     self.state = State::Idle;
                     return self.wait_ready(error, patience);
                 }
@@ -672,7 +685,7 @@ impl<S: Read + Write> Session<S> {
                 }
                 // A deferred constraint, for example, fails only when the statement commits.
                 Message::ErrorResponse(error) if outcome.is_ok() => {
-                    outcome = Err(server_error(error.fields(), &self.statement));
+                    outcome = Err(server_error(error.fields(), &self.statement, self.before));
                 }
                 _ => {}
             }

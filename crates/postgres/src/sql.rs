@@ -22,12 +22,43 @@ pub fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     (depth == 0 && end > 0).then(|| &sql[..end])
 }
 
-/// Whether a statement is one that COPY and EXPLAIN take: a query, or a change that may return rows.
+/// Whether a statement is one that COPY takes: a query, or a change that returns rows.
 pub fn is_query(sql: &str) -> bool {
-    matches!(
-        first_word(sql).as_str(),
-        "select" | "with" | "values" | "table" | "insert" | "update" | "delete" | "merge"
-    )
+    let words = outer_words(sql);
+    let has = |word: &str| words.iter().any(|other| other == word);
+    let verb = match first_word(sql) {
+        // Before the verb come names, column lists and queries, the latter two in parentheses.
+        first if first == "with" => words.iter().find(|word| is_verb(word)).cloned().unwrap_or_default(),
+        first => first,
+    };
+    match verb.as_str() {
+        "select" => !has("into"),
+        "values" | "table" => true,
+        "insert" | "update" | "delete" | "merge" => has("returning"),
+        _ => false,
+    }
+}
+
+fn is_verb(word: &str) -> bool {
+    matches!(word, "select" | "values" | "table" | "insert" | "update" | "delete" | "merge")
+}
+
+/// The words outside all parentheses, in lower case.
+fn outer_words(sql: &str) -> Vec<String> {
+    let mut scanner = Scanner::new(sql, false);
+    let (mut words, mut depth) = (Vec::new(), 0usize);
+    loop {
+        let start = scanner.at;
+        match scanner.next() {
+            Some(Some(Token::Open)) => depth += 1,
+            Some(Some(Token::Close)) => depth = depth.saturating_sub(1),
+            Some(Some(Token::Word)) if depth == 0 => {
+                words.push(sql.get(start..scanner.at).unwrap_or_default().to_ascii_lowercase());
+            }
+            Some(Some(_)) => {}
+            _ => return words,
+        }
+    }
 }
 
 /// Whether a query only reads, as far as its words say: it is no change, and has none in its WITH clause. `escapes` as for
@@ -269,6 +300,35 @@ mod tests {
             "",
         ] {
             assert!(!reads_only(sql, false), "{sql}");
+        }
+    }
+
+    #[test]
+    fn statements_that_copy_takes() {
+        for sql in [
+            "SELECT 1",
+            "-- x\n((select 1))",
+            "VALUES (1)",
+            "TABLE t",
+            "INSERT INTO t VALUES (1) RETURNING a",
+            "update t set a = 1 returning *",
+            "WITH x AS (DELETE FROM t RETURNING *) SELECT * FROM x FOR UPDATE",
+            "WITH RECURSIVE x(a) AS MATERIALIZED (SELECT 1), y AS (SELECT 2) INSERT INTO t TABLE x RETURNING 1",
+            "SELECT 'into', \"into\", (SELECT 1) FROM t",
+        ] {
+            assert!(is_query(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            "SHOW work_mem",
+            "UPDATE t SET a = 1",
+            "DELETE FROM t WHERE 'returning' = \"returning\"",
+            "INSERT INTO t SELECT f(returning) FROM u",
+            "WITH x AS (DELETE FROM t RETURNING *) INSERT INTO u TABLE x",
+            "SELECT 1 AS a INTO u",
+            "WITH x AS (SELECT 1) SELECT * INTO u FROM x",
+        ] {
+            assert!(!is_query(sql), "{sql}");
         }
     }
 

@@ -239,8 +239,9 @@ impl<S: Read + Write> Wire<S> {
     }
 }
 
-/// What the server says of a failure. `statement` is the SQL that its position points into.
-pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str) -> Error {
+/// What the server says of a failure. `statement` is the SQL that its position points into, once the characters are passed that
+/// were sent `before` it.
+pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before: usize) -> Error {
     let (mut message, mut sqlstate, mut detail, mut hint, mut position) =
         (String::new(), String::new(), String::new(), String::new(), None);
     while let Ok(Some(field)) = fields.next() {
@@ -250,7 +251,7 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str) -> Erro
             b'C' => sqlstate = value(),
             b'D' => detail = value(),
             b'H' => hint = value(),
-            b'P' => position = value().parse::<usize>().ok(),
+            b'P' => position = value().parse::<usize>().ok().and_then(|position| position.checked_sub(before)),
             _ => {}
         }
     }
