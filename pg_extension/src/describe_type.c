@@ -48,7 +48,10 @@ extension_name(Oid oid)
 {
 	Oid			extension = oid < FirstGenbkiObjectId ? InvalidOid : getExtensionOfObject(TypeRelationId, oid);
 
-	return OidIsValid(extension) ? to_utf8(get_extension_name(extension)) : "";
+	/* It may be dropped in between. */
+	const char *name = OidIsValid(extension) ? get_extension_name(extension) : NULL;
+
+	return name != NULL ? to_utf8(name) : "";
 }
 
 static void
