@@ -107,7 +107,7 @@ typedef struct DrayPart
 
 extern void dray_init(void);
 extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
-							  DrayStream **stream, DrayError *error);
+							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_close(DrayStream *stream);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
@@ -144,7 +144,7 @@ extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stm
 							   const DrayOptions *options);
 
 /* describe_type.c */
-extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null);
+extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types);
 
 /* receiver.c */
 #ifndef pg_noreturn				/* before 18 */

@@ -15,6 +15,8 @@ use crate::stream::{Failure, Step, Stream};
 
 /// A message has room for so many bytes, with the zero at its end.
 const MESSAGE_BYTES: usize = 1024;
+/// What a type takes in this stream's memory, with its fields in schemas and its columns; none of it may fail.
+const TYPE_BYTES: usize = 8192;
 /// Types that are made of each other go no deeper.
 const DEPTH_MAX: usize = 64;
 
@@ -108,17 +110,19 @@ pub extern "C" fn dray_init() {
 /// Opens a stream.
 ///
 /// # Safety
-/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has `count` of them.
+/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has `count` of them, made of
+/// `types` types.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_stream_open(
     settings: *const DraySettings,
     columns: *const DrayMember,
     count: usize,
+    types: u32,
     stream: *mut *mut DrayStream,
     error: *mut DrayError,
 ) -> i32 {
     enter(error, || {
-        if !reserve::prepare(reserve::RESERVE_BYTES_MIN) {
+        if !reserve::prepare(reserve::RESERVE_BYTES_MIN + types as usize * TYPE_BYTES) {
             return Err((Code::Memory, String::new()));
         }
         reserve::touched();
