@@ -162,8 +162,7 @@ impl BatchBuilder {
         Self::with_interrupts(schema, None)
     }
 
-    /// The same; whoever fills it with values of many parts can ask [`Builder::is_interrupted`] between them, which asks
-    /// `interrupted`.
+    /// The same, with what [`Builder::check_interrupts`] asks.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -270,10 +269,16 @@ impl Builder {
         Ok(Self { rows: 0, nullable: field.nullable, validity: buffer(), slots })
     }
 
-    /// Whether to give up a value that is only half there: the batch is then of no use any more.
+    /// To be called between the parts of a value that may have very many.
+    ///
+    /// # Errors
+    /// When the value is to be given up half-done: the batch is then of no use any more.
     #[inline]
-    pub fn is_interrupted(&self) -> bool {
-        self.validity.budget.interrupted.is_some_and(|interrupted| interrupted())
+    pub fn check_interrupts(&self) -> Result<()> {
+        if self.validity.budget.interrupted.is_some_and(|interrupted| interrupted()) {
+            refuse!(Limit, "interrupted");
+        }
+        Ok(())
     }
 
     /// Appends a missing value.

@@ -262,7 +262,7 @@ fn missing(builder: &mut Builder, what: &str, null: bool) -> Result<()> {
 #[inline]
 pub(crate) fn check_interrupts(builder: &Builder, part: usize) -> Result<()> {
     const PARTS: usize = 64;
-    if part % PARTS == PARTS - 1 && builder.is_interrupted() { Err(Error::Interrupted) } else { Ok(()) }
+    if part % PARTS == PARTS - 1 { Ok(builder.check_interrupts()?) } else { Ok(()) }
 }
 
 /// `04:05:06.789-08`, as `timetz_out` writes it.
