@@ -91,8 +91,11 @@ def test_values_without_a_place(connection: Any, extension: bool) -> None:
 
 def test_options(connection: Any, extension: bool) -> None:
     sql = "SELECT 1.5 AS n, 'infinity'::date AS d"
+    table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null")
+    assert table.to_pylist() == [{"n": Decimal("1.500"), "d": None}]
+    # NaN among decimals is to be text, too: all of them are.
     table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="text", strings="large")
-    assert table.to_pylist() == [{"n": Decimal("1.500"), "d": "infinity"}]
+    assert table.to_pylist() == [{"n": "1.5", "d": "infinity"}]
     assert str(table.schema.field("d").type) == "large_string"
 
 
