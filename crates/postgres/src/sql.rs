@@ -153,8 +153,8 @@ impl<'a> Scanner<'a> {
             _ if first.is_ascii_digit() => {
                 let end = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
                 // `1E'…'` is an error, or up to PostgreSQL 14 a number and a string with escapes.
-                if rest[..end].ends_with(b"e") || rest[..end].ends_with(b"E") {
-                    (rest.get(end) != Some(&b'\'')).then_some(())?;
+                if matches!(rest[end - 1], b'e' | b'E') && rest.get(end) == Some(&b'\'') {
+                    return None;
                 }
                 (Token::Other, end)
             }
