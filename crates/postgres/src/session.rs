@@ -808,7 +808,7 @@ fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
     let kind = match &error {
         dray_pgtypes::Error::Unrepresentable(_) => ErrorKind::Value,
         dray_pgtypes::Error::Malformed(_) => ErrorKind::Protocol,
-        dray_pgtypes::Error::Format(_) | dray_pgtypes::Error::Interrupted => ErrorKind::Limit,
+        dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
     };
     Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
 }
