@@ -13,6 +13,7 @@ import sqlalchemy
 import sqlalchemy.orm
 from postgres_server import PostgresServer
 from psycopg.rows import dict_row
+from sqlalchemy.pool import NullPool
 
 import dray
 
@@ -20,7 +21,7 @@ Opener = Callable[[PostgresServer], Any]
 
 
 def _sqlalchemy(driver: str) -> Opener:
-    return lambda server: sqlalchemy.create_engine(server.uri().replace("postgresql:", f"postgresql+{driver}:")).connect()
+    return lambda server: sqlalchemy.create_engine(server.uri().replace("postgresql:", f"postgresql+{driver}:"), poolclass=NullPool).connect()
 
 
 OPENERS: dict[str, Opener] = {
@@ -29,7 +30,7 @@ OPENERS: dict[str, Opener] = {
     "sqlalchemy-psycopg": _sqlalchemy("psycopg"),
     "sqlalchemy-psycopg2": _sqlalchemy("psycopg2"),
     "sqlalchemy-session": lambda server: sqlalchemy.orm.Session(
-        sqlalchemy.create_engine(server.uri().replace("postgresql:", "postgresql+psycopg:"))
+        sqlalchemy.create_engine(server.uri().replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
     ),
 }
 

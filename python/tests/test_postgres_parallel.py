@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from postgres_server import PostgresServer
 
@@ -177,7 +178,9 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
                 with connection.transaction():
                     connection.execute("UPDATE many SET filler = %s WHERE id = %s", (f"w{i}", i % ROWS + 1))
                     connection.execute("UPDATE many SET id = id + 1 WHERE id = %s", (i % 1000 + 1,))
-                    connection.execute("UPDATE many SET id = id - 1 WHERE id = %s AND ctid = (SELECT max(ctid) FROM many WHERE id = %s)", (i % 1000 + 2, i % 1000 + 2))
+                    connection.execute(
+                        "UPDATE many SET id = id - 1 WHERE ctid = (SELECT max(ctid) FROM many WHERE id = %s)", (i % 1000 + 2,)
+                    )
 
     def rewrite() -> None:
         with psycopg.connect(big.uri(), autocommit=True) as connection:
@@ -191,11 +194,16 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
     for thread in threads:
         thread.start()
     try:
-        for _ in range(6):
+        in_parts = attempts = 0
+        while in_parts < 4 and attempts < 60:
+            attempts += 1
             table, reason = read(client, "SELECT id FROM many", extension, partitions=4)
-            assert "one snapshot" in reason
+            # Who rewrites the table may stand before the workers in the queue for its lock: then one connection reads it.
+            assert "one snapshot" in reason or "lock" in reason
+            in_parts += "one snapshot" in reason
             assert table.num_rows == ROWS
             assert pa.compute.sum(table["id"]).as_py() == ROWS * (ROWS + 1) // 2
+        assert in_parts == 4
     finally:
         stop.set()
         for thread in threads:
@@ -205,7 +213,8 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
 
 def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> None:
     for ordered in (False, True):
-        with client.query("SELECT * FROM many", extension=extension, partitions=3, batch_rows=1000, ordered=ordered) as result:
+        options = {"extension": extension, "partitions": 3, "batch_rows": 1000, "ordered": ordered}
+        with client.query("SELECT * FROM many", **options) as result:  # type: ignore[arg-type]
             assert next(iter(result.batches())).num_rows >= 1000
         table, _ = read(client, "SELECT id FROM many", extension, ordered=ordered)
         assert table.num_rows == ROWS
@@ -220,7 +229,12 @@ def test_a_worker_that_is_terminated(big: PostgresServer, client: dray.Connectio
             rows = 0
             ids: set[int] = set()
             result = client.query(
-                "SELECT id FROM many", extension=extension, partitions=2, batch_rows=500, chunk_bytes_max=4096, ordered=ordered
+                "SELECT id, repeat(filler, 40) FROM many",
+                extension=extension,
+                partitions=2,
+                batch_rows=500,
+                chunk_bytes_max=4096,
+                ordered=ordered,
             )
             for i, batch in enumerate(result.batches()):
                 if i in (2, 20):

@@ -59,6 +59,7 @@ const NOT_FUNCTIONS: &[&str] = &[
     "between",
     "in",
     "not",
+    "operator",
     "or",
     "select",
     "some",

@@ -1,6 +1,6 @@
 //! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dray_format::Limits;
 use dray_pgtypes::Options as TypeOptions;
@@ -19,6 +19,9 @@ use crate::pool::Arena;
 const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
      pg_catalog.current_setting('standard_conforming_strings'), \
      (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid()";
+
+/// How long a request to stop a statement has before it is sent again.
+const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
 /// A connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -136,10 +139,7 @@ impl PostgresLink {
         if !is_query(sql) {
             return Some("COPY does not run statements of this kind".to_owned());
         }
-        // What COPY refuses would end a transaction.
-        let is_plain = self.session.is_left_alone_by(sql);
-        (self.session.is_in_transaction() && !is_plain)
-            .then(|| "in a transaction, only plain queries go through COPY".to_owned())
+        None
     }
 
     /// Starts the statement through the extension; or says why not.
@@ -376,6 +376,7 @@ impl PostgresLink {
         let canceller = self.canceller.clone();
         let mut cancelled: Option<Deadline> = None;
         let mut patience = || match &cancelled {
+            // Whoever gives up here stops the statement in earnest.
             Some(deadline) => deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message())),
             None if wanted() => Ok(()),
             None => {
@@ -443,7 +444,17 @@ impl Link for PostgresLink {
             return;
         }
         let deadline = Deadline::default();
-        let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
+        let canceller = self.canceller.clone();
+        // A server that has not begun with the statement takes no notice of a request to stop it.
+        let mut again = Instant::now() + CANCEL_AGAIN;
+        let mut patience = || {
+            deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()))?;
+            if Instant::now() >= again {
+                again = Instant::now() + CANCEL_AGAIN;
+                canceller.cancel()?;
+            }
+            Ok(())
+        };
         let stopped = self.canceller.cancel().and_then(|()| self.session.drain(&mut patience));
         if stopped.is_err() {
             self.session.break_off();
