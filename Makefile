@@ -14,12 +14,12 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres lint rust-test python-test spec-test fuzz build python setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres lint rust-test python-test spec-test extension-test fuzz build python setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
-test: lint rust-test spec-test python-test fuzz
+test: lint rust-test spec-test python-test extension-test fuzz
 	@echo "all checks passed"
 
 bench: setup-bench build python
@@ -53,7 +53,13 @@ spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
 python-test: setup-test python
-	DRAY_BINARY=$(DRAY) $(PYTHON) -m pytest -q python/tests
+	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q python/tests
+
+# On copies of the servers, which the tests make and start.
+extension-test: setup-test
+	cd pg_extension/rust && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/pg_extension -- -D warnings
+	cd pg_extension/rust && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/pg_extension
+	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q pg_extension/tests
 
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)

@@ -38,9 +38,12 @@ open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_n
 	MemoryContextCallback *callback = palloc(sizeof(MemoryContextCallback));
 	DrayStream *stream = NULL;
 	DrayError	error;
+	DrayMember *columns;
+	uint32		types;
 	int32		code;
 
-	code = dray_stream_open(settings, dray_describe_columns(desc, not_null), desc->natts, &stream, &error);
+	columns = dray_describe_columns(desc, not_null, &types);
+	code = dray_stream_open(settings, columns, desc->natts, types, &stream, &error);
 
 	/* Short memory shows at the end of an entry, when there may be a stream already. */
 	if (stream != NULL)

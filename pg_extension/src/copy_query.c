@@ -6,9 +6,10 @@
  */
 #include "dray.h"
 
+#include "access/sysattr.h"
 #include "access/table.h"
 #include "catalog/pg_class.h"
-#include "lib/stringinfo.h"
+#include "executor/executor.h"
 #include "nodes/makefuncs.h"
 #include "parser/parse_relation.h"
 #include "tcop/tcopprot.h"
@@ -78,7 +79,7 @@ column_target(const char *name)
  * The columns of COPY table (columns), or all but the generated ones, as CopyGetAttnums has it.
  */
 static List *
-column_targets(Relation rel, const List *names)
+column_targets(Relation rel, const List *names, Bitmapset **numbers)
 {
 	TupleDesc	desc = RelationGetDescr(rel);
 	List	   *targets = NIL;
@@ -92,7 +93,10 @@ column_targets(Relation rel, const List *names)
 			Form_pg_attribute attribute = TupleDescAttr(desc, i);
 
 			if (!attribute->attisdropped && !attribute->attgenerated)
+			{
 				targets = lappend(targets, column_target(NameStr(attribute->attname)));
+				*numbers = bms_add_member(*numbers, attribute->attnum - FirstLowInvalidHeapAttributeNumber);
+			}
 		}
 		return targets;
 	}
@@ -124,8 +128,30 @@ column_targets(Relation rel, const List *names)
 					(errcode(ERRCODE_DUPLICATE_COLUMN), errmsg("column \"%s\" specified more than once", name)));
 		seen = lappend_int(seen, number);
 		targets = lappend(targets, column_target(name));
+		*numbers = bms_add_member(*numbers, number - FirstLowInvalidHeapAttributeNumber);
 	}
 	return targets;
+}
+
+/*
+ * The executor checks privileges, but only after what kind of relation this is has been told. So as DoCopy does, before.
+ */
+static void
+check_may_select(Relation rel, Bitmapset *columns)
+{
+	ParseState *pstate = make_parsestate(NULL);
+	ParseNamespaceItem *item = addRangeTableEntryForRelation(pstate, rel, AccessShareLock, NULL, false, false);
+
+#if PG_VERSION_NUM >= 160000
+	item->p_perminfo->requiredPerms = ACL_SELECT;
+	item->p_perminfo->selectedCols = columns;
+	ExecCheckPermissions(pstate->p_rtable, list_make1(item->p_perminfo), true);
+#else
+	item->p_rte->requiredPerms = ACL_SELECT;
+	item->p_rte->selectedCols = columns;
+	ExecCheckRTPerms(pstate->p_rtable, true);
+#endif
+	free_parsestate(pstate);
 }
 
 /*
@@ -136,14 +162,16 @@ select_from_table(const CopyStmt *stmt, Oid *relid)
 {
 	Relation	rel = table_openrv(stmt->relation, AccessShareLock);
 	SelectStmt *select = makeNode(SelectStmt);
+	Bitmapset  *columns = NULL;
 	RangeVar   *from;
 
+	select->targetList = column_targets(rel, stmt->attlist, &columns);
+	check_may_select(rel, columns);
 	check_relation_kind(rel);
 	*relid = RelationGetRelid(rel);
 	from = makeRangeVar(get_namespace_name(RelationGetNamespace(rel)), pstrdup(RelationGetRelationName(rel)), -1);
 	/* ONLY: tables that inherit from this one are left out. */
 	from->inh = false;
-	select->targetList = column_targets(rel, stmt->attlist);
 	select->fromClause = list_make1(from);
 	table_close(rel, NoLock);
 	return (Node *) select;

@@ -21,7 +21,13 @@
 #include "utils/rel.h"
 #endif
 
-static const DrayType *describe(Oid oid, int32 typmod);
+/*
+ * Composites name their attributes' types again at each mention, so a few types of a few attributes each can make up any number.
+ * That many are some 10 MB here, and as much in Rust.
+ */
+#define TYPES_MAX 20000
+
+static const DrayType *describe(Oid oid, int32 typmod, uint32 *types);
 
 static const char *
 to_utf8(const char *text)
@@ -48,16 +54,19 @@ extension_name(Oid oid)
 {
 	Oid			extension = oid < FirstGenbkiObjectId ? InvalidOid : getExtensionOfObject(TypeRelationId, oid);
 
-	return OidIsValid(extension) ? to_utf8(get_extension_name(extension)) : "";
+	/* It may be dropped in between. */
+	const char *name = OidIsValid(extension) ? get_extension_name(extension) : NULL;
+
+	return name != NULL ? to_utf8(name) : "";
 }
 
 static void
-set_only_member(DrayType *type, uint8 kind, Oid oid, int32 typmod)
+set_only_member(DrayType *type, uint8 kind, Oid oid, int32 typmod, uint32 *types)
 {
 	DrayMember *member = palloc0(sizeof(DrayMember));
 
 	member->name = "";
-	member->type = describe(oid, typmod);
+	member->type = describe(oid, typmod, types);
 	type->kind = kind;
 	type->members = 1;
 	type->member = member;
@@ -67,7 +76,7 @@ set_only_member(DrayType *type, uint8 kind, Oid oid, int32 typmod)
  * A member an attribute that has not been dropped.
  */
 static DrayMember *
-describe_attributes(TupleDesc desc, uint32 *count)
+describe_attributes(TupleDesc desc, uint32 *count, uint32 *types)
 {
 	DrayMember *members = palloc0(sizeof(DrayMember) * Max(desc->natts, 1));
 
@@ -79,21 +88,28 @@ describe_attributes(TupleDesc desc, uint32 *count)
 		if (attribute->attisdropped)
 			continue;
 		members[*count].name = to_utf8(NameStr(attribute->attname));
-		members[*count].type = describe(attribute->atttypid, attribute->atttypmod);
+		members[*count].type = describe(attribute->atttypid, attribute->atttypmod, types);
 		(*count)++;
 	}
 	return members;
 }
 
 static const DrayType *
-describe(Oid oid, int32 typmod)
+describe(Oid oid, int32 typmod, uint32 *types)
 {
-	DrayType   *type = palloc0(sizeof(DrayType));
+	DrayType   *type;
 	HeapTuple	tuple;
 	Form_pg_type form;
 	TupleDesc	desc;
 
 	check_stack_depth();
+	CHECK_FOR_INTERRUPTS();
+	if (++*types > TYPES_MAX)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("the columns have over %d types in all, those within composites included", TYPES_MAX),
+				 errhint("Select fewer columns, or the attributes that are needed.")));
+	type = palloc0(sizeof(DrayType));
 	tuple = SearchSysCache1(TYPEOID, ObjectIdGetDatum(oid));
 	if (!HeapTupleIsValid(tuple))
 		elog(ERROR, "cache lookup failed for type %u", oid);
@@ -103,6 +119,7 @@ describe(Oid oid, int32 typmod)
 	type->typmod = typmod;
 	type->kind = DRAY_KIND_BASE;
 	type->delimiter = form->typdelim;
+	type->typlen = form->typlen;
 	type->name = type_name(oid);
 	type->extension = extension_name(oid);
 
@@ -111,24 +128,24 @@ describe(Oid oid, int32 typmod)
 		case TYPTYPE_BASE:
 			/* What the column declares is about the items. */
 			if (IsTrueArrayType(form))
-				set_only_member(type, DRAY_KIND_ARRAY, form->typelem, typmod);
+				set_only_member(type, DRAY_KIND_ARRAY, form->typelem, typmod, types);
 			break;
 		case TYPTYPE_ENUM:
 			type->kind = DRAY_KIND_ENUM;
 			break;
 		case TYPTYPE_DOMAIN:
-			set_only_member(type, DRAY_KIND_DOMAIN, form->typbasetype, form->typtypmod);
+			set_only_member(type, DRAY_KIND_DOMAIN, form->typbasetype, form->typtypmod, types);
 			break;
 		case TYPTYPE_COMPOSITE:
 			desc = lookup_rowtype_tupdesc_copy(oid, -1);
 			type->kind = DRAY_KIND_COMPOSITE;
-			type->member = describe_attributes(desc, &type->members);
+			type->member = describe_attributes(desc, &type->members, types);
 			break;
 		case TYPTYPE_RANGE:
-			set_only_member(type, DRAY_KIND_RANGE, get_range_subtype(oid), -1);
+			set_only_member(type, DRAY_KIND_RANGE, get_range_subtype(oid), -1, types);
 			break;
 		case TYPTYPE_MULTIRANGE:
-			set_only_member(type, DRAY_KIND_MULTIRANGE, get_range_subtype(get_multirange_range(oid)), -1);
+			set_only_member(type, DRAY_KIND_MULTIRANGE, get_range_subtype(get_multirange_range(oid)), -1, types);
 			break;
 		default:
 			/* Pseudo-types have at least an output function. */
@@ -150,13 +167,16 @@ describe(Oid oid, int32 typmod)
 }
 
 /*
- * The columns of a result, which has no dropped ones.
+ * The columns of a result, which has no dropped ones, and how many types there are in all.
  */
 DrayMember *
-dray_describe_columns(TupleDesc desc, const Bitmapset *not_null)
+dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types)
 {
 	uint32		count;
-	DrayMember *columns = describe_attributes(desc, &count);
+	DrayMember *columns;
+
+	*types = 0;
+	columns = describe_attributes(desc, &count, types);
 
 	Assert(count == desc->natts);
 	for (int i = 0; i < desc->natts; i++)

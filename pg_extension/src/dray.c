@@ -4,6 +4,7 @@
 #include "dray.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -24,7 +25,7 @@ assign_fail_after(int newval, void *extra)
 void
 _PG_init(void)
 {
-	dray_init();
+	dray_init(&QueryCancelPending, &ProcDiePending);
 	dray_install_hook();
 #ifdef DRAY_TEST_ALLOCATOR
 	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,
@@ -35,7 +36,7 @@ _PG_init(void)
 PG_FUNCTION_INFO_V1(dray_load);
 
 /*
- * dray.load(): to call it is enough, because that loads the library.
+ * pg_catalog.dray_load(): to call it is enough, because that loads the library.
  */
 Datum
 dray_load(PG_FUNCTION_ARGS)

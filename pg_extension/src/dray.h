@@ -16,6 +16,8 @@
 
 #include "postgres.h"
 
+#include <signal.h>
+
 #include "executor/execdesc.h"
 #include "nodes/bitmapset.h"
 #include "nodes/params.h"
@@ -28,6 +30,8 @@
 
 StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
 StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
+StaticAssertDecl(NAMEDATALEN == 64, "names of 64 bytes");
+StaticAssertDecl(sizeof(sig_atomic_t) == sizeof(int), "flags of signal handlers are ints");
 
 typedef struct DrayStream DrayStream;
 
@@ -43,6 +47,7 @@ typedef struct DrayError
 #define DRAY_OPTION (-4)
 #define DRAY_ENCODING (-5)
 #define DRAY_INTERNAL (-6)
+#define DRAY_INTERRUPTED (-7)
 
 /* What a row needs next. */
 #define DRAY_DONE 0
@@ -85,6 +90,7 @@ typedef struct DrayType
 	int32		typmod;
 	uint8		kind;
 	char		delimiter;
+	int16		typlen;
 	uint32		members;
 	const char *name;
 	const char *extension;
@@ -105,9 +111,9 @@ typedef struct DrayPart
 	size_t		len;
 } DrayPart;
 
-extern void dray_init(void);
+extern void dray_init(volatile sig_atomic_t *cancel, volatile sig_atomic_t *die);
 extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
-							  DrayStream **stream, DrayError *error);
+							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_close(DrayStream *stream);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
@@ -144,7 +150,7 @@ extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stm
 							   const DrayOptions *options);
 
 /* describe_type.c */
-extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null);
+extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types);
 
 /* receiver.c */
 #ifndef pg_noreturn				/* before 18 */

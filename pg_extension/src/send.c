@@ -17,6 +17,7 @@
 #include "libpq/pqformat.h"
 #include "miscadmin.h"
 #include "port/pg_bswap.h"
+#include "tcop/tcopprot.h"
 
 #include <netinet/in.h>
 
@@ -139,6 +140,7 @@ dray_send_frame(const DrayPart *parts, size_t count)
 {
 	size_t		left = 0;
 	size_t		message = 0;
+	CommandDest destination;
 
 	for (size_t i = 0; i < count; i++)
 		left += parts[i].len;
@@ -157,6 +159,14 @@ dray_send_frame(const DrayPart *parts, size_t count)
 	/* What libpq holds comes first; this also makes the socket wait. */
 	if (pq_flush() != 0)
 		return;
+
+	/*
+	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a signal handler (quickdie) or
+	 * a wait (the postmaster's death) may report something to the client. Only FATAL leaves secure_write, so no error finds
+	 * the destination changed.
+	 */
+	destination = whereToSendOutput;
+	whereToSendOutput = DestNone;
 	gathered.len = 0;
 	for (size_t i = 0; i < count; i++)
 	{
@@ -185,6 +195,7 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		}
 	}
 	write_gathered();
+	whereToSendOutput = destination;
 }
 
 /*

@@ -91,7 +91,7 @@ class Connection:
     def copy(self, what: str, options: str = "") -> Result:
         """COPY as clients do it: the library is loaded in the same message."""
         options = f", {options}" if options else ""
-        return self.run(f"SELECT dray.load(); COPY {what} TO STDOUT (FORMAT dray{options})")
+        return self.run(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray{options})")
 
     def cancel(self):
         with socket.create_connection(("127.0.0.1", self.port)) as other:

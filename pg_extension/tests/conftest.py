@@ -1,16 +1,31 @@
-"""Each test runs on a server of each version named in DRAY_PG_CONFIGS (paths of pg_config, parted by colons)."""
+"""Each test runs on a server of each version: copies of what python/tests finds, or those whose pg_config is named in
+DRAY_PG_CONFIGS (parted by colons), into which the extension is installed."""
 
 import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from server import Server
 
-PG_CONFIGS = os.environ.get("DRAY_PG_CONFIGS", "pg_config").split(":")
+sys.path.append(str(Path(__file__).parents[2] / "python" / "tests"))
+from postgres_server import VERSIONS, Installation  # noqa: E402
+
+PG_CONFIGS = [path for path in os.environ.get("DRAY_PG_CONFIGS", "").split(":") if path]
 
 
-@pytest.fixture(scope="session", params=PG_CONFIGS)
+@pytest.fixture(scope="session", params=PG_CONFIGS or VERSIONS)
 def pg_config(request):
-    return request.param
+    if PG_CONFIGS:
+        yield request.param
+        return
+    folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
+    # Servers run as a user who may not read everything.
+    folder.chmod(0o755)
+    yield str(Installation(request.param, folder / str(request.param)).bin / "pg_config")
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

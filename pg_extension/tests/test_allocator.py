@@ -23,7 +23,7 @@ def test_every_allocation_may_fail(failing, compression, rows):
     query = QUERY.format(rows).replace("'x'::text[]", "ARRAY['x', NULL]::name[]")
     outcomes = set()
     with failing.connect() as connection:
-        connection.run("SELECT dray.load()")
+        connection.run("SELECT pg_catalog.dray_load()")
         whole = connection.copy(query, f"compression {compression}").columns()
         n = 1
         while True:
@@ -52,6 +52,9 @@ LARGE = [
     ("(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)", ""),
     ("(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace("1,", "::,").replace("1}", "::}"), ""),
     ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
+    # 14 bytes as they are sent, 131,072 as text.
+    ("(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)", ""),
+    ("(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))", ""),
 ]
 
 
@@ -60,7 +63,7 @@ LARGE = [
 def test_large_chunks_and_rows(failing, compression, query, options):
     options = ", ".join(filter(None, [options, f"compression {compression}"]))
     with failing.connect() as connection:
-        connection.run("SELECT dray.load()")
+        connection.run("SELECT pg_catalog.dray_load()")
         n, failures = 1, 0
         while True:
             connection.run(f"SET dray.test_fail_after = {n}")

@@ -14,7 +14,7 @@ LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i] FROM (SELECT generat
 
 
 def begin(connection, what: str = LONG, options: str = "compression none"):
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     connection.send(f"COPY {what} TO STDOUT (FORMAT dray, {options})")
 
 
@@ -142,7 +142,7 @@ def test_memory_is_given_back(connection):
 
 def test_memory_does_not_grow_with_the_result(connection):
     pid = int(connection.value("SELECT pg_backend_pid()"))
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     idle = private_bytes(pid)
     begin(connection, "(SELECT i, md5(i::text), repeat('x', 200) FROM (SELECT generate_series(1, 3000000) i) s)", "compression light")
     largest = 0

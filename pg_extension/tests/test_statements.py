@@ -62,7 +62,7 @@ def test_refusals_are_those_of_copy(server, connection, what):
         return None
 
     own = words(f"COPY {what} TO STDOUT (FORMAT binary)")
-    assert words(f"SELECT dray.load(); COPY {what} TO STDOUT (FORMAT dray)") == own
+    assert words(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray)") == own
     # Version 18 copies materialized views.
     assert own is not None or (what == "s.m" and server.version >= 18)
 
@@ -75,6 +75,10 @@ def test_privileges(server):
         refused(reader, "s.t", "42501", "permission denied for table t")
         refused(reader, "(SELECT a FROM s.t)", "42501", "permission denied for table t")
         refused(reader, "(SELECT * FROM s.v)", "42501", "permission denied for view v")
+    with server.connect("reader") as reader:
+        # Not even what kind of relation it is.
+        for name, kind in [("v", "view"), ("m", "materialized view"), ("parted", "table"), ("q", "sequence")]:
+            refused(reader, f"s.{name}", "42501", f"permission denied for {kind} {name}")
     with server.connect("columnist") as columnist:
         assert columnist.copy("s.t (a)").columns() == [[1, 2, 3]]
         refused(columnist, "s.t", "42501", "permission denied for table t")
@@ -161,11 +165,40 @@ def test_load_by_other_means(server):
     with server.connect(options="-c session_preload_libraries=dray") as connection:
         assert connection.run("COPY s.t (a) TO STDOUT (FORMAT dray)").columns() == [[1, 2, 3]]
     with server.connect("nobody") as connection:
-        assert connection.value("SELECT dray.load()").startswith("dray ")
+        assert connection.value("SELECT pg_catalog.dray_load()").startswith("dray ")
+
+
+def test_who_installs_it_does_not_own_it(server, connection):
+    """Clients of other users call the function."""
+    connection.run("CREATE ROLE installer LOGIN")
+    connection.run("CREATE DATABASE installed OWNER installer")
+    with server.connect("installer", "installed") as installer:
+        installer.run("CREATE EXTENSION dray")
+        assert installer.copy("(SELECT 1)").columns() == [[1]]
+        for statement in [
+            "CREATE OR REPLACE FUNCTION pg_catalog.dray_load() RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
+            "CREATE FUNCTION pg_catalog.dray_load(i int DEFAULT 1) RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
+            "ALTER FUNCTION pg_catalog.dray_load() OWNER TO installer",
+            "ALTER FUNCTION pg_catalog.dray_load() SET search_path = public",
+            "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
+            "DROP FUNCTION pg_catalog.dray_load()",
+            "CREATE EXTENSION dray SCHEMA public",
+            "ALTER EXTENSION dray SET SCHEMA public",
+        ]:
+            with pytest.raises(ServerError) as caught:
+                installer.run(statement)
+            # Permission denied; there already; can't be moved.
+            assert caught.value.sqlstate in ("42501", "42710", "0A000"), (statement, caught.value)
+        installer.run("DROP EXTENSION dray")
+        error = pytest.raises(ServerError, installer.run, "CREATE EXTENSION dray SCHEMA public").value
+        assert "must be installed in schema" in error.message
+        with pytest.raises(ServerError) as caught:
+            installer.run("SELECT pg_catalog.dray_load()")
+        assert caught.value.sqlstate == "42883"
 
 
 def test_other_copies_are_left_alone(connection):
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     assert connection.run("COPY s.t TO STDOUT").copied == b"1\tx\t10\n2\ty\t20\n3\t\\N\t30\n"
     assert connection.run("COPY s.t TO STDOUT (FORMAT csv)").copied == b"1,x,10\n2,y,20\n3,,30\n"
     with pytest.raises(ServerError, match='COPY format "dray" not recognized'):
@@ -175,7 +208,7 @@ def test_other_copies_are_left_alone(connection):
 
 
 def test_within_functions_it_is_refused(connection):
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     for statement in ["DO $$BEGIN EXECUTE 'COPY s.t TO STDOUT (FORMAT dray)'; END$$",
                       "DO $$BEGIN COPY s.t TO STDOUT (FORMAT dray); END$$"]:
         with pytest.raises(ServerError, match="cannot COPY to/from client"):
@@ -206,7 +239,7 @@ def test_options_that_are_refused(connection, options, match):
 
 
 def test_options(connection):
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     result = connection.copy("(SELECT i, i::text FROM (SELECT generate_series(1, 10000) i) s)",
                              "chunk_rows 1000, checksums on, compression 'zstd:1'")
     started, *chunks, finished = result.messages()
@@ -300,7 +333,7 @@ def test_columns_that_cannot_be_null(server, connection):
 
 
 def test_progress(server, connection):
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     connection.send("COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)")
     for _ in range(20):
         connection.read_message()
@@ -320,7 +353,7 @@ def test_extended_protocol(connection):
     def message(kind: bytes, body: bytes) -> bytes:
         return kind + struct.pack("!i", len(body) + 4) + body
 
-    connection.run("SELECT dray.load()")
+    connection.run("SELECT pg_catalog.dray_load()")
     sql = b"COPY s.t (a) TO STDOUT (FORMAT dray)"
     for _ in range(2):
         connection.socket.sendall(message(b"P", b"\0" + sql + b"\0\0\0") + message(b"B", b"\0\0" + bytes(6))

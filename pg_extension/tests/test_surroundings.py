@@ -40,6 +40,18 @@ def test_bytes_that_are_not_utf8(server):
         assert caught.value.sqlstate == "22021"
 
 
+def test_conversions_are_not_kept(server):
+    with server.connect(database="latin1", client_encoding="LATIN1") as connection:
+        used = "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"
+        sizes = []
+        for _ in range(4):
+            for _ in range(50):
+                connection.copy("(SELECT 1)")
+            sizes.append(int(connection.value(used)))
+        # An entry of the cache has over 100 bytes.
+        assert sizes[-1] - sizes[1] < 5000, sizes
+
+
 def test_statistics_and_explain(pg_config):
     libraries = "pg_stat_statements,auto_explain"
     plain = Server(pg_config, features=None)
@@ -78,7 +90,7 @@ def test_over_tls(server):
             query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
             found = connection.copy(query, f"compression {compression}").columns()
             assert found[0] == list(range(1, 40001)) and found[2] == ["x" * (i % 300) for i in range(1, 40001)]
-        connection.send(f"SELECT dray.load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
+        connection.send(f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
         connection.read_message()
         time.sleep(0.3)
         pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"

@@ -145,7 +145,7 @@ class Connection:
         row_bytes_max : int, optional
             The largest single row to accept, where one exceeds the other two limits; 256 MiB by default.
         batch_rows : int
-            Batches have at least this many rows, but for the last one.
+            Batches have at least this many rows, but for the last one, and where ``decoded_bytes_max`` is reached.
         compression : str
             ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to 22).
         checksums : {"auto", "on", "off"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _dray
@@ -15,11 +16,17 @@ if TYPE_CHECKING:
 
 _NUMERIC = 1700
 _MONEY = 790
-_EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname = 'dray'"
+_IDLE = 0
+# All names are qualified: the session's search_path may find others first.
+_EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name"
+_MONEY_SCALE = "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)"
 
 
 class _Driver(Protocol):
     """What is asked of a driver."""
+
+    def run(self, sql: str) -> None:
+        """Run a statement that returns no rows."""
 
     def fetch(self, sql: str) -> list[list[Any]]:
         """Run a question of our own and return its rows."""
@@ -36,6 +43,9 @@ class _Driver(Protocol):
     def setting(self, name: str) -> str | None:
         """Return a setting that the server has reported."""
 
+    def commits_each(self) -> bool:
+        """Whether the next statement would be a transaction of its own."""
+
 
 class _Psycopg3:
     def __init__(self, connection: Any) -> None:
@@ -45,6 +55,10 @@ class _Psycopg3:
         # The row factory of the connection is the user's.
         rows = importlib.import_module("psycopg.rows")
         return self._connection.cursor(row_factory=rows.tuple_row)
+
+    def run(self, sql: str) -> None:
+        with self._cursor() as cursor:
+            cursor.execute(sql, prepare=False)
 
     def fetch(self, sql: str) -> list[list[Any]]:
         with self._cursor() as cursor:
@@ -72,6 +86,9 @@ class _Psycopg3:
         value: str | None = self._connection.info.parameter_status(name)
         return value
 
+    def commits_each(self) -> bool:
+        return bool(self._connection.autocommit and self._connection.info.transaction_status == _IDLE)
+
 
 class _Psycopg2:
     def __init__(self, connection: Any) -> None:
@@ -79,6 +96,10 @@ class _Psycopg2:
 
     def _cursor(self) -> Any:
         return self._connection.cursor(cursor_factory=importlib.import_module("psycopg2.extensions").cursor)
+
+    def run(self, sql: str) -> None:
+        with self._cursor() as cursor:
+            cursor.execute(sql)
 
     def fetch(self, sql: str) -> list[list[Any]]:
         with self._cursor() as cursor:
@@ -92,7 +113,8 @@ class _Psycopg2:
 
     @staticmethod
     def _modifier(column: Any) -> int:
-        # The driver has taken it apart: numeric's, which is what matters here, is put together again.
+        # The driver has taken it apart: numeric's, which is what matters here, is put together again. Of arrays it keeps
+        # nothing: numeric(9,2)[] is read as numeric[], which declares no precision.
         if column.type_code != _NUMERIC or column.precision is None or column.precision >= 65535:
             return -1
         return (int(column.precision) << 16 | int(column.scale) & 0x7FF) + 4
@@ -110,6 +132,9 @@ class _Psycopg2:
         value: str | None = self._connection.info.parameter_status(name)
         return value
 
+    def commits_each(self) -> bool:
+        return bool(self._connection.autocommit and self._connection.info.transaction_status == _IDLE)
+
 
 def driver_of(source: object) -> _Driver | None:
     """The driver of an open connection, or None for what is not one."""
@@ -122,6 +147,10 @@ def driver_of(source: object) -> _Driver | None:
             if driver is None:
                 what = f"{type(inner).__module__} is not a driver that dray reads from"
                 raise UsageError(what, hint="use the dialect postgresql+psycopg or postgresql+psycopg2")
+            # Statements that go past SQLAlchemy do not begin its transaction, and without one commit() and rollback() do
+            # nothing. Before version 2 a connection has neither.
+            if hasattr(connection, "commit") and not connection.in_transaction() and not inner.autocommit:
+                connection.begin()
             return driver
     for module, kind, driver_type in (("psycopg", "Connection", _Psycopg3), ("psycopg2.extensions", "connection", _Psycopg2)):
         # A connection of a driver that was never imported can't be here.
@@ -149,35 +178,81 @@ def read(
     statement = _dray.enclosable(sql, escapes)
     if statement is None or not _dray.is_query(statement):
         raise UsageError("COPY does not run this statement", hint="on a driver's connection dray reads queries only")
+    # Types that come as text do so in the session's style.
+    if (style := driver.setting("DateStyle")) is not None and not style.startswith("ISO"):
+        raise UsageError(f"the connection's DateStyle is {style}", hint="SET DateStyle TO ISO")
     if (encoding := driver.setting("client_encoding")) != "UTF8":
         raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
     pyarrow = importlib.import_module("pyarrow")
+    with _transaction(driver):
+        # What we ask on our own account must not abort the transaction of the user.
+        with _savepoint(driver):
+            copy, copy_statement = _prepare(driver, statement, escapes, extension, numeric, nonfinite, strings, row_bytes_max)
+        driver.copy(copy_statement, copy)
+        return pyarrow.table(copy.finish())
+
+
+def _prepare(
+    driver: _Driver,
+    statement: str,
+    escapes: bool,
+    extension: Any,
+    numeric: str,
+    nonfinite: str,
+    strings: str,
+    row_bytes_max: int | None,
+) -> tuple[_dray.Copy, str]:
+    """Return what takes the data of a COPY, and the COPY."""
     # In a database without it, a function of that name would be somebody else's.
     has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
     if extension is True and not has_extension:
         raise UsageError("the extension can't be used: the database has no extension dray")
     if has_extension:
         copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
-        driver.fetch("SELECT dray.load()")
-        driver.copy(copy.frames(statement), copy)
-        return pyarrow.table(copy.finish())
-    columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0") if _reads(statement) else None
-    if columns is None:
+        driver.fetch("SELECT pg_catalog.dray_load()")
+        return copy, copy.frames(statement)
+    if not _dray.Copy.is_describable(statement, escapes):
         raise QueryError(
-            "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH",
+            "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH, and changes nothing",
             hint="run the statement with the driver",
         )
-    money_scale = None
-    if any(oid == _MONEY for _, oid, _ in columns):
-        money_scale = int(driver.fetch("SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)")[0][0])
+    columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0")
+    money_scale = int(driver.fetch(_MONEY_SCALE)[0][0]) if any(oid == _MONEY for _, oid, _ in columns) else None
     copy = _dray.Copy(numeric, nonfinite, money_scale, strings, row_bytes_max)
     version = int((driver.setting("server_version") or "0").split(".")[0].split("beta")[0].split("rc")[0].split("devel")[0])
     if question := copy.describe(columns, version):
         copy.learn([[None if value is None else str(value) for value in row] for row in driver.fetch(question)])
-    driver.copy(copy.rows(statement), copy)
-    return pyarrow.table(copy.finish())
+    return copy, copy.rows(statement)
 
 
-def _reads(statement: str) -> bool:
-    word = statement.lstrip("( \t\n").split(None, 1)[0].lower()
-    return word not in ("insert", "update", "delete", "merge")
+@contextmanager
+def _transaction(driver: _Driver) -> Iterator[None]:
+    """Run everything in one transaction: the user's, or where each statement would have its own, one of ours.
+
+    A pooler may give each transaction another server process, and a table may change between two.
+    """
+    if not driver.commits_each():
+        yield
+        return
+    driver.run("BEGIN")
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            driver.run("ROLLBACK")
+        raise
+    driver.run("COMMIT")
+
+
+@contextmanager
+def _savepoint(driver: _Driver) -> Iterator[None]:
+    """Leave the transaction as it was if something fails."""
+    driver.run("SAVEPOINT dray")
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            driver.run("ROLLBACK TO SAVEPOINT dray")
+            driver.run("RELEASE SAVEPOINT dray")
+        raise
+    driver.run("RELEASE SAVEPOINT dray")

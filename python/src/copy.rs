@@ -59,6 +59,12 @@ impl Copy {
         })
     }
 
+    /// Whether a statement can be described by running it for no rows.
+    #[staticmethod]
+    fn is_describable(sql: &str, escapes: bool) -> bool {
+        Description::is_possible(sql, escapes)
+    }
+
     /// Takes the columns of a statement, and says what to ask the server about them.
     fn describe(&self, columns: Vec<(String, u32, i32)>, server_version: u32) -> Option<String> {
         let description = Description::new(columns, server_version);

@@ -10,6 +10,7 @@ import psycopg
 import psycopg2
 import pytest
 import sqlalchemy
+import sqlalchemy.orm
 from postgres_server import PostgresServer
 from psycopg.rows import dict_row
 
@@ -90,9 +91,97 @@ def test_values_without_a_place(connection: Any, extension: bool) -> None:
 
 def test_options(connection: Any, extension: bool) -> None:
     sql = "SELECT 1.5 AS n, 'infinity'::date AS d"
+    table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null")
+    assert table.to_pylist() == [{"n": Decimal("1.500"), "d": None}]
+    # NaN among decimals is to be text, too: all of them are.
     table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="text", strings="large")
-    assert table.to_pylist() == [{"n": Decimal("1.500"), "d": "infinity"}]
+    assert table.to_pylist() == [{"n": "1.5", "d": "infinity"}]
     assert str(table.schema.field("d").type) == "large_string"
+
+
+def _in_transaction(connection: Any) -> bool:
+    """Whether a driver's connection is in a transaction that has not failed."""
+    return bool(connection.info.transaction_status == 2)
+
+
+@pytest.fixture(params=[psycopg, psycopg2])
+def driver_connection(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[Any]:
+    connection = request.param.connect(postgres.uri())
+    yield connection
+    connection.close()
+
+
+def test_its_transaction_survives_our_questions(driver_connection: Any) -> None:
+    run(driver_connection, "CREATE TEMPORARY TABLE mine (a integer)")
+    with pytest.raises(Exception, match="nowhere"):
+        dray.read(driver_connection, "SELECT * FROM nowhere", extension=False)
+    for sql in (
+        "/* c */ INSERT INTO mine VALUES (1) RETURNING a",
+        "WITH x AS (INSERT INTO mine VALUES (1) RETURNING a) SELECT * FROM x",
+    ):
+        with pytest.raises(dray.QueryError, match="changes nothing"):
+            dray.read(driver_connection, sql, extension=False)
+    assert _in_transaction(driver_connection)
+    assert dray.read(driver_connection, "SELECT * FROM mine", extension=False).num_rows == 0
+
+
+def test_autocommit_is_one_transaction(driver_connection: Any, extension: bool) -> None:
+    driver_connection.autocommit = True
+    # The transaction has begun before the statement that tells.
+    sql = "SELECT now() < statement_timestamp() AS is_within"
+    assert dray.read(driver_connection, sql, extension=extension)["is_within"].to_pylist() == [True]
+    assert driver_connection.info.transaction_status == 0
+    with pytest.raises(Exception, match="division by zero"):
+        dray.read(driver_connection, "SELECT 1 / 0 AS x", extension=extension)
+    assert driver_connection.info.transaction_status == 0
+    run(driver_connection, "BEGIN")
+    dray.read(driver_connection, sql, extension=extension)
+    assert _in_transaction(driver_connection)
+    run(driver_connection, "ROLLBACK")
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+def test_sqlalchemys_rollback(postgres: PostgresServer, extension: bool, driver: str) -> None:
+    with _sqlalchemy(driver)(postgres) as connection:
+        dray.read(connection, "SELECT 1 AS a", extension=extension)
+        assert connection.in_transaction()
+        inner = connection.connection.driver_connection
+        assert _in_transaction(inner)
+        connection.rollback()
+        assert inner.info.transaction_status == 0
+        dray.read(connection, "SELECT 1 AS a", extension=extension)
+        connection.commit()
+        assert inner.info.transaction_status == 0
+        with connection.begin():
+            dray.read(connection, "SELECT 1 AS a", extension=extension)
+    with _sqlalchemy(driver)(postgres).execution_options(isolation_level="AUTOCOMMIT") as connection:
+        dray.read(connection, "SELECT 1 AS a", extension=extension)
+        assert not connection.in_transaction()
+        assert connection.connection.driver_connection.info.transaction_status == 0
+
+
+def test_styles_of_dates(driver_connection: Any, extension: bool) -> None:
+    run(driver_connection, "SET DateStyle TO 'German'")
+    with pytest.raises(dray.UsageError, match="DateStyle is German"):
+        dray.read(driver_connection, "SELECT 1", extension=extension)
+    run(driver_connection, "SET DateStyle TO 'ISO, DMY'")
+    assert dray.read(driver_connection, "SELECT 1 AS a", extension=extension).num_rows == 1
+
+
+def test_functions_of_somebody_else(driver_connection: Any, extension: bool) -> None:
+    raises = "LANGUAGE plpgsql AS $$BEGIN RAISE 'hijacked'; END$$"
+    run(driver_connection, "CREATE SCHEMA hostile")
+    run(driver_connection, f"CREATE FUNCTION hostile.unnest(oid[]) RETURNS SETOF oid {raises}")
+    for name, left, right in (("a", "oid", "integer"), ("b", "oid", "oid"), ("c", '"char"', '"char"'), ("d", "name", "name")):
+        run(driver_connection, f"CREATE FUNCTION hostile.{name}({left}, {right}) RETURNS boolean {raises}")
+        for operator in ("=", "<>"):
+            sql = f"CREATE OPERATOR hostile.{operator} (FUNCTION = hostile.{name}, LEFTARG = {left}, RIGHTARG = {right})"
+            run(driver_connection, sql)
+    run(driver_connection, "CREATE TYPE hostile.pair AS (a integer, b text)")
+    run(driver_connection, "SET LOCAL search_path TO hostile, pg_catalog")
+    table = dray.read(driver_connection, "SELECT ROW(1, 'x')::pair AS p, int4range(1, 2) AS r", extension=extension)
+    assert table["p"].to_pylist() == [{"a": 1, "b": "x"}]
+    driver_connection.rollback()
 
 
 @pytest.mark.parametrize("sql", ["SHOW work_mem", "SELECT 1; SELECT 2", "SELECT 1) TO STDOUT --", ""])

@@ -72,14 +72,18 @@ pub struct Results<C: BorrowMut<Connection>> {
     arena: Arena,
     decoder: Decoder,
     batch_rows: usize,
+    batch_bytes_max: u64,
     watch: Option<Watch>,
     progress: Progress,
     stats: Stats,
     sent: Instant,
-    /// Decoded, and too few rows for a batch yet.
-    pending: Vec<RecordBatch>,
+    /// Decoded, and too few rows for a batch yet; each with the bytes that it decoded to.
+    pending: Vec<(RecordBatch, u64)>,
     pending_rows: usize,
+    pending_bytes: u64,
     ended: bool,
+    /// An error came before the end.
+    failed: bool,
 }
 
 impl<C: BorrowMut<Connection>> std::fmt::Debug for Results<C> {
@@ -109,14 +113,22 @@ impl<C: BorrowMut<Connection>> Results<C> {
             arena: Arena::default(),
             decoder: Decoder::new(Schema::default(), options.strings),
             batch_rows: options.batch_rows,
+            batch_bytes_max: options.limits.decoded_bytes_max.max(1),
             watch,
             progress: Progress::default(),
             stats,
             sent,
             pending: Vec::new(),
             pending_rows: 0,
+            pending_bytes: 0,
             ended: false,
+            failed: false,
         };
+        if unwanted {
+            // The link had sent the query before it asked.
+            results.cancel();
+            return Err(cancelled());
+        }
         match results.receive()? {
             Received::Event(ServerEvent::Started(started)) => {
                 results.begin(started, options);
@@ -149,13 +161,26 @@ impl<C: BorrowMut<Connection>> Results<C> {
         &self.stats
     }
 
-    /// The next batch, of at least [`QueryOptions::batch_rows`] rows unless it is the last; none at the end.
+    /// The next batch, of at least [`QueryOptions::batch_rows`] rows unless it is the last or one with more rows would have
+    /// over `decoded_bytes_max` of [`QueryOptions::limits`]; none at the end.
     ///
     /// # Errors
-    /// When the statement fails, the connection breaks, or what arrived is damaged. A result that ends without an error is
-    /// whole.
+    /// When the statement fails, the connection breaks, or what arrived is damaged; and again at each call after that. A result
+    /// that ends without an error is whole.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        while self.pending_rows < self.batch_rows.max(1) && !self.ended {
+        if self.failed {
+            return Err(Error::usage("reading the result has failed before"));
+        }
+        let next = self.gather();
+        if next.is_err() {
+            self.failed = true;
+            self.forget();
+        }
+        next
+    }
+
+    fn gather(&mut self) -> Result<Option<RecordBatch>> {
+        while self.pending_rows < self.batch_rows.max(1) && self.pending_bytes < self.batch_bytes_max && !self.ended {
             match self.receive()? {
                 Received::Chunk { header, descriptors, body } => {
                     if self.stats.chunks == 0 {
@@ -165,19 +190,18 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     let batch = self.decode(&header, &descriptors, &body).inspect_err(|_| self.give_up())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += header.chunk_bytes();
-                    self.stats.decoded_bytes += header.decoded_bytes;
-                    self.take(batch)?;
+                    self.take(batch, header.decoded_bytes)?;
                 }
                 Received::Built { built, bytes, .. } => {
                     if self.stats.chunks == 0 {
                         self.stats.first_chunk = self.sent.elapsed();
                     }
                     let started = Instant::now();
-                    self.stats.decoded_bytes += built.batch().plain_bytes(0, built.batch().rows);
+                    let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
                     let batch = self.decoder.built(*built).map_err(Error::from).inspect_err(|_| self.stop())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += bytes;
-                    self.take(batch)?;
+                    self.take(batch, decoded_bytes)?;
                 }
                 Received::Event(ServerEvent::Progress(progress)) => {
                     self.progress.rows_read = progress.rows_read;
@@ -193,8 +217,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     }
                     self.stats.decode += decode;
                     self.stats.wire_bytes += wire_bytes;
-                    self.stats.decoded_bytes += decoded_bytes;
-                    self.take(batch)?;
+                    self.take(batch, decoded_bytes)?;
                 }
                 Received::Done { finished, profile } => {
                     self.stats.server = finished;
@@ -227,9 +250,15 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     /// Stops the statement, if it still runs, and waits for the server to confirm. The connection is usable afterwards.
     pub fn cancel(&mut self) {
+        self.forget();
+        self.stop();
+    }
+
+    /// Lets go of what was not handed out.
+    fn forget(&mut self) {
         self.pending.clear();
         self.pending_rows = 0;
-        self.stop();
+        self.pending_bytes = 0;
     }
 
     fn stop(&mut self) {
@@ -241,13 +270,15 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     /// A batch that has arrived.
-    fn take(&mut self, batch: RecordBatch) -> Result<()> {
+    fn take(&mut self, batch: RecordBatch, decoded_bytes: u64) -> Result<()> {
+        self.stats.decoded_bytes += decoded_bytes;
         self.stats.rows += batch.num_rows() as u64;
         self.stats.chunks += 1;
         self.progress.rows = self.stats.rows;
         self.progress.bytes = self.stats.wire_bytes;
         self.pending_rows += batch.num_rows();
-        self.pending.push(batch);
+        self.pending_bytes += decoded_bytes;
+        self.pending.push((batch, decoded_bytes));
         self.look()
     }
 
@@ -273,19 +304,28 @@ impl<C: BorrowMut<Connection>> Results<C> {
         Ok(self.decoder.decode(header, descriptors, body, Some(&mut self.stats.profile))?)
     }
 
-    /// The pending batches as one.
+    /// The pending batches as one, but for the last where it would be one too many bytes.
     fn assemble(&mut self) -> Result<Option<RecordBatch>> {
-        self.pending_rows = 0;
-        match self.pending.len() {
-            0 => Ok(None),
-            1 => Ok(self.pending.pop()),
+        let held_back = match self.pending_bytes > self.batch_bytes_max && self.pending.len() > 1 {
+            true => self.pending.pop(),
+            false => None,
+        };
+        let batch = match self.pending.len() {
+            0 => None,
+            1 => self.pending.pop().map(|(batch, _)| batch),
             _ => {
-                let batch = concat_batches(self.decoder.schema(), &self.pending)
+                let batch = concat_batches(self.decoder.schema(), self.pending.iter().map(|(batch, _)| batch))
                     .map_err(|cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause))?;
-                self.pending.clear();
-                Ok(Some(batch))
+                Some(batch)
             }
+        };
+        self.forget();
+        if let Some((batch, decoded_bytes)) = held_back {
+            self.pending_rows = batch.num_rows();
+            self.pending_bytes = decoded_bytes;
+            self.pending.push((batch, decoded_bytes));
         }
+        Ok(batch)
     }
 
     /// Lets the watch look, and cancels if it says so.
@@ -338,6 +378,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     /// The peer can't be trusted any more.
     fn give_up(&mut self) {
+        self.forget();
         self.ended = true;
         self.connection.borrow_mut().link().break_off();
     }

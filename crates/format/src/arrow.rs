@@ -352,16 +352,41 @@ impl Decoder {
     }
 }
 
-/// Checks that all strings are UTF-8.
+/// Checks that all strings are UTF-8. Whatever may hold strings and has values of another kind is refused: nobody would check
+/// them.
 fn check_strings(data_type: &Type, column: &Column) -> Result<()> {
     match (data_type, &column.values) {
         (Type::Utf8, Values::Bytes { offsets, data }) => check_utf8(data, u32s(offsets)),
-        (Type::List(item), Values::List { child, .. }) => check_strings(&item.data_type, child),
-        (Type::Struct(fields), Values::Struct(children)) => {
-            fields.iter().zip(children).try_for_each(|(field, child)| check_strings(&field.data_type, child))
+        (Type::Binary, Values::Bytes { .. }) => Ok(()),
+        (Type::List(item), Values::List { child, .. })
+        | (Type::FixedList { item, .. }, Values::FixedList { child, .. }) => check_strings(&item.data_type, child),
+        (Type::Map { key, value, .. }, Values::List { child, .. }) => match &child.values {
+            Values::Struct(pair) => check_fields([key.as_ref(), value.as_ref()].into_iter(), pair),
+            _ => refuse!(Unsupported, "a map that is not a list of pairs"),
+        },
+        (Type::Struct(fields), Values::Struct(children)) => check_fields(fields.iter(), children),
+        (Type::Dictionary { value, .. }, Values::Dictionary { entries, .. }) => check_strings(value, entries),
+        (
+            Type::Utf8
+            | Type::Binary
+            | Type::List(_)
+            | Type::FixedList { .. }
+            | Type::Map { .. }
+            | Type::Struct(_)
+            | Type::Dictionary { .. },
+            _,
+        ) => {
+            refuse!(Unsupported, "values that are not of type {data_type:?}")
         }
         _ => Ok(()),
     }
+}
+
+fn check_fields<'a>(fields: impl ExactSizeIterator<Item = &'a Field>, children: &[Column]) -> Result<()> {
+    if fields.len() != children.len() {
+        refuse!(Unsupported, "a struct of {} fields, expected {}", children.len(), fields.len());
+    }
+    fields.zip(children).try_for_each(|(field, child)| check_strings(&field.data_type, child))
 }
 
 fn array(column: Column, data_type: &DataType) -> Result<ArrayRef> {
@@ -418,4 +443,47 @@ fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
     // against the same schema that `data_type` was made from; or a `BatchBuilder` of that schema, which takes only what fits,
     // has made the column, and `built` has checked its strings. Arrow's layout of each type is the chunk's.
     Ok(unsafe { builder.build_unchecked() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::BatchBuilder;
+
+    fn field(data_type: Type) -> Field {
+        Field { name: "f".into(), data_type, nullable: true, metadata: Vec::new() }
+    }
+
+    /// A map of one pair.
+    fn built(key: &[u8], value: &[u8]) -> (Schema, Built) {
+        let text = || Box::new(field(Type::Utf8));
+        let schema = Schema { fields: vec![field(Type::Map { sorted: false, key: text(), value: text() })] };
+        let mut builder = BatchBuilder::new(schema.clone()).unwrap();
+        let map = &mut builder.columns()[0];
+        let pair = map.item().unwrap();
+        pair.fields().unwrap()[0].push_bytes(key).unwrap();
+        pair.fields().unwrap()[1].push_bytes(value).unwrap();
+        pair.close_struct().unwrap();
+        map.close_list().unwrap();
+        builder.close_row().unwrap();
+        (schema, builder.finish().unwrap())
+    }
+
+    #[test]
+    fn strings_of_maps_are_checked() {
+        let read = |(schema, built)| Decoder::new(schema, StringLayout::Offsets).built(built);
+        assert_eq!(read(built(b"k", b"v")).unwrap().num_rows(), 1);
+        assert_eq!(read(built(b"\xff", b"v")).unwrap_err().kind(), ErrorKind::Utf8);
+        assert_eq!(read(built(b"k", b"\xff")).unwrap_err().kind(), ErrorKind::Utf8);
+    }
+
+    #[test]
+    fn strings_under_another_type_are_refused() {
+        let (_, built) = built(b"k", b"v");
+        let map = &built.batch().columns[0];
+        let list = Type::List(Box::new(field(Type::Utf8)));
+        for other in [Type::Utf8, Type::Struct(Vec::new()), list] {
+            assert_eq!(check_strings(&other, map).unwrap_err().kind(), ErrorKind::Unsupported);
+        }
+    }
 }

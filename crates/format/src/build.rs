@@ -4,7 +4,7 @@
 //! to its [`item`](Builder::item) before [`close_list`](Builder::close_list) (a map is a list of pairs), those of a struct to its
 //! [`fields`](Builder::fields) before [`close_struct`](Builder::close_struct). What does not fit the column's type is refused, so that
 //! whatever comes out of [`BatchBuilder::finish`] fits its schema. Memory is reserved before it is used, and where there is
-//! none left that is an error.
+//! none left that is an error. A row that grows over [`BatchBuilder::set_bytes_max`] is refused while it grows.
 //!
 //! ```
 //! use dray_format::{BatchBuilder, Field, Schema, Type};
@@ -20,6 +20,7 @@
 //! ```
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use bytes::Bytes;
 
@@ -27,12 +28,105 @@ use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
 
+/// From this size on a buffer grows by a quarter, not to twice its size.
+const LARGE_BYTES: usize = 4 << 20;
+/// A buffer of the next batch is made no larger than this before there are values for it.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+
 /// Rows under construction.
 #[derive(Debug)]
 pub struct BatchBuilder {
     schema: Arc<Schema>,
     rows: usize,
     columns: Vec<Builder>,
+    budget: Arc<Budget>,
+}
+
+/// What all columns of a batch share. One thread builds a batch; the atomics let it move to another one.
+#[derive(Debug)]
+struct Budget {
+    /// The bytes of all buffers when they last grew: never more than there are, and most of them.
+    bytes: AtomicUsize,
+    bytes_max: AtomicUsize,
+    row_bytes_max: AtomicUsize,
+    interrupted: Option<fn() -> bool>,
+}
+
+impl Budget {
+    fn new(interrupted: Option<fn() -> bool>) -> Arc<Self> {
+        let [bytes_max, row_bytes_max] = [usize::MAX; 2].map(AtomicUsize::new);
+        Arc::new(Self { bytes: AtomicUsize::new(0), bytes_max, row_bytes_max, interrupted })
+    }
+
+    /// Counts `bytes` more.
+    fn take(&self, bytes: usize) -> Result<()> {
+        let wanted = self.bytes.load(Relaxed).saturating_add(bytes);
+        if wanted > self.bytes_max.load(Relaxed) {
+            let row_bytes_max = self.row_bytes_max.load(Relaxed);
+            refuse!(Limit, "a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max");
+        }
+        self.bytes.store(wanted, Relaxed);
+        Ok(())
+    }
+
+    fn give_back(&self, bytes: usize) {
+        self.bytes.store(self.bytes.load(Relaxed).saturating_sub(bytes), Relaxed);
+    }
+}
+
+/// Bytes that are counted as they grow.
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    /// How many of them the budget knows of.
+    counted: usize,
+    budget: Arc<Budget>,
+}
+
+impl Buffer {
+    fn new(budget: &Arc<Budget>) -> Self {
+        Self { bytes: Vec::new(), counted: 0, budget: budget.clone() }
+    }
+
+    #[inline]
+    fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes room for `bytes` more bytes.
+    #[inline]
+    fn reserve(&mut self, bytes: usize) -> Result<()> {
+        if self.bytes.capacity() - self.bytes.len() >= bytes { Ok(()) } else { self.grow(bytes) }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) -> Result<()> {
+        let wanted = self.len().saturating_add(bytes);
+        if wanted > COUNT_MAX {
+            refuse!(Limit, "one column of a batch has over {COUNT_MAX} bytes");
+        }
+        self.budget.take(wanted.saturating_sub(self.counted))?;
+        self.counted = self.counted.max(wanted);
+        match wanted > LARGE_BYTES {
+            false => self.bytes.try_reserve(bytes),
+            true => self.bytes.try_reserve_exact(bytes.max(self.len() / 4)),
+        }
+        .map_err(|_| no_memory(wanted))
+    }
+
+    /// Takes the bytes out, and leaves room for as many.
+    fn taken(&mut self) -> Result<Bytes> {
+        let mut next = Vec::new();
+        let kept = self.len().min(KEPT_BYTES_MAX);
+        next.try_reserve_exact(kept).map_err(|_| no_memory(kept))?;
+        self.budget.give_back(std::mem::take(&mut self.counted));
+        Ok(Bytes::from(std::mem::replace(&mut self.bytes, next)))
+    }
+}
+
+#[cold]
+fn no_memory(bytes: usize) -> Error {
+    Error::new(ErrorKind::Limit, format!("no memory for {bytes} bytes"))
 }
 
 /// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8 yet.
@@ -65,8 +159,25 @@ impl BatchBuilder {
     /// # Errors
     /// When a column has a type that is not built value by value: dictionaries and fixed-size lists.
     pub fn new(schema: Schema) -> Result<Self> {
-        let columns = schema.fields.iter().map(Builder::new).collect::<Result<_>>()?;
-        Ok(Self { schema: Arc::new(schema), rows: 0, columns })
+        Self::with_interrupts(schema, None)
+    }
+
+    /// The same, with what [`Builder::check_interrupts`] asks.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_interrupts(schema: Schema, interrupted: Option<fn() -> bool>) -> Result<Self> {
+        let budget = Budget::new(interrupted);
+        let columns = schema.fields.iter().map(|field| Builder::new(field, &budget)).collect::<Result<_>>()?;
+        Ok(Self { schema: Arc::new(schema), rows: 0, columns, budget })
+    }
+
+    /// Refuses a row once it has grown over `row_bytes_max`, where those before it in the batch have at most
+    /// `waiting_bytes_max` together: how many they really have is not counted. What is in use of a limit is known when a
+    /// buffer grows, so a row may come out larger, but not by more than its buffers have room for.
+    pub fn set_bytes_max(&mut self, row_bytes_max: usize, waiting_bytes_max: usize) {
+        self.budget.row_bytes_max.store(row_bytes_max, Relaxed);
+        self.budget.bytes_max.store(row_bytes_max.saturating_add(waiting_bytes_max), Relaxed);
     }
 
     /// The schema of the rows.
@@ -119,40 +230,55 @@ pub struct Builder {
     rows: usize,
     nullable: bool,
     /// Which values are there; empty as long as all are.
-    validity: Vec<u8>,
+    validity: Buffer,
     slots: Slots,
 }
 
 #[derive(Debug)]
 enum Slots {
     Null,
-    Boolean(Vec<u8>),
-    Fixed { width: usize, bytes: Vec<u8> },
-    Bytes { offsets: Vec<u8>, data: Vec<u8> },
-    List { offsets: Vec<u8>, item: Box<Builder> },
+    Boolean(Buffer),
+    Fixed { width: usize, bytes: Buffer },
+    Bytes { offsets: Buffer, data: Buffer },
+    List { offsets: Buffer, item: Box<Builder> },
     Struct(Vec<Builder>),
 }
 
 impl Builder {
-    fn new(field: &Field) -> Result<Self> {
+    fn new(field: &Field, budget: &Arc<Budget>) -> Result<Self> {
+        let buffer = || Buffer::new(budget);
         let slots = match (field.data_type.storage(), &field.data_type) {
             (Storage::Null, _) => Slots::Null,
-            (Storage::Boolean, _) => Slots::Boolean(Vec::new()),
-            (Storage::Fixed(width), _) => Slots::Fixed { width, bytes: Vec::new() },
-            (Storage::Bytes { .. }, _) => Slots::Bytes { offsets: Vec::new(), data: Vec::new() },
-            (Storage::List, Type::List(item)) => Slots::List { offsets: Vec::new(), item: Box::new(Self::new(item)?) },
+            (Storage::Boolean, _) => Slots::Boolean(buffer()),
+            (Storage::Fixed(width), _) => Slots::Fixed { width, bytes: buffer() },
+            (Storage::Bytes { .. }, _) => Slots::Bytes { offsets: buffer(), data: buffer() },
+            (Storage::List, Type::List(item)) => {
+                Slots::List { offsets: buffer(), item: Box::new(Self::new(item, budget)?) }
+            }
             (Storage::Map, Type::Map { key, value, .. }) => {
                 // A map is a list of pairs.
-                let fields = vec![Self::new(key)?, Self::new(value)?];
-                let pair = Self { rows: 0, nullable: false, validity: Vec::new(), slots: Slots::Struct(fields) };
-                Slots::List { offsets: Vec::new(), item: Box::new(pair) }
+                let fields = vec![Self::new(key, budget)?, Self::new(value, budget)?];
+                let pair = Self { rows: 0, nullable: false, validity: buffer(), slots: Slots::Struct(fields) };
+                Slots::List { offsets: buffer(), item: Box::new(pair) }
             }
             (Storage::Struct, Type::Struct(fields)) => {
-                Slots::Struct(fields.iter().map(Self::new).collect::<Result<_>>()?)
+                Slots::Struct(fields.iter().map(|field| Self::new(field, budget)).collect::<Result<_>>()?)
             }
             (_, other) => refuse!(Unsupported, "column {:?}: {other:?} is not built value by value", field.name),
         };
-        Ok(Self { rows: 0, nullable: field.nullable, validity: Vec::new(), slots })
+        Ok(Self { rows: 0, nullable: field.nullable, validity: buffer(), slots })
+    }
+
+    /// To be called between the parts of a value that may have very many.
+    ///
+    /// # Errors
+    /// When the value is to be given up half-done: the batch is then of no use any more.
+    #[inline]
+    pub fn check_interrupts(&self) -> Result<()> {
+        if self.validity.budget.interrupted.is_some_and(|interrupted| interrupted()) {
+            refuse!(Limit, "interrupted");
+        }
+        Ok(())
     }
 
     /// Appends a missing value.
@@ -175,8 +301,8 @@ impl Builder {
             Slots::Null => {}
             Slots::Boolean(bits) => push_bit(bits, self.rows, false)?,
             Slots::Fixed { width, bytes } => {
-                reserve(bytes, *width)?;
-                bytes.resize(bytes.len() + *width, 0);
+                bytes.reserve(*width)?;
+                bytes.bytes.resize(bytes.len() + *width, 0);
             }
             Slots::Bytes { offsets, data } => push_offset(offsets, data.len())?,
             Slots::List { offsets, item } => push_offset(offsets, item.rows)?,
@@ -205,8 +331,8 @@ impl Builder {
     pub fn push_fixed<const N: usize>(&mut self, value: [u8; N]) -> Result<()> {
         match &mut self.slots {
             Slots::Fixed { width, bytes } if *width == N => {
-                reserve(bytes, N)?;
-                bytes.extend_from_slice(&value);
+                bytes.reserve(N)?;
+                bytes.bytes.extend_from_slice(&value);
             }
             _ => return Err(unfit("a value of fixed width")),
         }
@@ -221,19 +347,25 @@ impl Builder {
     pub fn push_bytes(&mut self, value: &[u8]) -> Result<()> {
         let Slots::Bytes { offsets, data } = &mut self.slots else { return Err(unfit("a string")) };
         push_offset(offsets, data.len())?;
-        reserve(data, value.len())?;
-        data.extend_from_slice(value);
+        data.reserve(value.len())?;
+        data.bytes.extend_from_slice(value);
         self.count()
     }
 
-    /// Lets `write` append the bytes of a string or binary value.
+    /// Lets `write` append the bytes of a string or binary value: at most `bytes_max`, for which there is room.
     ///
     /// # Errors
-    /// As [`Self::push_bytes`].
-    pub fn push_written(&mut self, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    /// As [`Self::push_bytes`], and when more bytes were written.
+    pub fn push_written(&mut self, bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
         let Slots::Bytes { offsets, data } = &mut self.slots else { return Err(unfit("a string")) };
         push_offset(offsets, data.len())?;
-        write(data)?;
+        data.reserve(bytes_max)?;
+        let before = data.len();
+        write(&mut data.bytes);
+        let written = data.len() - before.min(data.len());
+        if written > bytes_max {
+            refuse!(Unsupported, "{written} bytes of a string were written, expected at most {bytes_max}");
+        }
         self.count()
     }
 
@@ -300,7 +432,7 @@ impl Builder {
 
     #[inline]
     fn count(&mut self) -> Result<()> {
-        if !self.validity.is_empty() {
+        if self.validity.len() > 0 {
             push_bit(&mut self.validity, self.rows, true)?;
         }
         self.rows += 1;
@@ -308,11 +440,11 @@ impl Builder {
     }
 
     fn mark_missing(&mut self) -> Result<()> {
-        if self.validity.is_empty() {
-            reserve(&mut self.validity, self.rows / 8 + 1)?;
-            self.validity.resize(self.rows / 8, u8::MAX);
+        if self.validity.len() == 0 {
+            self.validity.reserve(self.rows / 8 + 1)?;
+            self.validity.bytes.resize(self.rows / 8, u8::MAX);
             if !self.rows.is_multiple_of(8) {
-                self.validity.push((1 << (self.rows % 8)) - 1);
+                self.validity.bytes.push((1 << (self.rows % 8)) - 1);
             }
         }
         push_bit(&mut self.validity, self.rows, false)
@@ -322,22 +454,22 @@ impl Builder {
         if self.rows != rows {
             refuse!(Unsupported, "a column has {} values, expected {rows}", self.rows);
         }
-        let validity = match self.validity.is_empty() {
-            true => None,
-            false => Some(Bitmap { bytes: taken(&mut self.validity)?, offset: 0, len: rows }),
+        let validity = match self.validity.len() {
+            0 => None,
+            _ => Some(Bitmap { bytes: self.validity.taken()?, offset: 0, len: rows }),
         };
         let values = match &mut self.slots {
             Slots::Null => Values::Null,
-            Slots::Boolean(bits) => Values::Boolean(Bitmap { bytes: taken(bits)?, offset: 0, len: rows }),
-            Slots::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: taken(bytes)? },
+            Slots::Boolean(bits) => Values::Boolean(Bitmap { bytes: bits.taken()?, offset: 0, len: rows }),
+            Slots::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: bytes.taken()? },
             Slots::Bytes { offsets, data } => {
                 push_offset(offsets, data.len())?;
-                Values::Bytes { offsets: taken(offsets)?, data: taken(data)? }
+                Values::Bytes { offsets: offsets.taken()?, data: data.taken()? }
             }
             Slots::List { offsets, item } => {
                 let items = item.rows;
                 push_offset(offsets, items)?;
-                Values::List { offsets: taken(offsets)?, child: Box::new(item.finish(items)?) }
+                Values::List { offsets: offsets.taken()?, child: Box::new(item.finish(items)?) }
             }
             Slots::Struct(fields) => {
                 Values::Struct(fields.iter_mut().map(|field| field.finish(rows)).collect::<Result<_>>()?)
@@ -348,46 +480,24 @@ impl Builder {
     }
 }
 
-/// Makes room for `bytes` more bytes.
 #[inline]
-fn reserve(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
-    if buffer.capacity() - buffer.len() >= bytes { Ok(()) } else { grow(buffer, bytes) }
-}
-
-#[cold]
-fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
-    let wanted = buffer.len().saturating_add(bytes);
-    if wanted > COUNT_MAX {
-        refuse!(Limit, "one column of a batch has over {COUNT_MAX} bytes");
-    }
-    buffer.try_reserve(bytes).map_err(|_| Error::new(ErrorKind::Limit, format!("no memory for {wanted} bytes")))
-}
-
-/// Takes the bytes out, and leaves room for as many.
-fn taken(buffer: &mut Vec<u8>) -> Result<Bytes> {
-    let mut next = Vec::new();
-    grow(&mut next, buffer.len())?;
-    Ok(Bytes::from(std::mem::replace(buffer, next)))
-}
-
-#[inline]
-fn push_offset(offsets: &mut Vec<u8>, offset: usize) -> Result<()> {
+fn push_offset(offsets: &mut Buffer, offset: usize) -> Result<()> {
     let Some(offset) = u32::try_from(offset).ok().filter(|offset| *offset as usize <= COUNT_MAX) else {
         refuse!(Limit, "one column of a batch has over {COUNT_MAX} bytes or items")
     };
-    reserve(offsets, 4)?;
-    offsets.extend_from_slice(&offset.to_le_bytes());
+    offsets.reserve(4)?;
+    offsets.bytes.extend_from_slice(&offset.to_le_bytes());
     Ok(())
 }
 
 /// Appends bit `i` to the i bits that are there.
 #[inline]
-fn push_bit(bits: &mut Vec<u8>, i: usize, value: bool) -> Result<()> {
+fn push_bit(bits: &mut Buffer, i: usize, value: bool) -> Result<()> {
     if i.is_multiple_of(8) {
-        reserve(bits, 1)?;
-        bits.push(0);
+        bits.reserve(1)?;
+        bits.bytes.push(0);
     }
-    if let Some(last) = bits.last_mut() {
+    if let Some(last) = bits.bytes.last_mut() {
         *last |= u8::from(value) << (i % 8);
     }
     Ok(())
@@ -396,4 +506,64 @@ fn push_bit(bits: &mut Vec<u8>, i: usize, value: bool) -> Result<()> {
 #[cold]
 fn unfit(what: &str) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{what} does not fit the column's type"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn batch(data_type: Type) -> BatchBuilder {
+        let field = Field { name: "x".to_owned(), data_type, nullable: true, metadata: vec![] };
+        BatchBuilder::new(Schema { fields: vec![field] }).unwrap()
+    }
+
+    fn wide() -> Type {
+        let field = |i: usize| Field {
+            name: i.to_string(),
+            data_type: Type::FixedBinary(16),
+            nullable: true,
+            metadata: vec![],
+        };
+        let item = Type::Struct((0..100).map(field).collect());
+        Type::List(Box::new(Field { name: "item".to_owned(), data_type: item, nullable: true, metadata: vec![] }))
+    }
+
+    #[test]
+    fn a_row_is_refused_before_it_is_whole() {
+        let mut builder = batch(wide());
+        builder.set_bytes_max(1 << 20, 1 << 20);
+        let column = &mut builder.columns()[0];
+        let mut items = 0;
+        let error = loop {
+            match column.item().unwrap().push_null() {
+                Ok(()) => items += 1,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert!(error.to_string().contains("raise row_bytes_max"), "{error}");
+        // What fits is not refused, and no more than twice the limit comes through.
+        assert!((1300..2700).contains(&items), "{items}");
+    }
+
+    #[test]
+    fn each_batch_has_the_whole_limit() {
+        let mut builder = batch(Type::Utf8);
+        builder.set_bytes_max(1 << 20, 0);
+        for _ in 0..10 {
+            builder.columns()[0].push_bytes(&vec![b'x'; (1 << 20) - 100]).unwrap();
+            builder.close_row().unwrap();
+            assert_eq!(builder.finish().unwrap().batch().rows, 1);
+        }
+        assert_eq!(builder.columns()[0].push_bytes(&vec![b'x'; 2 << 20]).unwrap_err().kind(), ErrorKind::Limit);
+    }
+
+    #[test]
+    fn what_is_written_has_room() {
+        let mut builder = batch(Type::Utf8);
+        let column = &mut builder.columns()[0];
+        column.push_written(5, |out| out.extend_from_slice(b"abc")).unwrap();
+        assert!(column.push_written(2, |out| out.extend_from_slice(b"abc")).is_err());
+    }
 }

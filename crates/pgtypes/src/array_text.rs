@@ -2,8 +2,29 @@
 
 use crate::error::{Error, Result};
 
-/// The items of a one-dimensional array, none for a NULL. The lower bound, if it is shown, is dropped.
-pub(crate) fn items(text: &[u8], delimiter: u8) -> Result<Vec<Option<Vec<u8>>>> {
+/// An item, without the quotes around it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Item<'a> {
+    Plain(&'a [u8]),
+    /// With backslashes, which [`unescaped`] leaves out.
+    Escaped(&'a [u8]),
+}
+
+/// The bytes of an item; each backslash has a byte behind it.
+pub(crate) fn unescaped(item: &[u8]) -> impl Iterator<Item = u8> {
+    let mut bytes = item.iter().copied();
+    std::iter::from_fn(move || match bytes.next() {
+        Some(b'\\') => bytes.next(),
+        other => other,
+    })
+}
+
+/// Hands over the items of a one-dimensional array one by one, none for a NULL. The lower bound, if it is shown, is dropped.
+pub(crate) fn items<'a>(
+    text: &'a [u8],
+    delimiter: u8,
+    mut push: impl FnMut(Option<Item<'a>>) -> Result<()>,
+) -> Result<()> {
     let malformed = || Error::Malformed("an array that can't be read".to_owned());
     let dimensions = text.iter().take_while(|byte| **byte == b'[').count();
     let body = match dimensions {
@@ -12,41 +33,41 @@ pub(crate) fn items(text: &[u8], delimiter: u8) -> Result<Vec<Option<Vec<u8>>>> 
         _ => text.iter().position(|byte| *byte == b'=').map(|at| &text[at + 1..]).ok_or_else(malformed)?,
     };
     let body = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}")).ok_or_else(malformed)?;
-    let mut items = Vec::new();
     if body.is_empty() {
-        return Ok(items);
+        return Ok(());
     }
     if body[0] == b'{' {
         return Err(more_dimensions());
     }
     let mut rest = body;
     loop {
-        let mut item = Vec::new();
         let quoted = rest.first() == Some(&b'"');
-        let mut at = usize::from(quoted);
+        let start = usize::from(quoted);
+        let mut at = start;
+        let mut escaped = false;
         loop {
             match (rest.get(at), quoted) {
                 (Some(b'\\'), _) => {
-                    item.push(*rest.get(at + 1).ok_or_else(malformed)?);
+                    escaped = true;
                     at += 2;
                 }
-                (Some(b'"'), true) => {
-                    at += 1;
-                    break;
-                }
+                (Some(b'"'), true) => break,
                 (Some(byte), false) if *byte == delimiter => break,
-                (Some(byte), _) => {
-                    item.push(*byte);
-                    at += 1;
-                }
+                (Some(_), _) => at += 1,
                 (None, false) => break,
                 (None, true) => return Err(malformed()),
             }
         }
-        let missing = !quoted && item == b"NULL";
-        items.push((!missing).then_some(item));
+        // Behind a last backslash there is nothing.
+        let item = rest.get(start..at).ok_or_else(malformed)?;
+        push(match (escaped, quoted) {
+            (true, _) => Some(Item::Escaped(item)),
+            (false, false) if item == b"NULL" => None,
+            (false, _) => Some(Item::Plain(item)),
+        })?;
+        at += usize::from(quoted);
         match rest.get(at) {
-            None => return Ok(items),
+            None => return Ok(()),
             Some(byte) if *byte == delimiter => rest = &rest[at + 1..],
             Some(_) => return Err(malformed()),
         }
@@ -64,8 +85,19 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<Option<String>> {
-        let items = items(text.as_bytes(), b',').unwrap();
-        items.into_iter().map(|item| item.map(|item| String::from_utf8(item).unwrap())).collect()
+        let mut found = Vec::new();
+        let push = |item: Option<Item<'_>>| {
+            found.push(item.map(|item| {
+                String::from_utf8(match item {
+                    Item::Plain(bytes) => bytes.to_vec(),
+                    Item::Escaped(bytes) => unescaped(bytes).collect(),
+                })
+                .unwrap()
+            }));
+            Ok(())
+        };
+        items(text.as_bytes(), b',', push).unwrap();
+        found
     }
 
     #[test]
@@ -79,8 +111,8 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        for text in ["", "{", "x", "{\"a}", "{\"a\"b}", "{a\\", "{{1},{2}}", "[1:2"] {
-            assert!(items(text.as_bytes(), b',').is_err(), "{text}");
+        for text in ["", "{", "x", "{\"a}", "{\"a\"b}", "{a\\", "{a\\}", "{{1},{2}}", "[1:2"] {
+            assert!(items(text.as_bytes(), b',', |_| Ok(())).is_err(), "{text}");
         }
     }
 }

@@ -13,6 +13,8 @@ use crate::numeric::Numeric;
 const EPOCH_DAYS: i32 = 10_957;
 const EPOCH_MICROSECONDS: i64 = EPOCH_DAYS as i64 * DAY_MICROSECONDS;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
+/// `24:00:00.000000+15:59:59`, and what a zone beyond the server's own limits takes.
+const TIMETZ_BYTES_MAX: usize = 32;
 /// What to do about values that a column's type does not have.
 const WAY_OUT: &str = "choose nonfinite=null or nonfinite=text";
 
@@ -172,7 +174,7 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
         }
         Decode::NumericText => {
             let numeric = numeric(value)?;
-            written(builder, |out| numeric.write_text(out))
+            Ok(builder.push_written(numeric.text_bytes_max(), |out| numeric.write_text(out))?)
         }
         Decode::NumericFloat => {
             let numeric = numeric(value)?;
@@ -208,7 +210,8 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
         Decode::Range(bound) => push_range(bound, builder, value, null_nonfinite),
         Decode::Multirange(bound) => {
             let mut reader = Reader(value);
-            for _ in 0..reader.i32()? {
+            for part in 0..reader.i32()? {
+                check_interrupts(builder, part as usize)?;
                 let range = reader.value()?.ok_or_else(cut)?;
                 push_range(bound, builder.item()?, range, null_nonfinite)?;
             }
@@ -255,11 +258,11 @@ fn missing(builder: &mut Builder, what: &str, null: bool) -> Result<()> {
     if null { Ok(builder.push_null()?) } else { Err(unrepresentable(&format!("Arrow has no {what}"))) }
 }
 
-fn written(builder: &mut Builder, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
-    Ok(builder.push_written(|out| {
-        write(out);
-        Ok(())
-    })?)
+/// Between the parts of a value that may have very many.
+#[inline]
+pub(crate) fn check_interrupts(builder: &Builder, part: usize) -> Result<()> {
+    const PARTS: usize = 64;
+    if part % PARTS == PARTS - 1 { Ok(builder.check_interrupts()?) } else { Ok(()) }
 }
 
 /// `04:05:06.789-08`, as `timetz_out` writes it.
@@ -271,7 +274,7 @@ fn push_timetz(builder: &mut Builder, value: &[u8]) -> Result<()> {
         return Err(Error::Malformed(format!("a time of {time} microseconds")));
     }
     let (seconds, fraction) = (time / 1_000_000, time % 1_000_000);
-    written(builder, |out| {
+    Ok(builder.push_written(TIMETZ_BYTES_MAX, |out| {
         // A vector takes what is written to it, here and below.
         let _ = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
         if fraction > 0 {
@@ -287,7 +290,7 @@ fn push_timetz(builder: &mut Builder, value: &[u8]) -> Result<()> {
         if zone % 60 > 0 {
             let _ = write!(out, ":{:02}", zone % 60);
         }
-    })
+    })?)
 }
 
 fn push_interval(builder: &mut Builder, value: &[u8], null: bool) -> Result<()> {
@@ -316,12 +319,14 @@ fn push_bits(builder: &mut Builder, value: &[u8]) -> Result<()> {
     if bytes.len() != bits.div_ceil(8) {
         return Err(cut());
     }
-    written(builder, |out| out.extend((0..bits).map(|i| b'0' + (bytes[i / 8] >> (7 - i % 8) & 1))))
+    let digits = (0..bits).map(|i| b'0' + (bytes[i / 8] >> (7 - i % 8) & 1));
+    Ok(builder.push_written(bits, |out| out.extend(digits))?)
 }
 
 fn push_hstore(builder: &mut Builder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
-    for _ in 0..reader.i32()? {
+    for part in 0..reader.i32()? {
+        check_interrupts(builder, part as usize)?;
         let (key, value) = (reader.value()?.ok_or_else(cut)?, reader.value()?);
         let entry = builder.item()?;
         let [keys, values] = entry.fields()? else { return Err(cut()) };
@@ -351,7 +356,8 @@ fn push_array(oid: u32, item: &Decode, builder: &mut Builder, value: &[u8], null
         }
         _ => return Err(more_dimensions()),
     };
-    for _ in 0..items {
+    for part in 0..items {
+        check_interrupts(builder, part as usize)?;
         push_nested(item, builder.item()?, reader.value()?, null)?;
     }
     reader.end()?;

@@ -2,7 +2,7 @@
 
 use dray_format::{Builder, Field, Type, Unit};
 
-use crate::array_text;
+use crate::array_text::{self, Item, unescaped};
 use crate::binary::{self, Decode};
 use crate::error::Result;
 use crate::{Kind, PgType};
@@ -336,11 +336,17 @@ fn decimal(precision: u8, scale: i8) -> (Type, Decode) {
 
 /// A value that is text already, or an array of such.
 pub(crate) fn push_text_array(builder: &mut Builder, text: &[u8], delimiter: u8) -> Result<()> {
-    for item in array_text::items(text, delimiter)? {
+    let mut part = 0;
+    array_text::items(text, delimiter, |item| {
+        binary::check_interrupts(builder, part)?;
+        part += 1;
+        let items = builder.item()?;
         match item {
-            Some(item) => builder.item()?.push_bytes(&item)?,
-            None => builder.item()?.push_null()?,
+            None => items.push_null()?,
+            Some(Item::Plain(bytes)) => items.push_bytes(bytes)?,
+            Some(Item::Escaped(bytes)) => items.push_written(bytes.len(), |out| out.extend(unescaped(bytes)))?,
         }
-    }
+        Ok(())
+    })?;
     Ok(builder.close_list()?)
 }

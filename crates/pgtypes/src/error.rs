@@ -7,6 +7,8 @@ pub enum Error {
     Unrepresentable(String),
     /// The bytes are not a value of the type.
     Malformed(String),
+    /// The builder's `interrupted` said so in the middle of the value.
+    Interrupted,
     /// The column can't take it.
     Format(dray_format::Error),
 }
@@ -19,6 +21,7 @@ impl fmt::Display for Error {
         match self {
             Self::Unrepresentable(what) => f.write_str(what),
             Self::Malformed(what) => write!(f, "the server sent {what}"),
+            Self::Interrupted => f.write_str("interrupted"),
             Self::Format(error) => error.fmt(f),
         }
     }

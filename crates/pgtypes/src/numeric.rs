@@ -204,6 +204,14 @@ impl<'a> Numeric<'a> {
         std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
     }
 
+    /// What [`Self::write_text`] writes at most: 131,072 digits before the point can be sent as 14 bytes.
+    pub fn text_bytes_max(&self) -> usize {
+        const NAMES_BYTES_MAX: usize = "-Infinity".len();
+        const SIGN_AND_POINT: usize = 2;
+        let digits = 4 * (1 + self.weight.max(0).unsigned_abs() as usize);
+        NAMES_BYTES_MAX.max(SIGN_AND_POINT + digits + 4 * usize::from(self.dscale.div_ceil(4)))
+    }
+
     /// Appends the value as `numeric_out` writes it.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self.sign {
@@ -282,6 +290,12 @@ mod tests {
             assert_eq!(numeric.to_i128(38, 2), *scaled, "{expected}");
             let wide = numeric.to_i256(76, 2).map(|bytes| i128::from_le_bytes(bytes[..16].try_into().unwrap()));
             assert_eq!(wide, *scaled, "{expected}");
+        }
+        let one = sent(0x7FFF, 0, 3, &[1]);
+        assert_eq!(text(&one).len(), 4 * 0x7FFF + 5);
+        for (bytes, ..) in cases.iter().chain([&(one, "", None), &(sent(0, 0xF000, 0, &[]), "", None)]) {
+            let numeric = Numeric::from_sent(bytes).unwrap();
+            assert!((text(bytes).len()..text(bytes).len() + 12).contains(&numeric.text_bytes_max()));
         }
         assert_eq!(text(&sent(0, 0xC000, 0, &[])), "NaN");
         assert_eq!(text(&sent(0, 0xF000, 0, &[])), "-Infinity");

@@ -6,6 +6,9 @@ use dray_pgtypes::{Kind, PgType, builtin};
 
 /// Types within types, as deep as they may be described.
 const DEPTH_MAX: usize = 64;
+/// Types that one column may consist of, counted as often as they occur: a row type that has another twice, which has another
+/// twice … doubles with each level.
+const NODES_MAX: usize = 10_000;
 
 /// What is known of the types of one database.
 #[derive(Debug, Default)]
@@ -30,40 +33,59 @@ struct Entry {
 pub(crate) const COLUMNS: usize = 10;
 
 /// The statement that describes these types and all that they are made of, a row for each type or attribute.
+///
+/// Every function and operator is qualified: in a session whose `search_path` has another schema before `pg_catalog`, or a
+/// better match in one, the name alone is somebody else's. That is why there is no `IN`, `NULLIF` and `USING`.
 pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
     let oids = oids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-    let multirange =
-        if server_version >= 14 { "r.rngtypid = t.oid OR r.rngmultitypid = t.oid" } else { "r.rngtypid = t.oid" };
+    let equal = "OPERATOR(pg_catalog.=)";
+    let different = "OPERATOR(pg_catalog.<>)";
+    let none = "'0'::pg_catalog.oid";
+    let range = match server_version {
+        ..14 => format!("r.rngtypid {equal} t.oid"),
+        14.. => format!("(r.rngtypid {equal} t.oid OR r.rngmultitypid {equal} t.oid)"),
+    };
+    let attribute = format!(
+        "a.attrelid {equal} t.typrelid AND a.attnum OPERATOR(pg_catalog.>) '0'::pg_catalog.int2 AND NOT a.attisdropped"
+    );
     format!(
         "WITH RECURSIVE need(oid) AS (
-             SELECT unnest('{{{oids}}}'::pg_catalog.oid[])
+             SELECT pg_catalog.unnest('{{{oids}}}'::pg_catalog.oid[])
              UNION
-             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid, LATERAL (
+             SELECT edge.oid FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid, LATERAL (
                  SELECT t.typbasetype AS oid
                  UNION ALL SELECT t.typelem
-                 UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE {multirange}
-                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a
-                     WHERE a.attrelid = t.typrelid AND a.attnum > 0 AND NOT a.attisdropped
-             ) edge WHERE edge.oid <> 0
+                 UNION ALL SELECT r.rngsubtype FROM pg_catalog.pg_range r WHERE {range}
+                 UNION ALL SELECT a.atttypid FROM pg_catalog.pg_attribute a WHERE {attribute}
+             ) edge WHERE edge.oid {different} {none}
          )
          SELECT t.oid,
-             CASE n.nspname WHEN 'pg_catalog' THEN pg_catalog.format_type(b.oid, NULL)
-                 ELSE pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(b.typname)
-             END || CASE WHEN k.is_array THEN '[]' ELSE '' END,
-             coalesce(e.extname, ''), CASE WHEN k.is_array THEN 'a' ELSE t.typtype END,
-             coalesce(i.typdelim, ','), coalesce(nullif(t.typbasetype, 0), r.rngsubtype, nullif(t.typelem, 0), 0),
+             pg_catalog.concat(
+                 CASE WHEN n.nspname {equal} 'pg_catalog'::pg_catalog.name
+                     THEN pg_catalog.format_type(b.oid, NULL)
+                     ELSE pg_catalog.concat(pg_catalog.quote_ident(n.nspname), '.', pg_catalog.quote_ident(b.typname))
+                 END,
+                 CASE WHEN k.is_array THEN '[]' END
+             ),
+             coalesce(e.extname, ''::pg_catalog.name),
+             CASE WHEN k.is_array THEN 'a'::pg_catalog.\"char\" ELSE t.typtype END,
+             coalesce(i.typdelim, ','::pg_catalog.\"char\"),
+             CASE WHEN t.typbasetype {different} {none} THEN t.typbasetype ELSE coalesce(r.rngsubtype, t.typelem) END,
              t.typtypmod, a.attname, a.atttypid, a.atttypmod
-         FROM need JOIN pg_catalog.pg_type t ON t.oid = need.oid
-         CROSS JOIN LATERAL (SELECT t.typelem <> 0 AND t.typlen = -1 AND t.typcategory = 'A' AS is_array) k
-         JOIN pg_catalog.pg_type b ON b.oid = CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
-         JOIN pg_catalog.pg_namespace n ON n.oid = b.typnamespace
-         LEFT JOIN pg_catalog.pg_type i ON i.oid = t.typelem
-         LEFT JOIN pg_catalog.pg_range r ON {multirange}
-         LEFT JOIN pg_catalog.pg_attribute a
-             ON a.attrelid = t.typrelid AND t.typtype = 'c' AND a.attnum > 0 AND NOT a.attisdropped
-         LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_catalog.pg_type'::pg_catalog.regclass
-             AND d.objid = t.oid AND d.deptype = 'e'
-         LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
+         FROM need JOIN pg_catalog.pg_type t ON t.oid {equal} need.oid
+         CROSS JOIN LATERAL (
+             SELECT t.typelem {different} {none} AND t.typlen {equal} '-1'::pg_catalog.int2
+                 AND t.typcategory {equal} 'A'::pg_catalog.\"char\" AS is_array
+         ) k
+         JOIN pg_catalog.pg_type b ON b.oid {equal} CASE WHEN k.is_array THEN t.typelem ELSE t.oid END
+         JOIN pg_catalog.pg_namespace n ON n.oid {equal} b.typnamespace
+         LEFT JOIN pg_catalog.pg_type i ON i.oid {equal} t.typelem
+         LEFT JOIN pg_catalog.pg_range r ON {range}
+         LEFT JOIN pg_catalog.pg_attribute a ON t.typtype {equal} 'c'::pg_catalog.\"char\" AND {attribute}
+         LEFT JOIN pg_catalog.pg_depend d
+             ON d.classid {equal} 'pg_catalog.pg_type'::pg_catalog.regclass::pg_catalog.oid
+             AND d.objid {equal} t.oid AND d.deptype {equal} 'e'::pg_catalog.\"char\"
+         LEFT JOIN pg_catalog.pg_extension e ON e.oid {equal} d.refobjid
          ORDER BY t.oid, a.attnum"
     )
 }
@@ -113,22 +135,26 @@ impl Catalog {
 
     /// A type, as far as it is known.
     pub(crate) fn pg_type(&self, oid: u32, typmod: i32) -> PgType {
-        self.described(oid, typmod, 0)
+        self.described(oid, typmod, 0, &mut { NODES_MAX })
     }
 
-    fn described(&self, oid: u32, typmod: i32, depth: usize) -> PgType {
+    /// `nodes` are how many more types may be described; one that is too many is [`Kind::Base`], which comes as text, and so
+    /// does all that it is a part of.
+    fn described(&self, oid: u32, typmod: i32, depth: usize, nodes: &mut usize) -> PgType {
         if let Some(builtin) = builtin(oid, typmod) {
             return builtin;
         }
         let unknown = Entry { name: format!("type {oid}"), ..Entry::default() };
-        let entry = self.types.get(&oid).filter(|_| depth < DEPTH_MAX).unwrap_or(&unknown);
-        let inner = |typmod| Box::new(self.described(entry.inner, typmod, depth + 1));
+        let entry = self.types.get(&oid).filter(|_| depth < DEPTH_MAX && *nodes > 0).unwrap_or(&unknown);
+        *nodes = nodes.saturating_sub(1);
+        let mut inner = |typmod| Box::new(self.described(entry.inner, typmod, depth + 1, nodes));
         let kind = match entry.kind {
             b'a' => Kind::Array { item: inner(typmod), delimiter: entry.delimiter },
             b'c' => {
                 let attributes = entry.attributes.iter();
-                let described =
-                    |(name, oid, typmod): &(String, u32, i32)| (name.clone(), self.described(*oid, *typmod, depth + 1));
+                let described = |(name, oid, typmod): &(String, u32, i32)| {
+                    (name.clone(), self.described(*oid, *typmod, depth + 1, nodes))
+                };
                 Kind::Composite(attributes.map(described).collect())
             }
             b'd' => Kind::Domain(inner(entry.inner_typmod)),
@@ -138,5 +164,38 @@ impl Catalog {
             _ => Kind::Base,
         };
         PgType { oid, typmod, name: entry.name.clone(), extension: entry.extension.clone(), kind }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_that_double_with_each_level() {
+        let mut catalog = Catalog::default();
+        let level = |oid: u32| Entry {
+            name: format!("t{oid}"),
+            kind: b'c',
+            attributes: ["a", "b"].map(|name| (name.to_owned(), oid + 1, -1)).into(),
+            ..Entry::default()
+        };
+        catalog.types.extend((100_000..100_040).map(|oid| (oid, level(oid))));
+        fn count(pg_type: &PgType) -> usize {
+            match &pg_type.kind {
+                Kind::Composite(attributes) => 1 + attributes.iter().map(|(_, inner)| count(inner)).sum::<usize>(),
+                _ => 1,
+            }
+        }
+        assert!(count(&catalog.pg_type(100_000, -1)) <= 2 * NODES_MAX + 1);
+        assert_eq!(count(&catalog.pg_type(100_039, -1)), 3);
+    }
+
+    #[test]
+    fn every_operator_of_the_question_is_qualified() {
+        let sql = query(&HashSet::from([1]), 18);
+        let bare = sql.replace("OPERATOR(pg_catalog.=)", "").replace("OPERATOR(pg_catalog.<>)", "");
+        let bare = bare.replace("OPERATOR(pg_catalog.>)", "");
+        assert!(!bare.contains(['=', '<', '>']), "{bare}");
     }
 }

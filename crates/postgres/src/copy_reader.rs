@@ -11,6 +11,7 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Options, push_row, value_error};
+use crate::sql::reads_only;
 
 /// What a COPY in binary begins with (PostgreSQL's manual, page COPY).
 const SIGNATURE: &[u8; 11] = b"PGCOPY\n\xff\r\n\0";
@@ -32,6 +33,12 @@ impl Description {
     /// A description of these columns on a server of this major version.
     pub fn new(columns: Vec<(String, u32, i32)>, server_version: u32) -> Self {
         Self { columns, catalog: Catalog::default(), server_version }
+    }
+
+    /// Whether a statement can be described by running it for no rows: it only reads. `escapes` as for
+    /// [`enclosable`](crate::enclosable).
+    pub fn is_possible(sql: &str, escapes: bool) -> bool {
+        reads_only(sql, escapes)
     }
 
     /// What is to be asked of the server, if anything: all of its answer goes to [`Self::learn`].
@@ -169,9 +176,9 @@ impl CopyReader {
                 return Err(Error::new(ErrorKind::Protocol, what));
             }
             let rows = self.builder.rows();
-            if rows >= self.options.batch_rows
-                || rows.is_multiple_of(64) && self.builder.bytes() >= self.options.batch_bytes
-            {
+            // Adding up all columns takes its time: only now and then, and when the row is large.
+            let is_due = rows.is_multiple_of(64) || bytes >= self.options.batch_bytes / 64;
+            if rows >= self.options.batch_rows || is_due && self.builder.bytes() >= self.options.batch_bytes {
                 self.rows_before += rows as u64;
                 full(self.builder.finish().map_err(value_error)?);
             }

@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::time::Duration;
 
 use dray_format::{BatchBuilder, Built, Schema};
-use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType};
+use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::Message;
@@ -29,6 +29,8 @@ use crate::wire::{Patience, Wire, server_error};
 const MONEY_OID: u32 = 790;
 /// The name of the prepared statement for the session's own questions, which must not replace the user's.
 const OWN_STATEMENT: &str = "dray_types";
+/// Loads the extension's library.
+const LOAD: &str = "SELECT pg_catalog.dray_load()";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
 /// So many statements' columns are remembered.
@@ -69,8 +71,8 @@ pub enum CopyStart {
     Started,
     /// The statement can't be put between parentheses.
     NotEnclosable,
-    /// The extension's library can't be loaded.
-    NotLoaded(Error),
+    /// The server refused it before anything ran: COPY does not take it, or the extension is not there.
+    Refused(Error),
 }
 
 /// What runs.
@@ -83,6 +85,8 @@ enum State {
     Copy {
         left: usize,
     },
+    /// A statement whose result nobody wants: it is to be cancelled and drained.
+    Unwanted,
 }
 
 /// A column as a server describes it: name, type, and what it declares.
@@ -117,7 +121,6 @@ pub struct Session<S> {
     known: Vec<Known>,
     /// Every statement runs in the same server process, in which the extension is loaded already.
     loaded: bool,
-    is_direct: bool,
     server_version: u32,
     /// Backslashes escape in plain strings.
     escapes: bool,
@@ -142,7 +145,6 @@ impl<S: Read + Write> Session<S> {
             catalog: Catalog::default(),
             known: Vec::new(),
             loaded: false,
-            is_direct: false,
             server_version,
             escapes: false,
             state: State::Idle,
@@ -164,14 +166,28 @@ impl<S: Read + Write> Session<S> {
         !self.wire.is_broken() && !matches!(self.state, State::Idle)
     }
 
-    /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` is off.
+    /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` was off at login.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.escapes = escapes;
     }
 
-    /// Says that no pooler is between, which could give each statement to another process of the server.
-    pub fn set_direct(&mut self) {
-        self.is_direct = true;
+    fn escapes(&self) -> bool {
+        self.wire.setting("standard_conforming_strings").map_or(self.escapes, |setting| setting == "off")
+    }
+
+    /// Whether the connection broke.
+    pub fn is_broken(&self) -> bool {
+        self.wire.is_broken()
+    }
+
+    /// Loads the extension into the server's process, where that stays the same: no pooler is between.
+    ///
+    /// # Errors
+    /// When it can't be loaded.
+    pub fn load_extension(&mut self, patience: Patience<'_>) -> Result<()> {
+        self.ask(LOAD, patience)?;
+        self.loaded = true;
+        Ok(())
     }
 
     /// Whether a transaction that the user began is open.
@@ -184,12 +200,12 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// With the reason why not.
     pub fn split(&self, statement: &str) -> Result<Split, &'static str> {
-        Split::of(statement, self.escapes)
+        Split::of(statement, self.escapes())
     }
 
     /// Whether a statement surely leaves the session as it was.
     pub fn is_left_alone_by(&self, statement: &str) -> bool {
-        leaves_session_alone(statement, self.escapes)
+        leaves_session_alone(statement, self.escapes())
     }
 
     /// Gives the connection up.
@@ -269,17 +285,19 @@ impl<S: Read + Write> Session<S> {
             Ok(columns) => columns,
             // The server ignores everything up to the next sync.
             Err(error) => {
+                self.wire.out().clear();
                 frontend::sync(self.wire.out());
                 self.wire.send()?;
                 return self.wait_ready(Err(error), patience);
             }
         };
         self.execute(&columns, parameters)?;
-        let types = options.types.clone();
-        // Attributes may be renamed, and the digits of money are the session's, while the statement's description stays.
-        let lasts = |oid| !self.catalog.misses(oid) && !holds_money(&self.catalog.pg_type(oid, -1));
-        if described.iter().all(|(_, oid, _)| lasts(*oid)) {
-            self.remember(Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() });
+        // Only what a number says all about: other types, and money, may mean something else the next time.
+        let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
+        if self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+            let types = options.types.clone();
+            let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
+            self.remember(known);
         }
         Ok(columns)
     }
@@ -297,7 +315,7 @@ impl<S: Read + Write> Session<S> {
                 Ok(columns)
             }
             Ok(_) => {
-                self.drain(patience)?;
+                self.state = State::Unwanted;
                 let what = "the columns of this statement have changed since it was run last";
                 Err(Error::new(ErrorKind::Server, what).with_sqlstate("0A000").hint("run it again"))
             }
@@ -337,7 +355,7 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When it does not plan, or the connection breaks.
     pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
-        let Some(statement) = sql::enclosable(statement, self.escapes) else { return Ok(None) };
+        let Some(statement) = sql::enclosable(statement, self.escapes()) else { return Ok(None) };
         let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
         let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
         // Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)
@@ -427,6 +445,8 @@ impl<S: Read + Write> Session<S> {
     /// Runs one of the session's own statements while the user's is prepared, in the same transaction.
     fn ask_within(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
         let out = self.wire.out();
+        // A statement that an error has left behind would be in the way.
+        frontend::close(b'S', OWN_STATEMENT, out).map_err(invalid)?;
         frontend::parse(OWN_STATEMENT, statement, [], out).map_err(invalid)?;
         bind(OWN_STATEMENT, [], &[], out)?;
         frontend::execute("", 0, out).map_err(invalid)?;
@@ -454,7 +474,10 @@ impl<S: Read + Write> Session<S> {
                 Message::ErrorResponse(error) => {
                     return Err(server_error(error.fields(), &self.statement, self.before));
                 }
-                Message::ParseComplete | Message::BindComplete | Message::RowDescription(_) => {}
+                Message::ParseComplete
+                | Message::BindComplete
+                | Message::CloseComplete
+                | Message::RowDescription(_) => {}
                 _ => return Err(self.wire.out_of_order("not a row")),
             }
         }
@@ -493,8 +516,7 @@ impl<S: Read + Write> Session<S> {
                 Err(copy_refused())
             }
             Message::CopyOutResponse(_) => {
-                // Its data would have to be passed over.
-                self.wire.break_off();
+                self.state = State::Unwanted;
                 return Err(copy_refused());
             }
             _ => return Err(self.wire.out_of_order("neither a row nor the end")),
@@ -511,10 +533,10 @@ impl<S: Read + Write> Session<S> {
     /// When it fails before there is data, or the connection breaks.
     pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<CopyStart> {
         self.check_sendable(statement)?;
-        let Some(enclosable) = sql::enclosable(statement, self.escapes) else { return Ok(CopyStart::NotEnclosable) };
+        let Some(enclosable) = sql::enclosable(statement, self.escapes()) else { return Ok(CopyStart::NotEnclosable) };
         // One simple query: a pooler may give the next one to another backend.
         // A process that has it loaded keeps it.
-        let load = if self.loaded { "" } else { "SELECT dray.load(); " };
+        let load = if self.loaded { String::new() } else { format!("{LOAD}; ") };
         let before = format!("{load}COPY (");
         let text = format!("{before}{enclosable}\n) TO STDOUT ({copy_options})");
         (self.statement, self.before) = (enclosable.to_owned(), before.len());
@@ -528,15 +550,16 @@ impl<S: Read + Write> Session<S> {
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
                     let error = server_error(error.fields(), &self.statement, self.before);
-                    return match loaded {
-                        true => self.wait_ready(Err(error), patience),
-                        false => self.wait_ready(Ok(CopyStart::NotLoaded(error)), patience),
+                    // Nothing has run: COPY refuses some statements, and the extension may be gone.
+                    let refused = error.sqlstate() == "0A000" || !loaded && is_missing(error.sqlstate());
+                    return match refused && !self.is_in_transaction() {
+                        true => self.wait_ready(Ok(CopyStart::Refused(error)), patience),
+                        false => self.wait_ready(Err(error), patience),
                     };
                 }
                 _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
             }
         }
-        self.loaded = self.is_direct;
         self.state = State::Copy { left: 0 };
         Ok(CopyStart::Started)
     }
@@ -649,7 +672,13 @@ impl<S: Read + Write> Session<S> {
         }
         let mut outcome = outcome;
         loop {
-            match self.wire.message(patience)? {
+            let message = match self.wire.message(patience) {
+                Ok(message) => message,
+                // The server has said why before it closed the connection.
+                Err(_) if outcome.is_err() && self.wire.is_broken() => return outcome,
+                Err(error) => return Err(error),
+            };
+            match message {
                 Message::ReadyForQuery(body) => {
                     self.status = body.status();
                     return outcome;
@@ -675,6 +704,10 @@ impl<S: Read + Write> Session<S> {
     }
 
     fn check_idle(&self) -> Result<()> {
+        if let Some(encoding) = self.wire.setting("client_encoding").filter(|encoding| *encoding != "UTF8") {
+            let what = format!("client_encoding was set to {encoding}, and results are read as UTF8");
+            return Err(Error::new(ErrorKind::Usage, what).hint("connect again, and leave it as it is"));
+        }
         match (self.wire.is_broken(), &self.state) {
             (true, _) => Err(Error::new(ErrorKind::Usage, "the connection is broken; connect again")),
             (false, State::Idle) => Ok(()),
@@ -703,8 +736,8 @@ impl Rows {
             match header.tag {
                 b'D' => {}
                 // The binding is complete; a notice, a notification or a setting comes between rows.
-                b'2' | b'N' | b'A' | b'S' if header.body_bytes <= self.options.row_bytes_max => {
-                    wire.body(header, patience)?;
+                b'2' | b'N' | b'A' | b'S' => {
+                    wire.message_or_aside(patience)?;
                     continue;
                 }
                 _ => return Ok(true),
@@ -775,7 +808,7 @@ fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
     let kind = match &error {
         dray_pgtypes::Error::Unrepresentable(_) => ErrorKind::Value,
         dray_pgtypes::Error::Malformed(_) => ErrorKind::Protocol,
-        dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
+        dray_pgtypes::Error::Format(_) | dray_pgtypes::Error::Interrupted => ErrorKind::Limit,
     };
     Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
 }
@@ -811,6 +844,11 @@ fn bind<'a>(
         }
         frontend::BindError::Serialization(cause) => invalid(cause),
     })
+}
+
+/// Whether an error says that a function, its schema or its library is not there or not allowed.
+fn is_missing(sqlstate: &str) -> bool {
+    matches!(sqlstate, "3F000" | "42883" | "42501" | "58P01")
 }
 
 /// A statement or value with a NUL in it, or too long.

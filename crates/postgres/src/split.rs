@@ -47,8 +47,8 @@ const UNSTABLE: &[&str] = &[
     "system_user",
     "user",
 ];
-/// Literals that mean another time in each transaction.
-const UNSTABLE_LITERALS: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+/// Words that mean another time in each transaction, where a literal is read as one.
+const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
 /// Words before a parenthesis that is not a function's.
 const NOT_FUNCTIONS: &[&str] = &[
     "and",
@@ -116,26 +116,23 @@ impl Split {
         if !is(0, "select") {
             return Err("it is not a plain SELECT");
         }
-        let mut functions = BTreeSet::new();
-        for (i, token) in tokens.iter().enumerate() {
+        if tokens.windows(3).any(is_unicode) {
+            return Err("it has Unicode escapes");
+        }
+        for token in &tokens {
             let lower = token.text.to_ascii_lowercase();
             match token.kind {
-                Token::Word if REFUSED.contains(&lower.as_str()) || i > 0 && lower == "select" => {
+                Token::Word if REFUSED.contains(&lower.as_str()) => {
                     return Err("it is more than the filtered rows of one table");
                 }
                 Token::Word if UNSTABLE.contains(&lower.as_str()) => return Err("it asks for the time or the user"),
-                Token::Literal if UNSTABLE_LITERALS.contains(&lower.trim_matches(['\'', ' '])) => {
-                    return Err("it asks for the time or the user");
-                }
-                Token::Word | Token::Quoted
-                    if tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
-                        && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&lower.as_str())) =>
-                {
-                    functions.insert(name(token));
-                }
+                Token::Literal if may_be_unstable(&lower, escapes) => return Err("it asks for the time or the user"),
                 Token::Other if token.text == "$" => return Err("it has parameters"),
                 _ => {}
             }
+        }
+        if tokens.iter().skip(1).any(|token| token.is("select")) {
+            return Err("it is more than the filtered rows of one table");
         }
         let outer = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
@@ -148,6 +145,8 @@ impl Split {
             _ => return Err("it is more than the filtered rows of one table"),
         };
         let (table, qualifier) = table(&tokens[from + 1..end])?;
+        let mut functions = called(&tokens[..from])?;
+        functions.extend(called(&tokens[end..])?);
         let head_end = tokens[end - 1].end;
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
         Ok(Self { head: sql[..head_end].to_owned(), condition, table, qualifier, functions })
@@ -218,7 +217,8 @@ pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
         let called = matches!(pair[0].kind, Token::Word | Token::Quoted) && pair[1].kind == Token::Open;
         called && !NOT_FUNCTIONS.contains(&pair[0].text.to_ascii_lowercase().as_str())
     });
-    begins && !tokens.iter().any(changes) && calls.into_iter().all(|pair| HARMLESS.contains(&name(&pair[0]).as_str()))
+    let is_harmless = |pair: &[Piece<'_>]| name(&pair[0]).is_some_and(|name| HARMLESS.contains(&name.as_str()));
+    begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.into_iter().all(is_harmless)
 }
 
 /// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table one after the other.
@@ -260,11 +260,48 @@ fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
     Ok((table, alias.to_owned()))
 }
 
-/// The name that a function's token stands for.
-fn name(token: &Piece<'_>) -> String {
+/// The functions that an expression may call: names before a parenthesis, and after a dot, where `t.f` is `f(t)` if the table
+/// has no column of that name.
+fn called(tokens: &[Piece<'_>]) -> Result<BTreeSet<String>, &'static str> {
+    let mut functions = BTreeSet::new();
+    for (i, token) in tokens.iter().enumerate() {
+        let is_name = matches!(token.kind, Token::Word | Token::Quoted);
+        let is_attribute = i > 0 && tokens[i - 1].text == ".";
+        let is_called = tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
+            && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()));
+        if is_name && (is_attribute || is_called) {
+            functions.insert(name(token).ok_or("the server's encoding decides on its functions' names")?);
+        }
+    }
+    Ok(functions)
+}
+
+/// Whether a literal, in lower case, may have a word for the present time in it. What its escapes and pieces come to is not
+/// looked at.
+fn may_be_unstable(lower: &str, escapes: bool) -> bool {
+    let plain = lower.strip_prefix('e').unwrap_or(lower).strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    let has_escapes = (escapes || lower.starts_with('e')) && lower.contains('\\');
+    let in_pieces = plain.is_some_and(|text| text.replace("''", "").contains('\''));
+    has_escapes && plain.is_some()
+        || in_pieces
+        || lower.split(|char: char| !char.is_ascii_alphabetic()).any(|word| UNSTABLE_TIMES.contains(&word))
+}
+
+/// Whether these begin a name or string with Unicode escapes, `U&"…"`.
+fn is_unicode(pieces: &[Piece<'_>]) -> bool {
+    let [u, and, quoted] = pieces else { return false };
+    u.is("u")
+        && and.text == "&"
+        && matches!(quoted.kind, Token::Quoted | Token::Literal)
+        && and.end == u.end + 1
+        && quoted.end == and.end + quoted.text.len()
+}
+
+/// The name that a token stands for; none where the server's encoding decides which letters are folded.
+fn name(token: &Piece<'_>) -> Option<String> {
     match token.kind {
-        Token::Quoted => token.text.trim_matches('"').replace("\"\"", "\""),
-        _ => token.text.to_lowercase(),
+        Token::Quoted => token.text.strip_prefix('"')?.strip_suffix('"').map(|inner| inner.replace("\"\"", "\"")),
+        _ => token.text.is_ascii().then(|| token.text.to_ascii_lowercase()),
     }
 }
 
@@ -320,6 +357,13 @@ mod tests {
             split.part(3, None),
             "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
         );
+        let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
+        // Only the server can tell a column from a function that is called like one.
+        assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
+        assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
+        for sql in ["SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'", "SELECT \"now\" FROM t"] {
+            assert!(Split::of(sql, false).is_ok(), "{sql}");
+        }
         let extract = Split::of("SELECT extract(year FROM d) FROM t", false).unwrap();
         assert_eq!(extract.functions.iter().collect::<Vec<_>>(), ["extract"]);
     }
@@ -345,6 +389,17 @@ mod tests {
             "SELECT a FROM t AS t (b)",
             "SELECT a, current_date FROM t",
             "SELECT a FROM t WHERE d = 'today'",
+            "SELECT a FROM t WHERE d = ' Today 12:00'",
+            "SELECT a FROM t WHERE d = E'now'",
+            "SELECT a FROM t WHERE d = E'n\\o\\x77'",
+            "SELECT a FROM t WHERE d = 'no'\n'w'",
+            "SELECT a FROM t WHERE d = $$NOW$$",
+            "SELECT a FROM t WHERE d = $_$tomorrow$_$",
+            "SELECT a FROM t WHERE r && '[yesterday,)'",
+            "SELECT U&\"f\"(a) FROM t",
+            "SELECT a FROM t WHERE d = u&'no\\0077'",
+            "SELECT Ärger(a) FROM t",
+            "SELECT t.größe FROM t",
             "SELECT a FROM t WHERE a = $1",
             "WITH x AS (SELECT 1) SELECT * FROM x",
             "INSERT INTO t VALUES (1)",
@@ -367,6 +422,7 @@ mod tests {
             "BEGIN",
             "SELECT set_config('a', 'b', false)",
             "SELECT f(1)",
+            "SELECT U&\"set!005fconfig\" UESCAPE '!' ('a', 'b', false)",
             "SELECT 1 INTO x",
             "SELECT 1;SET x=1",
         ] {

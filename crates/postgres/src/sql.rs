@@ -61,6 +61,33 @@ fn outer_words(sql: &str) -> Vec<String> {
     }
 }
 
+/// Whether a query only reads, as far as its words say: it is no change, and has none in its WITH clause. `escapes` as for
+/// [`enclosable`].
+pub(crate) fn reads_only(sql: &str, escapes: bool) -> bool {
+    if !matches!(first_word(sql).as_str(), "select" | "with" | "values" | "table") {
+        return false;
+    }
+    let mut scanner = Scanner::new(sql, escapes);
+    // Changes come after a parenthesis, opened by `AS` or closed by the clause's end; elsewhere their words may be names, or
+    // those of `FOR UPDATE`.
+    let (mut has_with, mut after_parenthesis, mut changes) = (false, false, false);
+    loop {
+        let start = scanner.at;
+        match scanner.next() {
+            Some(None) => return !(has_with && changes),
+            Some(Some(Token::Space)) => continue,
+            Some(Some(Token::Word)) => {
+                let is = |word: &str| sql.get(start..scanner.at).is_some_and(|text| text.eq_ignore_ascii_case(word));
+                has_with |= is("with");
+                changes |= after_parenthesis && ["insert", "update", "delete", "merge"].into_iter().any(is);
+                after_parenthesis = false;
+            }
+            Some(Some(token)) => after_parenthesis = matches!(token, Token::Open | Token::Close),
+            None => return false,
+        }
+    }
+}
+
 /// The first word of a statement, in lower case; opening parentheses are passed over.
 fn first_word(sql: &str) -> String {
     let mut scanner = Scanner::new(sql, false);
@@ -116,15 +143,20 @@ impl<'a> Scanner<'a> {
             b';' => (Token::Semicolon, 1),
             b'(' => (Token::Open, 1),
             b')' => (Token::Close, 1),
-            b'\'' => (Token::Literal, quoted(rest, b'\'', self.escapes)?),
+            b'\'' => (Token::Literal, literal(rest, self.escapes)?),
             b'"' => (Token::Quoted, quoted(rest, b'"', false)?),
-            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Literal, 1 + quoted(&rest[1..], b'\'', true)?),
+            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Literal, 1 + literal(&rest[1..], true)?),
             b'$' => match dollar_quoted(rest)? {
                 1 => (Token::Other, 1),
                 bytes => (Token::Literal, bytes),
             },
             _ if first.is_ascii_digit() => {
-                (Token::Other, rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len()))
+                let end = rest.iter().position(|byte| !is_word(*byte)).unwrap_or(rest.len());
+                // `1E'…'` is an error, or up to PostgreSQL 14 a number and a string with escapes.
+                if matches!(rest[end - 1], b'e' | b'E') && rest.get(end) == Some(&b'\'') {
+                    return None;
+                }
+                (Token::Other, end)
             }
             _ if is_word(first) => {
                 (Token::Word, rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()))
@@ -166,6 +198,34 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
     }
 }
 
+/// A string with all its pieces: after white space with a newline in it, another quote goes on with the string, in which
+/// backslashes mean what they meant before.
+fn literal(rest: &[u8], escapes: bool) -> Option<usize> {
+    let mut at = quoted(rest, b'\'', escapes)?;
+    while let Some(space) = space_within(&rest[at..]) {
+        at += space;
+        at += quoted(&rest[at..], b'\'', escapes)?;
+    }
+    Some(at)
+}
+
+/// The length of what separates a piece of a string from the next one, if that is what comes. It may have comments to the end
+/// of a line, but none of the other kind.
+fn space_within(rest: &[u8]) -> Option<usize> {
+    let (mut at, mut newline) = (0, false);
+    loop {
+        match rest.get(at)? {
+            b'\n' | b'\r' => (at, newline) = (at + 1, true),
+            b' ' | b'\t' | b'\x0b' | b'\x0c' => at += 1,
+            b'-' if rest[at..].starts_with(b"--") => {
+                at += rest[at..].iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+            }
+            b'\'' if newline => return Some(at),
+            _ => return None,
+        }
+    }
+}
+
 /// `$tag$ … $tag$`, or just a sign or a parameter.
 fn dollar_quoted(rest: &[u8]) -> Option<usize> {
     let tag = rest[1..].iter().position(|byte| !is_word(*byte)).map(|at| at + 1);
@@ -192,6 +252,11 @@ mod tests {
             ("SELECT $a$ $b$ ; $a$, $1", "SELECT $a$ $b$ ; $a$, $1"),
             ("SELECT E'\\'(' || 'it''s ('", "SELECT E'\\'(' || 'it''s ('"),
             ("SELECT a$1(2)", "SELECT a$1(2)"),
+            ("SELECT E'a'\n '\\'('", "SELECT E'a'\n '\\'('"),
+            ("SELECT E'a' -- b\r\n-- c\n\t'\\'('", "SELECT E'a' -- b\r\n-- c\n\t'\\'('"),
+            ("SELECT 'a'\n'\\' ; ", "SELECT 'a'\n'\\'"),
+            ("SELECT E'a' AS b, '\\'", "SELECT E'a' AS b, '\\'"),
+            ("SELECT E'a'\n/* */'\\'", "SELECT E'a'\n/* */'\\'"),
         ] {
             assert_eq!(enclosable(sql, false), Some(expected));
         }
@@ -205,7 +270,37 @@ mod tests {
         {
             assert_eq!(enclosable(sql, false), None, "{sql}");
         }
+        // To the server the string goes on with escapes, and ends before the parenthesis.
+        for sql in ["SELECT E'a'\n'\\'') TO PROGRAM $$x$$ --'", "SELECT 1e'\\'||')'"] {
+            assert_eq!(enclosable(sql, false), None, "{sql}");
+        }
         assert_eq!(enclosable("SELECT 1) TO PROGRAM 'x' --", false), None);
+    }
+
+    #[test]
+    fn what_only_reads() {
+        for sql in [
+            "SELECT 1",
+            "/* c */ (VALUES (1))",
+            "WITH x AS (SELECT 1) TABLE x",
+            "SELECT a FROM t FOR UPDATE",
+            "WITH x AS (SELECT 'delete') SELECT a AS insert FROM x FOR NO KEY UPDATE",
+            "SELECT (delete) FROM t",
+        ] {
+            assert!(reads_only(sql, false), "{sql}");
+        }
+        for sql in [
+            "/* c */ INSERT INTO t VALUES (1) RETURNING a",
+            "-- c\nDELETE FROM t RETURNING a",
+            "WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT * FROM x",
+            "WITH x AS MATERIALIZED (/* c */ Update t SET a = 1 RETURNING a) TABLE x",
+            "WITH x AS (SELECT 1) DELETE FROM t RETURNING a",
+            "((WITH x AS (MERGE INTO t USING u ON true WHEN MATCHED THEN DO NOTHING) SELECT 1))",
+            "SHOW work_mem",
+            "",
+        ] {
+            assert!(!reads_only(sql, false), "{sql}");
+        }
     }
 
     #[test]

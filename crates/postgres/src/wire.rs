@@ -2,6 +2,7 @@
 //!
 //! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes through `postgres-protocol`.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -42,6 +43,8 @@ pub(crate) struct Wire<S> {
     broken: bool,
     /// Time spent in reading, which is mostly waiting.
     waited: Duration,
+    /// Settings that the server has said were changed since login.
+    settings: BTreeMap<String, String>,
 }
 
 impl<S: Read + Write> Wire<S> {
@@ -54,6 +57,7 @@ impl<S: Read + Write> Wire<S> {
             out: BytesMut::new(),
             broken: false,
             waited: Duration::ZERO,
+            settings: BTreeMap::new(),
         }
     }
 
@@ -70,6 +74,11 @@ impl<S: Read + Write> Wire<S> {
     /// How long reading from the socket took so far.
     pub(crate) fn waited(&self) -> Duration {
         self.waited
+    }
+
+    /// A setting, if it was changed since login.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
     }
 
     /// Where messages are written before [`Self::send`].
@@ -150,23 +159,29 @@ impl<S: Read + Write> Wire<S> {
     /// The next message that is neither a row nor data of COPY. Notices, notifications and settings are passed over.
     pub(crate) fn message(&mut self, patience: Patience<'_>) -> Result<Message> {
         loop {
-            let header = self.peek(patience)?;
-            if header.body_bytes > MESSAGE_BYTES_MAX {
-                return Err(self.out_of_order(&format!("a message of {} bytes", header.body_bytes)));
-            }
-            self.fill(HEADER_BYTES + header.body_bytes, patience)?;
-            let bytes = HEADER_BYTES + header.body_bytes;
-            let mut raw = BytesMut::from(&self.buffer[self.start..self.start + bytes]);
-            self.start += bytes;
-            match Message::parse(&mut raw) {
-                Ok(Some(
-                    Message::NoticeResponse(_) | Message::NotificationResponse(_) | Message::ParameterStatus(_),
-                )) => {}
-                Ok(Some(message)) => return Ok(message),
-                Ok(None) => return Err(self.out_of_order("half a message")),
-                Err(cause) => return Err(self.out_of_order(&cause.to_string())),
+            if let Some(message) = self.message_or_aside(patience)? {
+                return Ok(message);
             }
         }
+    }
+
+    /// The next message; none if it is one of those that may come at any time.
+    pub(crate) fn message_or_aside(&mut self, patience: Patience<'_>) -> Result<Option<Message>> {
+        let header = self.peek(patience)?;
+        if header.body_bytes > MESSAGE_BYTES_MAX {
+            return Err(self.out_of_order(&format!("a message of {} bytes", header.body_bytes)));
+        }
+        self.fill(HEADER_BYTES + header.body_bytes, patience)?;
+        let bytes = HEADER_BYTES + header.body_bytes;
+        let mut raw = BytesMut::from(&self.buffer[self.start..self.start + bytes]);
+        self.start += bytes;
+        match Message::parse(&mut raw) {
+            Ok(Some(Message::NoticeResponse(_) | Message::NotificationResponse(_) | Message::ParameterStatus(_))) => {}
+            Ok(Some(message)) => return Ok(Some(message)),
+            Ok(None) => return Err(self.out_of_order("half a message")),
+            Err(cause) => return Err(self.out_of_order(&cause.to_string())),
+        }
+        Ok(None)
     }
 
     /// The server broke the protocol, so nothing that follows can be trusted.

@@ -2,19 +2,24 @@
 //!
 //! An entry returns 0 or more when it did what it should, and a negative code with a message in the [`DrayError`] when not.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use dray_format::Limits;
 use dray_pgtypes::{Format, Kind, Options, PgType};
 
+use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, chosen};
 use crate::stream::{Failure, Step, Stream};
 
 /// A message has room for so many bytes, with the zero at its end.
 const MESSAGE_BYTES: usize = 1024;
+/// What a type takes in this stream's memory, with its fields in schemas and its columns; none of it may fail.
+const TYPE_BYTES: usize = 8192;
+/// The `typlen` of a varlena.
+const VARLENA: i16 = -1;
 /// Types that are made of each other go no deeper.
 const DEPTH_MAX: usize = 64;
 
@@ -34,6 +39,7 @@ enum Code {
     Option = -4,
     Encoding = -5,
     Internal = -6,
+    Interrupted = -7,
 }
 
 /// The steps of a row.
@@ -70,6 +76,8 @@ pub struct DrayType {
     /// One of the kinds of `dray.h`.
     kind: u8,
     delimiter: u8,
+    /// -1 for a varlena.
+    typlen: i16,
     members: u32,
     name: *const c_char,
     extension: *const c_char,
@@ -98,9 +106,14 @@ pub struct DrayStream {
     parts: Vec<DrayPart>,
 }
 
-/// Keeps panics off the server's log: their text comes back as an error.
+/// Keeps panics off the server's log: their text comes back as an error. Takes the flags that ask a statement to end.
+///
+/// # Safety
+/// The flags stay valid.
 #[unsafe(no_mangle)]
-pub extern "C" fn dray_init() {
+pub unsafe extern "C" fn dray_init(cancel: *mut c_int, die: *mut c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { interrupts::watch([cancel, die]) };
     // A hook that can't be set leaves the default one, which only prints.
     let _ = catch_unwind(|| std::panic::set_hook(Box::new(|_| {})));
 }
@@ -108,17 +121,19 @@ pub extern "C" fn dray_init() {
 /// Opens a stream.
 ///
 /// # Safety
-/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has `count` of them.
+/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has `count` of them, made of
+/// `types` types.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_stream_open(
     settings: *const DraySettings,
     columns: *const DrayMember,
     count: usize,
+    types: u32,
     stream: *mut *mut DrayStream,
     error: *mut DrayError,
 ) -> i32 {
     enter(error, || {
-        if !reserve::prepare(reserve::RESERVE_BYTES_MIN) {
+        if !reserve::prepare(reserve::RESERVE_BYTES_MIN + types as usize * TYPE_BYTES) {
             return Err((Code::Memory, String::new()));
         }
         reserve::touched();
@@ -310,6 +325,7 @@ fn coded(failure: Failure) -> (Code, String) {
     match failure {
         Failure::Memory => (Code::Memory, String::new()),
         Failure::Limit(what) => (Code::Limit, what),
+        Failure::Interrupted => (Code::Interrupted, String::new()),
         Failure::Value(what) => (Code::Value, what),
         Failure::Internal(what) => (Code::Internal, what),
     }
@@ -410,6 +426,9 @@ unsafe fn type_of(described: &DrayType, depth: usize) -> Result<PgType, (Code, S
     };
     // SAFETY: the caller's promise.
     let (name, extension) = unsafe { (text(described.name)?, text(described.extension)?) };
+    // The extensions whose types have columns of their own (citext, hstore) have varlenas. What is not one must not be read as
+    // one, whatever its extension calls itself.
+    let extension = if described.typlen == VARLENA { extension } else { "" };
     Ok(PgType {
         oid: described.oid,
         typmod: described.typmod,

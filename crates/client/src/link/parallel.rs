@@ -12,18 +12,19 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use dray_format::arrow::Decoder;
 use dray_format::{Profile, Schema};
+use dray_postgres::Split;
 use dray_wire::{Finished, ServerEvent, Started};
 
+use super::parts::Held;
 use super::postgres::PostgresLink;
-use super::{Link, Received, Wanted};
+use super::{Link, Received, STOP_TIMEOUT, Wanted};
 use crate::connection::{ConnectOptions, QueryOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
@@ -41,9 +42,9 @@ pub(super) struct Work {
     /// How workers connect.
     pub(super) uri: String,
     pub(super) connect: ConnectOptions,
-    /// The snapshot's name, and the table that it is about, as the statement names it.
-    pub(super) snapshot: String,
-    pub(super) table: String,
+    pub(super) split: Split,
+    /// What the coordinator holds.
+    pub(super) held: Held,
     /// A statement for each part.
     pub(super) parts: Vec<String>,
     pub(super) options: QueryOptions,
@@ -85,7 +86,6 @@ pub(super) struct Parallel {
     shared: Arc<Shared>,
     /// One for all, or one for each part in their order.
     queues: VecDeque<Receiver<Event>>,
-    threads: Vec<JoinHandle<()>>,
     schema: Option<Schema>,
     parts_left: usize,
     finished: Option<Finished>,
@@ -120,7 +120,6 @@ impl Parallel {
         let mut parallel = Self {
             shared: shared.clone(),
             queues: receivers,
-            threads: Vec::new(),
             schema: None,
             parts_left,
             finished: None,
@@ -130,14 +129,11 @@ impl Parallel {
         for i in 0..workers {
             let shared = shared.clone();
             let thread = std::thread::Builder::new().name(format!("dray-part-{i}")).spawn(move || shared.run());
-            match thread {
-                Ok(thread) => parallel.threads.push(thread),
-                Err(cause) => {
-                    parallel.shared.alive.fetch_sub(workers - i, Ordering::SeqCst);
-                    lock(&parallel.shared.failures)
-                        .push(Error::new(ErrorKind::Resources, "can't start a thread").cause(cause));
-                    break;
-                }
+            if let Err(cause) = thread {
+                parallel.shared.alive.fetch_sub(workers - i, Ordering::SeqCst);
+                lock(&parallel.shared.failures)
+                    .push(Error::new(ErrorKind::Resources, "can't start a thread").cause(cause));
+                break;
             }
         }
         match parallel.next_event(wanted)? {
@@ -192,8 +188,10 @@ impl Parallel {
                     if self.shared.alive.load(Ordering::SeqCst) == 0 {
                         match queue.try_recv() {
                             Ok(event) => return Ok(Some(event)),
-                            Err(_) if self.parts_left > 0 => return Err(self.lost()),
-                            Err(_) => return Ok(None),
+                            Err(TryRecvError::Disconnected) => {
+                                self.queues.pop_front();
+                            }
+                            Err(TryRecvError::Empty) => return Err(self.lost()),
                         }
                     }
                 }
@@ -217,15 +215,16 @@ impl Parallel {
     }
 }
 
-/// Workers end before the coordinator's transaction does.
+/// Workers end before the coordinator's transaction does, if they have begun.
 impl Drop for Parallel {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.queues.clear();
         lock(&self.shared.senders).clear();
-        for thread in self.threads.drain(..) {
-            // A worker that panicked has nothing to say.
-            let _ = thread.join();
+        // Statements are cancelled at once. Who is still connecting finds out later that nobody waits.
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while self.shared.alive.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
@@ -233,6 +232,7 @@ impl Drop for Parallel {
 impl Shared {
     /// A worker: takes parts until there are none.
     fn run(&self) {
+        let _alive = Alive(self);
         let mut link = match self.connect() {
             Ok(link) => Some(link),
             Err(error) => {
@@ -253,9 +253,6 @@ impl Shared {
                 break;
             }
         }
-        if self.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
-            lock(&self.senders).clear();
-        }
     }
 
     fn sender(&self, part: usize) -> Option<SyncSender<Event>> {
@@ -268,7 +265,7 @@ impl Shared {
 
     fn connect(&self) -> Result<PostgresLink> {
         let mut link = PostgresLink::connect(&self.work.uri, &self.work.connect)?;
-        link.import_snapshot(&self.work.snapshot, &self.work.table)?;
+        link.join(&self.work.held, &self.work.split)?;
         Ok(link)
     }
 
@@ -352,6 +349,17 @@ impl Shared {
             let decode = started.elapsed();
             sender.send(Event::Batch { batch, wire_bytes, decoded_bytes, decode }).map_err(gone)?;
             *delivered += rows;
+        }
+    }
+}
+
+/// A worker, as long as it runs, however it ends.
+struct Alive<'a>(&'a Shared);
+
+impl Drop for Alive<'_> {
+    fn drop(&mut self) {
+        if self.0.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
+            lock(&self.0.senders).clear();
         }
     }
 }

@@ -9,6 +9,7 @@ use dray_postgres::Parameter;
 
 use crate::error::{Error, Result};
 
+const UTC: &str = "+00:00";
 /// The server infers the type, as it does for a quoted literal.
 const INFERRED: u32 = 0;
 
@@ -62,7 +63,9 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
             (oid, value.to_string())
         }
         UInt64 => (1700, column.as_primitive::<UInt64Type>().value(i).to_string()),
-        Float16 | Float32 | Float64 => (701, shown()?),
+        // As double precision, whose text is exact: that of a shorter float stands for another double.
+        Float16 | Float32 => return scalar(&cast(column, &Float64).map_err(|error| error.to_string())?, i),
+        Float64 => (701, shown()?),
         Decimal32(..) | Decimal64(..) | Decimal128(..) | Decimal256(..) => (1700, shown()?),
         // Quoted literals are of the type that their place wants.
         Utf8 | LargeUtf8 | Utf8View => (INFERRED, shown()?),
@@ -70,12 +73,18 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         FixedSizeBinary(16) => (2950, shown()?),
         FixedSizeBinary(_) => (17, format!("\\x{}", shown()?)),
         Date32 | Date64 => (1082, shown()?),
-        Time32(_) | Time64(_) => (1083, shown()?),
-        Timestamp(TimeUnit::Nanosecond, _) | Duration(TimeUnit::Nanosecond) if has_nanoseconds(column, i) => {
+        Timestamp(TimeUnit::Nanosecond, _) | Time64(TimeUnit::Nanosecond) | Duration(TimeUnit::Nanosecond)
+            if has_nanoseconds(column, i) =>
+        {
             return Err("PostgreSQL's times have microseconds, this one has nanoseconds".to_owned());
         }
+        Time32(_) | Time64(_) => (1083, shown()?),
         Timestamp(_, None) => (1114, shown()?),
-        Timestamp(_, Some(_)) => (1184, shown()?),
+        Timestamp(_, Some(zone)) if &**zone == UTC => (1184, shown()?),
+        // In the zone's own time, offsets with seconds, as there were before 1900 or so, would lose them.
+        Timestamp(unit, Some(_)) => {
+            return scalar(&cast(column, &Timestamp(*unit, Some(UTC.into()))).map_err(|error| error.to_string())?, i);
+        }
         Duration(_) => {
             let exact = cast(column, &Duration(TimeUnit::Microsecond)).and_then(|exact| cast(&exact, &Int64));
             let exact = exact.map_err(|error| error.to_string())?;
@@ -152,6 +161,8 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, BinaryArray, Decimal128Array, Int64Array, ListArray, NullArray, StringArray};
+    use arrow::array::{Float32Array, Time64NanosecondArray, TimestampMicrosecondArray, TimestampSecondArray};
+    use arrow::datatypes::Float32Type;
 
     fn sent(column: ArrayRef) -> (u32, Option<String>) {
         let row = RecordBatch::try_from_iter([("p", column)]).unwrap();
@@ -171,5 +182,35 @@ mod tests {
         assert_eq!(sent(Arc::new(decimal)), (1700, some("-7.05")));
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None, Some(70_000)])]);
         assert_eq!(sent(Arc::new(list)), (1007, some("{\"1\",NULL,\"70000\"}")));
+    }
+
+    #[test]
+    fn floats_are_exact() {
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(sent(Arc::new(Float32Array::from(vec![0.1]))), (701, some("0.10000000149011612")));
+        let half = cast(&Float32Array::from(vec![0.1]), &DataType::Float16).unwrap();
+        assert_eq!(sent(half), (701, some("0.0999755859375")));
+        let list = ListArray::from_iter_primitive::<Float32Type, _, _>([Some([Some(0.1), None])]);
+        assert_eq!(sent(Arc::new(list)), (1022, some("{\"0.10000000149011612\",NULL}")));
+    }
+
+    #[test]
+    fn times_of_nanoseconds_are_refused() {
+        let time = |value| RecordBatch::try_from_iter([("p", Arc::new(Time64NanosecondArray::from(vec![value])) as _)]);
+        assert!(parameters(Some(&time(1_001).unwrap())).is_err());
+        assert_eq!(
+            sent(Arc::new(Time64NanosecondArray::from(vec![1_000]))),
+            (1083, Some("00:00:00.000001".to_owned()))
+        );
+    }
+
+    #[test]
+    fn instants_do_not_depend_on_their_zone() {
+        let some = |text: &str| Some(text.to_owned());
+        // Amsterdam was 19 minutes and 32 seconds ahead until 1937.
+        let seconds = TimestampSecondArray::from(vec![-2_000_000_000]).with_timezone("Europe/Amsterdam");
+        assert_eq!(sent(Arc::new(seconds)), (1184, some("1906-08-16 20:26:40+00:00")));
+        let exact = TimestampMicrosecondArray::from(vec![1]).with_timezone("-05:00");
+        assert_eq!(sent(Arc::new(exact)), (1184, some("1970-01-01 00:00:00.000001+00:00")));
     }
 }

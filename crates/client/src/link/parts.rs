@@ -2,7 +2,7 @@
 
 use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, is_range_scan};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 
 /// The transactions of coordinator and workers.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -29,24 +29,39 @@ impl Table {
     }
 }
 
+/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    snapshot: String,
+    identity: String,
+    /// The leaves of a partitioned table, which others may add to.
+    leaves: String,
+    table: String,
+}
+
 /// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for.
 pub(super) fn look(
     session: &mut Session<Socket>,
     split: &Split,
     wanted: Option<usize>,
+    ordered: bool,
     patience: Patience<'_>,
 ) -> Result<Result<Table, String>> {
+    if split.table.contains('\\') || split.functions.iter().any(|name| name.contains('\\')) {
+        return Ok(Err("it has names with backslashes".to_owned()));
+    }
     let rows = match session.ask(&question(split), patience) {
         Ok(rows) => rows,
-        // What is wrong with the statement, its own run will say.
-        Err(error) if !error.sqlstate().is_empty() => return Ok(Err(error.to_string())),
-        Err(error) => return Err(error.into()),
+        Err(error) => return reason(session, error).map(Err),
     };
     let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
     let (kind, strange_leaves, blocks, bytes, connections, unstable) =
         (text(0), number(1), number(2), number(3), number(4), text(5));
+    if ordered && kind == "p" {
+        return Ok(Err("the order of a partitioned table is that of its partitions".to_owned()));
+    }
     let reason = match kind {
         "r" | "p" if strange_leaves > 0 => {
             "it reads a table that is temporary, foreign or inherited from, or has such parts"
@@ -77,10 +92,9 @@ pub(super) fn look(
 
 /// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable.
 fn question(split: &Split) -> String {
-    let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
     let functions = split.functions.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
     format!(
-        "WITH root AS (SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = {table}::pg_catalog.regclass),
+        "WITH root AS (SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = {table}::pg_catalog.regclass::pg_catalog.oid),
          leaves AS (
              SELECT l.relkind, l.relpersistence, l.relhassubclass, a.amname, pg_catalog.pg_relation_size(l.oid) AS bytes
              FROM root r
@@ -91,14 +105,14 @@ fn question(split: &Split) -> String {
              JOIN pg_catalog.pg_class l ON l.oid = leaf.oid LEFT JOIN pg_catalog.pg_am a ON a.oid = l.relam
          )
          SELECT r.relkind,
-             (SELECT count(*) FROM leaves WHERE relkind <> 'r' OR relpersistence = 't' OR relhassubclass
+             (SELECT pg_catalog.count(*) FROM leaves WHERE relkind <> 'r' OR relpersistence = 't' OR relhassubclass
                  OR amname IS DISTINCT FROM 'heap'),
-             (SELECT coalesce(max(bytes), 0) / pg_catalog.current_setting('block_size')::bigint FROM leaves),
-             (SELECT coalesce(sum(bytes), 0)::bigint FROM leaves),
+             (SELECT coalesce(pg_catalog.max(bytes), 0) / pg_catalog.current_setting('block_size')::bigint FROM leaves),
+             (SELECT coalesce(pg_catalog.sum(bytes), 0)::bigint FROM leaves),
              greatest(0, pg_catalog.current_setting('max_connections')::bigint
                  - pg_catalog.current_setting('superuser_reserved_connections')::bigint
-                 - (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend')),
-             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{functions}]::name[])
+                 - (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
+             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{functions}]::pg_catalog.name[])
                  AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset) LIMIT 1)
          FROM root r",
         table = quoted(&split.table),
@@ -110,26 +124,119 @@ fn question(split: &Split) -> String {
 pub(super) fn hold(
     session: &mut Session<Socket>,
     split: &Split,
+    sql: &str,
     patience: Patience<'_>,
-) -> Result<Result<String, String>> {
-    let mut ask = |statement: &str| session.ask(statement, patience);
-    let mut held = || -> Result<Option<String>, PostgresError> {
-        // The lock comes before the snapshot: what rewrites the table has then either ended, and is seen, or waits.
-        ask(&format!(
-            "{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0; LOCK TABLE {} IN ACCESS SHARE MODE",
-            split.table
-        ))?;
-        let plan: Vec<String> =
-            ask(&format!("EXPLAIN {}", split.part(0, Some(1))))?.into_iter().flatten().flatten().collect();
-        if !is_range_scan(&plan) {
-            return Ok(None);
-        }
-        Ok(ask("SELECT pg_catalog.pg_export_snapshot()")?.into_iter().flatten().flatten().next())
-    };
-    match held() {
-        Ok(Some(snapshot)) => Ok(Ok(snapshot)),
-        Ok(None) => Ok(Err("its plan is not a scan of a range of the table".to_owned())),
-        Err(error) if !error.sqlstate().is_empty() => Ok(Err(error.to_string())),
-        Err(error) => Err(error.into()),
+) -> Result<Result<Held, String>> {
+    match try_hold(session, split, sql, patience) {
+        Ok(held) => Ok(held),
+        Err(error) => reason(session, error).map(Err),
     }
+}
+
+fn try_hold(
+    session: &mut Session<Socket>,
+    split: &Split,
+    sql: &str,
+    patience: Patience<'_>,
+) -> Result<Result<Held, String>, PostgresError> {
+    // The lock comes before the snapshot: what rewrites the table has then either ended, and is seen, or waits.
+    session.ask(&format!("{BEGIN}; {NO_TIMEOUT}; LOCK TABLE {} IN ACCESS SHARE MODE", split.table), patience)?;
+    let plan = explain(session, sql, patience)?;
+    if plan.iter().any(|line| line.contains("Index ") || line.contains("Bitmap ")) {
+        return Ok(Err("an index is quicker than a scan of the table".to_owned()));
+    }
+    session.ask(ONE_PLAN, patience)?;
+    if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
+        return Ok(Err("its plan is not a scan of a range of the table".to_owned()));
+    }
+    let held = Held {
+        identity: one(session, &identity(&split.table), patience)?,
+        leaves: one(session, &leaves(&split.table), patience)?,
+        snapshot: one(session, "SELECT pg_catalog.pg_export_snapshot()", patience)?,
+        table: split.table.clone(),
+    };
+    Ok(Ok(held))
+}
+
+/// Begins a worker's transaction: with the coordinator's snapshot and locks, on the same server and table, and with plans that
+/// read a part in the order of the table, every time.
+///
+/// It waits for no lock for long: who stands before it in the queue waits for the coordinator, which waits for this.
+pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, patience: Patience<'_>) -> Result<()> {
+    // The name comes from the server, and has no quotes in it.
+    let snapshot = held.snapshot.replace('\'', "");
+    let table = &held.table;
+    session.ask(
+        &format!(
+            "{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'; {NO_TIMEOUT}; SET LOCAL lock_timeout = '1s'; \
+             LOCK TABLE {table} IN ACCESS SHARE MODE; {ONE_PLAN}"
+        ),
+        patience,
+    )?;
+    if one(session, &identity(table), patience)? != held.identity {
+        return Err(Error::new(ErrorKind::Execution, "another connection reached another server or table"));
+    }
+    // This locks indexes, too.
+    if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
+        return Err(Error::new(ErrorKind::Execution, "another connection plans the statement in another way"));
+    }
+    session.ask("SET LOCAL lock_timeout TO DEFAULT", patience)?;
+    Ok(())
+}
+
+/// Makes sure that the table has been the same all the while.
+pub(super) fn check(session: &mut Session<Socket>, held: &Held, patience: Patience<'_>) -> Result<()> {
+    match one(session, &leaves(&held.table), patience)? == held.leaves {
+        true => Ok(()),
+        false => {
+            let what = format!("partitions of {} were added while it was read", held.table);
+            Err(Error::new(ErrorKind::Execution, what).hint("read it again, or with one connection (partitions=1)"))
+        }
+    }
+}
+
+/// Workers and coordinator wait for the reader now and then.
+const NO_TIMEOUT: &str = "SET LOCAL idle_in_transaction_session_timeout = 0";
+/// A part is read in one way only.
+const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off; \
+     SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
+     SET LOCAL max_parallel_workers_per_gather = 0";
+
+/// What tells this server and this table from all others.
+fn identity(table: &str) -> String {
+    format!(
+        "SELECT pg_catalog.concat(pg_catalog.pg_postmaster_start_time(), ' ', {}::pg_catalog.regclass::pg_catalog.oid)",
+        quoted(table)
+    )
+}
+
+fn leaves(table: &str) -> String {
+    format!(
+        "SELECT pg_catalog.concat(pg_catalog.string_agg(t.relid::pg_catalog.oid::pg_catalog.text, ' ')) \
+         FROM pg_catalog.pg_partition_tree({}::pg_catalog.regclass) t",
+        quoted(table)
+    )
+}
+
+fn explain(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<Vec<String>, PostgresError> {
+    let plan = session.ask(&format!("EXPLAIN {}", sql.trim_end().trim_end_matches(';')), patience)?;
+    Ok(plan.into_iter().flatten().flatten().collect())
+}
+
+fn one(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<String, PostgresError> {
+    Ok(session.ask(sql, patience)?.into_iter().flatten().flatten().next().unwrap_or_default())
+}
+
+/// Why a table is not read in parts, if the server refused something; what is wrong with the statement, its own run will say.
+/// An error in all other cases, a cancel too.
+fn reason(session: &Session<Socket>, error: PostgresError) -> Result<String> {
+    match error.sqlstate() {
+        "" | "57014" => Err(error.into()),
+        _ if session.is_broken() => Err(error.into()),
+        _ => Ok(error.to_string()),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use dray_format::Limits;
 use dray_pgtypes::Options as TypeOptions;
-use dray_postgres::{Canceller, ConnectParams, CopyStart, Options, Patience, Session, Socket, is_query};
+use dray_postgres::{Canceller, ConnectParams, CopyStart, Options, Patience, Session, Socket, Split, is_query};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
 
 use super::parallel::{Parallel, Work};
 use super::parameters::parameters;
-use super::parts::{self, BEGIN};
+use super::parts::{self, Held};
 use super::{Deadline, Link, Received, Route, RouteKind, Wanted, receive_frame};
 use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,12 +27,17 @@ pub(crate) struct PostgresLink {
     canceller: Canceller,
     server: String,
     place: String,
-    /// The version of the server's extension.
+    /// The version of the server's extension; if there is none, why.
     extension: Option<String>,
+    no_extension: String,
     route: Route,
     running: Running,
     /// The beginning of a result in parts, not yet told.
     parallel_started: Option<Box<Started>>,
+    /// What the coordinator holds for the workers.
+    held: Option<Held>,
+    /// Workers could not connect.
+    parts_fail: bool,
     /// Nothing was run that could have changed the session: other sessions are like it.
     pristine: bool,
     /// How more connections are made.
@@ -74,10 +79,20 @@ impl PostgresLink {
         };
         let mut greeting = session.ask(GREETING, &mut patience)?.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
-        let extension = greeting.next().flatten();
+        let mut extension = greeting.next().flatten();
         let process_id = greeting.next().flatten().and_then(|id| id.parse().ok());
-        if process_id.is_some() && process_id == logged_in.process_id {
-            session.set_direct();
+        let mut no_extension = "the database has no extension dray".to_owned();
+        // A pooler, which could give each statement to another process, shows itself by another number.
+        if extension.is_some()
+            && process_id.is_some()
+            && process_id == logged_in.process_id
+            && let Err(error) = session.load_extension(&mut patience)
+        {
+            if error.sqlstate().is_empty() {
+                return Err(error.into());
+            }
+            extension = None;
+            no_extension = format!("the extension dray can't be loaded: {error}");
         }
         Ok(Self {
             session,
@@ -85,35 +100,32 @@ impl PostgresLink {
             server: format!("PostgreSQL {version}"),
             place: logged_in.place,
             extension,
+            no_extension,
             route: Route::default(),
             running: Running::Nothing,
             parallel_started: None,
+            held: None,
+            parts_fail: false,
             pristine: true,
             uri: uri.to_owned(),
             connect: options.clone(),
         })
     }
 
-    /// Begins a transaction that sees what another one sees, and locks the table as that one has. It does not wait for the lock:
-    /// who stands before it in the queue waits for the other transaction, which waits for this one.
-    pub(super) fn import_snapshot(&mut self, snapshot: &str, table: &str) -> Result<()> {
+    /// Begins a transaction that sees what the coordinator's does, for parts of its table.
+    pub(super) fn join(&mut self, held: &Held, split: &Split) -> Result<()> {
         let deadline = Instant::now() + self.connect.timeout;
         let mut patience = || match Instant::now() < deadline {
             true => Ok(()),
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
-        // The name comes from the server, and has no quotes in it.
-        let snapshot = snapshot.replace('\'', "");
-        let import =
-            format!("{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'; LOCK TABLE {table} IN ACCESS SHARE MODE NOWAIT");
-        self.session.ask(&import, &mut patience)?;
-        Ok(())
+        parts::join(&mut self.session, held, split, &mut patience)
     }
 
     /// Why the extension can't be used for a statement, or nothing.
     fn hindrance(&self, sql: &str, options: &QueryOptions) -> Option<String> {
         if self.extension.is_none() {
-            return Some("the database has no extension dray".to_owned());
+            return Some(self.no_extension.clone());
         }
         if options.postgres.extension == ExtensionChoice::Never {
             return Some("the extension was not wanted".to_owned());
@@ -121,7 +133,13 @@ impl PostgresLink {
         if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
             return Some("the statement has parameters".to_owned());
         }
-        (!is_query(sql)).then(|| "COPY does not run statements of this kind".to_owned())
+        if !is_query(sql) {
+            return Some("COPY does not run statements of this kind".to_owned());
+        }
+        // What COPY refuses would end a transaction.
+        let is_plain = self.session.is_left_alone_by(sql);
+        (self.session.is_in_transaction() && !is_plain)
+            .then(|| "in a transaction, only plain queries go through COPY".to_owned())
     }
 
     /// Starts the statement through the extension; or says why not.
@@ -136,20 +154,23 @@ impl PostgresLink {
                 None
             }
             CopyStart::NotEnclosable => Some("the statement can't be put into a COPY".to_owned()),
-            CopyStart::NotLoaded(error) => Some(format!("the extension can't be loaded: {error}")),
+            CopyStart::Refused(error) => Some(format!("the extension does not run it: {error}")),
         })
     }
 
-    fn start(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<()> {
+    fn start(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
         if options.plan_only {
-            return self.plan(sql, options, patience);
+            return self.patiently(wanted, |link, patience| link.plan(sql, options, patience));
         }
-        let alone = match self.start_parts(sql, options, patience)? {
-            None => return Ok(()),
-            Some(reason) => reason,
+        let alone = match self.patiently(wanted, |link, patience| link.prepare_parts(sql, options, patience))? {
+            Ok(work) => match self.start_parts(work, wanted)? {
+                None => return Ok(()),
+                Some(reason) => reason,
+            },
+            Err(reason) => reason,
         };
         self.pristine &= self.session.is_left_alone_by(sql);
-        self.start_alone(sql, options, patience)?;
+        self.patiently(wanted, |link, patience| link.start_alone(sql, options, patience))?;
         if options.postgres.partitions != Partitions::Exactly(1) {
             self.route.reason += &format!("; one connection: {alone}");
         }
@@ -172,79 +193,116 @@ impl PostgresLink {
         Ok(())
     }
 
-    /// Starts the statement in parts; or says why not.
-    fn start_parts(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<Option<String>> {
+    /// Makes parts of the statement and holds what they are read under; or says why not.
+    fn prepare_parts(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        patience: Patience<'_>,
+    ) -> Result<Result<Work, String>> {
+        let no = |reason: &str| Ok(Err(reason.to_owned()));
         let wanted = match options.postgres.partitions {
-            Partitions::Exactly(1) => return Ok(Some("so it was asked for".to_owned())),
+            Partitions::Exactly(1) => return no("so it was asked for"),
             Partitions::Exactly(count) => Some(usize::from(count)),
+            Partitions::Auto if self.parts_fail => return no("more connections could not be had before"),
             Partitions::Auto => None,
         };
         if self.session.is_in_transaction() || !self.pristine {
-            return Ok(Some("other sessions may not see what this one sees".to_owned()));
+            return no("other sessions may not see what this one sees");
         }
         if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
-            return Ok(Some("the statement has parameters".to_owned()));
+            return no("the statement has parameters");
         }
         let split = match self.session.split(sql) {
             Ok(split) => split,
-            Err(reason) => return Ok(Some(reason.to_owned())),
+            Err(reason) => return no(reason),
         };
-        let table = match parts::look(&mut self.session, &split, wanted, patience)? {
+        let table = match parts::look(&mut self.session, &split, wanted, options.postgres.ordered, patience)? {
             Ok(table) => table,
-            Err(reason) => return Ok(Some(reason)),
+            Err(reason) => return Ok(Err(reason)),
         };
-        let snapshot = match parts::hold(&mut self.session, &split, patience)? {
-            Ok(snapshot) => snapshot,
-            Err(reason) => {
-                self.end_transaction("ROLLBACK");
-                return Ok(Some(reason));
+        let held = match parts::hold(&mut self.session, &split, sql, patience) {
+            Ok(Ok(held)) => held,
+            refused => {
+                let ended = self.end_transaction("ROLLBACK");
+                let reason = refused?.err().unwrap_or_default();
+                return ended.map(|()| Err(reason));
             }
         };
-        let use_extension = self.hindrance(sql, options).is_none();
         let mut part_options = options.clone();
         part_options.postgres.partitions = Partitions::Exactly(1);
-        let work = Work {
+        if self.hindrance(sql, options).is_some() {
+            part_options.postgres.extension = ExtensionChoice::Never;
+        }
+        Ok(Ok(Work {
             uri: self.uri.clone(),
             connect: self.connect.clone(),
-            snapshot,
-            table: split.table.clone(),
             parts: table.parts(&split),
+            split,
+            held,
             options: part_options,
             workers: table.workers,
             ordered: options.postgres.ordered,
-        };
-        let mut unwanted = None;
-        let started = Parallel::start(work, &mut || match patience() {
-            Ok(()) => true,
-            Err(error) => {
-                unwanted = Some(error);
-                false
-            }
-        });
-        if let Some(error) = unwanted {
-            self.end_transaction("ROLLBACK");
-            return Err(error.into());
-        }
-        match started {
+        }))
+    }
+
+    /// Starts the workers; or says why it can't be.
+    fn start_parts(&mut self, work: Work, wanted: Wanted<'_>) -> Result<Option<String>> {
+        let (workers, held) = (work.workers, work.held.clone());
+        let uses_extension = work.options.postgres.extension != ExtensionChoice::Never;
+        match Parallel::start(work, wanted) {
             Ok((parallel, started)) => {
-                let (kind, what) = match use_extension {
-                    true => (RouteKind::Extension, "the extension dray"),
-                    false => (RouteKind::Rows, "the database has no extension dray, or it was not wanted"),
+                let (kind, what) = match uses_extension {
+                    true => (RouteKind::Extension, self.extension.clone().unwrap_or_default()),
+                    false => (RouteKind::Rows, self.no_extension.clone()),
                 };
-                let mut reason = format!("{what}; {} connections, one snapshot", table.workers);
+                let what = if uses_extension { format!("the extension dray {what}") } else { what };
+                let mut reason = format!("{what}; {workers} connections, one snapshot");
                 for failure in parallel.failures() {
                     reason += &format!("; one of them failed: {failure}");
                 }
                 self.route = Route { kind, reason };
+                self.held = Some(held);
                 self.parallel_started = Some(Box::new(started));
                 self.running = Running::Parts(Box::new(parallel));
                 Ok(None)
             }
             Err(error) => {
-                self.end_transaction("ROLLBACK");
+                self.end_transaction("ROLLBACK")?;
+                if error.kind() == ErrorKind::Cancelled {
+                    return Err(error);
+                }
+                self.parts_fail |= error.kind() == ErrorKind::Connection;
                 Ok(Some(format!("another connection can't be had or can't see the same: {error}")))
             }
         }
+    }
+
+    /// What workers have sent. Their transactions end before the coordinator's, whose loss would mean that nothing kept the
+    /// table as it was.
+    fn receive_part(&mut self, mut parallel: Box<Parallel>, wanted: Wanted<'_>) -> Result<Received> {
+        if let Some(started) = self.parallel_started.take() {
+            self.running = Running::Parts(parallel);
+            return Ok(Received::Event(ServerEvent::Started(*started)));
+        }
+        let received = parallel.receive(wanted);
+        match &received {
+            Ok(Received::Batch { .. }) => self.running = Running::Parts(parallel),
+            Ok(_) => {
+                drop(parallel);
+                let held = self.held.take();
+                self.patiently(wanted, |link, patience| {
+                    held.map_or(Ok(()), |held| parts::check(&mut link.session, &held, patience))
+                })?;
+                self.end_transaction("COMMIT")?;
+            }
+            Err(_) => {
+                drop(parallel);
+                // The error is what counts.
+                let _ = self.end_transaction("ROLLBACK");
+            }
+        }
+        received
     }
 
     /// Finds out the columns and what the planner expects, and runs nothing.
@@ -293,41 +351,19 @@ impl PostgresLink {
                 }
                 Ok(received)
             }
-            Running::Parts(mut parallel) => {
-                if let Some(started) = self.parallel_started.take() {
-                    self.running = Running::Parts(parallel);
-                    return Ok(Received::Event(ServerEvent::Started(*started)));
-                }
-                let mut unwanted = None;
-                let received = parallel.receive(&mut || match patience() {
-                    Ok(()) => true,
-                    Err(error) => {
-                        unwanted = Some(error);
-                        false
-                    }
-                });
-                // Workers end first: they share the transaction's snapshot.
-                let ended = !matches!(received, Ok(Received::Batch { .. }));
-                match ended {
-                    false => self.running = Running::Parts(parallel),
-                    true => {
-                        drop(parallel);
-                        self.end_transaction("COMMIT");
-                    }
-                }
-                received
-            }
-            Running::Planned | Running::Nothing => Ok(Received::End),
+            Running::Parts(_) | Running::Planned | Running::Nothing => Ok(Received::End),
         }
     }
 
     /// Ends the coordinator's transaction, which has only read.
-    fn end_transaction(&mut self, how: &str) {
+    fn end_transaction(&mut self, how: &str) -> Result<()> {
         let deadline = Deadline::default();
         let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
-        if self.session.ask(how, &mut patience).is_err() {
+        let ended = self.session.ask(how, &mut patience);
+        ended.map(drop).map_err(|error| {
             self.session.break_off();
-        }
+            error.into()
+        })
     }
 
     /// Does what waits for the server; asks the server to stop as soon as the statement is not wanted any more, and lets go
@@ -385,18 +421,26 @@ impl Link for PostgresLink {
 
     fn send_query(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
         self.running = Running::Nothing;
-        self.patiently(wanted, |link, patience| link.start(sql, options, patience))
+        self.start(sql, options, wanted)
     }
 
     fn receive(&mut self, arena: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
-        self.patiently(wanted, |link, patience| link.receive_next(arena, patience))
+        match std::mem::replace(&mut self.running, Running::Nothing) {
+            Running::Parts(parallel) => self.receive_part(parallel, wanted),
+            running => {
+                self.running = running;
+                self.patiently(wanted, |link, patience| link.receive_next(arena, patience))
+            }
+        }
     }
 
     fn stop(&mut self, _arena: &mut Arena) {
         let parts = matches!(self.running, Running::Parts(_));
         self.running = Running::Nothing;
         if parts {
-            return self.end_transaction("ROLLBACK");
+            // A connection on which it fails is given up.
+            let _ = self.end_transaction("ROLLBACK");
+            return;
         }
         let deadline = Deadline::default();
         let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
