@@ -46,6 +46,7 @@ def connection(server: Server) -> Iterator[dray.Connection]:
 def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
     """One server a version, started when it is first asked for, with the extension if it is there."""
     servers: dict[int, PostgresServer] = {}
+    tried: set[int] = set()
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
         stack.callback(shutil.rmtree, folder)
@@ -54,6 +55,9 @@ def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
 
         def start(version: int) -> PostgresServer:
             if version not in servers:
+                # What does not start is not tried again for each test.
+                assert version not in tried, f"PostgreSQL {version} did not start, see the first error"
+                tried.add(version)
                 if not locales.exists():
                     locales.mkdir()
                     make_locales(locales)

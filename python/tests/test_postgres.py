@@ -616,8 +616,15 @@ def test_server_stopped_within_a_transfer(filled: PostgresServer, extension: boo
         server.stop()
 
 
-@pytest.mark.parametrize("sql", [FOREVER, SILENT, CHEAP_SLEEP])
-@pytest.mark.parametrize("how", ["result.arrow()", "list(result)", "for batch in result.batches(): del batch"])
+@pytest.mark.parametrize(
+    ("sql", "how"),
+    [
+        (FOREVER, "result.arrow()"),
+        (FOREVER, "list(result)"),
+        (SILENT, "for batch in result.batches(): del batch"),
+        (CHEAP_SLEEP, "result.arrow()"),
+    ],
+)
 def test_interrupt(filled: PostgresServer, extension: bool, sql: str, how: str) -> None:
     script = f"""
 import sys, pyarrow, dray
@@ -882,8 +889,8 @@ def test_program_interrupted(filled: PostgresServer, extension: bool) -> None:
     )
     filled.wait_for_statement(marked[3:39], 1)
     client.send_signal(signal.SIGINT)
-    client.communicate(timeout=60)
-    assert client.returncode == 130
+    _, errors = client.communicate(timeout=60)
+    assert client.returncode == 130, errors
     filled.wait_for_statement(marked[3:39], 0)
 
 
