@@ -9,7 +9,8 @@
  *   receiver.c       a row from the executor to Rust
  *   send.c           a frame from Rust to the client
  *
- * Rust never calls back. An ereport() is raised only while no frame of Rust is on the stack, and no panic leaves Rust.
+ * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport() is raised only while no
+ * frame of Rust is on the stack, and no panic leaves Rust.
  */
 #ifndef DRAY_H
 #define DRAY_H
