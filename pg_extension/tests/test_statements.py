@@ -75,6 +75,10 @@ def test_privileges(server):
         refused(reader, "s.t", "42501", "permission denied for table t")
         refused(reader, "(SELECT a FROM s.t)", "42501", "permission denied for table t")
         refused(reader, "(SELECT * FROM s.v)", "42501", "permission denied for view v")
+    with server.connect("reader") as reader:
+        # Not even what kind of relation it is.
+        for name, kind in [("v", "view"), ("m", "materialized view"), ("parted", "table"), ("q", "sequence")]:
+            refused(reader, f"s.{name}", "42501", f"permission denied for {kind} {name}")
     with server.connect("columnist") as columnist:
         assert columnist.copy("s.t (a)").columns() == [[1, 2, 3]]
         refused(columnist, "s.t", "42501", "permission denied for table t")
