@@ -235,10 +235,18 @@ dray_create_receiver(DrayStream *stream, TupleDesc desc)
 {
 	RowReceiver *receiver = palloc0(sizeof(RowReceiver));
 
-	if (pg_get_client_encoding() != PG_UTF8 && PrepareClientEncoding(PG_UTF8) < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("conversion between %s and UTF8 is not supported", GetDatabaseEncodingName())));
+	int			encoding = pg_get_client_encoding();
+
+	if (encoding != PG_UTF8)
+	{
+		if (PrepareClientEncoding(PG_UTF8) < 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("conversion between %s and UTF8 is not supported", GetDatabaseEncodingName())));
+		/* What was prepared stays for the session. Only its use looks for an older one, which it frees. */
+		SetClientEncoding(PG_UTF8);
+		SetClientEncoding(encoding);
+	}
 	receiver->base.pub.receiveSlot = receive_row;
 	receiver->base.pub.rStartup = start_receiver;
 	receiver->base.pub.rShutdown = end_receiver;

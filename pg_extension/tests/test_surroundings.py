@@ -40,6 +40,18 @@ def test_bytes_that_are_not_utf8(server):
         assert caught.value.sqlstate == "22021"
 
 
+def test_conversions_are_not_kept(server):
+    with server.connect(database="latin1", client_encoding="LATIN1") as connection:
+        used = "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"
+        sizes = []
+        for _ in range(4):
+            for _ in range(50):
+                connection.copy("(SELECT 1)")
+            sizes.append(int(connection.value(used)))
+        # An entry of the cache has over 100 bytes.
+        assert sizes[-1] - sizes[1] < 5000, sizes
+
+
 def test_statistics_and_explain(pg_config):
     libraries = "pg_stat_statements,auto_explain"
     plain = Server(pg_config, features=None)
