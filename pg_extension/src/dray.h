@@ -85,6 +85,7 @@ typedef struct DrayType
 	int32		typmod;
 	uint8		kind;
 	char		delimiter;
+	int16		typlen;
 	uint32		members;
 	const char *name;
 	const char *extension;

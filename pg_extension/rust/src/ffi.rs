@@ -17,6 +17,8 @@ use crate::stream::{Failure, Step, Stream};
 const MESSAGE_BYTES: usize = 1024;
 /// What a type takes in this stream's memory, with its fields in schemas and its columns; none of it may fail.
 const TYPE_BYTES: usize = 8192;
+/// The `typlen` of a varlena.
+const VARLENA: i16 = -1;
 /// Types that are made of each other go no deeper.
 const DEPTH_MAX: usize = 64;
 
@@ -72,6 +74,8 @@ pub struct DrayType {
     /// One of the kinds of `dray.h`.
     kind: u8,
     delimiter: u8,
+    /// -1 for a varlena.
+    typlen: i16,
     members: u32,
     name: *const c_char,
     extension: *const c_char,
@@ -414,6 +418,9 @@ unsafe fn type_of(described: &DrayType, depth: usize) -> Result<PgType, (Code, S
     };
     // SAFETY: the caller's promise.
     let (name, extension) = unsafe { (text(described.name)?, text(described.extension)?) };
+    // The extensions whose types have columns of their own (citext, hstore) have varlenas. What is not one must not be read as
+    // one, whatever its extension calls itself.
+    let extension = if described.typlen == VARLENA { extension } else { "" };
     Ok(PgType {
         oid: described.oid,
         typmod: described.typmod,
