@@ -28,6 +28,7 @@
 
 StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
 StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
+StaticAssertDecl(NAMEDATALEN == 64, "names of 64 bytes");
 
 typedef struct DrayStream DrayStream;
 

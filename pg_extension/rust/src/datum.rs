@@ -4,7 +4,7 @@ use dray_format::Type;
 use dray_pgtypes::numeric::Numeric;
 use dray_pgtypes::{Kind, PgType};
 
-/// `NAMEDATALEN`, which packagers leave as it is; the string ends before.
+/// `NAMEDATALEN`, which `dray.h` asserts; the string ends before.
 const NAME_BYTES_MAX: usize = 64;
 /// The most digits of a decimal that 64 bits hold.
 const DECIMAL64_PRECISION_MAX: u8 = 18;
@@ -196,11 +196,15 @@ pub(crate) unsafe fn uuid(datum: usize) -> [u8; 16] {
 /// The bytes of a name before the zeros.
 ///
 /// # Safety
-/// The datum points to a name: `NAMEDATALEN` bytes that outlive what is returned.
+/// The datum points to a name: bytes up to a zero, or `NAMEDATALEN` of them, that outlive what is returned.
 pub(crate) unsafe fn name<'a>(datum: usize) -> &'a [u8] {
-    // SAFETY: the caller's promise.
-    let name: &'a [u8; NAME_BYTES_MAX] = unsafe { &*(datum as *const [u8; NAME_BYTES_MAX]) };
-    &name[..name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES_MAX)]
+    let pointer = datum as *const u8;
+    // SAFETY: the caller's promise. Nothing is read behind the zero: an index holds names without the rest, and an
+    // index-only scan may hand them out so.
+    unsafe {
+        let bytes = (0..NAME_BYTES_MAX).position(|at| *pointer.add(at) == 0).unwrap_or(NAME_BYTES_MAX);
+        std::slice::from_raw_parts(pointer, bytes)
+    }
 }
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
