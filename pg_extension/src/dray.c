@@ -4,6 +4,7 @@
 #include "dray.h"
 
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 
@@ -24,7 +25,7 @@ assign_fail_after(int newval, void *extra)
 void
 _PG_init(void)
 {
-	dray_init();
+	dray_init(&QueryCancelPending, &ProcDiePending);
 	dray_install_hook();
 #ifdef DRAY_TEST_ALLOCATOR
 	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,

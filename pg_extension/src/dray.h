@@ -9,12 +9,15 @@
  *   receiver.c       a row from the executor to Rust
  *   send.c           a frame from Rust to the client
  *
- * Rust never calls back. An ereport() is raised only while no frame of Rust is on the stack, and no panic leaves Rust.
+ * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport() is raised only while no
+ * frame of Rust is on the stack, and no panic leaves Rust.
  */
 #ifndef DRAY_H
 #define DRAY_H
 
 #include "postgres.h"
+
+#include <signal.h>
 
 #include "executor/execdesc.h"
 #include "nodes/bitmapset.h"
@@ -29,6 +32,7 @@
 StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
 StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
 StaticAssertDecl(NAMEDATALEN == 64, "names of 64 bytes");
+StaticAssertDecl(sizeof(sig_atomic_t) == sizeof(int), "flags of signal handlers are ints");
 
 typedef struct DrayStream DrayStream;
 
@@ -44,6 +48,7 @@ typedef struct DrayError
 #define DRAY_OPTION (-4)
 #define DRAY_ENCODING (-5)
 #define DRAY_INTERNAL (-6)
+#define DRAY_INTERRUPTED (-7)
 
 /* What a row needs next. */
 #define DRAY_DONE 0
@@ -107,7 +112,7 @@ typedef struct DrayPart
 	size_t		len;
 } DrayPart;
 
-extern void dray_init(void);
+extern void dray_init(volatile sig_atomic_t *cancel, volatile sig_atomic_t *die);
 extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
 							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_close(DrayStream *stream);

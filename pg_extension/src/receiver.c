@@ -33,6 +33,8 @@ typedef struct RowReceiver
 	int			natts;
 	/* Values of a row some of which had to be made plain. */
 	Datum	   *plain;
+	/* What a function makes of one value. */
+	MemoryContext value_context;
 	DrayColumnOut *columns;
 	/* The functions live longer than a row. */
 	MemoryContext function_context;
@@ -51,6 +53,11 @@ dray_fail(int32 code, const DrayError *error)
 					(errcode(ERRCODE_OUT_OF_MEMORY),
 					 errmsg("out of memory"),
 					 errdetail("Failed while building a chunk of columns.")));
+			break;
+		case DRAY_INTERRUPTED:
+			CHECK_FOR_INTERRUPTS();
+			/* Not all of the value has been read, so there is no going on. */
+			ereport(ERROR, (errcode(ERRCODE_QUERY_CANCELED), errmsg("canceling statement in the middle of a value")));
 			break;
 		case DRAY_LIMIT:
 			ereport(ERROR, (errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED), errmsg("%s", message)));
@@ -78,7 +85,7 @@ static void
 push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 {
 	DrayColumnOut *out = &receiver->columns[column];
-	MemoryContext row_context = MemoryContextSwitchTo(receiver->function_context);
+	MemoryContext caller_context = MemoryContextSwitchTo(receiver->function_context);
 	const char *bytes;
 	size_t		len;
 	DrayError	error;
@@ -98,7 +105,7 @@ push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 		fmgr_info(function, &out->output);
 		out->has_output = true;
 	}
-	MemoryContextSwitchTo(row_context);
+	MemoryContextSwitchTo(receiver->value_context);
 
 	if (as_binary)
 	{
@@ -133,6 +140,9 @@ push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
 	code = dray_push_sent(receiver->base.stream, bytes, len, &error);
 	if (code < 0)
 		dray_fail(code, &error);
+	MemoryContextSwitchTo(caller_context);
+	/* Before the next value: a row may have many large ones. */
+	MemoryContextReset(receiver->value_context);
 }
 
 /*
@@ -143,6 +153,8 @@ push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32
 {
 	MemoryContext caller_context = MemoryContextSwitchTo(receiver->base.row_context);
 	Datum	   *values = slot->tts_values;
+	struct varlena *plain = NULL;
+	uint32		plain_column = 0;
 	DrayError	error;
 
 	while (step > DRAY_FULL)
@@ -152,11 +164,19 @@ push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32
 			/* The slot is the executor's. */
 			if (values != receiver->plain)
 				values = memcpy(receiver->plain, values, sizeof(Datum) * receiver->natts);
-			values[column] = PointerGetDatum(detoast_attr((struct varlena *) DatumGetPointer(values[column])));
+			plain = detoast_attr((struct varlena *) DatumGetPointer(values[column]));
+			plain_column = column;
+			values[column] = PointerGetDatum(plain);
 		}
 		else
 			push_sent(receiver, column, values[column], step == DRAY_WANTS_BINARY);
 		step = dray_push_row(receiver->base.stream, values, slot->tts_isnull, receiver->natts, &column, &error);
+		/* Rust may want the same value sent; once it is past it, it has all of it. */
+		if (plain != NULL && (step <= DRAY_FULL || column != plain_column))
+		{
+			pfree(plain);
+			plain = NULL;
+		}
 	}
 	if (step < 0)
 		dray_fail(step, &error);
@@ -254,6 +274,7 @@ dray_create_receiver(DrayStream *stream, TupleDesc desc)
 	receiver->base.pub.mydest = DestCopyOut;
 	receiver->base.stream = stream;
 	receiver->base.row_context = AllocSetContextCreate(CurrentMemoryContext, "dray row", ALLOCSET_DEFAULT_SIZES);
+	receiver->value_context = AllocSetContextCreate(CurrentMemoryContext, "dray value", ALLOCSET_DEFAULT_SIZES);
 	receiver->function_context = CurrentMemoryContext;
 	receiver->natts = desc->natts;
 	receiver->plain = palloc(sizeof(Datum) * Max(desc->natts, 1));

@@ -52,6 +52,9 @@ LARGE = [
     ("(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)", ""),
     ("(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace("1,", "::,").replace("1}", "::}"), ""),
     ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
+    # 14 bytes as they are sent, 131,072 as text.
+    ("(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)", ""),
+    ("(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))", ""),
 ]
 
 

@@ -39,12 +39,28 @@ pub(crate) struct Appender {
     /// Which values are there; empty as long as all are. The bits of rows to come are 1.
     validity: Vec<u8>,
     rows_room: usize,
+    row_bytes_max: usize,
+    /// The most that the rows before the last one have.
+    waiting_bytes_max: usize,
 }
 
+/// The next chunk's strings get no more room than this before they come.
+const KEPT_BYTES_MAX: usize = 16 << 20;
+/// From this size on strings grow by a quarter, not to twice their size.
+const LARGE_BYTES: usize = 4 << 20;
+
 impl Appender {
-    pub(crate) fn new(read: Read) -> Self {
-        let width = read.width();
-        Self { read, width, values: Vec::new(), data: Vec::new(), validity: Vec::new(), rows_room: 0 }
+    pub(crate) fn new(read: Read, row_bytes_max: usize, waiting_bytes_max: usize) -> Self {
+        Self {
+            read,
+            width: read.width(),
+            values: Vec::new(),
+            data: Vec::new(),
+            validity: Vec::new(),
+            rows_room: 0,
+            row_bytes_max,
+            waiting_bytes_max,
+        }
     }
 
     /// Makes room for `rows` rows in all.
@@ -159,9 +175,11 @@ impl Appender {
                 },
                 Read::NumericFloat => self.put(numeric.to_f64().to_le_bytes()),
                 _ => {
-                    let mut text = Vec::new();
-                    numeric.write_text(&mut text);
-                    return self.put_string(&text);
+                    self.reserve_data(numeric.text_bytes_max())?;
+                    self.begin_string();
+                    let start = self.data.len();
+                    numeric.write_text(&mut self.data);
+                    return Ok(Outcome::Pushed(self.data.len() - start));
                 }
             }
         }
@@ -195,9 +213,7 @@ impl Appender {
     /// As [`Self::begin_string`].
     #[inline(always)]
     unsafe fn put_string(&mut self, bytes: &[u8]) -> Result<Outcome, Failure> {
-        if self.data.capacity() - self.data.len() < bytes.len() {
-            self.grow_data(bytes.len())?;
-        }
+        self.reserve_data(bytes.len())?;
         // SAFETY: the caller's promise; there is room for the bytes.
         unsafe {
             self.begin_string();
@@ -208,13 +224,25 @@ impl Appender {
         Ok(Outcome::Pushed(bytes.len()))
     }
 
+    #[inline(always)]
+    fn reserve_data(&mut self, bytes: usize) -> Result<(), Failure> {
+        if self.data.capacity() - self.data.len() >= bytes { Ok(()) } else { self.grow_data(bytes) }
+    }
+
     #[cold]
     fn grow_data(&mut self, bytes: usize) -> Result<(), Failure> {
         let wanted = self.data.len().saturating_add(bytes);
         if wanted > COUNT_MAX {
             return Err(Failure::Limit(format!("the strings of one column of a chunk have over {COUNT_MAX} bytes")));
         }
-        self.data.try_reserve(bytes).map_err(|_| Failure::Memory)
+        if wanted > self.row_bytes_max.saturating_add(self.waiting_bytes_max) {
+            return Err(Failure::row_too_large(self.row_bytes_max as u64));
+        }
+        match wanted > LARGE_BYTES {
+            false => self.data.try_reserve(bytes),
+            true => self.data.try_reserve_exact(bytes.max(self.data.len() / 4)),
+        }
+        .map_err(|_| Failure::Memory)
     }
 
     /// Takes the rows out. Room must be made again before the next one.
@@ -242,7 +270,8 @@ impl Appender {
             _ if self.read.is_string() => {
                 let mut next = Vec::new();
                 // The next chunk's strings will be about as long.
-                next.try_reserve_exact(self.data.len() + self.data.len() / 8).map_err(|_| Failure::Memory)?;
+                let kept = (self.data.len() + self.data.len() / 8).min(KEPT_BYTES_MAX);
+                next.try_reserve_exact(kept).map_err(|_| Failure::Memory)?;
                 let data = std::mem::replace(&mut self.data, next);
                 Values::Bytes { offsets: Bytes::from(bytes), data: Bytes::from(data) }
             }
@@ -276,7 +305,7 @@ mod tests {
 
     /// Appends rows as a stream does: room first, then values and NULLs.
     fn column(read: Read, datums: &[Option<usize>]) -> Column {
-        let mut appender = Appender::new(read);
+        let mut appender = Appender::new(read, usize::MAX, usize::MAX);
         for (row, datum) in datums.iter().enumerate() {
             // Room for one row more each time: every way that room is made.
             appender.reserve(row + 1).unwrap();
@@ -327,13 +356,13 @@ mod tests {
 
     #[test]
     fn what_is_not_ordinary_is_left_to_others() {
-        let mut appender = Appender::new(Read::Date);
+        let mut appender = Appender::new(Read::Date, usize::MAX, usize::MAX);
         appender.reserve(1).unwrap();
         for days in [i32::MIN, i32::MAX, i32::MAX - 1] {
             // SAFETY: there is room, and a date is in its datum.
             assert!(matches!(unsafe { appender.push(days as u32 as usize) }, Ok(Outcome::Sent)));
         }
-        let mut appender = Appender::new(Read::Varlena);
+        let mut appender = Appender::new(Read::Varlena, usize::MAX, usize::MAX);
         appender.reserve(1).unwrap();
         // Stored elsewhere, and compressed.
         for header in [[1u8, 18, 0, 0], [0b10, 1, 0, 0]] {

@@ -2,13 +2,14 @@
 //!
 //! An entry returns 0 or more when it did what it should, and a negative code with a message in the [`DrayError`] when not.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use dray_format::Limits;
 use dray_pgtypes::{Format, Kind, Options, PgType};
 
+use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, chosen};
 use crate::stream::{Failure, Step, Stream};
@@ -38,6 +39,7 @@ enum Code {
     Option = -4,
     Encoding = -5,
     Internal = -6,
+    Interrupted = -7,
 }
 
 /// The steps of a row.
@@ -104,9 +106,14 @@ pub struct DrayStream {
     parts: Vec<DrayPart>,
 }
 
-/// Keeps panics off the server's log: their text comes back as an error.
+/// Keeps panics off the server's log: their text comes back as an error. Takes the flags that ask a statement to end.
+///
+/// # Safety
+/// The flags stay valid.
 #[unsafe(no_mangle)]
-pub extern "C" fn dray_init() {
+pub unsafe extern "C" fn dray_init(cancel: *mut c_int, die: *mut c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { interrupts::watch([cancel, die]) };
     // A hook that can't be set leaves the default one, which only prints.
     let _ = catch_unwind(|| std::panic::set_hook(Box::new(|_| {})));
 }
@@ -318,6 +325,7 @@ fn coded(failure: Failure) -> (Code, String) {
     match failure {
         Failure::Memory => (Code::Memory, String::new()),
         Failure::Limit(what) => (Code::Limit, what),
+        Failure::Interrupted => (Code::Interrupted, String::new()),
         Failure::Value(what) => (Code::Value, what),
         Failure::Internal(what) => (Code::Internal, what),
     }

@@ -19,6 +19,8 @@ mod appender;
 mod datum;
 #[allow(unsafe_code, reason = "the entries that C calls")]
 pub mod ffi;
+#[allow(unsafe_code, reason = "reads the server's flags")]
+mod interrupts;
 #[allow(unsafe_code, reason = "the allocator")]
 mod reserve;
 mod settings;

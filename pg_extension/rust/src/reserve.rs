@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What every stream needs: messages, schemas, a value of moderate size.
+/// What every stream needs: messages, schemas, the digits of a number. What grows with values can fail elsewhere.
 pub(crate) const RESERVE_BYTES_MIN: usize = 16 << 20;
 /// Pieces begin at multiples of this.
 const PIECE_ALIGNMENT: usize = 16;

@@ -10,6 +10,7 @@ use dray_wire::{Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};
 use crate::datum::Read;
+use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, writer_compression};
 
@@ -24,10 +25,13 @@ const ROWS_ROOM_MIN: usize = 256;
 const PLAIN_BYTES_FACTOR: u64 = 4;
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 8 << 20;
-/// The same for a value that its type's send function made: a bit becomes a byte.
-const BINARY_BYTES_FACTOR: usize = 16;
-/// And for one that comes as text: an array of items of one digit has a vector for each of them.
-const TEXT_BYTES_FACTOR: usize = 64;
+/// The plain bytes of a chunk, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
+/// encoding of a chunk, so it has to end within a second. The last are those of everything that is faster.
+const PLAIN_BYTES_MAX: [(i32, u64); 3] = [(16, 1 << 20), (8, 4 << 20), (i32::MIN, 16 << 20)];
+/// Rows that are larger than a chunk are compressed at this level at most,
+const LARGE_ROW_LEVEL: i32 = 1;
+/// and those over this size not at all.
+const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
 
 /// The first bytes of a frame, and what follows them.
 pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
@@ -37,12 +41,22 @@ pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
 pub(crate) enum Failure {
     /// Memory is short.
     Memory,
-    /// A row is larger than the client accepts, or a column than a chunk can hold.
+    /// A column is larger than a chunk can hold, or a row than the client accepts.
     Limit(String),
+    /// The server wants the statement to end.
+    Interrupted,
     /// A value that its column can't hold; the column's name and the row are in the text.
     Value(String),
     /// A mistake of ours.
     Internal(String),
+}
+
+impl Failure {
+    /// A row that is not whole yet, so that nobody knows how much it needs.
+    #[cold]
+    pub(crate) fn row_too_large(row_bytes_max: u64) -> Self {
+        Self::Limit(format!("a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max"))
+    }
 }
 
 impl From<Error> for Failure {
@@ -130,30 +144,41 @@ impl Stream {
             targets.push(match Read::of(pg_type, &field.data_type, settings.is_utf8) {
                 Read::Sent => {
                     sent.push(field.clone());
-                    Target::Sent(sent.len() - 1)
+                    Err(sent.len() - 1)
                 }
-                read => Target::Datums(Appender::new(read)),
+                read => Ok(read),
             });
             columns.push(column);
             fields.push(field);
         }
         let schema = Schema { fields };
+        let compression = writer_compression(settings.compression);
         let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
         let nodes = schema.nodes();
         let chunk_bytes_max = settings.limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
         // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
         let plain_bytes_max = (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
-            .min(settings.limits.decoded_bytes_max);
+            .min(settings.limits.decoded_bytes_max)
+            .min(encoded_at_once(compression));
+        let row_bytes_max = usize::try_from(settings.limits.row_bytes_max).unwrap_or(usize::MAX);
+        // A little more is asked for than is written.
+        let waiting_bytes_max = usize::try_from(plain_bytes_max).unwrap_or(usize::MAX).saturating_add(64 << 10);
+        let mut sent = BatchBuilder::with_interrupts(Schema { fields: sent }, Some(interrupts::pending))?;
+        sent.set_bytes_max(row_bytes_max, waiting_bytes_max);
+        let targets = targets.into_iter().map(|read| match read {
+            Ok(read) => Target::Datums(Appender::new(read, row_bytes_max, waiting_bytes_max)),
+            Err(number) => Target::Sent(number),
+        });
         // A chunk is full at the latest when the fixed part of its rows fills it.
         let rows_that_fill = usize::try_from(plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
-            compression: writer_compression(settings.compression),
+            compression,
             rows_room_max: settings.chunk_rows.min(rows_that_fill),
             settings,
             schema,
             columns,
-            targets,
-            sent: BatchBuilder::new(Schema { fields: sent })?,
+            targets: targets.collect(),
+            sent,
             waiting_rows: 0,
             rows_room: 0,
             rows_hint: ROWS_ROOM_MIN,
@@ -216,6 +241,9 @@ impl Stream {
                 Target::Datums(appender) => match unsafe { appender.push(datums[at]) }? {
                     Outcome::Pushed(bytes) => {
                         self.row_bytes += bytes as u64;
+                        if self.row_bytes > self.settings.limits.row_bytes_max {
+                            return Err(Failure::row_too_large(self.settings.limits.row_bytes_max));
+                        }
                         continue;
                     }
                     Outcome::Plain => Step::Plain(at),
@@ -253,19 +281,14 @@ impl Stream {
             Some(Target::Sent(number)) => {
                 let number = *number;
                 let before = self.sent.columns()[number].bytes();
-                let factor = match self.columns[at].format() {
-                    Format::Binary => BINARY_BYTES_FACTOR,
-                    Format::Text => TEXT_BYTES_FACTOR,
-                };
-                let needed = value.len().saturating_mul(factor).saturating_add(before.saturating_mul(2));
-                if needed > reserve::RESERVE_BYTES_MIN / 2 && !reserve::prepare(needed.saturating_mul(2)) {
-                    return Err(Failure::Memory);
-                }
                 let builder = &mut self.sent.columns()[number];
                 let pushed = self.columns[at].push(builder, Some(value));
                 let bytes = builder.bytes() - before;
                 pushed.map_err(|error| self.describe(at, error))?;
                 self.row_bytes += bytes as u64;
+                if self.row_bytes > self.settings.limits.row_bytes_max {
+                    return Err(Failure::row_too_large(self.settings.limits.row_bytes_max));
+                }
             }
             Some(Target::Datums(appender)) => {
                 // A value that its column does not have: it is an error, or becomes NULL.
@@ -288,6 +311,9 @@ impl Stream {
     }
 
     fn describe(&self, column: usize, error: dray_pgtypes::Error) -> Failure {
+        if interrupts::pending() {
+            return Failure::Interrupted;
+        }
         let (name, row) = (&self.schema.fields[column].name, self.rows + self.waiting_rows as u64 + 1);
         let text = format!("column {name:?}, row {row}: {error}");
         match error {
@@ -375,7 +401,7 @@ impl Stream {
     fn fits(&self, plain_bytes: u64) -> bool {
         let limits = &self.settings.limits;
         chunk_bytes_bound(self.nodes, plain_bytes) <= limits.chunk_bytes_max.min(CHUNK_BYTES_MAX)
-            && plain_bytes <= limits.decoded_bytes_max
+            && plain_bytes <= limits.decoded_bytes_max.min(encoded_at_once(self.compression))
     }
 
     /// How many rows the next chunk takes: as many as fit, and at least one.
@@ -396,8 +422,13 @@ impl Stream {
         let (limits, checksums) = (&self.settings.limits, self.settings.checksums);
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let (rows, fits) = (batch.rows, self.fits(plain_bytes));
+        let compression = match self.compression {
+            _ if plain_bytes > COMPRESSED_ROW_BYTES_MAX => Compression::None,
+            Compression::Zstd(level) if !fits => Compression::Zstd(level.min(LARGE_ROW_LEVEL)),
+            chosen => chosen,
+        };
         // The writer can't fail for want of memory, so it is put aside here.
-        let factor = match self.compression {
+        let factor = match compression {
             Compression::None => PLAIN_BYTES_FACTOR,
             _ => ENCODE_BYTES_FACTOR,
         };
@@ -406,7 +437,7 @@ impl Stream {
             return Err(Failure::Memory);
         }
         let pieces = [batch];
-        let chunk = |jumbo| write(&self.schema, &pieces, self.compression, checksums, jumbo);
+        let chunk = |jumbo| write(&self.schema, &pieces, compression, checksums, jumbo);
         if fits || rows > 1 {
             return Ok(chunk(false)?);
         }
@@ -422,6 +453,12 @@ impl Stream {
         drop(single);
         Ok(chunk(true)?)
     }
+}
+
+/// The plain bytes that are encoded as one chunk.
+fn encoded_at_once(compression: Compression) -> u64 {
+    let level = if let Compression::Zstd(level) = compression { level } else { i32::MIN };
+    PLAIN_BYTES_MAX.iter().find(|(from, _)| level >= *from).map_or(0, |(_, bytes)| *bytes)
 }
 
 /// What a value takes whatever it is, in eighths of a byte, its mask included.
