@@ -135,6 +135,11 @@ def test_undeclared_numeric(connection):
     assert connection.copy("(SELECT 1.50)").columns() == [["1.50"]]
     assert connection.copy("(SELECT 1.50)", "numeric 'decimal(10,3)'").columns() == [[1500]]
     assert connection.copy("(SELECT 1.50)", "numeric float64").columns() == [["3ff8000000000000"]]
+    assert connection.copy("(SELECT 'Infinity'::numeric)", "numeric float64").columns() == [["7ff0000000000000"]]
+    for query in ("(SELECT 1e400)", "(SELECT ARRAY[-1e400])"):
+        with pytest.raises(ServerError, match=r"0… \(40. characters\) is beyond float64; choose numeric=text") as caught:
+            connection.copy(query, "numeric float64")
+        assert caught.value.sqlstate == "22003"
     with pytest.raises(ServerError, match=r"1.55 is no decimal\(10,1\)"):
         connection.copy("(SELECT 1.55)", "numeric 'decimal(10,1)'")
 

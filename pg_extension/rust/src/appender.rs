@@ -173,7 +173,14 @@ impl Appender {
                     Some(scaled) => self.put(scaled),
                     None => return Ok(Outcome::Sent),
                 },
-                Read::NumericFloat => self.put(numeric.to_f64().to_le_bytes()),
+                Read::NumericFloat => {
+                    let float = numeric.to_f64();
+                    if float.is_infinite() && numeric.is_finite() {
+                        // Beyond float64, which is refused in words there.
+                        return Ok(Outcome::Sent);
+                    }
+                    self.put(float.to_le_bytes());
+                }
                 _ => {
                     self.reserve_data(numeric.text_bytes_max())?;
                     self.begin_string();
