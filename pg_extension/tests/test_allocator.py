@@ -77,3 +77,24 @@ def test_large_chunks_and_rows(failing, compression, query, options):
             connection.run("SET dray.test_fail_after = 0")
     assert failures > 10
     assert failing.crashes() == []
+
+
+def test_results_of_many_types(failing):
+    """What is put aside for a stream grows with the number of its types."""
+    with failing.connect() as connection:
+        connection.run("SELECT pg_catalog.dray_load(); CREATE TYPE level0 AS (a integer, b integer)")
+        for level in range(1, 13):
+            connection.run(f"CREATE TYPE level{level} AS (a level{level - 1}, a_long_name_for_an_attribute_of_it level{level - 1})")
+        n, failures = 1, 0
+        while True:
+            connection.run(f"SET dray.test_fail_after = {n}")
+            try:
+                connection.run("COPY (SELECT NULL::level12) TO STDOUT (FORMAT dray)")
+                break
+            except ServerError as error:
+                assert error.sqlstate == "53200", error
+                failures += 1
+            n += 1 + n // 3
+            connection.run("SET dray.test_fail_after = 0")
+    assert failures > 10
+    assert failing.crashes() == []

@@ -58,7 +58,8 @@ def test_statistics_and_explain(pg_config):
     if not shutil.os.path.exists(f"{plain.config('--pkglibdir')}/auto_explain.so"):
         # This server came without them; Debian's has them.
         return
-    settings = {"shared_preload_libraries": libraries, "auto_explain.log_min_duration": "0"}
+    # The first to be loaded is the last to be asked: the others see the COPY before.
+    settings = {"shared_preload_libraries": f"dray,{libraries}", "auto_explain.log_min_duration": "0"}
     with Server(pg_config, features=None, settings=settings) as server, server.connect() as connection:
         connection.run("CREATE EXTENSION pg_stat_statements; CREATE TABLE counted (a int)")
         connection.run("INSERT INTO counted SELECT generate_series(1, 10)")
@@ -67,6 +68,8 @@ def test_statistics_and_explain(pg_config):
         rows = connection.rows("SELECT calls, rows FROM pg_stat_statements WHERE query LIKE '%FROM counted WHERE%'"
                                " AND query NOT LIKE '%pg_stat%'")
         assert ["3", "30"] in rows
+        # And in the text of the utility statement.
+        assert connection.value("SELECT calls FROM pg_stat_statements WHERE query LIKE 'COPY%FORMAT dray%'") == "3"
         assert "Seq Scan on counted" in server.log.read_text(errors="replace")
 
 
