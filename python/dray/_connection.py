@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "connect", "read"]
 
-_WHEN: dict[Any, str] = {True: "always", False: "never"}
+
+def _when(choice: bool | str) -> str:
+    if isinstance(choice, bool):
+        return "always" if choice else "never"
+    return choice
 
 
 def connect(
@@ -187,7 +191,7 @@ class Connection:
             compression,
             checksums,
             strings,
-            _WHEN.get(extension, extension),
+            _when(extension),
             numeric,
             nonfinite,
             str(partitions),

@@ -141,7 +141,7 @@ def driver_of(source: object) -> _Driver | None:
     for module, kind in (("sqlalchemy.engine", "Connection"), ("sqlalchemy.orm", "Session")):
         wrapper = getattr(sys.modules.get(module), kind, None)
         if wrapper is not None and isinstance(source, wrapper):
-            connection: Any = source.connection() if kind == "Session" else source  # type: ignore[attr-defined]
+            connection: Any = source.connection() if kind == "Session" else source
             inner = connection.connection.driver_connection
             driver = driver_of(inner)
             if driver is None:

@@ -64,6 +64,17 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// A builder of rows, each of which may become so much larger than it was sent: an array of NULL composites does.
+    pub(crate) fn builder(&self, schema: Schema) -> Result<BatchBuilder> {
+        const GROWTH_MAX: usize = 4;
+        let mut builder = BatchBuilder::new(schema).map_err(value_error)?;
+        // A batch is weighed with every 64th row, and with each large one.
+        builder.set_bytes_max(self.row_bytes_max.saturating_mul(GROWTH_MAX), self.batch_bytes.saturating_mul(2));
+        Ok(builder)
+    }
+}
+
 /// How a COPY of the extension began.
 #[derive(Debug)]
 pub enum CopyStart {
@@ -265,7 +276,7 @@ impl<S: Read + Write> Session<S> {
             None => self.start_new(statement, oids, parameters, options, patience)?,
         };
         let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
-        let builder = BatchBuilder::new(schema.clone()).map_err(value_error)?;
+        let builder = options.builder(schema.clone())?;
         let options = options.clone();
         self.state = State::Rows(Box::new(Rows { columns, builder, options, rows_before: 0 }));
         Ok(schema)

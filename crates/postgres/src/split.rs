@@ -227,7 +227,7 @@ pub fn is_range_scan(plan: &[String]) -> bool {
     let nodes: Vec<_> = plan.iter().filter(|line| line.contains("(cost=")).map(|line| line.trim_start()).collect();
     let is_scan = |node: &&str| node.trim_start_matches("->").trim_start().starts_with("Tid Range Scan on ");
     match nodes.split_first() {
-        Some((root, rest)) if rest.is_empty() => is_scan(root),
+        Some((root, [])) => is_scan(root),
         Some((root, rest)) => root.starts_with("Append ") && rest.iter().all(is_scan),
         None => false,
     }
