@@ -126,6 +126,7 @@ describe(Oid oid, int32 typmod, uint32 *types)
 	switch (form->typtype)
 	{
 		case TYPTYPE_BASE:
+		case TYPTYPE_PSEUDO:	/* record[] is one */
 			/* What the column declares is about the items. */
 			if (IsTrueArrayType(form))
 				set_only_member(type, DRAY_KIND_ARRAY, form->typelem, typmod, types);

@@ -1,5 +1,6 @@
 //! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
 
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use dray_format::Limits;
@@ -23,6 +24,10 @@ const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false),
 /// How long a request to stop a statement has before it is sent again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
+/// How long a table counts as not worth more connections, and of how many statements that is remembered.
+const NOT_WORTH_LASTS: Duration = Duration::from_secs(60);
+const NOT_WORTH_MAX: usize = 64;
+
 /// A connection to a PostgreSQL server.
 #[derive(Debug)]
 pub(crate) struct PostgresLink {
@@ -41,6 +46,8 @@ pub(crate) struct PostgresLink {
     held: Option<Held>,
     /// Workers could not connect.
     parts_fail: bool,
+    /// Statements whose tables were looked at, and not worth more connections, and when.
+    not_worth: HashMap<String, Instant>,
     /// Nothing was run that could have changed the session: other sessions are like it.
     pristine: bool,
     /// How more connections are made.
@@ -109,6 +116,7 @@ impl PostgresLink {
             parallel_started: None,
             held: None,
             parts_fail: false,
+            not_worth: HashMap::new(),
             pristine: true,
             uri: uri.to_owned(),
             connect: options.clone(),
@@ -140,6 +148,11 @@ impl PostgresLink {
             return Some("COPY does not run statements of this kind".to_owned());
         }
         None
+    }
+
+    fn extension_route(&self) -> Route {
+        let reason = format!("the extension dray {}", self.extension.as_deref().unwrap_or_default());
+        Route { kind: RouteKind::Extension, reason }
     }
 
     /// Starts the statement through the extension; or says why not.
@@ -179,8 +192,7 @@ impl PostgresLink {
 
     fn start_alone(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<()> {
         let Some(hindrance) = self.start_extension(sql, options, patience)? else {
-            let reason = format!("the extension dray {}", self.extension.as_deref().unwrap_or_default());
-            self.route = Route { kind: RouteKind::Extension, reason };
+            self.route = self.extension_route();
             return Ok(());
         };
         if options.postgres.extension == ExtensionChoice::Always {
@@ -205,6 +217,10 @@ impl PostgresLink {
             Partitions::Exactly(1) => return no("so it was asked for"),
             Partitions::Exactly(count) => Some(usize::from(count)),
             Partitions::Auto if self.parts_fail => return no("more connections could not be had before"),
+            // A small statement that is run over and over is not to be looked at each time.
+            Partitions::Auto if self.not_worth.get(sql).is_some_and(|since| since.elapsed() < NOT_WORTH_LASTS) => {
+                return no("its table was not worth more when it was looked at last");
+            }
             Partitions::Auto => None,
         };
         if self.session.is_in_transaction() || !self.pristine {
@@ -217,9 +233,19 @@ impl PostgresLink {
             Ok(split) => split,
             Err(reason) => return no(reason),
         };
+        let hindrance = self.hindrance(sql, options);
+        if hindrance.is_some() && options.postgres.extension == ExtensionChoice::Always {
+            return no("the extension can't be used");
+        }
         let table = match parts::look(&mut self.session, &split, wanted, options.postgres.ordered, patience)? {
             Ok(table) => table,
-            Err(reason) => return Ok(Err(reason)),
+            Err(reason) => {
+                if self.not_worth.len() >= NOT_WORTH_MAX {
+                    self.not_worth.clear();
+                }
+                self.not_worth.insert(sql.to_owned(), Instant::now());
+                return Ok(Err(reason));
+            }
         };
         let held = match parts::hold(&mut self.session, &split, sql, patience) {
             Ok(Ok(held)) => held,
@@ -231,9 +257,13 @@ impl PostgresLink {
         };
         let mut part_options = options.clone();
         part_options.postgres.partitions = Partitions::Exactly(1);
-        if self.hindrance(sql, options).is_some() {
+        if hindrance.is_some() {
             part_options.postgres.extension = ExtensionChoice::Never;
         }
+        self.route = match hindrance {
+            Some(reason) => Route { kind: RouteKind::Rows, reason },
+            None => self.extension_route(),
+        };
         Ok(Ok(Work {
             uri: self.uri.clone(),
             connect: self.connect.clone(),
@@ -249,19 +279,12 @@ impl PostgresLink {
     /// Starts the workers; or says why it can't be.
     fn start_parts(&mut self, work: Work, wanted: Wanted<'_>) -> Result<Option<String>> {
         let (workers, held) = (work.workers, work.held.clone());
-        let uses_extension = work.options.postgres.extension != ExtensionChoice::Never;
         match Parallel::start(work, wanted) {
             Ok((parallel, started)) => {
-                let (kind, what) = match uses_extension {
-                    true => (RouteKind::Extension, self.extension.clone().unwrap_or_default()),
-                    false => (RouteKind::Rows, self.no_extension.clone()),
-                };
-                let what = if uses_extension { format!("the extension dray {what}") } else { what };
-                let mut reason = format!("{what}; {workers} connections, one snapshot");
+                self.route.reason += &format!("; {workers} connections, one snapshot");
                 for failure in parallel.failures() {
-                    reason += &format!("; one of them failed: {failure}");
+                    self.route.reason += &format!("; one of them failed: {failure}");
                 }
-                self.route = Route { kind, reason };
                 self.held = Some(held);
                 self.parallel_started = Some(Box::new(started));
                 self.running = Running::Parts(Box::new(parallel));
@@ -291,10 +314,11 @@ impl PostgresLink {
             Ok(_) => {
                 drop(parallel);
                 let held = self.held.take();
-                self.patiently(wanted, |link, patience| {
+                let checked = self.patiently(wanted, |link, patience| {
                     held.map_or(Ok(()), |held| parts::check(&mut link.session, &held, patience))
-                })?;
-                self.end_transaction("COMMIT")?;
+                });
+                let ended = self.end_transaction(if checked.is_ok() { "COMMIT" } else { "ROLLBACK" });
+                checked.and(ended)?;
             }
             Err(_) => {
                 drop(parallel);
