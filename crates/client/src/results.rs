@@ -96,8 +96,7 @@ impl<C: BorrowMut<Connection>> std::fmt::Debug for Results<C> {
 }
 
 impl<C: BorrowMut<Connection>> Results<C> {
-    pub(crate) fn start(mut connection: C, sql: &str, options: &QueryOptions, watch: Option<Watch>) -> Result<Self> {
-        let mut watch = watch;
+    pub(crate) fn start(mut connection: C, sql: &str, options: &QueryOptions, mut watch: Option<Watch>) -> Result<Self> {
         let sent = Instant::now();
         let mut unwanted = false;
         let mut wanted = || {
