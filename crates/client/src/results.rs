@@ -96,7 +96,12 @@ impl<C: BorrowMut<Connection>> std::fmt::Debug for Results<C> {
 }
 
 impl<C: BorrowMut<Connection>> Results<C> {
-    pub(crate) fn start(mut connection: C, sql: &str, options: &QueryOptions, mut watch: Option<Watch>) -> Result<Self> {
+    pub(crate) fn start(
+        mut connection: C,
+        sql: &str,
+        options: &QueryOptions,
+        mut watch: Option<Watch>,
+    ) -> Result<Self> {
         let sent = Instant::now();
         let mut unwanted = false;
         let mut wanted = || {

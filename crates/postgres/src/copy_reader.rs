@@ -10,7 +10,8 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
-use crate::session::{Options, push_row, value_error};
+use crate::rows::push_row;
+use crate::session::{Options, value_error};
 use crate::sql::reads_only;
 
 /// What a COPY in binary begins with (PostgreSQL's manual, page COPY).

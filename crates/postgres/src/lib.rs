@@ -17,6 +17,7 @@ mod frames;
 mod keywords;
 mod login;
 mod params;
+mod rows;
 mod session;
 mod socket;
 mod split;

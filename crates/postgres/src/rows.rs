@@ -1,0 +1,115 @@
+//! Rows in binary, one after the other, into columns.
+
+use std::io::{Read, Write};
+
+use dray_format::{BatchBuilder, Built};
+use dray_pgtypes::Column;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::{Options, value_error};
+use crate::wire::{Patience, Wire};
+
+/// A statement whose rows come.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    columns: Vec<Column>,
+    builder: BatchBuilder,
+    options: Options,
+    /// Rows of earlier batches.
+    rows_before: u64,
+}
+
+impl Rows {
+    /// The rows of these columns, of which none has come yet.
+    pub(crate) fn new(columns: Vec<Column>, builder: BatchBuilder, options: Options) -> Self {
+        Self { columns, builder, options, rows_before: 0 }
+    }
+
+    /// Reads rows until a batch is full (false) or something else comes (true).
+    pub(crate) fn fill<S: Read + Write>(
+        &mut self,
+        wire: &mut Wire<S>,
+        bytes: &mut u64,
+        patience: Patience<'_>,
+    ) -> Result<bool> {
+        loop {
+            let header = wire.peek(patience)?;
+            match header.tag {
+                b'D' => {}
+                // The binding is complete; a notice, a notification or a setting comes between rows.
+                b'2' | b'N' | b'A' | b'S' => {
+                    wire.message_or_aside(patience)?;
+                    continue;
+                }
+                _ => return Ok(true),
+            }
+            if header.body_bytes > self.options.row_bytes_max {
+                let what = format!(
+                    "row {} has {} bytes, over row_bytes_max of {}",
+                    self.rows_before + self.builder.rows() as u64 + 1,
+                    header.body_bytes,
+                    self.options.row_bytes_max
+                );
+                return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
+            }
+            *bytes += header.body_bytes as u64;
+            let body = wire.body(header, patience)?;
+            if !push_row(&self.columns, &mut self.builder, body, self.rows_before)? {
+                return Err(wire.out_of_order("a row that does not fit its description"));
+            }
+            let rows = self.builder.rows();
+            if rows >= self.options.batch_rows
+                || rows.is_multiple_of(64) && self.builder.bytes() >= self.options.batch_bytes
+                || header.body_bytes >= self.options.batch_bytes / 64
+                    && self.builder.bytes() >= self.options.batch_bytes
+            {
+                return Ok(false);
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self) -> Result<Built> {
+        self.rows_before += self.builder.rows() as u64;
+        self.builder.finish().map_err(value_error)
+    }
+}
+
+/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is not one.
+#[inline]
+pub(crate) fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u8], rows_before: u64) -> Result<bool> {
+    let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Ok(false) };
+    if usize::from(u16::from_be_bytes(*count)) != columns.len() {
+        return Ok(false);
+    }
+    let row = rows_before + builder.rows() as u64 + 1;
+    for (column, builder) in columns.iter().zip(builder.columns()) {
+        let Some((length, after)) = rest.split_first_chunk::<4>() else { return Ok(false) };
+        let value = match i32::from_be_bytes(*length) {
+            -1 => {
+                rest = after;
+                None
+            }
+            bytes => {
+                let split = usize::try_from(bytes).ok().and_then(|bytes| after.split_at_checked(bytes));
+                let Some((value, after)) = split else { return Ok(false) };
+                rest = after;
+                Some(value)
+            }
+        };
+        if let Err(error) = column.push(builder, value) {
+            return Err(row_error(error, column, row));
+        }
+    }
+    builder.close_row().map_err(value_error)?;
+    Ok(rest.is_empty())
+}
+
+#[cold]
+fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
+    let kind = match &error {
+        dray_pgtypes::Error::Unrepresentable(_) => ErrorKind::Value,
+        dray_pgtypes::Error::Malformed(_) => ErrorKind::Protocol,
+        dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
+    };
+    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+}
