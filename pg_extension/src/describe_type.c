@@ -119,6 +119,7 @@ describe(Oid oid, int32 typmod, uint32 *types)
 	type->typmod = typmod;
 	type->kind = DRAY_KIND_BASE;
 	type->delimiter = form->typdelim;
+	type->typalign = form->typalign;
 	type->typlen = form->typlen;
 	type->name = type_name(oid);
 	type->extension = extension_name(oid);

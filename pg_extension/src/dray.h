@@ -32,6 +32,7 @@
 StaticAssertDecl(sizeof(Datum) == 8, "datums of 64 bits");
 StaticAssertDecl(sizeof(bool) == 1, "bool is a byte");
 StaticAssertDecl(NAMEDATALEN == 64, "names of 64 bytes");
+StaticAssertDecl(MAXIMUM_ALIGNOF == 8 && ALIGNOF_DOUBLE == 8 && ALIGNOF_INT == 4 && ALIGNOF_SHORT == 2, "values on pages");
 StaticAssertDecl(sizeof(sig_atomic_t) == sizeof(int), "flags of signal handlers are ints");
 
 typedef struct DrayStream DrayStream;
@@ -56,6 +57,7 @@ typedef struct DrayError
 #define DRAY_WANTS_PLAIN 2
 #define DRAY_WANTS_BINARY 3
 #define DRAY_WANTS_TEXT 4
+#define DRAY_WANTS_DATUMS 5
 
 typedef struct DraySettings
 {
@@ -91,6 +93,7 @@ typedef struct DrayType
 	int32		typmod;
 	uint8		kind;
 	char		delimiter;
+	char		typalign;
 	int16		typlen;
 	uint32		members;
 	const char *name;
@@ -116,6 +119,7 @@ extern void dray_init(volatile sig_atomic_t *cancel, volatile sig_atomic_t *die)
 extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
 							  uint32 types, DrayStream **stream, DrayError *error);
 extern void dray_stream_close(DrayStream *stream);
+extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *present, DrayError *error);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
 extern int32 dray_push_sent(DrayStream *stream, const char *bytes, size_t len, DrayError *error);

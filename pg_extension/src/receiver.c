@@ -185,17 +185,40 @@ push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32
 	return step;
 }
 
+/*
+ * The tuple of a slot that holds one as it lies on its page, with all the result's columns in it, and few of them read already.
+ */
+static HeapTuple
+tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
+{
+	HeapTuple	tuple;
+
+	if (!TTS_IS_BUFFERTUPLE(slot) || slot->tts_nvalid > receiver->natts / 2 ||
+		slot->tts_tupleDescriptor->natts != receiver->natts)
+		return NULL;
+	tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple;
+	/* Columns that were added to the table later may be missing. */
+	return tuple != NULL && HeapTupleHeaderGetNatts(tuple->t_data) >= receiver->natts ? tuple : NULL;
+}
+
 static bool
 receive_row(TupleTableSlot *slot, DestReceiver *self)
 {
 	RowReceiver *receiver = (RowReceiver *) self;
+	HeapTuple	tuple = tuple_in_place(receiver, slot);
 	DrayError	error;
 	uint32		column;
-	int32		step;
+	int32		step = DRAY_WANTS_DATUMS;
 
 	CHECK_FOR_INTERRUPTS();
-	slot_getallattrs(slot);
-	step = dray_push_row(receiver->base.stream, slot->tts_values, slot->tts_isnull, receiver->natts, &column, &error);
+	if (tuple != NULL)
+		step = dray_push_tuple(receiver->base.stream, (char *) tuple->t_data + tuple->t_data->t_hoff,
+							   HeapTupleHasNulls(tuple) ? tuple->t_data->t_bits : NULL, &error);
+	if (step == DRAY_WANTS_DATUMS)
+	{
+		slot_getallattrs(slot);
+		step = dray_push_row(receiver->base.stream, slot->tts_values, slot->tts_isnull, receiver->natts, &column, &error);
+	}
 	if (unlikely(step < 0))
 		dray_fail(step, &error);
 	if (unlikely(step > DRAY_FULL))

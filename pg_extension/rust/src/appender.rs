@@ -8,7 +8,7 @@ use bytes::Bytes;
 use dray_format::{Bitmap, COUNT_MAX, Column, Values};
 use dray_pgtypes::numeric::Numeric;
 
-use crate::datum::{self, Read};
+use crate::datum::{self, Read, Row};
 use crate::stream::Failure;
 
 /// PostgreSQL counts from 2000-01-01, Arrow from 1970-01-01.
@@ -105,50 +105,48 @@ impl Appender {
         Ok(())
     }
 
-    /// Appends a datum, if it is an ordinary one.
+    /// Appends the value of the column at which a row is, if it is an ordinary one.
     ///
     /// # Safety
-    /// There is room for the row. `datum` is a value of the type that `read` is for, not NULL, and what it points to is there.
+    /// There is room for the row. The value is of the type that `read` is for, and not NULL.
     #[inline(always)]
-    pub(crate) unsafe fn push(&mut self, datum: usize) -> Result<Outcome, Failure> {
-        // Values shorter than a datum are in its low bytes.
-        let low4 = datum as u32;
-        let low8 = datum as u64;
+    pub(crate) unsafe fn push(&mut self, row: &mut impl Row) -> Result<Outcome, Failure> {
         // SAFETY: the caller's promise, for all of these.
         unsafe {
             match self.read {
-                Read::Fixed4 => self.put(low4.to_le_bytes()),
-                Read::Fixed8 => self.put(low8.to_le_bytes()),
+                Read::Fixed4 => self.put(row.value::<4>()),
+                Read::Fixed8 => self.put(row.value::<8>()),
                 Read::Decimal64(decimal) => {
-                    let Some(stored) = datum::varlena(datum) else { return Ok(Outcome::Plain) };
+                    let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
                     match decimal.read(stored) {
                         Some(scaled) => self.put(scaled.to_le_bytes()),
                         None => return Ok(Outcome::Sent),
                     }
                 }
                 Read::Varlena => {
-                    let Some(bytes) = datum::varlena(datum) else { return Ok(Outcome::Plain) };
+                    let Some(bytes) = row.varlena() else { return Ok(Outcome::Plain) };
                     return self.put_string(bytes);
                 }
-                Read::Date => match low4.cast_signed().checked_add(EPOCH_DAYS) {
+                Read::Date => match i32::from_le_bytes(row.value()).checked_add(EPOCH_DAYS) {
                     Some(days) if days != i32::MIN + EPOCH_DAYS => self.put(days.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Timestamp => match low8.cast_signed().checked_add(EPOCH_MICROSECONDS) {
+                Read::Timestamp => match i64::from_le_bytes(row.value()).checked_add(EPOCH_MICROSECONDS) {
                     Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => self.put(time.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Fixed2 => self.put((datum as u16).to_le_bytes()),
-                Read::Boolean => self.put([u8::from(datum & 0xFF != 0)]),
-                Read::Time => match low8.cast_signed() {
+                Read::Fixed2 => self.put(row.value::<2>()),
+                Read::Boolean => self.put([u8::from(row.value() != [0])]),
+                Read::Time => match i64::from_le_bytes(row.value()) {
                     time @ 0..DAY_MICROSECONDS => self.put(time.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Money => self.put(i128::from(low8.cast_signed()).to_le_bytes()),
-                Read::Uuid => self.put(datum::uuid(datum)),
-                Read::Name => return self.put_string(datum::name(datum)),
+                Read::Money => self.put(i128::from(i64::from_le_bytes(row.value())).to_le_bytes()),
+                Read::Uuid => self.put(*row.reference::<16>()),
+                Read::Name => return self.put_string(datum::name(row.reference())),
                 Read::Decimal128 { .. } | Read::Decimal256 { .. } | Read::NumericText | Read::NumericFloat => {
-                    return self.push_numeric(datum);
+                    let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
+                    return self.push_numeric(stored);
                 }
                 Read::Sent => return Ok(Outcome::Sent),
             }
@@ -157,10 +155,8 @@ impl Appender {
     }
 
     /// # Safety
-    /// As [`Self::push`], for a numeric.
-    unsafe fn push_numeric(&mut self, datum: usize) -> Result<Outcome, Failure> {
-        // SAFETY: the caller's promise; a numeric is a varlena.
-        let Some(stored) = (unsafe { datum::varlena(datum) }) else { return Ok(Outcome::Plain) };
+    /// There is room for the row, and the column is one of a numeric's.
+    unsafe fn push_numeric(&mut self, stored: &[u8]) -> Result<Outcome, Failure> {
         let Some(numeric) = Numeric::from_stored(stored) else { return Ok(Outcome::Sent) };
         // SAFETY: the caller's promise.
         unsafe {
@@ -225,7 +221,7 @@ impl Appender {
         unsafe {
             self.begin_string();
             let len = self.data.len();
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.data.as_mut_ptr().add(len), bytes.len());
+            copy_string(bytes, self.data.as_mut_ptr().add(len));
             self.data.set_len(len + bytes.len());
         }
         Ok(Outcome::Pushed(bytes.len()))
@@ -288,6 +284,40 @@ impl Appender {
     }
 }
 
+/// Copies a string. Most are short, and the call of a function that is good for all lengths takes longer than they do.
+///
+/// # Safety
+/// There is room for the bytes at `to`, which is not part of them.
+#[inline(always)]
+unsafe fn copy_string(bytes: &[u8], to: *mut u8) {
+    /// Two words, which may overlap.
+    ///
+    /// # Safety
+    /// As `copy_string`.
+    #[inline(always)]
+    unsafe fn words<const N: usize>(bytes: &[u8], to: *mut u8) {
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>()) {
+            // SAFETY: the caller's promise; there are at least N bytes.
+            unsafe {
+                to.cast::<[u8; N]>().write_unaligned(*first);
+                to.add(bytes.len() - N).cast::<[u8; N]>().write_unaligned(*last);
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes.len() {
+            0 => {}
+            1 => *to = bytes[0],
+            2..4 => words::<2>(bytes, to),
+            4..8 => words::<4>(bytes, to),
+            8..=16 => words::<8>(bytes, to),
+            17..=32 => words::<16>(bytes, to),
+            len => std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, len),
+        }
+    }
+}
+
 /// A bit a byte that is 0 or 1.
 fn bits(bytes: &[u8]) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
@@ -309,6 +339,15 @@ fn widened(bytes: &[u8]) -> Result<Bytes, Failure> {
 #[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
+    use crate::datum::Datums;
+
+    unsafe fn push(appender: &mut Appender, datum: usize) -> Outcome {
+        let (datums, nulls) = ([datum], [0]);
+        let mut row = Datums::new(&datums, &nulls);
+        assert!(!row.is_null(0));
+        // SAFETY: the caller's promise, which is that of the appender.
+        unsafe { appender.push(&mut row).unwrap() }
+    }
 
     /// Appends rows as a stream does: room first, then values and NULLs.
     fn column(read: Read, datums: &[Option<usize>]) -> Column {
@@ -318,7 +357,7 @@ mod tests {
             appender.reserve(row + 1).unwrap();
             match datum {
                 // SAFETY: there is room, and the tests' datums are of the types that they say.
-                Some(datum) => assert!(matches!(unsafe { appender.push(*datum) }, Ok(Outcome::Pushed(_)))),
+                Some(datum) => assert!(matches!(unsafe { push(&mut appender, *datum) }, Outcome::Pushed(_))),
                 // SAFETY: there is room.
                 None => unsafe { appender.push_null(row).unwrap() },
             }
@@ -367,14 +406,14 @@ mod tests {
         appender.reserve(1).unwrap();
         for days in [i32::MIN, i32::MAX, i32::MAX - 1] {
             // SAFETY: there is room, and a date is in its datum.
-            assert!(matches!(unsafe { appender.push(days as u32 as usize) }, Ok(Outcome::Sent)));
+            assert_eq!(unsafe { push(&mut appender, days as u32 as usize) }, Outcome::Sent);
         }
         let mut appender = Appender::new(Read::Varlena, usize::MAX, usize::MAX);
         appender.reserve(1).unwrap();
         // Stored elsewhere, and compressed.
         for header in [[1u8, 18, 0, 0], [0b10, 1, 0, 0]] {
             // SAFETY: there is room, and nothing behind the header is read.
-            assert!(matches!(unsafe { appender.push(header.as_ptr() as usize) }, Ok(Outcome::Plain)));
+            assert_eq!(unsafe { push(&mut appender, header.as_ptr() as usize) }, Outcome::Plain);
         }
     }
 }

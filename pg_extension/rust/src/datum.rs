@@ -6,6 +6,8 @@ use dray_pgtypes::{Kind, PgType};
 
 /// `NAMEDATALEN`, which `dray.h` asserts; the string ends before.
 const NAME_BYTES_MAX: usize = 64;
+/// `ALIGNOF_INT`: the `typalign` of all varlenas that are read here.
+const VARLENA_ALIGNMENT: usize = 4;
 /// The most digits of a decimal that 64 bits hold.
 const DECIMAL64_PRECISION_MAX: u8 = 18;
 /// Digits to the base of 10,000 that 64 bits hold with room to spare.
@@ -163,13 +165,125 @@ impl Decimal64 {
     }
 }
 
+/// A row, whose values are read from the first column to the last.
+///
+/// # Safety
+/// Whoever calls the unsafe methods promises that the column last asked for is not NULL and has values of the type that the
+/// method is for, and reads each value once.
+pub(crate) trait Row {
+    /// Goes to a column, the next one: whether its value is NULL.
+    fn is_null(&mut self, column: usize) -> bool;
+    /// A value of so many bytes that is passed by value, and so begins at a multiple of them.
+    unsafe fn value<const N: usize>(&mut self) -> [u8; N];
+    /// A value of so many bytes that is passed by reference, and begins anywhere.
+    unsafe fn reference<const N: usize>(&mut self) -> *const [u8; N];
+    /// The bytes of a varlena, or none if it is compressed or stored elsewhere: the row can't be read on then.
+    unsafe fn varlena<'a>(&mut self) -> Option<&'a [u8]>;
+}
+
+/// A row as the server's functions pass it, each value by itself.
+pub(crate) struct Datums<'a> {
+    datums: &'a [usize],
+    nulls: &'a [u8],
+    datum: usize,
+}
+
+impl<'a> Datums<'a> {
+    /// Both have a value for each column.
+    pub(crate) fn new(datums: &'a [usize], nulls: &'a [u8]) -> Self {
+        Self { datums, nulls, datum: 0 }
+    }
+}
+
+impl Row for Datums<'_> {
+    #[inline(always)]
+    fn is_null(&mut self, column: usize) -> bool {
+        self.datum = self.datums[column];
+        self.nulls[column] != 0
+    }
+
+    #[inline(always)]
+    unsafe fn value<const N: usize>(&mut self) -> [u8; N] {
+        // Values shorter than a datum are in its low bytes.
+        let bytes = self.datum.to_le_bytes();
+        *bytes.first_chunk().unwrap_or(&[0; N])
+    }
+
+    #[inline(always)]
+    unsafe fn reference<const N: usize>(&mut self) -> *const [u8; N] {
+        self.datum as *const [u8; N]
+    }
+
+    #[inline(always)]
+    unsafe fn varlena<'a>(&mut self) -> Option<&'a [u8]> {
+        // SAFETY: the caller's promise.
+        unsafe { varlena(self.datum as *const u8) }
+    }
+}
+
+/// A row as a table's page has it (`htup_details.h`), one value after the other. Reading it where it lies spares its way
+/// through an array of datums.
+pub(crate) struct Stored {
+    /// The tuple's data, which begins at a multiple of 8 (`MAXALIGN`), and how far it has been read.
+    data: *const u8,
+    offset: usize,
+    /// A bit a column, 1 for values that are there; null when all are.
+    present: *const u8,
+}
+
+impl Stored {
+    /// # Safety
+    /// `data` is that of a tuple that outlives this; `present` is its bitmap of as many bits as columns will be asked for, or
+    /// null.
+    pub(crate) unsafe fn new(data: *const u8, present: *const u8) -> Self {
+        Self { data, offset: 0, present }
+    }
+}
+
+impl Row for Stored {
+    #[inline(always)]
+    fn is_null(&mut self, column: usize) -> bool {
+        // SAFETY: the promise of `new`.
+        !self.present.is_null() && unsafe { *self.present.add(column / 8) } & 1 << (column % 8) == 0
+    }
+
+    #[inline(always)]
+    unsafe fn value<const N: usize>(&mut self) -> [u8; N] {
+        let start = self.offset.next_multiple_of(N);
+        self.offset = start + N;
+        // SAFETY: the caller's promise.
+        unsafe { *self.data.add(start).cast() }
+    }
+
+    #[inline(always)]
+    unsafe fn reference<const N: usize>(&mut self) -> *const [u8; N] {
+        let start = self.offset;
+        self.offset = start + N;
+        // SAFETY: the caller's promise.
+        unsafe { self.data.add(start).cast() }
+    }
+
+    #[inline(always)]
+    unsafe fn varlena<'a>(&mut self) -> Option<&'a [u8]> {
+        // SAFETY: the caller's promise. A header of four bytes begins at a multiple of them, and what is skipped before it is
+        // zero; a header of one byte is not zero, and begins anywhere (`att_align_pointer`).
+        let bytes = unsafe {
+            if *self.data.add(self.offset) == 0 {
+                self.offset = self.offset.next_multiple_of(VARLENA_ALIGNMENT);
+            }
+            varlena(self.data.add(self.offset))?
+        };
+        self.offset = bytes.as_ptr_range().end as usize - self.data as usize;
+        Some(bytes)
+    }
+}
+
 /// The bytes of a varlena (`varatt.h`), or none if it is compressed or stored elsewhere.
 ///
 /// # Safety
-/// The datum points to a varlena that outlives the bytes.
+/// There is a varlena, which outlives the bytes.
 #[inline(always)]
-pub(crate) unsafe fn varlena<'a>(datum: usize) -> Option<&'a [u8]> {
-    let pointer = datum as *const u8;
+unsafe fn varlena<'a>(pointer: *const u8) -> Option<&'a [u8]> {
     // SAFETY: the caller's promise: a varlena has a first byte, which tells how many more there are.
     unsafe {
         let first = *pointer;
@@ -186,19 +300,12 @@ pub(crate) unsafe fn varlena<'a>(datum: usize) -> Option<&'a [u8]> {
     }
 }
 
-/// # Safety
-/// The datum points to a uuid: `UUID_LEN` bytes.
-pub(crate) unsafe fn uuid(datum: usize) -> [u8; 16] {
-    // SAFETY: the caller's promise.
-    unsafe { *(datum as *const [u8; 16]) }
-}
-
 /// The bytes of a name before the zeros.
 ///
 /// # Safety
-/// The datum points to a name: bytes up to a zero, or `NAMEDATALEN` of them, that outlive what is returned.
-pub(crate) unsafe fn name<'a>(datum: usize) -> &'a [u8] {
-    let pointer = datum as *const u8;
+/// There are bytes up to a zero, or `NAMEDATALEN` of them, that outlive what is returned.
+pub(crate) unsafe fn name<'a>(name: *const [u8; NAME_BYTES_MAX]) -> &'a [u8] {
+    let pointer = name.cast::<u8>();
     // SAFETY: the caller's promise. Nothing is read behind the zero: an index holds names without the rest, and an
     // index-only scan may hand them out so.
     unsafe {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use dray_format::Limits;
 use dray_pgtypes::{Format, Kind, Options, PgType};
 
+use crate::datum::{Datums, Stored};
 use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, chosen};
@@ -18,8 +19,8 @@ use crate::stream::{Failure, Step, Stream};
 const MESSAGE_BYTES: usize = 1024;
 /// What a type takes in this stream's memory, with its fields in schemas and its columns; none of it may fail.
 const TYPE_BYTES: usize = 8192;
-/// The `typlen` of a varlena.
-const VARLENA: i16 = -1;
+/// The `typlen` and `typalign` of an ordinary varlena.
+const VARLENA: (i16, u8) = (-1, b'i');
 /// Types that are made of each other go no deeper.
 const DEPTH_MAX: usize = 64;
 
@@ -48,6 +49,7 @@ const FULL: i32 = 1;
 const WANTS_PLAIN: i32 = 2;
 const WANTS_BINARY: i32 = 3;
 const WANTS_TEXT: i32 = 4;
+const WANTS_DATUMS: i32 = 5;
 
 /// What the options say, and what the server knows.
 #[repr(C)]
@@ -76,7 +78,7 @@ pub struct DrayType {
     /// One of the kinds of `dray.h`.
     kind: u8,
     delimiter: u8,
-    /// -1 for a varlena.
+    typalign: u8,
     typlen: i16,
     members: u32,
     name: *const c_char,
@@ -169,7 +171,30 @@ pub unsafe extern "C" fn dray_stream_close(stream: *mut DrayStream) {
     }));
 }
 
-/// Appends a row, or goes on with it after [`dray_push_sent`] or after its value was made plain.
+/// Appends a row as a table's page has it: `data` is that of the tuple, and `present` its bitmap of the values that are there,
+/// null when all are. Where a value is not an ordinary one, [`dray_push_row`] goes on with the row.
+///
+/// # Safety
+/// The stream is open; the tuple has a value for each column, of its type; `error` is valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_push_tuple(
+    stream: *mut DrayStream,
+    data: *const u8,
+    present: *const u8,
+    error: *mut DrayError,
+) -> i32 {
+    enter(error, || {
+        // SAFETY: the caller's promise.
+        let step = unsafe { (*stream).stream.push_row(Stored::new(data, present)) };
+        Ok(match step.map_err(coded)? {
+            Step::Done => DONE,
+            Step::Full => FULL,
+            Step::Plain(_) | Step::Sent(_) => WANTS_DATUMS,
+        })
+    })
+}
+
+/// Appends a row, or goes on with it after [`dray_push_tuple`], [`dray_push_sent`], or after its value was made plain.
 ///
 /// # Safety
 /// The stream is open; `datums` and `nulls` have a value for each column, of its type; `column` and `error` are valid.
@@ -184,11 +209,7 @@ pub unsafe extern "C" fn dray_push_row(
 ) -> i32 {
     enter(error, || {
         // SAFETY: the caller's promise.
-        let step = unsafe {
-            let datums = slice(datums, count);
-            let nulls = slice(nulls, count);
-            (*stream).stream.push_row(datums, nulls)
-        };
+        let step = unsafe { (*stream).stream.push_row(Datums::new(slice(datums, count), slice(nulls, count))) };
         let (step, at) = match step.map_err(coded)? {
             Step::Done => return Ok(DONE),
             Step::Full => return Ok(FULL),
@@ -428,7 +449,7 @@ unsafe fn type_of(described: &DrayType, depth: usize) -> Result<PgType, (Code, S
     let (name, extension) = unsafe { (text(described.name)?, text(described.extension)?) };
     // The extensions whose types have columns of their own (citext, hstore) have varlenas. What is not one must not be read as
     // one, whatever its extension calls itself.
-    let extension = if described.typlen == VARLENA { extension } else { "" };
+    let extension = if (described.typlen, described.typalign) == VARLENA { extension } else { "" };
     Ok(PgType {
         oid: described.oid,
         typmod: described.typmod,

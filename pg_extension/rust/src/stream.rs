@@ -9,7 +9,7 @@ use dray_pgtypes::{Column, Format, NonFinite, PgType};
 use dray_wire::{Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};
-use crate::datum::Read;
+use crate::datum::{Read, Row};
 use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, writer_compression};
@@ -25,9 +25,11 @@ const ROWS_ROOM_MIN: usize = 256;
 const PLAIN_BYTES_FACTOR: u64 = 4;
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 8 << 20;
-/// The plain bytes of a chunk, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
+/// The plain bytes of a chunk that is encoded, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
 /// encoding of a chunk, so it has to end within a second. The last are those of everything that is faster.
 const PLAIN_BYTES_MAX: [(i32, u64); 3] = [(16, 1 << 20), (8, 4 << 20), (i32::MIN, 16 << 20)];
+/// Those of a chunk that is not encoded: what was appended is still in the processor's cache when it is copied to the socket.
+const UNENCODED_BYTES_MAX: u64 = 1 << 20;
 /// Rows that are larger than a chunk are compressed at this level at most,
 const LARGE_ROW_LEVEL: i32 = 1;
 /// and those over this size not at all.
@@ -222,43 +224,47 @@ impl Stream {
     /// Appends a row, or goes on with it after the value that it needed.
     ///
     /// # Safety
-    /// `datums` and `nulls` have a value for each column, and the datums are of the columns' types.
+    /// The row has a value for each column, of the column's type.
     #[inline]
-    pub(crate) unsafe fn push_row(&mut self, datums: &[usize], nulls: &[u8]) -> Result<Step, Failure> {
+    pub(crate) unsafe fn push_row(&mut self, mut values: impl Row) -> Result<Step, Failure> {
         if self.waiting_rows == self.rows_room {
             self.make_room()?;
         }
         let row = self.waiting_rows;
-        for at in self.next..self.targets.len() {
-            let null = nulls[at] != 0;
-            let wanted = match &mut self.targets[at] {
+        let row_bytes_max = self.settings.limits.row_bytes_max;
+        let mut row_bytes = self.row_bytes;
+        let mut stopped = None;
+        for (at, target) in self.targets.iter_mut().enumerate().skip(self.next) {
+            let null = values.is_null(at);
+            match target {
                 // SAFETY: there is room for the row.
-                Target::Datums(appender) if null => unsafe {
-                    appender.push_null(row)?;
-                    continue;
-                },
+                Target::Datums(appender) if null => unsafe { appender.push_null(row)? },
                 // SAFETY: the same, and the caller's promise.
-                Target::Datums(appender) => match unsafe { appender.push(datums[at]) }? {
+                Target::Datums(appender) => match unsafe { appender.push(&mut values) }? {
                     Outcome::Pushed(bytes) => {
-                        self.row_bytes += bytes as u64;
-                        if self.row_bytes > self.settings.limits.row_bytes_max {
-                            return Err(Failure::row_too_large(self.settings.limits.row_bytes_max));
+                        row_bytes += bytes as u64;
+                        if row_bytes > row_bytes_max {
+                            return Err(Failure::row_too_large(row_bytes_max));
                         }
-                        continue;
                     }
-                    Outcome::Plain => Step::Plain(at),
-                    Outcome::Sent => Step::Sent(at),
+                    Outcome::Plain => stopped = Some((at, Step::Plain(at))),
+                    Outcome::Sent => stopped = Some((at, Step::Sent(at))),
                 },
-                Target::Sent(number) if null => {
-                    self.sent.columns()[*number].push_null()?;
-                    continue;
-                }
-                Target::Sent(_) => Step::Sent(at),
-            };
-            self.next = at;
-            return Ok(wanted);
+                Target::Sent(number) if null => self.sent.columns()[*number].push_null()?,
+                Target::Sent(_) => stopped = Some((at, Step::Sent(at))),
+            }
+            if stopped.is_some() {
+                break;
+            }
         }
-        self.close_row()
+        self.row_bytes = row_bytes;
+        match stopped {
+            Some((at, wanted)) => {
+                self.next = at;
+                Ok(wanted)
+            }
+            None => self.close_row(),
+        }
     }
 
     #[cold]
@@ -457,7 +463,11 @@ impl Stream {
 
 /// The plain bytes that are encoded as one chunk.
 fn encoded_at_once(compression: Compression) -> u64 {
-    let level = if let Compression::Zstd(level) = compression { level } else { i32::MIN };
+    let level = match compression {
+        Compression::None => return UNENCODED_BYTES_MAX,
+        Compression::Zstd(level) => level,
+        Compression::Light | Compression::Lz4 => i32::MIN,
+    };
     PLAIN_BYTES_MAX.iter().find(|(from, _)| level >= *from).map_or(0, |(_, bytes)| *bytes)
 }
 
