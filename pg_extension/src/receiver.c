@@ -15,6 +15,8 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 
+#define CACHE_LINE_BYTES 64
+
 /*
  * A column's functions, once they have been looked up.
  */
@@ -198,7 +200,12 @@ tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
 		return NULL;
 	tuple = ((BufferHeapTupleTableSlot *) slot)->base.tuple;
 	/* Columns that were added to the table later may be missing. */
-	return tuple != NULL && HeapTupleHeaderGetNatts(tuple->t_data) >= receiver->natts ? tuple : NULL;
+	if (tuple == NULL || HeapTupleHeaderGetNatts(tuple->t_data) < receiver->natts)
+		return NULL;
+	/* A page is filled from its end: the next tuple most likely lies just before this one, and is about as long. */
+	for (uint32 before = CACHE_LINE_BYTES; before <= tuple->t_len; before += CACHE_LINE_BYTES)
+		__builtin_prefetch((char *) tuple->t_data - before);
+	return tuple;
 }
 
 static bool
