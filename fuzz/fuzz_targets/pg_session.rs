@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
         }
         let Ok(schema) = session.start("SELECT 1", &[], &options, &mut patience) else { continue };
         let decoder = Decoder::new(schema, StringLayout::Offsets);
-        while let Ok(Some(built)) = session.next_batch(&mut patience) {
+        while let Ok(Some(built)) = session.next_batch(None, &mut patience) {
             if let Ok(batch) = decoder.built(built) {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
             }

@@ -89,10 +89,7 @@ impl Feed {
             let (descriptors, body) =
                 payload[HEADER_BYTES..].split_at_checked(descriptors_bytes).ok_or_else(out_of_turn)?;
             // Arrays point into the body, which so gets the alignment that they want.
-            let body = arena.receive(body.len(), |room| {
-                room.copy_from_slice(body);
-                Ok::<_, Error>(())
-            })?;
+            let body = arena.copy(body)?;
             header.verify(&[descriptors, &body])?;
             let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
             self.batches.push(decoder.decode(&header, descriptors, &body, None)?);

@@ -111,6 +111,19 @@ impl Arena {
         self.block_bytes = block_bytes;
     }
 
+    /// The size of the blocks that bodies share; 0 if each has its own.
+    pub(crate) fn block_bytes(&self) -> usize {
+        self.block_bytes
+    }
+
+    /// Some bytes, as a body.
+    pub(crate) fn copy(&mut self, bytes: &[u8]) -> io::Result<Bytes> {
+        self.receive(bytes.len(), |room| {
+            room.copy_from_slice(bytes);
+            Ok(())
+        })
+    }
+
     /// Room for a body of `bytes` bytes, filled by `fill`.
     pub(crate) fn receive<E: From<io::Error>>(
         &mut self,

@@ -114,14 +114,22 @@ impl Buffer {
         .map_err(|_| no_memory(wanted))
     }
 
-    /// Takes the bytes out, and leaves room for as many.
-    fn taken(&mut self) -> Result<Bytes> {
-        let mut next = Vec::new();
-        let kept = self.len().min(KEPT_BYTES_MAX);
-        next.try_reserve_exact(kept).map_err(|_| no_memory(kept))?;
+    /// Takes the bytes out.
+    fn taken(&mut self, take: Take<'_>) -> Result<Bytes> {
         self.budget.give_back(std::mem::take(&mut self.counted));
-        Ok(Bytes::from(std::mem::replace(&mut self.bytes, next)))
+        take(&mut self.bytes)
     }
+}
+
+/// How bytes leave their buffer, which is empty then and has room for as many.
+type Take<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<Bytes>;
+
+/// The buffer itself becomes the bytes.
+fn take_buffer(bytes: &mut Vec<u8>) -> Result<Bytes> {
+    let mut next = Vec::new();
+    let kept = bytes.len().min(KEPT_BYTES_MAX);
+    next.try_reserve_exact(kept).map_err(|_| no_memory(kept))?;
+    Ok(Bytes::from(std::mem::replace(bytes, next)))
 }
 
 #[cold]
@@ -218,8 +226,28 @@ impl BatchBuilder {
     /// # Errors
     /// When a column has another number of values than the batch has rows, or memory is short.
     pub fn finish(&mut self) -> Result<Built> {
+        self.finish_by(&mut take_buffer)
+    }
+
+    /// The same, as copies that `copy` makes of each buffer, or none for want of memory. The buffers stay for the next rows:
+    /// who keeps all batches spares the system's work for fresh memory here, and knows a better place for them.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_copied(&mut self, copy: &mut dyn FnMut(&[u8]) -> Option<Bytes>) -> Result<Built> {
+        self.finish_by(&mut |bytes| {
+            let copied = copy(bytes).ok_or_else(|| no_memory(bytes.len()))?;
+            match bytes.capacity() > KEPT_BYTES_MAX {
+                true => *bytes = Vec::new(),
+                false => bytes.clear(),
+            }
+            Ok(copied)
+        })
+    }
+
+    fn finish_by(&mut self, take: Take<'_>) -> Result<Built> {
         let rows = std::mem::take(&mut self.rows);
-        let columns = self.columns.iter_mut().map(|column| column.finish(rows)).collect::<Result<_>>()?;
+        let columns = self.columns.iter_mut().map(|column| column.finish(rows, take)).collect::<Result<_>>()?;
         Ok(Built { schema: self.schema.clone(), batch: Batch { rows, columns } })
     }
 }
@@ -450,29 +478,29 @@ impl Builder {
         push_bit(&mut self.validity, self.rows, false)
     }
 
-    fn finish(&mut self, rows: usize) -> Result<Column> {
+    fn finish(&mut self, rows: usize, take: Take<'_>) -> Result<Column> {
         if self.rows != rows {
             refuse!(Unsupported, "a column has {} values, expected {rows}", self.rows);
         }
         let validity = match self.validity.len() {
             0 => None,
-            _ => Some(Bitmap { bytes: self.validity.taken()?, offset: 0, len: rows }),
+            _ => Some(Bitmap { bytes: self.validity.taken(take)?, offset: 0, len: rows }),
         };
         let values = match &mut self.slots {
             Slots::Null => Values::Null,
-            Slots::Boolean(bits) => Values::Boolean(Bitmap { bytes: bits.taken()?, offset: 0, len: rows }),
-            Slots::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: bytes.taken()? },
+            Slots::Boolean(bits) => Values::Boolean(Bitmap { bytes: bits.taken(take)?, offset: 0, len: rows }),
+            Slots::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: bytes.taken(take)? },
             Slots::Bytes { offsets, data } => {
                 push_offset(offsets, data.len())?;
-                Values::Bytes { offsets: offsets.taken()?, data: data.taken()? }
+                Values::Bytes { offsets: offsets.taken(take)?, data: data.taken(take)? }
             }
             Slots::List { offsets, item } => {
                 let items = item.rows;
                 push_offset(offsets, items)?;
-                Values::List { offsets: offsets.taken()?, child: Box::new(item.finish(items)?) }
+                Values::List { offsets: offsets.taken(take)?, child: Box::new(item.finish(items, take)?) }
             }
             Slots::Struct(fields) => {
-                Values::Struct(fields.iter_mut().map(|field| field.finish(rows)).collect::<Result<_>>()?)
+                Values::Struct(fields.iter_mut().map(|field| field.finish(rows, take)).collect::<Result<_>>()?)
             }
         };
         self.rows = 0;

@@ -29,6 +29,7 @@ pub use connect::{Canceller, LoggedIn, connect};
 pub use copy_reader::{CopyReader, Description};
 pub use error::{Error, ErrorKind, Result};
 pub use params::ConnectParams;
+pub use rows::CopyBytes;
 pub use session::{CopyStart, Options, Parameter, Session};
 pub use socket::{Socket, is_timeout};
 pub use split::{Split, is_range_scan, leaves_session_alone};

@@ -2,12 +2,16 @@
 
 use std::io::{Read, Write};
 
+use bytes::Bytes;
 use dray_format::{BatchBuilder, Built};
 use dray_pgtypes::Column;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::{Options, value_error};
 use crate::wire::{Patience, Wire};
+
+/// Copies a column's bytes to where they are to stay, or finds no memory for them.
+pub type CopyBytes<'a> = &'a mut dyn FnMut(&[u8]) -> Option<Bytes>;
 
 /// A statement whose rows come.
 #[derive(Debug)]
@@ -68,9 +72,13 @@ impl Rows {
         }
     }
 
-    pub(crate) fn take(&mut self) -> Result<Built> {
+    pub(crate) fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<Built> {
         self.rows_before += self.builder.rows() as u64;
-        self.builder.finish().map_err(value_error)
+        let built = match copy {
+            Some(copy) => self.builder.finish_copied(copy),
+            None => self.builder.finish(),
+        };
+        built.map_err(value_error)
     }
 }
 

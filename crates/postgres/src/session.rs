@@ -21,7 +21,7 @@ use postgres_protocol::message::frontend;
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
-use crate::rows::Rows;
+use crate::rows::{CopyBytes, Rows};
 use crate::split::{Split, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
@@ -494,15 +494,15 @@ impl<S: Read + Write> Session<S> {
         self.wire.send()
     }
 
-    /// The next rows; none after the last. The statement is then over.
+    /// The next rows; none after the last. The statement is then over. With `copy` they are where it puts them.
     ///
     /// # Errors
     /// When the statement fails, a value has no place in its column, or the connection breaks. A statement that still runs
     /// then ([`Self::is_running`]) is to be cancelled and drained.
-    pub fn next_batch(&mut self, patience: Patience<'_>) -> Result<Option<Built>> {
+    pub fn next_batch(&mut self, copy: Option<CopyBytes<'_>>, patience: Patience<'_>) -> Result<Option<Built>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
         if !rows.fill(&mut self.wire, &mut self.bytes, patience)? {
-            return rows.take().map(Some);
+            return rows.take(copy).map(Some);
         }
         let ended = match self.wire.message(patience)? {
             Message::CommandComplete(body) => {
@@ -525,7 +525,7 @@ impl<S: Read + Write> Session<S> {
         };
         let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
         self.wait_ready(ended, patience)?;
-        let last = rows.take()?;
+        let last = rows.take(copy)?;
         Ok((last.batch().rows > 0).then_some(last))
     }
 

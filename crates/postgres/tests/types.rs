@@ -18,7 +18,7 @@ fn open(server: &Server) -> Session<Socket> {
 fn column(session: &mut Session<Socket>, statement: &str) -> (Type, String) {
     let mut patience = || Ok(());
     let schema = session.start(statement, &[], &Options::default(), &mut patience).unwrap();
-    while session.next_batch(&mut patience).unwrap().is_some() {}
+    while session.next_batch(None, &mut patience).unwrap().is_some() {}
     let field = &schema.fields[0];
     let name = field.metadata.first().map(|(_, name)| name.clone()).unwrap_or_default();
     (field.data_type.clone(), name)

@@ -75,6 +75,8 @@ struct Shared {
     next: AtomicUsize,
     stopped: AtomicBool,
     alive: AtomicUsize,
+    /// The blocks that batches share at each worker, as the reader will keep them or not ([`Arena::set_block_bytes`]).
+    block_bytes: AtomicUsize,
     /// Where a part's events go; taken by its worker if the order is kept.
     senders: Mutex<Vec<Option<SyncSender<Event>>>>,
     /// Why workers never began.
@@ -100,6 +102,11 @@ impl std::fmt::Debug for Parallel {
 }
 
 impl Parallel {
+    /// Says how the reader's batches are kept: in blocks of this size in all, or each by itself.
+    pub(super) fn set_block_bytes(&self, block_bytes: usize) {
+        self.shared.block_bytes.store(block_bytes / self.shared.work.workers.max(1), Ordering::Relaxed);
+    }
+
     /// Starts the workers and waits for the first to begin.
     ///
     /// # Errors
@@ -114,6 +121,7 @@ impl Parallel {
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
             alive: AtomicUsize::new(workers),
+            block_bytes: AtomicUsize::new(0),
             senders: Mutex::new(senders.into_iter().map(Some).collect()),
             failures: Mutex::default(),
         });
@@ -312,6 +320,7 @@ impl Shared {
         let mut profile = Profile::default();
         let mut leave_out = *delivered;
         loop {
+            arena.set_block_bytes(self.block_bytes.load(Ordering::Relaxed));
             let received = link.receive(&mut arena, &mut wanted)?;
             let started = Instant::now();
             let (batch, wire_bytes, decoded_bytes) = match received {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use dray_format::Limits;
 use dray_pgtypes::Options as TypeOptions;
-use dray_postgres::{Canceller, ConnectParams, CopyStart, Options, Patience, Session, Socket, Split, is_query};
+use dray_postgres::{
+    Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split, is_query,
+};
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
 
 use super::parallel::{Parallel, Work};
@@ -356,7 +358,10 @@ impl PostgresLink {
             }
             Running::Rows => {
                 let (bytes, waited) = (self.session.bytes(), self.session.waited());
-                match self.session.next_batch(patience)? {
+                let is_for_table = arena.block_bytes() > 0;
+                let mut copy = |bytes: &[u8]| arena.copy(bytes).ok();
+                let copy: Option<CopyBytes<'_>> = if is_for_table { Some(&mut copy) } else { None };
+                match self.session.next_batch(copy, patience)? {
                     Some(built) => {
                         self.running = Running::Rows;
                         let bytes = self.session.bytes() - bytes;
@@ -451,7 +456,10 @@ impl Link for PostgresLink {
 
     fn receive(&mut self, arena: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
         match std::mem::replace(&mut self.running, Running::Nothing) {
-            Running::Parts(parallel) => self.receive_part(parallel, wanted),
+            Running::Parts(parallel) => {
+                parallel.set_block_bytes(arena.block_bytes());
+                self.receive_part(parallel, wanted)
+            }
             running => {
                 self.running = running;
                 self.patiently(wanted, |link, patience| link.receive_next(arena, patience))
