@@ -72,6 +72,7 @@ impl Appender {
         if self.validity.is_empty() { Ok(()) } else { self.fill_validity() }
     }
 
+    #[cold]
     fn fill_validity(&mut self) -> Result<(), Failure> {
         let bytes = self.rows_room.div_ceil(8);
         self.validity.try_reserve_exact(bytes - self.validity.len().min(bytes)).map_err(|_| Failure::Memory)?;
@@ -83,6 +84,7 @@ impl Appender {
     ///
     /// # Safety
     /// There is room for the row.
+    #[inline(always)]
     pub(crate) unsafe fn push_null(&mut self, row: usize) -> Result<(), Failure> {
         if self.validity.is_empty() {
             self.fill_validity()?;
@@ -90,15 +92,16 @@ impl Appender {
         if let Some(byte) = self.validity.get_mut(row / 8) {
             *byte &= !(1 << (row % 8));
         }
+        // What lies under it: nothing, or a string without bytes.
+        let under = if self.read.is_string() { self.data.len() as u32 } else { 0 };
         // SAFETY: the caller's promise.
         unsafe {
-            match (self.read.is_string(), self.width) {
-                (true, _) => self.begin_string(),
-                (_, 1) => self.put([0; 1]),
-                (_, 2) => self.put([0; 2]),
-                (_, 4) => self.put([0; 4]),
-                (_, 8) => self.put([0; 8]),
-                (_, 16) => self.put([0; 16]),
+            match self.width {
+                1 => self.put([0; 1]),
+                2 => self.put([0; 2]),
+                4 => self.put(under.to_le_bytes()),
+                8 => self.put([0; 8]),
+                16 => self.put([0; 16]),
                 _ => self.put([0; 32]),
             }
         }
