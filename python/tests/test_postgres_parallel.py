@@ -211,6 +211,25 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
         big.run("DROP INDEX IF EXISTS many_id")
 
 
+def test_a_table_that_is_inherited_from_meanwhile(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
+    big.run("CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); INSERT INTO heir SELECT -1 FROM many")
+    try:
+        options = {"extension": extension, "partitions": 2, "batch_rows": 500, "chunk_bytes_max": 4096}
+        result = client.query("SELECT id, repeat(filler, 40) FROM many", **options)  # type: ignore[arg-type]
+        batches = result.batches()
+        ids = next(batches).column(0).to_pylist()
+        big.run("ALTER TABLE heir INHERIT many")
+        for batch in batches:
+            ids += batch.column(0).to_pylist()
+        assert "one snapshot" in result.stats["path_reason"]
+        assert len(ids) == len(set(ids)) == ROWS and min(ids) == 1
+        table, reason = read(client, "SELECT id FROM many", extension)
+        assert table.num_rows == 2 * ROWS and "inherited from" in reason
+    finally:
+        # That it ever was inherited from is forgotten with the next ANALYZE.
+        big.run("DROP TABLE heir", "ANALYZE many")
+
+
 def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> None:
     for ordered in (False, True):
         options = {"extension": extension, "partitions": 3, "batch_rows": 1000, "ordered": ordered}

@@ -95,6 +95,8 @@ const NOT_FUNCTIONS: &[&str] = &[
 pub struct Split {
     /// Up to the end of the FROM clause.
     head: String,
+    /// Where in it the table's name begins.
+    table_at: usize,
     /// The condition, if there is one.
     condition: Option<String>,
     /// The table as the statement names it.
@@ -103,6 +105,8 @@ pub struct Split {
     qualifier: String,
     /// Functions that it calls, as it names them.
     pub functions: BTreeSet<String>,
+    /// Whether a part reads the table without what inherits from it, now or later.
+    pub only: bool,
 }
 
 impl Split {
@@ -150,19 +154,22 @@ impl Split {
         functions.extend(called(&tokens[end..])?);
         let head_end = tokens[end - 1].end;
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
-        Ok(Self { head: sql[..head_end].to_owned(), condition, table, qualifier, functions })
+        let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
+        Ok(Self { head: sql[..head_end].to_owned(), table_at, condition, table, qualifier, functions, only: false })
     }
 
     /// The statement for the blocks from `from` on, up to `to` or to the end.
     pub fn part(&self, from: u32, to: Option<u32>) -> String {
-        let Self { head, qualifier, .. } = self;
+        let Self { qualifier, .. } = self;
+        let (before, table) = self.head.split_at(self.table_at);
+        let only = if self.only { "ONLY " } else { "" };
         let upper = to
             .map(|to| format!(" AND {qualifier}.ctid OPERATOR(pg_catalog.<) '({to},0)'::pg_catalog.tid"))
             .unwrap_or_default();
         let range = format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
         match &self.condition {
-            Some(condition) => format!("{head}\nWHERE {range} AND ({condition}\n)"),
-            None => format!("{head}\nWHERE {range}"),
+            Some(condition) => format!("{before}{only}{table}\nWHERE {range} AND ({condition}\n)"),
+            None => format!("{before}{only}{table}\nWHERE {range}"),
         }
     }
 }
@@ -358,6 +365,8 @@ mod tests {
             split.part(3, None),
             "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
         );
+        let split = Split { only: true, ..Split::of("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap() };
+        assert!(split.part(3, None).starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid "));
         let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);

@@ -35,14 +35,16 @@ pub(super) struct Held {
     snapshot: String,
     identity: String,
     /// The leaves of a partitioned table, which others may add to.
-    leaves: String,
+    leaves: Option<String>,
     table: String,
 }
 
 /// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for.
+///
+/// Of a plain table the parts read only that: what is made to inherit from it meanwhile has no part in the result.
 pub(super) fn look(
     session: &mut Session<Socket>,
-    split: &Split,
+    split: &mut Split,
     wanted: Option<usize>,
     ordered: bool,
     patience: Patience<'_>,
@@ -72,6 +74,7 @@ pub(super) fn look(
     if !reason.is_empty() {
         return Ok(Err(reason.to_owned()));
     }
+    split.only = kind == "r";
     if !unstable.is_empty() {
         return Ok(Err(format!("it calls {unstable}, which is not immutable")));
     }
@@ -149,9 +152,17 @@ fn try_hold(
     if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
         return Ok(Err("its plan is not a scan of a range of the table".to_owned()));
     }
+    // Since it was looked at, that is: a table that inherits from it later is not in the snapshot, and not read.
+    if split.only && one(session, &has_heirs(&split.table), patience)? != "f" {
+        return Ok(Err("it reads a table that is inherited from".to_owned()));
+    }
+    let leaves = match split.only {
+        true => None,
+        false => Some(one(session, &leaves(&split.table), patience)?),
+    };
     let held = Held {
         identity: one(session, &identity(&split.table), patience)?,
-        leaves: one(session, &leaves(&split.table), patience)?,
+        leaves,
         snapshot: one(session, "SELECT pg_catalog.pg_export_snapshot()", patience)?,
         table: split.table.clone(),
     };
@@ -186,12 +197,12 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
 
 /// Makes sure that the table has been the same all the while.
 pub(super) fn check(session: &mut Session<Socket>, held: &Held, patience: Patience<'_>) -> Result<()> {
-    match one(session, &leaves(&held.table), patience)? == held.leaves {
-        true => Ok(()),
-        false => {
+    match &held.leaves {
+        Some(before) if one(session, &leaves(&held.table), patience)? != *before => {
             let what = format!("partitions of {} were added while it was read", held.table);
             Err(Error::new(ErrorKind::Execution, what).hint("read it again, or with one connection (partitions=1)"))
         }
+        _ => Ok(()),
     }
 }
 
@@ -206,6 +217,14 @@ const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexsc
 fn identity(table: &str) -> String {
     format!(
         "SELECT pg_catalog.concat(pg_catalog.pg_postmaster_start_time(), ' ', {}::pg_catalog.regclass::pg_catalog.oid)",
+        quoted(table)
+    )
+}
+
+/// Whether other tables inherit from a plain one, or did.
+fn has_heirs(table: &str) -> String {
+    format!(
+        "SELECT c.relhassubclass FROM pg_catalog.pg_class c WHERE c.oid = {}::pg_catalog.regclass::pg_catalog.oid",
         quoted(table)
     )
 }

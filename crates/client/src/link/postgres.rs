@@ -231,7 +231,7 @@ impl PostgresLink {
         if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
             return no("the statement has parameters");
         }
-        let split = match self.session.split(sql) {
+        let mut split = match self.session.split(sql) {
             Ok(split) => split,
             Err(reason) => return no(reason),
         };
@@ -239,7 +239,7 @@ impl PostgresLink {
         if hindrance.is_some() && options.postgres.extension == ExtensionChoice::Always {
             return no("the extension can't be used");
         }
-        let table = match parts::look(&mut self.session, &split, wanted, options.postgres.ordered, patience)? {
+        let table = match parts::look(&mut self.session, &mut split, wanted, options.postgres.ordered, patience)? {
             Ok(table) => table,
             Err(reason) => {
                 if self.not_worth.len() >= NOT_WORTH_MAX {
