@@ -197,6 +197,11 @@ impl<S: Read + Write> Session<S> {
         self.status != b'I'
     }
 
+    /// A statement as [`enclosable`](crate::enclosable) gives it, by the session's rules for strings.
+    pub fn enclosable<'a>(&self, statement: &'a str) -> Option<&'a str> {
+        sql::enclosable(statement, self.escapes())
+    }
+
     /// Looks whether a statement can be read in parts.
     ///
     /// # Errors
@@ -357,7 +362,7 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When it does not plan, or the connection breaks.
     pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
-        let Some(statement) = sql::enclosable(statement, self.escapes()) else { return Ok(None) };
+        let Some(statement) = self.enclosable(statement) else { return Ok(None) };
         let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
         let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
         // Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)

@@ -238,7 +238,8 @@ fn leaves(table: &str) -> String {
 }
 
 fn explain(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<Vec<String>, PostgresError> {
-    let plan = session.ask(&format!("EXPLAIN {}", sql.trim_end().trim_end_matches(';')), patience)?;
+    let statement = session.enclosable(sql).unwrap_or(sql);
+    let plan = session.ask(&format!("EXPLAIN {statement}"), patience)?;
     Ok(plan.into_iter().flatten().flatten().collect())
 }
 
