@@ -154,6 +154,19 @@ def test_settings_keep_to_their_session(client: dray.Connection, extension: bool
     assert table.num_rows == 10_000
 
 
+def test_settings_that_later_sessions_have(big: PostgresServer, extension: bool) -> None:
+    sql = "SELECT id, '2024-01-02 23:00+00'::timestamptz::text AS t FROM many"
+    with dray.connect(big.uri(user="half")) as client:
+        assert "3 connections" in read(client, sql, extension)[1]
+        big.run("ALTER ROLE half SET TimeZone = 'Asia/Tokyo'")
+        try:
+            table, reason = read(client, sql, extension)
+        finally:
+            big.run("ALTER ROLE half RESET TimeZone")
+        assert "one connection" in reason and "other settings" in reason
+        assert len(table["t"].unique()) == 1
+
+
 def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
     with dray.connect(big.uri(user="half")) as client:
         table, _ = read(client, "SELECT id FROM guarded", extension)

@@ -29,7 +29,8 @@ impl Table {
     }
 }
 
-/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server.
+/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server, and in the
+/// same way.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     snapshot: String,
@@ -185,7 +186,8 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
         patience,
     )?;
     if one(session, &identity(table), patience)? != held.identity {
-        return Err(Error::new(ErrorKind::Execution, "another connection reached another server or table"));
+        let what = "another connection reached another server or table, or has other settings";
+        return Err(Error::new(ErrorKind::Execution, what));
     }
     // This locks indexes, too.
     if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
@@ -213,11 +215,39 @@ const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexsc
      SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL max_parallel_workers_per_gather = 0";
 
-/// What tells this server and this table from all others.
+/// Settings that decide what a statement means, which rows it may see, and how it reads and writes text. They may have been
+/// changed since the coordinator has logged in, for sessions that begin later or by the coordinator's own statements.
+const SETTINGS: &[&str] = &[
+    "array_nulls",
+    "bytea_output",
+    "DateStyle",
+    "default_text_search_config",
+    "extra_float_digits",
+    "IntervalStyle",
+    "lc_monetary",
+    "lc_numeric",
+    "lc_time",
+    "quote_all_identifiers",
+    "role",
+    "row_security",
+    "search_path",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+    "timezone_abbreviations",
+    "transform_null_equals",
+    "xmlbinary",
+    "xmloption",
+];
+
+/// What tells this server, this table, and a session that sees it in this way, from all others.
 fn identity(table: &str) -> String {
+    let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect::<Vec<_>>();
     format!(
-        "SELECT pg_catalog.concat(pg_catalog.pg_postmaster_start_time(), ' ', {}::pg_catalog.regclass::pg_catalog.oid)",
-        quoted(table)
+        "SELECT pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), \
+         {}::pg_catalog.regclass::pg_catalog.oid, {})",
+        quoted(table),
+        settings.join(", ")
     )
 }
 
