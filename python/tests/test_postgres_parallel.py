@@ -38,6 +38,9 @@ CREATE TABLE columns_only (id integer, secret integer);
 INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
 GRANT SELECT (id) ON columns_only TO half;
 CREATE TABLE empty_table (id integer);
+CREATE TABLE words (word text);
+INSERT INTO words SELECT 'now' FROM generate_series(1, 10000);
+CREATE DOMAIN a_day AS date;
 ANALYZE;
 """
 
@@ -99,6 +102,11 @@ NOT_SPLITTABLE = [
     "SELECT wild(id) FROM many",
     "SELECT id, random() FROM many",
     "SELECT id, now() FROM many",
+    "SELECT word::timestamptz FROM words",
+    "SELECT CAST(word AS date) FROM words",
+    "SELECT tstzrange('[' || word || ',)') FROM words",
+    "SELECT (word::text).timestamptz FROM words",
+    "SELECT a_day(word) FROM words",
     "SELECT generate_series(1, 2), id FROM parent",
     "SELECT a.id FROM many a, parent b WHERE a.id = b.id",
     "SELECT id FROM many WHERE id IN (SELECT id FROM parent)",

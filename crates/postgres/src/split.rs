@@ -49,6 +49,41 @@ const UNSTABLE: &[&str] = &[
 ];
 /// Words that mean another time in each transaction, where a literal is read as one.
 const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on what the catalog says: only the
+/// session's settings, if anything. They may be named with `pg_catalog` or without.
+const TIMELESS: &[&str] = &[
+    "bigint",
+    "bit",
+    "bool",
+    "boolean",
+    "bytea",
+    "char",
+    "character",
+    "decimal",
+    "double",
+    "float",
+    "float4",
+    "float8",
+    "inet",
+    "int",
+    "int2",
+    "int4",
+    "int8",
+    "integer",
+    "interval",
+    "json",
+    "jsonb",
+    "money",
+    "name",
+    "numeric",
+    "oid",
+    "real",
+    "smallint",
+    "text",
+    "uuid",
+    "varbit",
+    "varchar",
+];
 /// Words before a parenthesis that is not a function's.
 const NOT_FUNCTIONS: &[&str] = &[
     "and",
@@ -105,6 +140,8 @@ pub struct Split {
     qualifier: String,
     /// Functions that it calls, as it names them.
     pub functions: BTreeSet<String>,
+    /// Those of them that may be types: of one argument, which is cast.
+    pub casts: BTreeSet<String>,
     /// Whether a part reads the table without what inherits from it, now or later.
     pub only: bool,
 }
@@ -139,6 +176,9 @@ impl Split {
         if tokens.iter().skip(1).any(|token| token.is("select")) {
             return Err("it is more than the filtered rows of one table");
         }
+        if casts_to_times(&tokens) {
+            return Err("what it casts to may depend on the time");
+        }
         let outer = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
@@ -150,12 +190,15 @@ impl Split {
             _ => return Err("it is more than the filtered rows of one table"),
         };
         let (table, qualifier) = table(&tokens[from + 1..end])?;
-        let mut functions = called(&tokens[..from])?;
-        functions.extend(called(&tokens[end..])?);
+        let (mut functions, mut casts) = called(&tokens[..from])?;
+        let (others, other_casts) = called(&tokens[end..])?;
+        functions.extend(others);
+        casts.extend(other_casts);
         let head_end = tokens[end - 1].end;
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
         let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
-        Ok(Self { head: sql[..head_end].to_owned(), table_at, condition, table, qualifier, functions, only: false })
+        let head = sql[..head_end].to_owned();
+        Ok(Self { head, table_at, condition, table, qualifier, functions, casts, only: false })
     }
 
     /// The statement for the blocks from `from` on, up to `to` or to the end.
@@ -269,19 +312,68 @@ fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
 }
 
 /// The functions that an expression may call: names before a parenthesis, and after a dot, where `t.f` is `f(t)` if the table
-/// has no column of that name.
-fn called(tokens: &[Piece<'_>]) -> Result<BTreeSet<String>, &'static str> {
-    let mut functions = BTreeSet::new();
+/// has no column of that name. And those with one argument, which is cast if the name is a type's.
+fn called(tokens: &[Piece<'_>]) -> Result<(BTreeSet<String>, BTreeSet<String>), &'static str> {
+    let (mut functions, mut casts) = (BTreeSet::new(), BTreeSet::new());
     for (i, token) in tokens.iter().enumerate() {
         let is_name = matches!(token.kind, Token::Word | Token::Quoted);
         let is_attribute = i > 0 && tokens[i - 1].text == ".";
         let is_called = tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
             && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()));
         if is_name && (is_attribute || is_called) {
-            functions.insert(name(token).ok_or("the server's encoding decides on its functions' names")?);
+            let name = name(token).ok_or("the server's encoding decides on its functions' names")?;
+            if !is_called || !has_several(&tokens[i + 1..]) {
+                casts.insert(name.clone());
+            }
+            functions.insert(name);
         }
     }
-    Ok(functions)
+    Ok((functions, casts))
+}
+
+/// Whether a parenthesis that opens here surely has more than one argument in it.
+fn has_several(tokens: &[Piece<'_>]) -> bool {
+    let inside = tokens.iter().take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
+    let mut own = inside.filter(|token| token.depth == tokens[0].depth);
+    // Commas within brackets would be those of an array.
+    own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
+}
+
+/// Whether anything but a literal, which has been looked at, is cast to a type that may read the present time or what the catalog
+/// has just then from a text.
+fn casts_to_times(tokens: &[Piece<'_>]) -> bool {
+    let is_literal = |what: &[Piece<'_>]| match what {
+        [.., one] => one.kind == Token::Literal || one.is("null"),
+        [] => false,
+    };
+    tokens.iter().enumerate().any(|(i, token)| {
+        // x::type
+        if token.text == ":" && i > 0 && tokens[i - 1].text == ":" && tokens[i - 1].end + 1 == token.end {
+            return !is_literal(&tokens[..i - 1]) && !is_timeless(&tokens[i + 1..]);
+        }
+        // CAST (x AS type)
+        if token.is("cast")
+            && let Some(open) = tokens.get(i + 1).filter(|next| next.kind == Token::Open)
+        {
+            let inside = &tokens[i + 2..];
+            let as_at = inside.iter().position(|token| token.depth <= open.depth && token.is("as"));
+            let is_harmless = |at: usize| at == 1 && is_literal(&inside[..1]) || is_timeless(&inside[at + 1..]);
+            return as_at.is_none_or(|at| !is_harmless(at));
+        }
+        // JSON_VALUE (… RETURNING type)
+        token.is("returning")
+    })
+}
+
+/// Whether a type's name begins here that is among the [`TIMELESS`] ones.
+fn is_timeless(tokens: &[Piece<'_>]) -> bool {
+    let unqualified = match tokens {
+        [schema, dot, rest @ ..] if schema.is("pg_catalog") && dot.text == "." => rest,
+        _ => tokens,
+    };
+    let is_qualified = unqualified.get(1).is_some_and(|next| next.text == ".");
+    let name = unqualified.first().and_then(name);
+    !is_qualified && name.is_some_and(|name| TIMELESS.contains(&name.as_str()))
 }
 
 /// Whether a literal, in lower case, may have a word for the present time in it. What its escapes and pieces come to is not
@@ -367,6 +459,16 @@ mod tests {
         );
         let split = Split { only: true, ..Split::of("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap() };
         assert!(split.part(3, None).starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid "));
+        for sql in [
+            "SELECT a::text, CAST(b AS numeric(9, 2)), c::pg_catalog.int4 FROM t",
+            "SELECT 1 FROM t WHERE a > '2024-01-01'::date AND b < CAST('2024-01-01' AS timestamptz)",
+            "SELECT a::varchar(5)[], NULL::date, '{2024-01-01}' :: date[] FROM t",
+            "SELECT CAST(CAST(a AS text) AS json), a[1::int:2] FROM t",
+        ] {
+            assert!(Split::of(sql, false).is_ok(), "{sql}");
+        }
+        let split = Split::of("SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t", false).unwrap();
+        assert_eq!(split.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
         let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
@@ -410,6 +512,16 @@ mod tests {
             "SELECT a FROM t WHERE d = u&'no\\0077'",
             "SELECT Ärger(a) FROM t",
             "SELECT t.größe FROM t",
+            "SELECT a::date FROM t",
+            "SELECT a :: date FROM t",
+            "SELECT a::text::timestamp FROM t",
+            "SELECT ('to' || 'day')::timestamp FROM t",
+            "SELECT a::\"date\"[] FROM t",
+            "SELECT a::regclass, a::mine.text FROM t",
+            "SELECT CAST(a AS timestamptz) FROM t",
+            "SELECT cast ( (a || b) AS pg_catalog.date ) FROM t",
+            "SELECT CAST('a' || b AS time) FROM t",
+            "SELECT JSON_VALUE(a, '$' RETURNING date) FROM t",
             "SELECT a FROM t WHERE a = $1",
             "WITH x AS (SELECT 1) SELECT * FROM x",
             "INSERT INTO t VALUES (1)",

@@ -1,5 +1,7 @@
 //! Whether and how a table of PostgreSQL is read in parts: what the coordinator asks the server.
 
+use std::collections::BTreeSet;
+
 use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, is_range_scan};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -94,9 +96,13 @@ pub(super) fn look(
     })
 }
 
-/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable.
+/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
+/// or a type that is called like one and may read the present time from a text: one of dates, a range, an array.
 fn question(split: &Split) -> String {
-    let functions = split.functions.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+    let names = |names: &BTreeSet<String>| {
+        let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+        format!("ARRAY[{names}]::pg_catalog.name[]")
+    };
     format!(
         "WITH root AS (SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = {table}::pg_catalog.regclass::pg_catalog.oid),
          leaves AS (
@@ -116,10 +122,16 @@ fn question(split: &Split) -> String {
              greatest(0, pg_catalog.current_setting('max_connections')::bigint
                  - pg_catalog.current_setting('superuser_reserved_connections')::bigint
                  - (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
-             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{functions}]::pg_catalog.name[])
-                 AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset) LIMIT 1)
+             (SELECT f.name FROM (
+                 SELECT p.proname AS name FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({functions})
+                     AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset)
+                 UNION ALL SELECT t.typname FROM pg_catalog.pg_type t WHERE t.typname = ANY ({casts})
+                     AND t.typrelid = 0 AND t.typcategory IN ('D', 'R', 'A')
+             ) f LIMIT 1)
          FROM root r",
         table = quoted(&split.table),
+        functions = names(&split.functions),
+        casts = names(&split.casts),
     )
 }
 
