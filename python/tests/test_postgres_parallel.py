@@ -41,6 +41,7 @@ CREATE TABLE empty_table (id integer);
 CREATE TABLE words (word text);
 INSERT INTO words SELECT 'now' FROM generate_series(1, 10000);
 CREATE DOMAIN a_day AS date;
+CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant', '5', false) $$;
 ANALYZE;
 """
 
@@ -173,6 +174,15 @@ def test_settings_that_later_sessions_have(big: PostgresServer, extension: bool)
             big.run("ALTER ROLE half RESET TimeZone")
         assert "one connection" in reason and "other settings" in reason
         assert len(table["t"].unique()) == 1
+
+
+def test_a_function_called_like_a_column(client: dray.Connection, extension: bool) -> None:
+    for sql in ("SELECT w.word FROM words w", "SELECT (w).word FROM public.words w"):
+        read(client, sql, extension, partitions=1)
+        assert "3 connections" in read(client, "SELECT m.id FROM many m", extension)[1]
+    assert read(client, "SELECT w.tenant FROM words w LIMIT 1", extension)[0].to_pylist() == [{"tenant": "5"}]
+    _, reason = read(client, "SELECT m.id FROM many m", extension)
+    assert "one connection" in reason and "tenant" in reason
 
 
 def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:

@@ -8,7 +8,7 @@
 //! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the server no longer to make;
 //! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use postgres_protocol::message::frontend;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::{CopyBytes, Rows};
-use crate::split::{Split, leaves_session_alone};
+use crate::split::{Split, attributes, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
 
@@ -213,6 +213,11 @@ impl<S: Read + Write> Session<S> {
     /// Whether a statement surely leaves the session as it was.
     pub fn is_left_alone_by(&self, statement: &str) -> bool {
         leaves_session_alone(statement, self.escapes())
+    }
+
+    /// Names in a statement that may be functions, called like a column.
+    pub fn attributes_of(&self, statement: &str) -> BTreeSet<String> {
+        attributes(statement, self.escapes())
     }
 
     /// Gives the connection up.

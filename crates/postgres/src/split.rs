@@ -257,7 +257,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Whether a statement surely leaves the session as it was: its settings, role, and transaction. What other sessions are to
-/// do in its place depends on that.
+/// do in its place depends on that. Of its [`attributes`] only the server knows whether they are functions.
 pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
     let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else { return false };
     let begins =
@@ -270,6 +270,19 @@ pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
     });
     let is_harmless = |pair: &[Piece<'_>]| name(&pair[0]).is_some_and(|name| HARMLESS.contains(&name.as_str()));
     begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.into_iter().all(is_harmless)
+}
+
+/// The names after a dot that may be functions: `t.f` is `f(t)` if `t` has no column of that name. Where the server's encoding
+/// decides which letters are folded, both ways.
+pub fn attributes(sql: &str, escapes: bool) -> BTreeSet<String> {
+    let tokens = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)).unwrap_or_default();
+    let after_dot = tokens.windows(2).filter(|pair| pair[0].text == ".").map(|pair| &pair[1]);
+    let folded = |token: &Piece<'_>| match token.kind {
+        Token::Word => vec![token.text.to_ascii_lowercase(), token.text.to_lowercase()],
+        Token::Quoted => name(token).into_iter().collect(),
+        _ => vec![],
+    };
+    after_dot.flat_map(folded).collect()
 }
 
 /// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table one after the other.
@@ -550,6 +563,14 @@ mod tests {
         ] {
             assert!(!leaves_session_alone(sql, false), "{sql}");
         }
+    }
+
+    #[test]
+    fn attributes_that_may_be_functions() {
+        let names = |sql: &str| attributes(sql, false).into_iter().collect::<Vec<_>>();
+        assert_eq!(names("SELECT t.A, (t).\"B\", s.f(1), 1.5, t.* FROM s.t -- t.d"), ["B", "a", "f", "t"]);
+        assert_eq!(names("SELECT t.ÄRGER FROM t"), ["\u{c4}rger", "ärger"]);
+        assert_eq!(names("SELECT 1; SELECT t.a"), [""; 0]);
     }
 
     #[test]

@@ -42,28 +42,29 @@ pub(super) struct Held {
     table: String,
 }
 
-/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for.
+/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for,
+/// `attributes` the names in earlier statements that may have been functions.
 ///
 /// Of a plain table the parts read only that: what is made to inherit from it meanwhile has no part in the result.
 pub(super) fn look(
     session: &mut Session<Socket>,
     split: &mut Split,
-    wanted: Option<usize>,
-    ordered: bool,
+    attributes: &BTreeSet<String>,
+    (wanted, ordered): (Option<usize>, bool),
     patience: Patience<'_>,
 ) -> Result<Result<Table, String>> {
-    if split.table.contains('\\') || split.functions.iter().any(|name| name.contains('\\')) {
+    if split.table.contains('\\') || split.functions.iter().chain(attributes).any(|name| name.contains('\\')) {
         return Ok(Err("it has names with backslashes".to_owned()));
     }
-    let rows = match session.ask(&question(split), patience) {
+    let rows = match session.ask(&question(split, attributes), patience) {
         Ok(rows) => rows,
         Err(error) => return reason(session, error).map(Err),
     };
     let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
-    let (kind, strange_leaves, blocks, bytes, connections, unstable) =
-        (text(0), number(1), number(2), number(3), number(4), text(5));
+    let (kind, strange_leaves, blocks, bytes, connections, unstable, called) =
+        (text(0), number(1), number(2), number(3), number(4), text(5), text(6));
     if ordered && kind == "p" {
         return Ok(Err("the order of a partitioned table is that of its partitions".to_owned()));
     }
@@ -76,6 +77,11 @@ pub(super) fn look(
     };
     if !reason.is_empty() {
         return Ok(Err(reason.to_owned()));
+    }
+    if !called.is_empty() {
+        return Ok(Err(format!(
+            "an earlier statement may have called {called}, and other sessions may not see the same"
+        )));
     }
     split.only = kind == "r";
     if !unstable.is_empty() {
@@ -97,8 +103,9 @@ pub(super) fn look(
 }
 
 /// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
-/// or a type that is called like one and may read the present time from a text: one of dates, a range, an array.
-fn question(split: &Split) -> String {
+/// or a type that is called like one and may read the present time from a text: one of dates, a range, an array; a function that
+/// an attribute may have been, and which may have changed the session.
+fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     let names = |names: &BTreeSet<String>| {
         let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
         format!("ARRAY[{names}]::pg_catalog.name[]")
@@ -127,11 +134,15 @@ fn question(split: &Split) -> String {
                      AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset)
                  UNION ALL SELECT t.typname FROM pg_catalog.pg_type t WHERE t.typname = ANY ({casts})
                      AND t.typrelid = 0 AND t.typcategory IN ('D', 'R', 'A')
-             ) f LIMIT 1)
+             ) f LIMIT 1),
+             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({attributes})
+                 AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                 AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1)
          FROM root r",
         table = quoted(&split.table),
         functions = names(&split.functions),
         casts = names(&split.casts),
+        attributes = names(attributes),
     )
 }
 

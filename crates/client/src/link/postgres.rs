@@ -1,6 +1,6 @@
 //! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use dray_format::Limits;
@@ -29,6 +29,8 @@ const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 /// How long a table counts as not worth more connections, and of how many statements that is remembered.
 const NOT_WORTH_LASTS: Duration = Duration::from_secs(60);
 const NOT_WORTH_MAX: usize = 64;
+/// So many names are remembered that may be functions.
+const ATTRIBUTES_MAX: usize = 4096;
 
 /// A connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub(crate) struct PostgresLink {
     not_worth: HashMap<String, Instant>,
     /// Nothing was run that could have changed the session: other sessions are like it.
     pristine: bool,
+    /// If none of these is a function: what came after a dot in statements so far.
+    attributes: BTreeSet<String>,
     /// How more connections are made.
     uri: String,
     connect: ConnectOptions,
@@ -120,6 +124,7 @@ impl PostgresLink {
             parts_fail: false,
             not_worth: HashMap::new(),
             pristine: true,
+            attributes: BTreeSet::new(),
             uri: uri.to_owned(),
             connect: options.clone(),
         })
@@ -184,7 +189,10 @@ impl PostgresLink {
             },
             Err(reason) => reason,
         };
-        self.pristine &= self.session.is_left_alone_by(sql);
+        self.pristine &= self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
+        if self.pristine {
+            self.attributes.extend(self.session.attributes_of(sql));
+        }
         self.patiently(wanted, |link, patience| link.start_alone(sql, options, patience))?;
         if options.postgres.partitions != Partitions::Exactly(1) {
             self.route.reason += &format!("; one connection: {alone}");
@@ -239,7 +247,8 @@ impl PostgresLink {
         if hindrance.is_some() && options.postgres.extension == ExtensionChoice::Always {
             return no("the extension can't be used");
         }
-        let table = match parts::look(&mut self.session, &mut split, wanted, options.postgres.ordered, patience)? {
+        let (wishes, attributes) = ((wanted, options.postgres.ordered), &self.attributes);
+        let table = match parts::look(&mut self.session, &mut split, attributes, wishes, patience)? {
             Ok(table) => table,
             Err(reason) => {
                 if self.not_worth.len() >= NOT_WORTH_MAX {
