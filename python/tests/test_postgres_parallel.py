@@ -297,6 +297,7 @@ def test_a_worker_that_is_terminated(big: PostgresServer, client: dray.Connectio
                 ids.update(batch.column(0).to_pylist())
             assert terminated > 0
             assert rows == len(ids) == ROWS
+            assert "one of them failed: " in result.stats["path_reason"]
 
 
 def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:

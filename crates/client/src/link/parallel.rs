@@ -79,7 +79,7 @@ struct Shared {
     block_bytes: AtomicUsize,
     /// Where a part's events go; taken by its worker if the order is kept.
     senders: Mutex<Vec<Option<SyncSender<Event>>>>,
-    /// Why workers never began.
+    /// Why workers never began, or had to read a part again.
     failures: Mutex<Vec<Error>>,
 }
 
@@ -93,6 +93,8 @@ pub(super) struct Parallel {
     finished: Option<Finished>,
     profile: Profile,
     began: Instant,
+    /// So many of the failures have been told.
+    told: usize,
 }
 
 impl std::fmt::Debug for Parallel {
@@ -133,6 +135,7 @@ impl Parallel {
             finished: None,
             profile: Profile::default(),
             began: Instant::now(),
+            told: 0,
         };
         for i in 0..workers {
             let shared = shared.clone();
@@ -217,9 +220,12 @@ impl Parallel {
             .unwrap_or_else(|| Error::new(ErrorKind::Internal, "parts of the result are missing"))
     }
 
-    /// How many connections could not be had, and why.
-    pub(super) fn failures(&self) -> Vec<String> {
-        lock(&self.shared.failures).iter().map(Error::to_string).collect()
+    /// Why connections could not be had or broke, as far as it has not been told before.
+    pub(super) fn failures(&mut self) -> Vec<String> {
+        let failures = lock(&self.shared.failures);
+        let untold = failures.get(self.told..).unwrap_or_default().iter().map(Error::to_string).collect();
+        self.told = failures.len();
+        untold
     }
 }
 
@@ -298,6 +304,7 @@ impl Shared {
                         && !self.stopped.load(Ordering::SeqCst) =>
                 {
                     retries += 1;
+                    lock(&self.failures).push(error);
                 }
                 read => return read,
             }

@@ -291,11 +291,9 @@ impl PostgresLink {
     fn start_parts(&mut self, work: Work, wanted: Wanted<'_>) -> Result<Option<String>> {
         let (workers, held) = (work.workers, work.held.clone());
         match Parallel::start(work, wanted) {
-            Ok((parallel, started)) => {
+            Ok((mut parallel, started)) => {
                 self.route.reason += &format!("; {workers} connections, one snapshot");
-                for failure in parallel.failures() {
-                    self.route.reason += &format!("; one of them failed: {failure}");
-                }
+                self.tell_failures(&mut parallel);
                 self.held = Some(held);
                 self.parallel_started = Some(Box::new(started));
                 self.running = Running::Parts(Box::new(parallel));
@@ -312,6 +310,16 @@ impl PostgresLink {
         }
     }
 
+    /// Names connections that failed and did not matter, each reason once.
+    fn tell_failures(&mut self, parallel: &mut Parallel) {
+        for failure in parallel.failures() {
+            let told = format!("; one of them failed: {failure}");
+            if !self.route.reason.contains(&told) {
+                self.route.reason += &told;
+            }
+        }
+    }
+
     /// What workers have sent. Their transactions end before the coordinator's, whose loss would mean that nothing kept the
     /// table as it was.
     fn receive_part(&mut self, mut parallel: Box<Parallel>, wanted: Wanted<'_>) -> Result<Received> {
@@ -323,6 +331,7 @@ impl PostgresLink {
         match &received {
             Ok(Received::Batch { .. }) => self.running = Running::Parts(parallel),
             Ok(_) => {
+                self.tell_failures(&mut parallel);
                 drop(parallel);
                 let held = self.held.take();
                 let checked = self.patiently(wanted, |link, patience| {
