@@ -685,6 +685,15 @@ with dray.connect(sys.argv[1]) as connection:
 # Connections.
 
 
+WHOLE = "(0.1,0.30000000000000004)"
+FLOATS = f"SELECT '{WHOLE}'::point, ARRAY['{WHOLE}'::point]"
+
+
+def test_digits_of_floats(filled: PostgresServer, extension: bool) -> None:
+    filled.run("DROP ROLE IF EXISTS short", "CREATE ROLE short LOGIN", "ALTER ROLE short SET extra_float_digits = -3")
+    assert Client(filled.uri(user="short"), extension).list(FLOATS) == [(WHOLE, [WHOLE])]
+
+
 def test_one_result_at_a_time(client: Client) -> None:
     first = client.query(NUMBERS)
     with pytest.raises(dray.UsageError, match="busy.*read that result to its end"):
@@ -802,6 +811,20 @@ def test_cancel_through_a_pooler(filled: PostgresServer, extension: bool, pgboun
     with client.query(FOREVER) as result:
         next(result.batches())
     client.check_usable()
+
+
+def test_digits_of_floats_through_a_pooler(filled: PostgresServer, extension: bool) -> None:
+    filled.run("ALTER ROLE postgres IN DATABASE postgres SET extra_float_digits = -3")
+    pgbouncer = PgBouncer(filled)
+    try:
+        client = Client(pgbouncer.uri(), extension)
+        for _ in range(2):
+            assert client.list(FLOATS) == [(WHOLE, [WHOLE])]
+        # Others have the same session.
+        assert client.list("SHOW extra_float_digits") == [("-3",)]
+    finally:
+        pgbouncer.stop()
+        filled.run("ALTER ROLE postgres IN DATABASE postgres RESET extra_float_digits")
 
 
 # The program.

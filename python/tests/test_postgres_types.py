@@ -700,7 +700,8 @@ def test_settings_of_a_role_change_no_value(types: Types) -> None:
     sql = """SELECT 'Grüße'::text AS a, 0.1::float8 AS b, '2000-01-02'::date AS c, '2000-01-02 03:04:05'::timestamp AS d,
         '2000-01-02 03:04:05+00'::timestamptz AS e, '1 mon 2 days 00:00:03'::interval AS f, decode('00ff', 'hex') AS g,
         '04:05:06+01'::timetz AS h, int4range(1, 2) AS i, ARRAY['a', NULL] AS j, '2000-01-02'::date::text AS k,
-        daterange('2000-01-02', NULL) AS l, 'it''s'::name AS m, 1.10::numeric AS n"""
+        daterange('2000-01-02', NULL) AS l, 'it''s'::name AS m, 1.10::numeric AS n,
+        '(0.1,0.30000000000000004)'::point AS o"""
     with dray.connect(types.server.uri(DATABASE, "strange")) as connection:
         for options in ({}, {"nonfinite": "text"}):
             got = connection.query(sql, extension=types.extension, **options).arrow()

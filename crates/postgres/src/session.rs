@@ -30,8 +30,10 @@ use crate::wire::{Patience, Wire, server_error};
 const MONEY_OID: u32 = 790;
 /// The name of the prepared statement for the session's own questions, which must not replace the user's.
 const OWN_STATEMENT: &str = "dray_types";
-/// Loads the extension's library.
-const LOAD: &str = "SELECT pg_catalog.dray_load()";
+/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits.
+const LOAD: &str = "SELECT pg_catalog.dray_load(), pg_catalog.set_config('extra_float_digits', '3', true)";
+/// For the rest of the transaction, floats in text have all their digits.
+const WHOLE_FLOATS: &str = "SELECT pg_catalog.set_config('extra_float_digits', '3', true)";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
 /// So many statements' columns are remembered.
@@ -126,6 +128,8 @@ pub struct Session<S> {
     server_version: u32,
     /// Backslashes escape in plain strings.
     escapes: bool,
+    /// Floats have all their digits in text, until the user wants it otherwise.
+    whole_floats: bool,
     state: State,
     /// The text of the running statement, for the positions of errors.
     statement: String,
@@ -149,6 +153,7 @@ impl<S: Read + Write> Session<S> {
             loaded: false,
             server_version,
             escapes: false,
+            whole_floats: false,
             state: State::Idle,
             statement: String::new(),
             before: 0,
@@ -171,6 +176,11 @@ impl<S: Read + Write> Session<S> {
     /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` was off at login.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.escapes = escapes;
+    }
+
+    /// Says that `extra_float_digits` was set for the whole session. If not, it is for each transaction that needs it.
+    pub fn set_whole_floats(&mut self) {
+        self.whole_floats = true;
     }
 
     fn escapes(&self) -> bool {
@@ -306,7 +316,8 @@ impl<S: Read + Write> Session<S> {
         self.execute(&columns, parameters)?;
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
-        if self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+        let is_ready = self.whole_floats || !has_text(&columns);
+        if is_ready && self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
             let types = options.types.clone();
             let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
             self.remember(known);
@@ -397,7 +408,10 @@ impl<S: Read + Write> Session<S> {
         let column = |(name, oid, typmod): &(String, u32, i32)| {
             Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
         };
-        let columns = described.iter().map(column).collect();
+        let columns: Vec<_> = described.iter().map(column).collect();
+        if !self.whole_floats && has_text(&columns) {
+            self.ask_within(WHOLE_FLOATS, patience)?;
+        }
         Ok((described, columns))
     }
 
@@ -738,6 +752,11 @@ impl<S: Read + Write> Session<S> {
             self.wire.say_goodbye();
         }
     }
+}
+
+/// Whether some columns come as text, in which there may be floats.
+pub(crate) fn has_text(columns: &[Column]) -> bool {
+    columns.iter().any(|column| column.format() == Format::Text)
 }
 
 /// Whether a value of a type is `money`, or has some within.

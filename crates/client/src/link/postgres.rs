@@ -18,10 +18,18 @@ use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOption
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
-/// Asked once a connection: dates in text are ISO 8601, and what the server is and has.
-const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
-     pg_catalog.current_setting('standard_conforming_strings'), \
-     (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid()";
+/// Asked once a connection: dates in text are ISO 8601, and what the server is and has. A pooler knows that clients have dates of
+/// their own, but would show the digits of floats to others: they are set in the login's own process only.
+fn greeting(process_id: Option<i32>) -> String {
+    format!(
+        "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
+         pg_catalog.current_setting('standard_conforming_strings'), \
+         (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid(), \
+         CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) '{}'::pg_catalog.int4 \
+             THEN pg_catalog.set_config('extra_float_digits', '3', false) END",
+        process_id.unwrap_or_default()
+    )
+}
 
 /// How long a request to stop a statement has before it is sent again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
@@ -93,10 +101,14 @@ impl PostgresLink {
             true => Ok(()),
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
-        let mut greeting = session.ask(GREETING, &mut patience)?.into_iter().flatten().skip(1);
+        let greeting = session.ask(&greeting(logged_in.process_id), &mut patience)?;
+        let mut greeting = greeting.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
         let mut extension = greeting.next().flatten();
         let process_id = greeting.next().flatten().and_then(|id| id.parse().ok());
+        if greeting.next().flatten().is_some() {
+            session.set_whole_floats();
+        }
         let mut no_extension = "the database has no extension dray".to_owned();
         // A pooler, which could give each statement to another process, shows itself by another number.
         if extension.is_some()
