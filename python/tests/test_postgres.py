@@ -244,6 +244,27 @@ def test_values_that_become_others(client: Client, value: Any, sql: str, want: A
     assert client.list(f"SELECT {sql}", [value]) == [(want,)]
 
 
+@pytest.mark.parametrize(
+    ("data_type", "number"),
+    [
+        *((pa.date32(), days) for days in (-2_440_588, -735_160, -719_163, -719_162, 2_932_896, 2_932_897, 2_145_042_905)),
+        (pa.date64(), -2_440_588 * 86_400_000),
+        *((pa.timestamp("us"), us) for us in (-210_866_803_200_000_000, -62_135_596_800_000_001, 253_402_300_800_000_000, 2**63 - 1)),
+        *((pa.timestamp("us", "Europe/Amsterdam"), us) for us in (-210_866_803_200_000_000, 253_402_300_800_000_001, 2**63 - 1)),
+        (pa.timestamp("s"), -62_135_596_801),
+        (pa.timestamp("ms", "UTC"), 253_402_300_800_001),
+        (pa.timestamp("ns"), -(2**63) + 808),
+    ],
+)
+def test_years_that_python_does_not_have(client: Client, data_type: pa.DataType, number: int) -> None:
+    value = pa.scalar(number, pa.int32() if data_type == pa.date32() else pa.int64()).cast(data_type)
+    got = client.query("SELECT $1 AS v, $2 AS vs", [value, pa.array([value, None], data_type)]).arrow()
+    days = data_type in (pa.date32(), pa.date64())
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(data_type, "unit", "s")]
+    want = (number if data_type == pa.date32() else number // 86_400_000) if days else number * 10**6 // per_second
+    assert [cell.cast(pa.int32() if days else pa.int64()).as_py() for cell in (got["v"][0], got["vs"][0][0])] == [want] * 2
+
+
 def test_parameters_in_statements(client: Client) -> None:
     sql = "SELECT id, text FROM numbers WHERE id BETWEEN $1 AND $2 AND text <> $3 ORDER BY id"
     assert client.list(sql, [10, 12, "row 11"]) == [(10, "row 10"), (12, "row 12")]

@@ -5,6 +5,7 @@ mod parallel;
 mod parameters;
 mod parts;
 mod postgres;
+mod times;
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
