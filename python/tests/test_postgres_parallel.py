@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -41,6 +42,10 @@ CREATE TABLE empty_table (id integer);
 CREATE TABLE words (word text);
 INSERT INTO words SELECT 'now' FROM generate_series(1, 10000);
 CREATE DOMAIN a_day AS date;
+CREATE TABLE sparse (id integer, filler text);
+INSERT INTO sparse SELECT i, repeat('z', 1900) FROM generate_series(1, 320) i;
+CREATE FUNCTION slow(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM pg_sleep(0.012); RETURN $1; END';
 CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant', '5', false) $$;
 ANALYZE;
 """
@@ -311,6 +316,17 @@ def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
             client.query("CREATE TEMPORARY TABLE t AS SELECT 1").arrow()
     finally:
         big.run("DROP OWNED BY single; DROP ROLE single")
+
+
+def test_statement_timeout(big: PostgresServer, extension: bool) -> None:
+    """It is the whole statement's, not each part's."""
+    with dray.connect(big.uri(options="?options=-c%20statement_timeout%3D1s")) as client:
+        began = time.monotonic()
+        with pytest.raises(dray.ExecutionError, match="canceling statement due to statement timeout") as caught:
+            read(client, "SELECT slow(id) FROM sparse", extension, partitions=2)
+        assert caught.value.sqlstate == "57014"
+        assert 0.9 < time.monotonic() - began < 2
+        assert "2 connections" in read(client, "SELECT slow(id) FROM sparse WHERE id < 40", extension, partitions=2)[1]
 
 
 def test_errors_within_a_part(client: dray.Connection, extension: bool) -> None:

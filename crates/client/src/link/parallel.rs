@@ -48,6 +48,8 @@ pub(super) struct Work {
     /// A statement for each part.
     pub(super) parts: Vec<String>,
     pub(super) options: QueryOptions,
+    /// When the server would have ended the statement.
+    pub(super) deadline: Option<Instant>,
     pub(super) workers: usize,
     pub(super) ordered: bool,
 }
@@ -321,6 +323,9 @@ impl Shared {
     ) -> Result<()> {
         let mut wanted = || !self.stopped.load(Ordering::SeqCst);
         let gone = |_| Error::new(ErrorKind::Cancelled, "nobody reads the result");
+        if let Some(deadline) = self.work.deadline {
+            link.limit(deadline)?;
+        }
         link.send_query(&self.work.parts[part], &self.work.options, &mut wanted)?;
         let mut arena = Arena::default();
         let mut decoder = None;

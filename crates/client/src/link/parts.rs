@@ -1,8 +1,10 @@
 //! Whether and how a table of PostgreSQL is read in parts: what the coordinator asks the server.
 
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, is_range_scan};
+use dray_wire::{ErrorKind as WireKind, ServerError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -20,6 +22,8 @@ pub(super) struct Table {
     blocks: u64,
     /// Connections to read it with.
     pub(super) workers: usize,
+    /// How long a statement may take, if that is limited.
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Table {
@@ -63,8 +67,8 @@ pub(super) fn look(
     let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
-    let (kind, strange_leaves, blocks, bytes, connections, unstable, called) =
-        (text(0), number(1), number(2), number(3), number(4), text(5), text(6));
+    let (kind, strange_leaves, blocks, bytes, connections, unstable, called, timeout_ms) =
+        (text(0), number(1), number(2), number(3), number(4), text(5), text(6), number(7));
     if ordered && kind == "p" {
         return Ok(Err("the order of a partitioned table is that of its partitions".to_owned()));
     }
@@ -98,13 +102,13 @@ pub(super) fn look(
     };
     Ok(match workers {
         0 | 1 => Err("the table, this machine or the number of free connections is small".to_owned()),
-        _ => Ok(Table { blocks, workers }),
+        _ => Ok(Table { blocks, workers, timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)) }),
     })
 }
 
 /// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
 /// or a type that is called like one and may read the present time from a text: one of dates, a range, an array; a function that
-/// an attribute may have been, and which may have changed the session.
+/// an attribute may have been, and which may have changed the session; milliseconds that a statement may take, 0 for any.
 fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     let names = |names: &BTreeSet<String>| {
         let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
@@ -137,7 +141,8 @@ fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
              ) f LIMIT 1),
              (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({attributes})
                  AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-                 AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1)
+                 AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1),
+             (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000)::bigint
          FROM root r",
         table = quoted(&split.table),
         functions = names(&split.functions),
@@ -218,6 +223,24 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
     }
     session.ask("SET LOCAL lock_timeout TO DEFAULT", patience)?;
     Ok(())
+}
+
+/// Leaves a worker's next statement what is left of `statement_timeout`, which limits the user's statement, not each part of it.
+pub(super) fn limit(session: &mut Session<Socket>, deadline: Instant, patience: Patience<'_>) -> Result<()> {
+    match deadline.saturating_duration_since(Instant::now()).as_millis() {
+        0 => Err(ServerError {
+            statement: 0,
+            kind: WireKind::Execution,
+            sqlstate: "57014".to_owned(),
+            message: "canceling statement due to statement timeout".to_owned(),
+            hint: String::new(),
+        }
+        .into()),
+        left_ms => {
+            session.ask(&format!("SET LOCAL statement_timeout = {left_ms}"), patience)?;
+            Ok(())
+        }
+    }
 }
 
 /// Makes sure that the table has been the same all the while.

@@ -152,6 +152,16 @@ impl PostgresLink {
         parts::join(&mut self.session, held, split, &mut patience)
     }
 
+    /// Leaves a part what is left of the time that its statement may take.
+    pub(super) fn limit(&mut self, deadline: Instant) -> Result<()> {
+        let patience_ends = Instant::now() + self.connect.timeout;
+        let mut patience = || match Instant::now() < patience_ends {
+            true => Ok(()),
+            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
+        };
+        parts::limit(&mut self.session, deadline, &mut patience)
+    }
+
     /// Why the extension can't be used for a statement, or nothing.
     fn hindrance(&self, sql: &str, options: &QueryOptions) -> Option<String> {
         if self.extension.is_none() {
@@ -234,6 +244,7 @@ impl PostgresLink {
         options: &QueryOptions,
         patience: Patience<'_>,
     ) -> Result<Result<Work, String>> {
+        let began = Instant::now();
         let no = |reason: &str| Ok(Err(reason.to_owned()));
         let wanted = match options.postgres.partitions {
             Partitions::Exactly(1) => return no("so it was asked for"),
@@ -294,6 +305,7 @@ impl PostgresLink {
             split,
             held,
             options: part_options,
+            deadline: table.timeout.map(|timeout| began + timeout),
             workers: table.workers,
             ordered: options.postgres.ordered,
         }))
