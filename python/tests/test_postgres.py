@@ -134,8 +134,14 @@ def test_stats(client: Client) -> None:
     assert stats["rows"] == BIG
     assert stats["wire_bytes"] > 0 and stats["decoded_bytes"] > 0
     assert stats["total_seconds"] >= stats["first_chunk_seconds"] > 0
-    # Rows have no encodings to tell of.
-    assert [column["name"] for column in stats["columns"]] == (["id", "text", "amount"] if client.extension else [])
+    columns = stats["columns"]
+    assert [column["name"] for column in columns] == ["id", "text", "amount"]
+    assert sum(column["decoded_bytes"] for column in columns) == stats["decoded_bytes"]
+    if not client.extension:
+        assert columns[0]["decoded_bytes"] >= 4 * BIG and columns[0]["wire_bytes"] is None
+        result = client.query("SELECT 'x'::text, '(1,2)'::point FROM generate_series(1, 3)")
+        result.arrow()
+        assert [column["encodings"] for column in result.stats["columns"]] == [["binary"], ["text"]]
     result = client.query("SELECT $1::integer", [1])
     assert list(result) == [(1,)]
     assert result.stats["path"] == "rows"

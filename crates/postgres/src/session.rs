@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dray_format::{BatchBuilder, Built, Schema};
+use dray_format::{BatchBuilder, Built, Profile, Schema};
 use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
@@ -138,6 +138,8 @@ pub struct Session<S> {
     tag: String,
     /// Bytes of rows, of all statements.
     bytes: u64,
+    /// How the columns of the last statement came, if it has ended.
+    profile: Profile,
     /// What the server said at the end of the last statement: idle, in a transaction, or in a failed one.
     status: u8,
 }
@@ -159,6 +161,7 @@ impl<S: Read + Write> Session<S> {
             before: 0,
             tag: String::new(),
             bytes: 0,
+            profile: Profile::default(),
             status: b'I',
         }
     }
@@ -243,6 +246,11 @@ impl<S: Read + Write> Session<S> {
     /// The bytes of rows received so far, in all.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How the columns of the statement came whose rows have just ended.
+    pub fn take_profile(&mut self) -> Profile {
+        std::mem::take(&mut self.profile)
     }
 
     /// How long the session has waited for the server, and read from the socket, in all.
@@ -550,6 +558,7 @@ impl<S: Read + Write> Session<S> {
         let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
         self.wait_ready(ended, patience)?;
         let last = rows.take(copy)?;
+        self.profile = rows.profile();
         Ok((last.batch().rows > 0).then_some(last))
     }
 

@@ -346,7 +346,9 @@ impl Shared {
                 Received::Event(ServerEvent::Finished(finished)) => {
                     return sender.send(Event::Part { finished: Some(finished), profile }).map_err(gone);
                 }
-                Received::End => return sender.send(Event::Part { finished: None, profile }).map_err(gone),
+                Received::Done { finished, profile } => {
+                    return sender.send(Event::Part { finished, profile }).map_err(gone);
+                }
                 Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
                 Received::Chunk { header, descriptors, body } => {
                     let decoder = decoder.as_ref().ok_or_else(out_of_turn)?;

@@ -409,7 +409,7 @@ impl PostgresLink {
                         let bytes = self.session.bytes() - bytes;
                         Ok(Received::Built { built: Box::new(built), bytes, waited: self.session.waited() - waited })
                     }
-                    None => Ok(Received::End),
+                    None => Ok(Received::Done { finished: None, profile: self.session.take_profile() }),
                 }
             }
             Running::Frames(mut frames) => {
