@@ -39,8 +39,8 @@ CREATE TABLE columns_only (id integer, secret integer);
 INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
 GRANT SELECT (id) ON columns_only TO half;
 CREATE TABLE empty_table (id integer);
-CREATE TABLE words (word text);
-INSERT INTO words SELECT 'now' FROM generate_series(1, 10000);
+CREATE TABLE words (word text, at timestamptz);
+INSERT INTO words SELECT 'now', '2024-01-01'::timestamptz + i * interval '7 minutes' FROM generate_series(1, 10000) i;
 CREATE DOMAIN a_day AS date;
 CREATE TABLE sparse (id integer, filler text);
 INSERT INTO sparse SELECT i, repeat('z', 1900) FROM generate_series(1, 320) i;
@@ -76,6 +76,7 @@ SPLITTABLE = [
     ("SELECT id, amount FROM public.many AS m WHERE m.id > 100 OR m.id < 5", ROWS - 96),
     ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
     ("SELECT id, filler FROM parted", 100_000),
+    ("SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'", 10_000),
 ]
 
 
@@ -109,6 +110,8 @@ NOT_SPLITTABLE = [
     "SELECT id, random() FROM many",
     "SELECT id, now() FROM many",
     "SELECT word::timestamptz FROM words",
+    "SELECT id::date FROM (SELECT now() AS id) t",
+    "SELECT at::date, word::date FROM words",
     "SELECT CAST(word AS date) FROM words",
     "SELECT tstzrange('[' || word || ',)') FROM words",
     "SELECT (word::text).timestamptz FROM words",

@@ -142,6 +142,8 @@ pub struct Split {
     pub functions: BTreeSet<String>,
     /// Those of them that may be types: of one argument, which is cast.
     pub casts: BTreeSet<String>,
+    /// Columns that it casts to types that may read the present time from a text: if they are dates or times, it is none.
+    pub dates: BTreeSet<String>,
     /// Whether a part reads the table without what inherits from it, now or later.
     pub only: bool,
 }
@@ -176,9 +178,7 @@ impl Split {
         if tokens.iter().skip(1).any(|token| token.is("select")) {
             return Err("it is more than the filtered rows of one table");
         }
-        if casts_to_times(&tokens) {
-            return Err("what it casts to may depend on the time");
-        }
+        let dates = cast_to_times(&tokens).ok_or("what it casts to may depend on the time")?;
         let outer = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
@@ -198,7 +198,7 @@ impl Split {
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
         let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
         let head = sql[..head_end].to_owned();
-        Ok(Self { head, table_at, condition, table, qualifier, functions, casts, only: false })
+        Ok(Self { head, table_at, condition, table, qualifier, functions, casts, dates, only: false })
     }
 
     /// The statement for the blocks from `from` on, up to `to` or to the end.
@@ -352,17 +352,18 @@ fn has_several(tokens: &[Piece<'_>]) -> bool {
     own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
 }
 
-/// Whether anything but a literal, which has been looked at, is cast to a type that may read the present time or what the catalog
-/// has just then from a text.
-fn casts_to_times(tokens: &[Piece<'_>]) -> bool {
-    let is_literal = |what: &[Piece<'_>]| match what {
-        [.., one] => one.kind == Token::Literal || one.is("null"),
-        [] => false,
-    };
-    tokens.iter().enumerate().any(|(i, token)| {
+/// The columns that are cast to a type that may read the present time, or what the catalog has just then, from a text; none if
+/// something else is cast to one, but for literals, which have been looked at.
+fn cast_to_times(tokens: &[Piece<'_>]) -> Option<BTreeSet<String>> {
+    let is_literal = |what: &[Piece<'_>]| what.last().is_some_and(|one| one.kind == Token::Literal || one.is("null"));
+    let mut columns = BTreeSet::new();
+    for (i, token) in tokens.iter().enumerate() {
         // x::type
         if token.text == ":" && i > 0 && tokens[i - 1].text == ":" && tokens[i - 1].end + 1 == token.end {
-            return !is_literal(&tokens[..i - 1]) && !is_timeless(&tokens[i + 1..]);
+            let what = &tokens[..i - 1];
+            if !is_literal(what) && !is_timeless(&tokens[i + 1..]) {
+                columns.insert(last_column(what)?);
+            }
         }
         // CAST (x AS type)
         if token.is("cast")
@@ -370,12 +371,32 @@ fn casts_to_times(tokens: &[Piece<'_>]) -> bool {
         {
             let inside = &tokens[i + 2..];
             let as_at = inside.iter().position(|token| token.depth <= open.depth && token.is("as"));
-            let is_harmless = |at: usize| at == 1 && is_literal(&inside[..1]) || is_timeless(&inside[at + 1..]);
-            return as_at.is_none_or(|at| !is_harmless(at));
+            let (what, to) = inside.split_at(as_at?);
+            let is_harmless = what.len() == 1 && is_literal(what) || is_timeless(&to[1..]);
+            let is_name = what.len() == 1 || what.len() == 3 && what[1].text == ".";
+            if !is_harmless {
+                columns.insert(last_column(what).filter(|_| is_name)?);
+            }
         }
         // JSON_VALUE (… RETURNING type)
-        token.is("returning")
-    })
+        if token.is("returning") {
+            return None;
+        }
+    }
+    Some(columns)
+}
+
+/// The column that an expression ends with, as its name or with one that says whose it is.
+fn last_column(tokens: &[Piece<'_>]) -> Option<String> {
+    let (column, before) = tokens.split_last()?;
+    let before = match before {
+        [before @ .., owner, dot] if dot.text == "." && matches!(owner.kind, Token::Word | Token::Quoted) => before,
+        _ => before,
+    };
+    // Here the name is none of a column, or of another one: a type's, a collation's, an attribute's, the end of a CASE.
+    let is_other = |before: &Piece<'_>| matches!(before.text, ":" | ".") || before.is("collate");
+    let is_column = matches!(column.kind, Token::Word | Token::Quoted) && !column.is("end");
+    name(column).filter(|_| is_column && !before.last().is_some_and(is_other))
 }
 
 /// Whether a type's name begins here that is among the [`TIMELESS`] ones.
@@ -482,6 +503,16 @@ mod tests {
         }
         let split = Split::of("SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t", false).unwrap();
         assert_eq!(split.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
+        let dates = |sql: &str| Split::of(sql, false).map(|split| split.dates.into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            dates("SELECT a::date, t.B::time, CAST(c AS date) FROM t"),
+            Ok(vec!["a".into(), "b".into(), "c".into()])
+        );
+        assert_eq!(
+            dates("SELECT cast(t.\"D\" AS timestamptz), -e::mine.int4 FROM t"),
+            Ok(vec!["D".into(), "e".into()])
+        );
+        assert_eq!(dates("SELECT a::text, CAST('2024-01-01' AS date) FROM t"), Ok(vec![]));
         let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
@@ -525,13 +556,19 @@ mod tests {
             "SELECT a FROM t WHERE d = u&'no\\0077'",
             "SELECT Ärger(a) FROM t",
             "SELECT t.größe FROM t",
-            "SELECT a::date FROM t",
-            "SELECT a :: date FROM t",
+            "SELECT (a)::date FROM t",
+            "SELECT a COLLATE b :: date FROM t",
+            "SELECT CASE WHEN a THEN b ELSE c END::date FROM t",
+            "SELECT (t).a::date, s.t.a::date FROM t",
+            "SELECT s.t.a::date FROM t",
+            "SELECT a[1]::date, f(a)::date FROM t",
             "SELECT a::text::timestamp FROM t",
             "SELECT ('to' || 'day')::timestamp FROM t",
-            "SELECT a::\"date\"[] FROM t",
-            "SELECT a::regclass, a::mine.text FROM t",
-            "SELECT CAST(a AS timestamptz) FROM t",
+            "SELECT lower(a)::\"date\"[] FROM t",
+            "SELECT lower(a)::regclass, lower(a)::mine.text FROM t",
+            "SELECT CAST(-a AS timestamptz) FROM t",
+            "SELECT CAST(a + b AS timestamptz) FROM t",
+            "SELECT CAST(a || t.b AS timestamptz) FROM t",
             "SELECT cast ( (a || b) AS pg_catalog.date ) FROM t",
             "SELECT CAST('a' || b AS time) FROM t",
             "SELECT JSON_VALUE(a, '$' RETURNING date) FROM t",

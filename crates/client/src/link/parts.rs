@@ -82,6 +82,9 @@ pub(super) fn look(
     if !reason.is_empty() {
         return Ok(Err(reason.to_owned()));
     }
+    if number(8) > 0 {
+        return Ok(Err("what it casts to may depend on the time".to_owned()));
+    }
     if !called.is_empty() {
         return Ok(Err(format!(
             "an earlier statement may have called {called}, and other sessions may not see the same"
@@ -108,7 +111,8 @@ pub(super) fn look(
 
 /// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
 /// or a type that is called like one and may read the present time from a text: one of dates, a range, an array; a function that
-/// an attribute may have been, and which may have changed the session; milliseconds that a statement may take, 0 for any.
+/// an attribute may have been, and which may have changed the session; milliseconds that a statement may take, 0 for any; how many
+/// of the columns that should be dates or times are not.
 fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     let names = |names: &BTreeSet<String>| {
         let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
@@ -142,11 +146,15 @@ fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
              (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({attributes})
                  AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
                  AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1),
-             (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000)::bigint
+             (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000)::bigint,
+             (SELECT pg_catalog.count(*) FROM pg_catalog.unnest({dates}) d(name) WHERE NOT EXISTS (
+                 SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+                 WHERE a.attrelid = r.oid AND a.attname = d.name AND t.typcategory = 'D'))
          FROM root r",
         table = quoted(&split.table),
         functions = names(&split.functions),
         casts = names(&split.casts),
+        dates = names(&split.dates),
         attributes = names(attributes),
     )
 }
