@@ -19,6 +19,7 @@ _MONEY = 790
 _IDLE = 0
 # All names are qualified: the session's search_path may find others first.
 _EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name"
+_FLOAT_DIGITS = "SELECT pg_catalog.current_setting('extra_float_digits')"
 _MONEY_SCALE = "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)"
 
 
@@ -187,8 +188,11 @@ def read(
     with _transaction(driver):
         # What we ask on our own account must not abort the transaction of the user.
         with _savepoint(driver):
-            copy, copy_statement = _prepare(driver, statement, escapes, extension, numeric, nonfinite, strings, row_bytes_max)
-        driver.copy(copy_statement, copy)
+            copy, copy_statement, digits = _prepare(
+                driver, statement, escapes, extension, numeric, nonfinite, strings, row_bytes_max
+            )
+        with _whole_floats(driver, digits):
+            driver.copy(copy_statement, copy)
         return pyarrow.table(copy.finish())
 
 
@@ -201,8 +205,8 @@ def _prepare(
     nonfinite: str,
     strings: str,
     row_bytes_max: int | None,
-) -> tuple[_dray.Copy, str]:
-    """Return what takes the data of a COPY, and the COPY."""
+) -> tuple[_dray.Copy, str, int]:
+    """Return what takes the data of a COPY, the COPY, and the session's ``extra_float_digits`` if its data may depend on them."""
     # In a database without it, a function of that name would be somebody else's.
     has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
     if extension is True and not has_extension:
@@ -210,7 +214,7 @@ def _prepare(
     if has_extension:
         copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
         driver.fetch("SELECT pg_catalog.dray_load()")
-        return copy, copy.frames(statement)
+        return copy, copy.frames(statement), int(driver.fetch(_FLOAT_DIGITS)[0][0])
     if not _dray.Copy.is_describable(statement, escapes):
         raise QueryError(
             "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH, and changes nothing",
@@ -222,7 +226,8 @@ def _prepare(
     version = int((driver.setting("server_version") or "0").split(".")[0].split("beta")[0].split("rc")[0].split("devel")[0])
     if question := copy.describe(columns, version):
         copy.learn([[None if value is None else str(value) for value in row] for row in driver.fetch(question)])
-    return copy, copy.rows(statement)
+    copy_statement, has_text = copy.rows(statement)
+    return copy, copy_statement, int(driver.fetch(_FLOAT_DIGITS)[0][0]) if has_text else 1
 
 
 @contextmanager
@@ -242,6 +247,27 @@ def _transaction(driver: _Driver) -> Iterator[None]:
             driver.run("ROLLBACK")
         raise
     driver.run("COMMIT")
+
+
+@contextmanager
+def _whole_floats(driver: _Driver, digits: int) -> Iterator[None]:
+    """Have floats written as text with all their digits, and the setting as it was for what the user runs next."""
+    if digits > 0:
+        yield
+        return
+
+    def set_digits(digits: int) -> None:
+        driver.fetch(f"SELECT pg_catalog.set_config('extra_float_digits', '{digits}', true)")
+
+    # Both end with the transaction; so does the first where the second fails.
+    set_digits(3)
+    try:
+        yield
+    except BaseException:
+        with suppress(Exception):
+            set_digits(digits)
+        raise
+    set_digits(digits)
 
 
 @contextmanager

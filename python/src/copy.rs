@@ -80,8 +80,8 @@ impl Copy {
         description.learn(rows).map_err(|error| exception(py, &error.into()))
     }
 
-    /// The COPY of a statement's rows.
-    fn rows(&self, py: Python<'_>, sql: &str) -> PyResult<String> {
+    /// The COPY of a statement's rows, and whether some of its columns are text in which there may be floats.
+    fn rows(&self, py: Python<'_>, sql: &str) -> PyResult<(String, bool)> {
         let mut state = self.lock();
         let description = state.description.take().ok_or_else(|| out_of_order(py))?;
         let bytes = |limit| usize::try_from(limit).unwrap_or(usize::MAX);
@@ -92,7 +92,7 @@ impl Copy {
         };
         let feed = Feed::of_rows(&description, options, self.strings).map_err(|error| exception(py, &error))?;
         state.feed = Some(feed);
-        Ok(description.copy_statement(sql, &self.types))
+        Ok((description.copy_statement(sql, &self.types), description.has_text(&self.types)))
     }
 
     /// The COPY of a statement through the extension.

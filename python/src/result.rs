@@ -1,7 +1,7 @@
 //! A statement's result.
 
 use arrow::datatypes::SchemaRef;
-use dray_client::{Estimate as ClientEstimate, Stats};
+use dray_client::{Estimate as ClientEstimate, RouteKind, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -116,7 +116,9 @@ fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResu
         let column = PyDict::new(py);
         column.set_item("name", field.name())?;
         column.set_item("type", field.data_type().to_string())?;
-        column.set_item("wire_bytes", profile.body_bytes)?;
+        // Of rows it is not known.
+        let wire_bytes = (stats.route.kind != RouteKind::Rows).then_some(profile.body_bytes);
+        column.set_item("wire_bytes", wire_bytes)?;
         column.set_item("decoded_bytes", profile.decoded_bytes)?;
         column.set_item("encodings", &profile.encodings)?;
         columns.append(column)?;

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import data
 import pytest
+
+# What they assert is to be explained as it is in tests.
+pytest.register_assert_rewrite("postgres_client", "postgres_types")
+
+import postgres_client
+import postgres_types
+from postgres_client import Client
 from postgres_server import VERSIONS, WAYS, Installation, PgBouncer, PostgresServer, make_locales
+from postgres_types import Types
 from server import Server
 
 import dray
@@ -92,3 +100,36 @@ def pgbouncer(postgres: PostgresServer) -> Iterator[PgBouncer]:
     pooler = PgBouncer(postgres)
     yield pooler
     pooler.stop()
+
+
+@pytest.fixture(scope="session")
+def filled(postgres: PostgresServer) -> PostgresServer:
+    with postgres.connect() as connection:
+        if connection.execute("SELECT to_regclass('numbers')").fetchone() == (None,):
+            postgres.run(postgres_client.DDL)
+    return postgres
+
+
+@pytest.fixture
+def client(filled: PostgresServer, extension: bool) -> Iterator[Client]:
+    client = Client(filled.uri(), extension)
+    yield client
+    client.connection.close()
+
+
+@pytest.fixture(scope="session")
+def database(postgres: PostgresServer) -> PostgresServer:
+    name = postgres_types.DATABASE
+    with postgres.connect() as connection:
+        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+            connection.execute(f"CREATE DATABASE {name}")
+            postgres.run(f"ALTER DATABASE {name} SET timezone = 'UTC'", postgres_types.DDL, database=name)
+            if True in WAYS:
+                postgres.run("CREATE EXTENSION dray", database=name)
+    return postgres
+
+
+@pytest.fixture(scope="module")
+def types(database: PostgresServer, extension: bool) -> Iterator[Types]:
+    with database.connect(postgres_types.DATABASE) as oracle, dray.connect(database.uri(postgres_types.DATABASE)) as connection:
+        yield Types(database, oracle, connection, extension)

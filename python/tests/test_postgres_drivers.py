@@ -169,6 +169,33 @@ def test_styles_of_dates(driver_connection: Any, extension: bool) -> None:
     assert dray.read(driver_connection, "SELECT 1 AS a", extension=extension).num_rows == 1
 
 
+WHOLE = "(0.1,0.30000000000000004)"
+
+
+def test_digits_of_floats(driver_connection: Any, extension: bool) -> None:
+    def digits() -> str:
+        cursor = driver_connection.cursor()
+        cursor.execute("SHOW extra_float_digits")
+        return str(cursor.fetchone()[0])
+
+    sql = f"SELECT '{WHOLE}'::point AS p, ARRAY['{WHOLE}'::point] AS ps"
+    for autocommit in (True, False):
+        driver_connection.autocommit = autocommit
+        run(driver_connection, "SET extra_float_digits = -3")
+        assert dray.read(driver_connection, sql, extension=extension).to_pylist() == [{"p": WHOLE, "ps": [WHOLE]}]
+        assert digits() == "-3"
+        with pytest.raises(Exception, match="division by zero"):
+            dray.read(driver_connection, "SELECT 1 / (n - 1), point(n, n) FROM generate_series(1, 1) n", extension=extension)
+        if not autocommit:
+            driver_connection.rollback()
+            run(driver_connection, "SET LOCAL extra_float_digits = -5")
+            with pytest.raises(Exception, match="infinity"):
+                dray.read(driver_connection, "SELECT 'infinity'::date, point(1, 1)", extension=extension)
+            driver_connection.rollback()
+        assert digits() == "-3"
+    driver_connection.rollback()
+
+
 def test_functions_of_somebody_else(driver_connection: Any, extension: bool) -> None:
     raises = "LANGUAGE plpgsql AS $$BEGIN RAISE 'hijacked'; END$$"
     run(driver_connection, "CREATE SCHEMA hostile")

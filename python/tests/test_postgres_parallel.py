@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import psycopg
@@ -38,6 +39,14 @@ CREATE TABLE columns_only (id integer, secret integer);
 INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
 GRANT SELECT (id) ON columns_only TO half;
 CREATE TABLE empty_table (id integer);
+CREATE TABLE words (word text, at timestamptz);
+INSERT INTO words SELECT 'now', '2024-01-01'::timestamptz + i * interval '7 minutes' FROM generate_series(1, 10000) i;
+CREATE DOMAIN a_day AS date;
+CREATE TABLE sparse (id integer, filler text);
+INSERT INTO sparse SELECT i, repeat('z', 1900) FROM generate_series(1, 320) i;
+CREATE FUNCTION slow(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE
+    AS 'BEGIN PERFORM pg_sleep(0.012); RETURN $1; END';
+CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant', '5', false) $$;
 ANALYZE;
 """
 
@@ -67,6 +76,7 @@ SPLITTABLE = [
     ("SELECT id, amount FROM public.many AS m WHERE m.id > 100 OR m.id < 5", ROWS - 96),
     ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
     ("SELECT id, filler FROM parted", 100_000),
+    ("SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'", 10_000),
 ]
 
 
@@ -99,6 +109,13 @@ NOT_SPLITTABLE = [
     "SELECT wild(id) FROM many",
     "SELECT id, random() FROM many",
     "SELECT id, now() FROM many",
+    "SELECT word::timestamptz FROM words",
+    "SELECT id::date FROM (SELECT now() AS id) t",
+    "SELECT at::date, word::date FROM words",
+    "SELECT CAST(word AS date) FROM words",
+    "SELECT tstzrange('[' || word || ',)') FROM words",
+    "SELECT (word::text).timestamptz FROM words",
+    "SELECT a_day(word) FROM words",
     "SELECT generate_series(1, 2), id FROM parent",
     "SELECT a.id FROM many a, parent b WHERE a.id = b.id",
     "SELECT id FROM many WHERE id IN (SELECT id FROM parent)",
@@ -152,6 +169,28 @@ def test_settings_keep_to_their_session(client: dray.Connection, extension: bool
     table, reason = read(client, "SELECT id FROM guarded", extension)
     assert "one connection" in reason
     assert table.num_rows == 10_000
+
+
+def test_settings_that_later_sessions_have(big: PostgresServer, extension: bool) -> None:
+    sql = "SELECT id, '2024-01-02 23:00+00'::timestamptz::text AS t FROM many"
+    with dray.connect(big.uri(user="half")) as client:
+        assert "3 connections" in read(client, sql, extension)[1]
+        big.run("ALTER ROLE half SET TimeZone = 'Asia/Tokyo'")
+        try:
+            table, reason = read(client, sql, extension)
+        finally:
+            big.run("ALTER ROLE half RESET TimeZone")
+        assert "one connection" in reason and "other settings" in reason
+        assert len(table["t"].unique()) == 1
+
+
+def test_a_function_called_like_a_column(client: dray.Connection, extension: bool) -> None:
+    for sql in ("SELECT w.word FROM words w", "SELECT (w).word FROM public.words w"):
+        read(client, sql, extension, partitions=1)
+        assert "3 connections" in read(client, "SELECT m.id FROM many m", extension)[1]
+    assert read(client, "SELECT w.tenant FROM words w LIMIT 1", extension)[0].to_pylist() == [{"tenant": "5"}]
+    _, reason = read(client, "SELECT m.id FROM many m", extension)
+    assert "one connection" in reason and "tenant" in reason
 
 
 def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
@@ -211,6 +250,25 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
         big.run("DROP INDEX IF EXISTS many_id")
 
 
+def test_a_table_that_is_inherited_from_meanwhile(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
+    big.run("CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); INSERT INTO heir SELECT -1 FROM many")
+    try:
+        options = {"extension": extension, "partitions": 2, "batch_rows": 500, "chunk_bytes_max": 4096}
+        result = client.query("SELECT id, repeat(filler, 40) FROM many", **options)  # type: ignore[arg-type]
+        batches = result.batches()
+        ids = next(batches).column(0).to_pylist()
+        big.run("ALTER TABLE heir INHERIT many")
+        for batch in batches:
+            ids += batch.column(0).to_pylist()
+        assert "one snapshot" in result.stats["path_reason"]
+        assert len(ids) == len(set(ids)) == ROWS and min(ids) == 1
+        table, reason = read(client, "SELECT id FROM many", extension)
+        assert table.num_rows == 2 * ROWS and "inherited from" in reason
+    finally:
+        # That it ever was inherited from is forgotten with the next ANALYZE.
+        big.run("DROP TABLE heir", "ANALYZE many")
+
+
 def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> None:
     for ordered in (False, True):
         options = {"extension": extension, "partitions": 3, "batch_rows": 1000, "ordered": ordered}
@@ -247,6 +305,7 @@ def test_a_worker_that_is_terminated(big: PostgresServer, client: dray.Connectio
                 ids.update(batch.column(0).to_pylist())
             assert terminated > 0
             assert rows == len(ids) == ROWS
+            assert "one of them failed: " in result.stats["path_reason"]
 
 
 def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
@@ -260,6 +319,17 @@ def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
             client.query("CREATE TEMPORARY TABLE t AS SELECT 1").arrow()
     finally:
         big.run("DROP OWNED BY single; DROP ROLE single")
+
+
+def test_statement_timeout(big: PostgresServer, extension: bool) -> None:
+    """It is the whole statement's, not each part's."""
+    with dray.connect(big.uri(options="?options=-c%20statement_timeout%3D1s")) as client:
+        began = time.monotonic()
+        with pytest.raises(dray.ExecutionError, match="canceling statement due to statement timeout") as caught:
+            read(client, "SELECT slow(id) FROM sparse", extension, partitions=2)
+        assert caught.value.sqlstate == "57014"
+        assert 0.9 < time.monotonic() - began < 2
+        assert "2 connections" in read(client, "SELECT slow(id) FROM sparse WHERE id < 40", extension, partitions=2)[1]
 
 
 def test_errors_within_a_part(client: dray.Connection, extension: bool) -> None:

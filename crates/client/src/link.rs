@@ -5,6 +5,7 @@ mod parallel;
 mod parameters;
 mod parts;
 mod postgres;
+mod times;
 
 use std::fmt::Debug;
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ pub(crate) enum Received {
         decoded_bytes: u64,
         decode: Duration,
     },
-    /// The end of a result in parts.
+    /// The end of a result in rows or in parts.
     Done {
         finished: Option<Finished>,
         profile: Profile,

@@ -226,6 +226,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
                 Received::Done { finished, profile } => {
                     self.stats.server = finished;
                     self.stats.profile = profile;
+                    // It names connections that have failed since.
+                    self.stats.route = self.connection.borrow_mut().link().route();
                     self.end();
                 }
                 Received::End => self.end(),

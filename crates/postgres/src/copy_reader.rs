@@ -11,7 +11,7 @@ use dray_pgtypes::{Column, Format, Options as TypeOptions};
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::push_row;
-use crate::session::{Options, value_error};
+use crate::session::{Options, has_text, value_error};
 use crate::sql::reads_only;
 
 /// What a COPY in binary begins with (PostgreSQL's manual, page COPY).
@@ -67,10 +67,16 @@ impl Description {
         self.columns.iter().map(column).collect()
     }
 
+    /// Whether some of the columns are made text, in which there may be floats: the session's `extra_float_digits` says how many
+    /// digits they have.
+    pub fn has_text(&self, options: &TypeOptions) -> bool {
+        has_text(&self.columns(options))
+    }
+
     /// The COPY that makes these columns of a statement: some have to be made text.
     pub fn copy_statement(&self, statement: &str, options: &TypeOptions) -> String {
         let columns = self.columns(options);
-        if columns.iter().all(|column| column.format() == Format::Binary) {
+        if !has_text(&columns) {
             return format!("COPY ({statement}\n) TO STDOUT (FORMAT binary)");
         }
         let casts = columns.iter().enumerate().map(|(i, column)| match column.format() {

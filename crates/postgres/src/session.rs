@@ -8,11 +8,11 @@
 //! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the server no longer to make;
 //! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use dray_format::{BatchBuilder, Built, Schema};
+use dray_format::{BatchBuilder, Built, Profile, Schema};
 use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::IsNull;
@@ -22,7 +22,7 @@ use postgres_protocol::message::frontend;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::{CopyBytes, Rows};
-use crate::split::{Split, leaves_session_alone};
+use crate::split::{Split, attributes, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
 
@@ -30,8 +30,10 @@ use crate::wire::{Patience, Wire, server_error};
 const MONEY_OID: u32 = 790;
 /// The name of the prepared statement for the session's own questions, which must not replace the user's.
 const OWN_STATEMENT: &str = "dray_types";
-/// Loads the extension's library.
-const LOAD: &str = "SELECT pg_catalog.dray_load()";
+/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits.
+const LOAD: &str = "SELECT pg_catalog.dray_load(), pg_catalog.set_config('extra_float_digits', '3', true)";
+/// For the rest of the transaction, floats in text have all their digits.
+const WHOLE_FLOATS: &str = "SELECT pg_catalog.set_config('extra_float_digits', '3', true)";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
 /// So many statements' columns are remembered.
@@ -126,6 +128,8 @@ pub struct Session<S> {
     server_version: u32,
     /// Backslashes escape in plain strings.
     escapes: bool,
+    /// Floats have all their digits in text, until the user wants it otherwise.
+    whole_floats: bool,
     state: State,
     /// The text of the running statement, for the positions of errors.
     statement: String,
@@ -134,6 +138,8 @@ pub struct Session<S> {
     tag: String,
     /// Bytes of rows, of all statements.
     bytes: u64,
+    /// How the columns of the last statement came, if it has ended.
+    profile: Profile,
     /// What the server said at the end of the last statement: idle, in a transaction, or in a failed one.
     status: u8,
 }
@@ -149,11 +155,13 @@ impl<S: Read + Write> Session<S> {
             loaded: false,
             server_version,
             escapes: false,
+            whole_floats: false,
             state: State::Idle,
             statement: String::new(),
             before: 0,
             tag: String::new(),
             bytes: 0,
+            profile: Profile::default(),
             status: b'I',
         }
     }
@@ -171,6 +179,11 @@ impl<S: Read + Write> Session<S> {
     /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` was off at login.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.escapes = escapes;
+    }
+
+    /// Says that `extra_float_digits` was set for the whole session. If not, it is for each transaction that needs it.
+    pub fn set_whole_floats(&mut self) {
+        self.whole_floats = true;
     }
 
     fn escapes(&self) -> bool {
@@ -197,6 +210,11 @@ impl<S: Read + Write> Session<S> {
         self.status != b'I'
     }
 
+    /// A statement as [`enclosable`](crate::enclosable) gives it, by the session's rules for strings.
+    pub fn enclosable<'a>(&self, statement: &'a str) -> Option<&'a str> {
+        sql::enclosable(statement, self.escapes())
+    }
+
     /// Looks whether a statement can be read in parts.
     ///
     /// # Errors
@@ -208,6 +226,11 @@ impl<S: Read + Write> Session<S> {
     /// Whether a statement surely leaves the session as it was.
     pub fn is_left_alone_by(&self, statement: &str) -> bool {
         leaves_session_alone(statement, self.escapes())
+    }
+
+    /// Names in a statement that may be functions, called like a column.
+    pub fn attributes_of(&self, statement: &str) -> BTreeSet<String> {
+        attributes(statement, self.escapes())
     }
 
     /// Gives the connection up.
@@ -223,6 +246,11 @@ impl<S: Read + Write> Session<S> {
     /// The bytes of rows received so far, in all.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// How the columns of the statement came whose rows have just ended.
+    pub fn take_profile(&mut self) -> Profile {
+        std::mem::take(&mut self.profile)
     }
 
     /// How long the session has waited for the server, and read from the socket, in all.
@@ -296,7 +324,8 @@ impl<S: Read + Write> Session<S> {
         self.execute(&columns, parameters)?;
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
-        if self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+        let is_ready = self.whole_floats || !has_text(&columns);
+        if is_ready && self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
             let types = options.types.clone();
             let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
             self.remember(known);
@@ -357,7 +386,7 @@ impl<S: Read + Write> Session<S> {
     /// # Errors
     /// When it does not plan, or the connection breaks.
     pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
-        let Some(statement) = sql::enclosable(statement, self.escapes()) else { return Ok(None) };
+        let Some(statement) = self.enclosable(statement) else { return Ok(None) };
         let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
         let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
         // Seq Scan on t  (cost=0.00..35.50 rows=2550 width=4)
@@ -387,7 +416,10 @@ impl<S: Read + Write> Session<S> {
         let column = |(name, oid, typmod): &(String, u32, i32)| {
             Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
         };
-        let columns = described.iter().map(column).collect();
+        let columns: Vec<_> = described.iter().map(column).collect();
+        if !self.whole_floats && has_text(&columns) {
+            self.ask_within(WHOLE_FLOATS, patience)?;
+        }
         Ok((described, columns))
     }
 
@@ -526,6 +558,7 @@ impl<S: Read + Write> Session<S> {
         let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
         self.wait_ready(ended, patience)?;
         let last = rows.take(copy)?;
+        self.profile = rows.profile();
         Ok((last.batch().rows > 0).then_some(last))
     }
 
@@ -728,6 +761,11 @@ impl<S: Read + Write> Session<S> {
             self.wire.say_goodbye();
         }
     }
+}
+
+/// Whether some columns come as text, in which there may be floats.
+pub(crate) fn has_text(columns: &[Column]) -> bool {
+    columns.iter().any(|column| column.format() == Format::Text)
 }
 
 /// Whether a value of a type is `money`, or has some within.

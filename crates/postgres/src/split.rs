@@ -49,6 +49,41 @@ const UNSTABLE: &[&str] = &[
 ];
 /// Words that mean another time in each transaction, where a literal is read as one.
 const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
+/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on what the catalog says: only the
+/// session's settings, if anything. They may be named with `pg_catalog` or without.
+const TIMELESS: &[&str] = &[
+    "bigint",
+    "bit",
+    "bool",
+    "boolean",
+    "bytea",
+    "char",
+    "character",
+    "decimal",
+    "double",
+    "float",
+    "float4",
+    "float8",
+    "inet",
+    "int",
+    "int2",
+    "int4",
+    "int8",
+    "integer",
+    "interval",
+    "json",
+    "jsonb",
+    "money",
+    "name",
+    "numeric",
+    "oid",
+    "real",
+    "smallint",
+    "text",
+    "uuid",
+    "varbit",
+    "varchar",
+];
 /// Words before a parenthesis that is not a function's.
 const NOT_FUNCTIONS: &[&str] = &[
     "and",
@@ -95,6 +130,8 @@ const NOT_FUNCTIONS: &[&str] = &[
 pub struct Split {
     /// Up to the end of the FROM clause.
     head: String,
+    /// Where in it the table's name begins.
+    table_at: usize,
     /// The condition, if there is one.
     condition: Option<String>,
     /// The table as the statement names it.
@@ -103,6 +140,12 @@ pub struct Split {
     qualifier: String,
     /// Functions that it calls, as it names them.
     pub functions: BTreeSet<String>,
+    /// Those of them that may be types: of one argument, which is cast.
+    pub casts: BTreeSet<String>,
+    /// Columns that it casts to types that may read the present time from a text: if they are dates or times, it is none.
+    pub dates: BTreeSet<String>,
+    /// Whether a part reads the table without what inherits from it, now or later.
+    pub only: bool,
 }
 
 impl Split {
@@ -135,6 +178,7 @@ impl Split {
         if tokens.iter().skip(1).any(|token| token.is("select")) {
             return Err("it is more than the filtered rows of one table");
         }
+        let dates = cast_to_times(&tokens).ok_or("what it casts to may depend on the time")?;
         let outer = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
@@ -146,23 +190,29 @@ impl Split {
             _ => return Err("it is more than the filtered rows of one table"),
         };
         let (table, qualifier) = table(&tokens[from + 1..end])?;
-        let mut functions = called(&tokens[..from])?;
-        functions.extend(called(&tokens[end..])?);
+        let (mut functions, mut casts) = called(&tokens[..from])?;
+        let (others, other_casts) = called(&tokens[end..])?;
+        functions.extend(others);
+        casts.extend(other_casts);
         let head_end = tokens[end - 1].end;
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
-        Ok(Self { head: sql[..head_end].to_owned(), condition, table, qualifier, functions })
+        let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
+        let head = sql[..head_end].to_owned();
+        Ok(Self { head, table_at, condition, table, qualifier, functions, casts, dates, only: false })
     }
 
     /// The statement for the blocks from `from` on, up to `to` or to the end.
     pub fn part(&self, from: u32, to: Option<u32>) -> String {
-        let Self { head, qualifier, .. } = self;
+        let Self { qualifier, .. } = self;
+        let (before, table) = self.head.split_at(self.table_at);
+        let only = if self.only { "ONLY " } else { "" };
         let upper = to
             .map(|to| format!(" AND {qualifier}.ctid OPERATOR(pg_catalog.<) '({to},0)'::pg_catalog.tid"))
             .unwrap_or_default();
         let range = format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
         match &self.condition {
-            Some(condition) => format!("{head}\nWHERE {range} AND ({condition}\n)"),
-            None => format!("{head}\nWHERE {range}"),
+            Some(condition) => format!("{before}{only}{table}\nWHERE {range} AND ({condition}\n)"),
+            None => format!("{before}{only}{table}\nWHERE {range}"),
         }
     }
 }
@@ -207,7 +257,7 @@ const HARMLESS: &[&str] = &[
 ];
 
 /// Whether a statement surely leaves the session as it was: its settings, role, and transaction. What other sessions are to
-/// do in its place depends on that.
+/// do in its place depends on that. Of its [`attributes`] only the server knows whether they are functions.
 pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
     let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else { return false };
     let begins =
@@ -220,6 +270,19 @@ pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
     });
     let is_harmless = |pair: &[Piece<'_>]| name(&pair[0]).is_some_and(|name| HARMLESS.contains(&name.as_str()));
     begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.into_iter().all(is_harmless)
+}
+
+/// The names after a dot that may be functions: `t.f` is `f(t)` if `t` has no column of that name. Where the server's encoding
+/// decides which letters are folded, both ways.
+pub fn attributes(sql: &str, escapes: bool) -> BTreeSet<String> {
+    let tokens = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)).unwrap_or_default();
+    let after_dot = tokens.windows(2).filter(|pair| pair[0].text == ".").map(|pair| &pair[1]);
+    let folded = |token: &Piece<'_>| match token.kind {
+        Token::Word => vec![token.text.to_ascii_lowercase(), token.text.to_lowercase()],
+        Token::Quoted => name(token).into_iter().collect(),
+        _ => vec![],
+    };
+    after_dot.flat_map(folded).collect()
 }
 
 /// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table one after the other.
@@ -262,19 +325,89 @@ fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
 }
 
 /// The functions that an expression may call: names before a parenthesis, and after a dot, where `t.f` is `f(t)` if the table
-/// has no column of that name.
-fn called(tokens: &[Piece<'_>]) -> Result<BTreeSet<String>, &'static str> {
-    let mut functions = BTreeSet::new();
+/// has no column of that name. And those with one argument, which is cast if the name is a type's.
+fn called(tokens: &[Piece<'_>]) -> Result<(BTreeSet<String>, BTreeSet<String>), &'static str> {
+    let (mut functions, mut casts) = (BTreeSet::new(), BTreeSet::new());
     for (i, token) in tokens.iter().enumerate() {
         let is_name = matches!(token.kind, Token::Word | Token::Quoted);
         let is_attribute = i > 0 && tokens[i - 1].text == ".";
         let is_called = tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
             && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()));
         if is_name && (is_attribute || is_called) {
-            functions.insert(name(token).ok_or("the server's encoding decides on its functions' names")?);
+            let name = name(token).ok_or("the server's encoding decides on its functions' names")?;
+            if !is_called || !has_several(&tokens[i + 1..]) {
+                casts.insert(name.clone());
+            }
+            functions.insert(name);
         }
     }
-    Ok(functions)
+    Ok((functions, casts))
+}
+
+/// Whether a parenthesis that opens here surely has more than one argument in it.
+fn has_several(tokens: &[Piece<'_>]) -> bool {
+    let inside = tokens.iter().take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
+    let mut own = inside.filter(|token| token.depth == tokens[0].depth);
+    // Commas within brackets would be those of an array.
+    own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
+}
+
+/// The columns that are cast to a type that may read the present time, or what the catalog has just then, from a text; none if
+/// something else is cast to one, but for literals, which have been looked at.
+fn cast_to_times(tokens: &[Piece<'_>]) -> Option<BTreeSet<String>> {
+    let is_literal = |what: &[Piece<'_>]| what.last().is_some_and(|one| one.kind == Token::Literal || one.is("null"));
+    let mut columns = BTreeSet::new();
+    for (i, token) in tokens.iter().enumerate() {
+        // x::type
+        if token.text == ":" && i > 0 && tokens[i - 1].text == ":" && tokens[i - 1].end + 1 == token.end {
+            let what = &tokens[..i - 1];
+            if !is_literal(what) && !is_timeless(&tokens[i + 1..]) {
+                columns.insert(last_column(what)?);
+            }
+        }
+        // CAST (x AS type)
+        if token.is("cast")
+            && let Some(open) = tokens.get(i + 1).filter(|next| next.kind == Token::Open)
+        {
+            let inside = &tokens[i + 2..];
+            let as_at = inside.iter().position(|token| token.depth <= open.depth && token.is("as"));
+            let (what, to) = inside.split_at(as_at?);
+            let is_harmless = what.len() == 1 && is_literal(what) || is_timeless(&to[1..]);
+            let is_name = what.len() == 1 || what.len() == 3 && what[1].text == ".";
+            if !is_harmless {
+                columns.insert(last_column(what).filter(|_| is_name)?);
+            }
+        }
+        // JSON_VALUE (… RETURNING type)
+        if token.is("returning") {
+            return None;
+        }
+    }
+    Some(columns)
+}
+
+/// The column that an expression ends with, as its name or with one that says whose it is.
+fn last_column(tokens: &[Piece<'_>]) -> Option<String> {
+    let (column, before) = tokens.split_last()?;
+    let before = match before {
+        [before @ .., owner, dot] if dot.text == "." && matches!(owner.kind, Token::Word | Token::Quoted) => before,
+        _ => before,
+    };
+    // Here the name is none of a column, or of another one: a type's, a collation's, an attribute's, the end of a CASE.
+    let is_other = |before: &Piece<'_>| matches!(before.text, ":" | ".") || before.is("collate");
+    let is_column = matches!(column.kind, Token::Word | Token::Quoted) && !column.is("end");
+    name(column).filter(|_| is_column && !before.last().is_some_and(is_other))
+}
+
+/// Whether a type's name begins here that is among the [`TIMELESS`] ones.
+fn is_timeless(tokens: &[Piece<'_>]) -> bool {
+    let unqualified = match tokens {
+        [schema, dot, rest @ ..] if schema.is("pg_catalog") && dot.text == "." => rest,
+        _ => tokens,
+    };
+    let is_qualified = unqualified.get(1).is_some_and(|next| next.text == ".");
+    let name = unqualified.first().and_then(name);
+    !is_qualified && name.is_some_and(|name| TIMELESS.contains(&name.as_str()))
 }
 
 /// Whether a literal, in lower case, may have a word for the present time in it. What its escapes and pieces come to is not
@@ -358,6 +491,28 @@ mod tests {
             split.part(3, None),
             "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
         );
+        let split = Split { only: true, ..Split::of("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap() };
+        assert!(split.part(3, None).starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid "));
+        for sql in [
+            "SELECT a::text, CAST(b AS numeric(9, 2)), c::pg_catalog.int4 FROM t",
+            "SELECT 1 FROM t WHERE a > '2024-01-01'::date AND b < CAST('2024-01-01' AS timestamptz)",
+            "SELECT a::varchar(5)[], NULL::date, '{2024-01-01}' :: date[] FROM t",
+            "SELECT CAST(CAST(a AS text) AS json), a[1::int:2] FROM t",
+        ] {
+            assert!(Split::of(sql, false).is_ok(), "{sql}");
+        }
+        let split = Split::of("SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t", false).unwrap();
+        assert_eq!(split.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
+        let dates = |sql: &str| Split::of(sql, false).map(|split| split.dates.into_iter().collect::<Vec<_>>());
+        assert_eq!(
+            dates("SELECT a::date, t.B::time, CAST(c AS date) FROM t"),
+            Ok(vec!["a".into(), "b".into(), "c".into()])
+        );
+        assert_eq!(
+            dates("SELECT cast(t.\"D\" AS timestamptz), -e::mine.int4 FROM t"),
+            Ok(vec!["D".into(), "e".into()])
+        );
+        assert_eq!(dates("SELECT a::text, CAST('2024-01-01' AS date) FROM t"), Ok(vec![]));
         let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
@@ -401,6 +556,22 @@ mod tests {
             "SELECT a FROM t WHERE d = u&'no\\0077'",
             "SELECT Ärger(a) FROM t",
             "SELECT t.größe FROM t",
+            "SELECT (a)::date FROM t",
+            "SELECT a COLLATE b :: date FROM t",
+            "SELECT CASE WHEN a THEN b ELSE c END::date FROM t",
+            "SELECT (t).a::date, s.t.a::date FROM t",
+            "SELECT s.t.a::date FROM t",
+            "SELECT a[1]::date, f(a)::date FROM t",
+            "SELECT a::text::timestamp FROM t",
+            "SELECT ('to' || 'day')::timestamp FROM t",
+            "SELECT lower(a)::\"date\"[] FROM t",
+            "SELECT lower(a)::regclass, lower(a)::mine.text FROM t",
+            "SELECT CAST(-a AS timestamptz) FROM t",
+            "SELECT CAST(a + b AS timestamptz) FROM t",
+            "SELECT CAST(a || t.b AS timestamptz) FROM t",
+            "SELECT cast ( (a || b) AS pg_catalog.date ) FROM t",
+            "SELECT CAST('a' || b AS time) FROM t",
+            "SELECT JSON_VALUE(a, '$' RETURNING date) FROM t",
             "SELECT a FROM t WHERE a = $1",
             "WITH x AS (SELECT 1) SELECT * FROM x",
             "INSERT INTO t VALUES (1)",
@@ -429,6 +600,14 @@ mod tests {
         ] {
             assert!(!leaves_session_alone(sql, false), "{sql}");
         }
+    }
+
+    #[test]
+    fn attributes_that_may_be_functions() {
+        let names = |sql: &str| attributes(sql, false).into_iter().collect::<Vec<_>>();
+        assert_eq!(names("SELECT t.A, (t).\"B\", s.f(1), 1.5, t.* FROM s.t -- t.d"), ["B", "a", "f", "t"]);
+        assert_eq!(names("SELECT t.ÄRGER FROM t"), ["\u{c4}rger", "ärger"]);
+        assert_eq!(names("SELECT 1; SELECT t.a"), [""; 0]);
     }
 
     #[test]

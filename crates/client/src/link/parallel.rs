@@ -48,6 +48,8 @@ pub(super) struct Work {
     /// A statement for each part.
     pub(super) parts: Vec<String>,
     pub(super) options: QueryOptions,
+    /// When the server would have ended the statement.
+    pub(super) deadline: Option<Instant>,
     pub(super) workers: usize,
     pub(super) ordered: bool,
 }
@@ -79,7 +81,7 @@ struct Shared {
     block_bytes: AtomicUsize,
     /// Where a part's events go; taken by its worker if the order is kept.
     senders: Mutex<Vec<Option<SyncSender<Event>>>>,
-    /// Why workers never began.
+    /// Why workers never began, or had to read a part again.
     failures: Mutex<Vec<Error>>,
 }
 
@@ -93,6 +95,8 @@ pub(super) struct Parallel {
     finished: Option<Finished>,
     profile: Profile,
     began: Instant,
+    /// So many of the failures have been told.
+    told: usize,
 }
 
 impl std::fmt::Debug for Parallel {
@@ -133,6 +137,7 @@ impl Parallel {
             finished: None,
             profile: Profile::default(),
             began: Instant::now(),
+            told: 0,
         };
         for i in 0..workers {
             let shared = shared.clone();
@@ -217,9 +222,12 @@ impl Parallel {
             .unwrap_or_else(|| Error::new(ErrorKind::Internal, "parts of the result are missing"))
     }
 
-    /// How many connections could not be had, and why.
-    pub(super) fn failures(&self) -> Vec<String> {
-        lock(&self.shared.failures).iter().map(Error::to_string).collect()
+    /// Why connections could not be had or broke, as far as it has not been told before.
+    pub(super) fn failures(&mut self) -> Vec<String> {
+        let failures = lock(&self.shared.failures);
+        let untold = failures.get(self.told..).unwrap_or_default().iter().map(Error::to_string).collect();
+        self.told = failures.len();
+        untold
     }
 }
 
@@ -298,6 +306,7 @@ impl Shared {
                         && !self.stopped.load(Ordering::SeqCst) =>
                 {
                     retries += 1;
+                    lock(&self.failures).push(error);
                 }
                 read => return read,
             }
@@ -314,6 +323,9 @@ impl Shared {
     ) -> Result<()> {
         let mut wanted = || !self.stopped.load(Ordering::SeqCst);
         let gone = |_| Error::new(ErrorKind::Cancelled, "nobody reads the result");
+        if let Some(deadline) = self.work.deadline {
+            link.limit(deadline)?;
+        }
         link.send_query(&self.work.parts[part], &self.work.options, &mut wanted)?;
         let mut arena = Arena::default();
         let mut decoder = None;
@@ -334,7 +346,9 @@ impl Shared {
                 Received::Event(ServerEvent::Finished(finished)) => {
                     return sender.send(Event::Part { finished: Some(finished), profile }).map_err(gone);
                 }
-                Received::End => return sender.send(Event::Part { finished: None, profile }).map_err(gone),
+                Received::Done { finished, profile } => {
+                    return sender.send(Event::Part { finished, profile }).map_err(gone);
+                }
                 Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
                 Received::Chunk { header, descriptors, body } => {
                     let decoder = decoder.as_ref().ok_or_else(out_of_turn)?;

@@ -3,12 +3,14 @@
 use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
-use arrow::datatypes::{Int64Type, IntervalMonthDayNanoType, UInt64Type};
+use arrow::datatypes::{Date32Type, Date64Type, Int64Type, IntervalMonthDayNanoType, UInt64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use dray_postgres::Parameter;
 
+use super::times;
 use crate::error::{Error, Result};
 
+const DAY_MILLISECONDS: i64 = 86_400_000;
 const UTC: &str = "+00:00";
 /// The server infers the type, as it does for a quoted literal.
 const INFERRED: u32 = 0;
@@ -43,8 +45,7 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
     if column.is_null(i) || *column.data_type() == Null {
         return Ok(None);
     }
-    let options = FormatOptions::default().with_timestamp_format(Some("%Y-%m-%d %H:%M:%S%.f"));
-    let options = options.with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S%.f%:z"));
+    let options = FormatOptions::default();
     let shown = || {
         let shown = ArrayFormatter::try_new(column, &options).and_then(|formatter| formatter.value(i).try_to_string());
         shown.map_err(|error| error.to_string())
@@ -72,19 +73,17 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         Binary | LargeBinary | BinaryView => (17, format!("\\x{}", shown()?)),
         FixedSizeBinary(16) => (2950, shown()?),
         FixedSizeBinary(_) => (17, format!("\\x{}", shown()?)),
-        Date32 | Date64 => (1082, shown()?),
+        Date32 => (1082, times::date(column.as_primitive::<Date32Type>().value(i).into())),
+        Date64 => (1082, times::date(column.as_primitive::<Date64Type>().value(i).div_euclid(DAY_MILLISECONDS))),
         Timestamp(TimeUnit::Nanosecond, _) | Time64(TimeUnit::Nanosecond) | Duration(TimeUnit::Nanosecond)
             if has_nanoseconds(column, i) =>
         {
             return Err("PostgreSQL's times have microseconds, this one has nanoseconds".to_owned());
         }
         Time32(_) | Time64(_) => (1083, shown()?),
-        Timestamp(_, None) => (1114, shown()?),
-        Timestamp(_, Some(zone)) if &**zone == UTC => (1184, shown()?),
+        Timestamp(unit, None) => (1114, timestamp(column, i, *unit, "")?),
         // In the zone's own time, offsets with seconds, as there were before 1900 or so, would lose them.
-        Timestamp(unit, Some(_)) => {
-            return scalar(&cast(column, &Timestamp(*unit, Some(UTC.into()))).map_err(|error| error.to_string())?, i);
-        }
+        Timestamp(unit, Some(_)) => (1184, timestamp(column, i, *unit, UTC)?),
         Duration(_) => {
             let exact = cast(column, &Duration(TimeUnit::Microsecond)).and_then(|exact| cast(&exact, &Int64));
             let exact = exact.map_err(|error| error.to_string())?;
@@ -100,6 +99,19 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         }
         other => return Err(format!("values of type {other} can't be sent to PostgreSQL")),
     }))
+}
+
+/// A timestamp, which has no nanoseconds.
+fn timestamp(column: &dyn Array, i: usize, unit: TimeUnit, zone: &str) -> Result<String, String> {
+    let counts = cast(column, &DataType::Int64).map_err(|error| error.to_string())?;
+    let count = counts.as_primitive::<Int64Type>().value(i);
+    let (per_second, to_microseconds): (i64, fn(i64) -> i64) = match unit {
+        TimeUnit::Second => (1, |_| 0),
+        TimeUnit::Millisecond => (1000, |rest| rest * 1000),
+        TimeUnit::Microsecond => (1_000_000, |rest| rest),
+        TimeUnit::Nanosecond => (1_000_000_000, |rest| rest / 1000),
+    };
+    Ok(times::timestamp(count.div_euclid(per_second), to_microseconds(count.rem_euclid(per_second)), zone))
 }
 
 fn has_nanoseconds(column: &dyn Array, i: usize) -> bool {

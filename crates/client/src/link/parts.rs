@@ -1,6 +1,10 @@
 //! Whether and how a table of PostgreSQL is read in parts: what the coordinator asks the server.
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
 use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, is_range_scan};
+use dray_wire::{ErrorKind as WireKind, ServerError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -18,6 +22,8 @@ pub(super) struct Table {
     blocks: u64,
     /// Connections to read it with.
     pub(super) workers: usize,
+    /// How long a statement may take, if that is limited.
+    pub(super) timeout: Option<Duration>,
 }
 
 impl Table {
@@ -29,36 +35,40 @@ impl Table {
     }
 }
 
-/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server.
+/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server, and in the
+/// same way.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     snapshot: String,
     identity: String,
     /// The leaves of a partitioned table, which others may add to.
-    leaves: String,
+    leaves: Option<String>,
     table: String,
 }
 
-/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for.
+/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for,
+/// `attributes` the names in earlier statements that may have been functions.
+///
+/// Of a plain table the parts read only that: what is made to inherit from it meanwhile has no part in the result.
 pub(super) fn look(
     session: &mut Session<Socket>,
-    split: &Split,
-    wanted: Option<usize>,
-    ordered: bool,
+    split: &mut Split,
+    attributes: &BTreeSet<String>,
+    (wanted, ordered): (Option<usize>, bool),
     patience: Patience<'_>,
 ) -> Result<Result<Table, String>> {
-    if split.table.contains('\\') || split.functions.iter().any(|name| name.contains('\\')) {
+    if split.table.contains('\\') || split.functions.iter().chain(attributes).any(|name| name.contains('\\')) {
         return Ok(Err("it has names with backslashes".to_owned()));
     }
-    let rows = match session.ask(&question(split), patience) {
+    let rows = match session.ask(&question(split, attributes), patience) {
         Ok(rows) => rows,
         Err(error) => return reason(session, error).map(Err),
     };
     let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
-    let (kind, strange_leaves, blocks, bytes, connections, unstable) =
-        (text(0), number(1), number(2), number(3), number(4), text(5));
+    let (kind, strange_leaves, blocks, bytes, connections, unstable, called, timeout_ms) =
+        (text(0), number(1), number(2), number(3), number(4), text(5), text(6), number(7));
     if ordered && kind == "p" {
         return Ok(Err("the order of a partitioned table is that of its partitions".to_owned()));
     }
@@ -72,6 +82,15 @@ pub(super) fn look(
     if !reason.is_empty() {
         return Ok(Err(reason.to_owned()));
     }
+    if number(8) > 0 {
+        return Ok(Err("what it casts to may depend on the time".to_owned()));
+    }
+    if !called.is_empty() {
+        return Ok(Err(format!(
+            "an earlier statement may have called {called}, and other sessions may not see the same"
+        )));
+    }
+    split.only = kind == "r";
     if !unstable.is_empty() {
         return Ok(Err(format!("it calls {unstable}, which is not immutable")));
     }
@@ -86,13 +105,19 @@ pub(super) fn look(
     };
     Ok(match workers {
         0 | 1 => Err("the table, this machine or the number of free connections is small".to_owned()),
-        _ => Ok(Table { blocks, workers }),
+        _ => Ok(Table { blocks, workers, timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)) }),
     })
 }
 
-/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable.
-fn question(split: &Split) -> String {
-    let functions = split.functions.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
+/// or a type that is called like one and may read the present time from a text: one of dates, a range, an array; a function that
+/// an attribute may have been, and which may have changed the session; milliseconds that a statement may take, 0 for any; how many
+/// of the columns that should be dates or times are not.
+fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
+    let names = |names: &BTreeSet<String>| {
+        let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+        format!("ARRAY[{names}]::pg_catalog.name[]")
+    };
     format!(
         "WITH root AS (SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = {table}::pg_catalog.regclass::pg_catalog.oid),
          leaves AS (
@@ -112,10 +137,25 @@ fn question(split: &Split) -> String {
              greatest(0, pg_catalog.current_setting('max_connections')::bigint
                  - pg_catalog.current_setting('superuser_reserved_connections')::bigint
                  - (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
-             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{functions}]::pg_catalog.name[])
-                 AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset) LIMIT 1)
+             (SELECT f.name FROM (
+                 SELECT p.proname AS name FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({functions})
+                     AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset)
+                 UNION ALL SELECT t.typname FROM pg_catalog.pg_type t WHERE t.typname = ANY ({casts})
+                     AND t.typrelid = 0 AND t.typcategory IN ('D', 'R', 'A')
+             ) f LIMIT 1),
+             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({attributes})
+                 AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                 AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1),
+             (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000)::bigint,
+             (SELECT pg_catalog.count(*) FROM pg_catalog.unnest({dates}) d(name) WHERE NOT EXISTS (
+                 SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+                 WHERE a.attrelid = r.oid AND a.attname = d.name AND t.typcategory = 'D'))
          FROM root r",
         table = quoted(&split.table),
+        functions = names(&split.functions),
+        casts = names(&split.casts),
+        dates = names(&split.dates),
+        attributes = names(attributes),
     )
 }
 
@@ -149,9 +189,17 @@ fn try_hold(
     if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
         return Ok(Err("its plan is not a scan of a range of the table".to_owned()));
     }
+    // Since it was looked at, that is: a table that inherits from it later is not in the snapshot, and not read.
+    if split.only && one(session, &has_heirs(&split.table), patience)? != "f" {
+        return Ok(Err("it reads a table that is inherited from".to_owned()));
+    }
+    let leaves = match split.only {
+        true => None,
+        false => Some(one(session, &leaves(&split.table), patience)?),
+    };
     let held = Held {
         identity: one(session, &identity(&split.table), patience)?,
-        leaves: one(session, &leaves(&split.table), patience)?,
+        leaves,
         snapshot: one(session, "SELECT pg_catalog.pg_export_snapshot()", patience)?,
         table: split.table.clone(),
     };
@@ -174,7 +222,8 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
         patience,
     )?;
     if one(session, &identity(table), patience)? != held.identity {
-        return Err(Error::new(ErrorKind::Execution, "another connection reached another server or table"));
+        let what = "another connection reached another server or table, or has other settings";
+        return Err(Error::new(ErrorKind::Execution, what));
     }
     // This locks indexes, too.
     if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
@@ -184,14 +233,32 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
     Ok(())
 }
 
+/// Leaves a worker's next statement what is left of `statement_timeout`, which limits the user's statement, not each part of it.
+pub(super) fn limit(session: &mut Session<Socket>, deadline: Instant, patience: Patience<'_>) -> Result<()> {
+    match deadline.saturating_duration_since(Instant::now()).as_millis() {
+        0 => Err(ServerError {
+            statement: 0,
+            kind: WireKind::Execution,
+            sqlstate: "57014".to_owned(),
+            message: "canceling statement due to statement timeout".to_owned(),
+            hint: String::new(),
+        }
+        .into()),
+        left_ms => {
+            session.ask(&format!("SET LOCAL statement_timeout = {left_ms}"), patience)?;
+            Ok(())
+        }
+    }
+}
+
 /// Makes sure that the table has been the same all the while.
 pub(super) fn check(session: &mut Session<Socket>, held: &Held, patience: Patience<'_>) -> Result<()> {
-    match one(session, &leaves(&held.table), patience)? == held.leaves {
-        true => Ok(()),
-        false => {
+    match &held.leaves {
+        Some(before) if one(session, &leaves(&held.table), patience)? != *before => {
             let what = format!("partitions of {} were added while it was read", held.table);
             Err(Error::new(ErrorKind::Execution, what).hint("read it again, or with one connection (partitions=1)"))
         }
+        _ => Ok(()),
     }
 }
 
@@ -202,10 +269,46 @@ const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexsc
      SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL max_parallel_workers_per_gather = 0";
 
-/// What tells this server and this table from all others.
+/// Settings that decide what a statement means, which rows it may see, and how it reads and writes text. They may have been
+/// changed since the coordinator has logged in, for sessions that begin later or by the coordinator's own statements.
+const SETTINGS: &[&str] = &[
+    "array_nulls",
+    "bytea_output",
+    "DateStyle",
+    "default_text_search_config",
+    "extra_float_digits",
+    "IntervalStyle",
+    "lc_monetary",
+    "lc_numeric",
+    "lc_time",
+    "quote_all_identifiers",
+    "role",
+    "row_security",
+    "search_path",
+    "session_authorization",
+    "standard_conforming_strings",
+    "TimeZone",
+    "timezone_abbreviations",
+    "transform_null_equals",
+    "xmlbinary",
+    "xmloption",
+];
+
+/// What tells this server, this table, and a session that sees it in this way, from all others.
 fn identity(table: &str) -> String {
+    let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect::<Vec<_>>();
     format!(
-        "SELECT pg_catalog.concat(pg_catalog.pg_postmaster_start_time(), ' ', {}::pg_catalog.regclass::pg_catalog.oid)",
+        "SELECT pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), \
+         {}::pg_catalog.regclass::pg_catalog.oid, {})",
+        quoted(table),
+        settings.join(", ")
+    )
+}
+
+/// Whether other tables inherit from a plain one, or did.
+fn has_heirs(table: &str) -> String {
+    format!(
+        "SELECT c.relhassubclass FROM pg_catalog.pg_class c WHERE c.oid = {}::pg_catalog.regclass::pg_catalog.oid",
         quoted(table)
     )
 }
@@ -219,7 +322,8 @@ fn leaves(table: &str) -> String {
 }
 
 fn explain(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<Vec<String>, PostgresError> {
-    let plan = session.ask(&format!("EXPLAIN {}", sql.trim_end().trim_end_matches(';')), patience)?;
+    let statement = session.enclosable(sql).unwrap_or(sql);
+    let plan = session.ask(&format!("EXPLAIN {statement}"), patience)?;
     Ok(plan.into_iter().flatten().flatten().collect())
 }
 

@@ -1,6 +1,6 @@
 //! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use dray_format::Limits;
@@ -18,10 +18,18 @@ use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOption
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
-/// Asked once a connection: dates in text are ISO 8601, and what the server is and has.
-const GREETING: &str = "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
-     pg_catalog.current_setting('standard_conforming_strings'), \
-     (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid()";
+/// Asked once a connection: dates in text are ISO 8601, and what the server is and has. A pooler knows that clients have dates of
+/// their own, but would show the digits of floats to others: they are set in the login's own process only.
+fn greeting(process_id: Option<i32>) -> String {
+    format!(
+        "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
+         pg_catalog.current_setting('standard_conforming_strings'), \
+         (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid(), \
+         CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) '{}'::pg_catalog.int4 \
+             THEN pg_catalog.set_config('extra_float_digits', '3', false) END",
+        process_id.unwrap_or_default()
+    )
+}
 
 /// How long a request to stop a statement has before it is sent again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
@@ -29,6 +37,8 @@ const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 /// How long a table counts as not worth more connections, and of how many statements that is remembered.
 const NOT_WORTH_LASTS: Duration = Duration::from_secs(60);
 const NOT_WORTH_MAX: usize = 64;
+/// So many names are remembered that may be functions.
+const ATTRIBUTES_MAX: usize = 4096;
 
 /// A connection to a PostgreSQL server.
 #[derive(Debug)]
@@ -52,6 +62,8 @@ pub(crate) struct PostgresLink {
     not_worth: HashMap<String, Instant>,
     /// Nothing was run that could have changed the session: other sessions are like it.
     pristine: bool,
+    /// If none of these is a function: what came after a dot in statements so far.
+    attributes: BTreeSet<String>,
     /// How more connections are made.
     uri: String,
     connect: ConnectOptions,
@@ -89,10 +101,14 @@ impl PostgresLink {
             true => Ok(()),
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
-        let mut greeting = session.ask(GREETING, &mut patience)?.into_iter().flatten().skip(1);
+        let greeting = session.ask(&greeting(logged_in.process_id), &mut patience)?;
+        let mut greeting = greeting.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
         let mut extension = greeting.next().flatten();
         let process_id = greeting.next().flatten().and_then(|id| id.parse().ok());
+        if greeting.next().flatten().is_some() {
+            session.set_whole_floats();
+        }
         let mut no_extension = "the database has no extension dray".to_owned();
         // A pooler, which could give each statement to another process, shows itself by another number.
         if extension.is_some()
@@ -120,6 +136,7 @@ impl PostgresLink {
             parts_fail: false,
             not_worth: HashMap::new(),
             pristine: true,
+            attributes: BTreeSet::new(),
             uri: uri.to_owned(),
             connect: options.clone(),
         })
@@ -133,6 +150,16 @@ impl PostgresLink {
             false => Err(dray_postgres::Error::gave_up("the server does not answer")),
         };
         parts::join(&mut self.session, held, split, &mut patience)
+    }
+
+    /// Leaves a part what is left of the time that its statement may take.
+    pub(super) fn limit(&mut self, deadline: Instant) -> Result<()> {
+        let patience_ends = Instant::now() + self.connect.timeout;
+        let mut patience = || match Instant::now() < patience_ends {
+            true => Ok(()),
+            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
+        };
+        parts::limit(&mut self.session, deadline, &mut patience)
     }
 
     /// Why the extension can't be used for a statement, or nothing.
@@ -184,7 +211,10 @@ impl PostgresLink {
             },
             Err(reason) => reason,
         };
-        self.pristine &= self.session.is_left_alone_by(sql);
+        self.pristine &= self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
+        if self.pristine {
+            self.attributes.extend(self.session.attributes_of(sql));
+        }
         self.patiently(wanted, |link, patience| link.start_alone(sql, options, patience))?;
         if options.postgres.partitions != Partitions::Exactly(1) {
             self.route.reason += &format!("; one connection: {alone}");
@@ -214,6 +244,7 @@ impl PostgresLink {
         options: &QueryOptions,
         patience: Patience<'_>,
     ) -> Result<Result<Work, String>> {
+        let began = Instant::now();
         let no = |reason: &str| Ok(Err(reason.to_owned()));
         let wanted = match options.postgres.partitions {
             Partitions::Exactly(1) => return no("so it was asked for"),
@@ -231,7 +262,7 @@ impl PostgresLink {
         if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
             return no("the statement has parameters");
         }
-        let split = match self.session.split(sql) {
+        let mut split = match self.session.split(sql) {
             Ok(split) => split,
             Err(reason) => return no(reason),
         };
@@ -239,7 +270,8 @@ impl PostgresLink {
         if hindrance.is_some() && options.postgres.extension == ExtensionChoice::Always {
             return no("the extension can't be used");
         }
-        let table = match parts::look(&mut self.session, &split, wanted, options.postgres.ordered, patience)? {
+        let (wishes, attributes) = ((wanted, options.postgres.ordered), &self.attributes);
+        let table = match parts::look(&mut self.session, &mut split, attributes, wishes, patience)? {
             Ok(table) => table,
             Err(reason) => {
                 if self.not_worth.len() >= NOT_WORTH_MAX {
@@ -273,6 +305,7 @@ impl PostgresLink {
             split,
             held,
             options: part_options,
+            deadline: table.timeout.map(|timeout| began + timeout),
             workers: table.workers,
             ordered: options.postgres.ordered,
         }))
@@ -282,11 +315,9 @@ impl PostgresLink {
     fn start_parts(&mut self, work: Work, wanted: Wanted<'_>) -> Result<Option<String>> {
         let (workers, held) = (work.workers, work.held.clone());
         match Parallel::start(work, wanted) {
-            Ok((parallel, started)) => {
+            Ok((mut parallel, started)) => {
                 self.route.reason += &format!("; {workers} connections, one snapshot");
-                for failure in parallel.failures() {
-                    self.route.reason += &format!("; one of them failed: {failure}");
-                }
+                self.tell_failures(&mut parallel);
                 self.held = Some(held);
                 self.parallel_started = Some(Box::new(started));
                 self.running = Running::Parts(Box::new(parallel));
@@ -303,6 +334,16 @@ impl PostgresLink {
         }
     }
 
+    /// Names connections that failed and did not matter, each reason once.
+    fn tell_failures(&mut self, parallel: &mut Parallel) {
+        for failure in parallel.failures() {
+            let told = format!("; one of them failed: {failure}");
+            if !self.route.reason.contains(&told) {
+                self.route.reason += &told;
+            }
+        }
+    }
+
     /// What workers have sent. Their transactions end before the coordinator's, whose loss would mean that nothing kept the
     /// table as it was.
     fn receive_part(&mut self, mut parallel: Box<Parallel>, wanted: Wanted<'_>) -> Result<Received> {
@@ -314,6 +355,7 @@ impl PostgresLink {
         match &received {
             Ok(Received::Batch { .. }) => self.running = Running::Parts(parallel),
             Ok(_) => {
+                self.tell_failures(&mut parallel);
                 drop(parallel);
                 let held = self.held.take();
                 let checked = self.patiently(wanted, |link, patience| {
@@ -367,7 +409,7 @@ impl PostgresLink {
                         let bytes = self.session.bytes() - bytes;
                         Ok(Received::Built { built: Box::new(built), bytes, waited: self.session.waited() - waited })
                     }
-                    None => Ok(Received::End),
+                    None => Ok(Received::Done { finished: None, profile: self.session.take_profile() }),
                 }
             }
             Running::Frames(mut frames) => {
