@@ -33,8 +33,12 @@ CREATE TABLE guarded (id integer, owner name);
 INSERT INTO guarded SELECT i, CASE WHEN i % 2 = 0 THEN 'half' ELSE 'other' END FROM generate_series(1, 20000) i;
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON guarded USING (owner = current_user);
+CREATE TABLE guarded_by_time (id integer, until timestamptz);
+INSERT INTO guarded_by_time SELECT i, 'infinity' FROM generate_series(1, 20000) i;
+ALTER TABLE guarded_by_time ENABLE ROW LEVEL SECURITY;
+CREATE POLICY lasts ON guarded_by_time USING (until > now());
 CREATE ROLE half LOGIN;
-GRANT SELECT ON guarded, many TO half;
+GRANT SELECT ON guarded, guarded_by_time, many TO half;
 CREATE TABLE columns_only (id integer, secret integer);
 INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
 GRANT SELECT (id) ON columns_only TO half;
@@ -195,8 +199,11 @@ def test_a_function_called_like_a_column(client: dray.Connection, extension: boo
 
 def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
     with dray.connect(big.uri(user="half")) as client:
-        table, _ = read(client, "SELECT id FROM guarded", extension)
-        assert table.num_rows == 10_000
+        table, reason = read(client, "SELECT id FROM guarded", extension)
+        assert table.num_rows == 10_000 and "3 connections" in reason
+        # Each connection would have a time of its own.
+        table, reason = read(client, "SELECT id FROM guarded_by_time", extension)
+        assert table.num_rows == 20_000 and "a policy of its table calls now" in reason
         with pytest.raises(dray.QueryError, match="permission denied"):
             read(client, "SELECT secret FROM columns_only", extension)
         table, reason = read(client, "SELECT id FROM columns_only", extension)

@@ -32,6 +32,6 @@ pub use params::ConnectParams;
 pub use rows::CopyBytes;
 pub use session::{CopyStart, Options, Parameter, Session};
 pub use socket::{Socket, is_timeout};
-pub use split::{Split, attributes, is_range_scan, leaves_session_alone};
+pub use split::{Split, attributes, functions_of, is_range_scan, leaves_session_alone};
 pub use sql::{enclosable, is_query};
 pub use wire::Patience;

@@ -296,6 +296,21 @@ pub fn is_range_scan(plan: &[String]) -> bool {
     }
 }
 
+/// The functions that the conditions of a plan call: those of the statement, and those of policies of row security, which show
+/// nowhere else. What has a word of its own for the time is `now`. None if a condition can't be read.
+pub fn functions_of(plan: &[String]) -> Option<BTreeSet<String>> {
+    const TIMES: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
+    let mut functions = BTreeSet::new();
+    for condition in plan.iter().filter_map(|line| line.trim_start().strip_prefix("Filter: ")) {
+        let tokens = tokens(condition, false)?;
+        functions.extend(called(&tokens).ok()?.0);
+        if tokens.iter().any(|token| TIMES.iter().any(|word| token.is(word))) {
+            functions.insert("now".to_owned());
+        }
+    }
+    Some(functions)
+}
+
 /// The table of a FROM clause, and what its columns are qualified by.
 fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
     let wrong = "it does not read one table";

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, is_range_scan};
+use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, functions_of, is_range_scan};
 use dray_wire::{ErrorKind as WireKind, ServerError};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -186,8 +186,20 @@ fn try_hold(
         return Ok(Err("an index is quicker than a scan of the table".to_owned()));
     }
     session.ask(ONE_PLAN, patience)?;
-    if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
+    let plan = explain(session, &split.part(0, Some(1)), patience)?;
+    if !is_range_scan(&plan) {
         return Ok(Err("its plan is not a scan of a range of the table".to_owned()));
+    }
+    // Policies of row security stand in the plan only.
+    let Some(functions) = functions_of(&plan) else {
+        return Ok(Err("a condition in its plan is not clear".to_owned()));
+    };
+    let unstable = match functions.is_subset(&split.functions) {
+        true => String::new(),
+        false => one(session, &unlike_elsewhere(&functions), patience)?,
+    };
+    if !unstable.is_empty() {
+        return Ok(Err(format!("a policy of its table calls {unstable}, which may differ between connections")));
     }
     // Since it was looked at, that is: a table that inherits from it later is not in the snapshot, and not read.
     if split.only && one(session, &has_heirs(&split.table), patience)? != "f" {
@@ -204,6 +216,18 @@ fn try_hold(
         table: split.table.clone(),
     };
     Ok(Ok(held))
+}
+
+/// A function among these that may have another value in another transaction under the same snapshot. What the server's own
+/// stable functions depend on is the same there, but for the time.
+fn unlike_elsewhere(functions: &BTreeSet<String>) -> String {
+    let names = functions.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+    format!(
+        "SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{names}]::pg_catalog.name[])
+             AND (p.provolatile = 'v' OR p.provolatile = 's' AND (p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+                 OR p.proname = ANY ('{{now,transaction_timestamp,statement_timestamp,age}}'::pg_catalog.name[])))
+         LIMIT 1"
+    )
 }
 
 /// Begins a worker's transaction: with the coordinator's snapshot and locks, on the same server and table, and with plans that
