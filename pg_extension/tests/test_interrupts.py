@@ -106,56 +106,6 @@ def test_clients_that_vanish(server):
     assert server.crashes() == []
 
 
-def test_client_that_stops_reading(server, connection):
-    pid = int(connection.value("SELECT pg_backend_pid()"))
-    begin(connection)
-    time.sleep(1)
-    before = private_bytes(pid)
-    time.sleep(1)
-    assert private_bytes(pid) <= before + (1 << 20)
-    # Chunks of a megabyte, two at a time.
-    assert before < 48 << 20
-    with server.connect() as other:
-        other.run(f"SELECT pg_terminate_backend({pid})")
-        time.sleep(0.5)
-        assert not other.rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}")
-
-
-def private_bytes(pid: int) -> int:
-    fields = open(f"/proc/{pid}/statm").read().split()
-    return (int(fields[1]) - int(fields[2])) * 4096
-
-
-def test_memory_is_given_back(connection):
-    pid = int(connection.value("SELECT pg_backend_pid()"))
-    query = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], NULL::text FROM (SELECT generate_series(1, 30000) i) s)"
-    sizes = []
-    for turn in range(300):
-        if turn % 3 == 2:
-            with pytest.raises(ServerError, match="division"):
-                connection.copy("(SELECT 1 / (i - 25000) FROM (SELECT generate_series(1, 30000) i) s)")
-        else:
-            connection.copy(query, f"compression {('none', 'light')[turn % 2]}")
-        sizes.append(private_bytes(pid))
-    assert max(sizes[100:]) <= max(sizes[:100]) + (1 << 20), sizes[::20]
-
-
-def test_memory_does_not_grow_with_the_result(connection):
-    pid = int(connection.value("SELECT pg_backend_pid()"))
-    connection.run("SELECT pg_catalog.dray_load()")
-    idle = private_bytes(pid)
-    begin(connection, "(SELECT i, md5(i::text), repeat('x', 200) FROM (SELECT generate_series(1, 3000000) i) s)", "compression light")
-    largest = 0
-    while True:
-        kind, body = connection.read_message()
-        if kind == b"d":
-            largest = max(largest, private_bytes(pid))
-        if kind == b"Z":
-            break
-
-    assert largest - idle < 32 << 20, (idle, largest)
-
-
 def test_many_at_once(server):
     connections = [server.connect() for _ in range(20)]
     for connection in connections:
