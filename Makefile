@@ -58,7 +58,8 @@ python-test: setup-test python
 # On copies of the servers, which the tests make and start.
 extension-test: setup-test
 	cd pg_extension/rust && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/pg_extension -- -D warnings
-	cd pg_extension/rust && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/pg_extension
+	cd pg_extension/rust && cargo test --release --locked --lib --target-dir $(CARGO_TARGET_DIR)/pg_extension
+	pg_extension/rust/check-boundary
 	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q pg_extension/tests
 
 fuzz: setup-test

@@ -1,0 +1,263 @@
+//! Plays C's part at the boundary, for a checker of memory to look on: `../check-boundary` runs this with AddressSanitizer.
+//!
+//! Random rows go in as the server holds them, each value in a block of its own that has its size and not a byte more, and is
+//! freed as soon as its row is over. The frames that come out are read as a client reads them, and hold the values that a second
+//! description of PostgreSQL's formats, here, says. What is declared here is `../../src/dray.h` once more, not the crate's own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+// Linked for its entries only.
+use dray_pg_extension as _;
+
+mod boundary {
+    pub(crate) mod entries;
+    pub(crate) mod values;
+}
+
+use std::ffi::CString;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use boundary::entries::{CANCEL, Opened, Options, Step};
+use boundary::values::{Random, SHAPES, Shape, Value, canonical};
+use bytes::Bytes;
+use dray_format::{HEADER_BYTES, Limits, Schema, decode};
+use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
+
+/// A backend has one stream at a time, and one thread.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    boundary::entries::init();
+    guard
+}
+
+/// Reads frames, as the client does.
+struct Reader {
+    session: ClientSession,
+    schema: Schema,
+    columns: Vec<Vec<Vec<u8>>>,
+    chunk_rows: u64,
+    /// Whether all strings are UTF-8, as a server sees to.
+    is_utf8: bool,
+    finished: bool,
+}
+
+impl Reader {
+    fn new(limits: Limits, chunk_rows: u64, is_utf8: bool) -> Self {
+        let session = ClientSession::of_copy(limits);
+        Self { session, schema: Schema::default(), columns: Vec::new(), chunk_rows, is_utf8, finished: false }
+    }
+
+    fn take(&mut self, frame: &[u8]) {
+        let (raw, payload) = frame.split_first_chunk::<FRAME_HEADER_BYTES>().unwrap();
+        let frame = self.session.frame(raw).unwrap();
+        assert_eq!(frame.payload_bytes as usize, payload.len());
+        if frame.kind != Kind::Chunk {
+            match self.session.message(frame, payload).unwrap() {
+                ServerEvent::Started(started) => {
+                    self.columns = vec![Vec::new(); started.schema.fields.len()];
+                    self.schema = started.schema;
+                }
+                ServerEvent::Finished(_) => self.finished = true,
+                other => panic!("{other:?}"),
+            }
+            return;
+        }
+        let (raw, rest) = payload.split_first_chunk::<HEADER_BYTES>().unwrap();
+        let header = self.session.chunk(frame, raw).unwrap();
+        assert!(u64::from(header.rows) <= self.chunk_rows);
+        let (descriptors, body) = rest.split_at(header.descriptor_bytes_padded() as usize);
+        header.verify(&[descriptors, body]).unwrap();
+        let batch = match decode(&header, &self.schema, descriptors, &Bytes::copy_from_slice(body), None) {
+            Err(error) if !self.is_utf8 && error.to_string().contains("not UTF-8") => return,
+            decoded => decoded.unwrap(),
+        };
+        for (to, column) in self.columns.iter_mut().zip(&batch.columns) {
+            to.extend((0..column.rows).map(|row| canonical(column, row)));
+        }
+    }
+}
+
+/// How much goes wrong on purpose.
+#[derive(Clone, Copy, PartialEq)]
+enum Mischief {
+    None,
+    /// Send functions give bytes that they never would.
+    Garbage,
+    /// The server wants the statement to end.
+    Cancel,
+    /// Memory is short now and then.
+    #[cfg(feature = "test-allocator")]
+    Memory,
+}
+
+/// One result of random columns and rows. Whether it came to its end.
+fn transfer(seed: u64, mischief: Mischief) -> bool {
+    let mut random = Random::new(seed);
+    let options = Options {
+        chunk_bytes_max: random.one_of(&[4096, 20_000, 1 << 20]),
+        decoded_bytes_max: random.one_of(&[4096, 50_000, 64 << 20]),
+        row_bytes_max: 64 << 20,
+        chunk_rows: random.one_of(&[1, 7, 1000, 65_536]),
+        compression: random.one_of(&["none", "light", "lz4", "zstd", "zstd:9", "auto"]),
+        numeric: random.one_of(&["text", "float64", "decimal(40,9)"]),
+        nonfinite: "null",
+        checksums: random.below(2) == 0,
+        is_utf8: random.below(4) > 0,
+        client_is_local: random.below(2) == 0,
+    };
+    let shapes: Vec<&Shape> = (0..random.below(12)).map(|_| &SHAPES[random.below(SHAPES.len())]).collect();
+    let nulls: Vec<usize> = shapes.iter().map(|_| random.one_of(&[0, 0, 10, 90])).collect();
+    let rows = random.one_of(&[0, 1, 100, 1000]);
+    let names: Vec<CString> = (0..shapes.len()).map(|i| CString::new(format!("c{i}")).unwrap()).collect();
+
+    let limits = Limits {
+        chunk_bytes_max: options.chunk_bytes_max,
+        decoded_bytes_max: options.decoded_bytes_max,
+        row_bytes_max: options.row_bytes_max,
+    };
+    let mut reader = Reader::new(limits, options.chunk_rows, mischief != Mischief::Garbage);
+    let mut expected = vec![Vec::new(); shapes.len()];
+    let fail_after = |random: &mut Random| match mischief {
+        #[cfg(feature = "test-allocator")]
+        Mischief::Memory if random.below(50) == 0 => 1 + random.below(30),
+        _ => random.below(1),
+    };
+    let Ok(mut stream) = Opened::open(&options, &names, &shapes, fail_after(&mut random)) else {
+        assert!(mischief != Mischief::None);
+        return false;
+    };
+    let Ok(frame) = stream.start(fail_after(&mut random)) else {
+        assert!(mischief != Mischief::None);
+        return false;
+    };
+    reader.take(&frame);
+    for _ in 0..rows {
+        if mischief == Mischief::Cancel && random.below(rows) == 0 {
+            CANCEL.store(1, Relaxed);
+        }
+        let mut values: Vec<Option<Value>> = Vec::new();
+        for (shape, nulls) in shapes.iter().zip(&nulls) {
+            let null = random.below(100) < *nulls;
+            values.push((!null).then(|| (shape.value)(&mut random, &options)));
+        }
+        for (to, value) in expected.iter_mut().zip(&values) {
+            to.push(value.as_ref().map_or(vec![0], |value| value.expected.clone()));
+        }
+        // Nobody may look at the datum of a NULL.
+        let mut datums: Box<[usize]> =
+            values.iter().map(|value| value.as_ref().map_or(Value::POISON, Value::datum)).collect();
+        let is_null: Box<[u8]> = values.iter().map(|value| u8::from(value.is_none())).collect();
+        loop {
+            match stream.push_row(&datums, &is_null, fail_after(&mut random)) {
+                Ok(Step::Done) => break,
+                Ok(Step::Full) => {
+                    // As the receiver does, which has freed the row by then.
+                    values.clear();
+                    if !take_chunks(&mut stream, &mut reader, || fail_after(&mut random)) {
+                        assert!(mischief != Mischief::None);
+                        return false;
+                    }
+                    break;
+                }
+                Ok(Step::Plain(at)) => {
+                    let value = values[at].as_mut().expect("only a value can be made plain");
+                    datums[at] = value.make_plain();
+                }
+                Ok(Step::Sent(at)) => {
+                    let value = values[at].as_ref().expect("only a value can be sent");
+                    let garbage = mischief == Mischief::Garbage && random.below(20) == 0;
+                    let sent: Box<[u8]> = match garbage {
+                        true => random.bytes(0, 60).into(),
+                        false => value.sent.as_slice().into(),
+                    };
+                    if stream.push_sent(&sent, fail_after(&mut random)).is_err() {
+                        assert!(mischief != Mischief::None, "seed {seed}");
+                        return false;
+                    }
+                }
+                Err((code, message)) => {
+                    assert!(mischief != Mischief::None, "seed {seed}: {code} {message}");
+                    return false;
+                }
+            }
+        }
+    }
+    if !take_chunks(&mut stream, &mut reader, || fail_after(&mut random)) {
+        assert!(mischief != Mischief::None);
+        return false;
+    }
+    let Ok(frame) = stream.finish(fail_after(&mut random)) else {
+        assert!(mischief != Mischief::None);
+        return false;
+    };
+    reader.take(&frame);
+    assert!(reader.finished);
+    if mischief != Mischief::Garbage {
+        for (i, shape) in shapes.iter().enumerate() {
+            for (row, (found, expected)) in reader.columns[i].iter().zip(&expected[i]).enumerate() {
+                assert_eq!(found, expected, "seed {seed}: {}, row {row}, {options:?}", shape.name);
+            }
+            assert_eq!(reader.columns[i].len(), rows);
+        }
+    }
+    true
+}
+
+fn take_chunks(stream: &mut Opened, reader: &mut Reader, mut fail_after: impl FnMut() -> usize) -> bool {
+    loop {
+        match stream.next_chunk(fail_after()) {
+            Ok(Some(frame)) => reader.take(&frame),
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+#[test]
+fn random_rows_come_out_as_they_went_in() {
+    let _alone = alone();
+    for seed in 1..=150 {
+        assert!(transfer(seed, Mischief::None));
+    }
+}
+
+#[test]
+fn what_no_send_function_makes_is_an_error_or_a_value() {
+    let _alone = alone();
+    for seed in 1..=80 {
+        transfer(seed, Mischief::Garbage);
+    }
+}
+
+#[test]
+fn a_statement_that_is_cancelled_ends() {
+    let _alone = alone();
+    for seed in 1..=40 {
+        transfer(seed, Mischief::Cancel);
+        CANCEL.store(0, Relaxed);
+    }
+}
+
+#[test]
+#[cfg(feature = "test-allocator")]
+fn short_memory_is_an_error() {
+    let _alone = alone();
+    let whole = (1..=150).filter(|seed| transfer(*seed, Mischief::Memory)).count();
+    assert!((10..140).contains(&whole), "{whole} came to their end");
+}
+
+#[test]
+fn a_row_over_the_limit_is_refused() {
+    let _alone = alone();
+    let text = SHAPES.iter().find(|shape| shape.name == "text").unwrap();
+    let names = [CString::new("a").unwrap(), CString::new("b").unwrap()];
+    let options = Options { row_bytes_max: 4096, chunk_bytes_max: 4096, ..Options::default() };
+    let mut stream = Opened::open(&options, &names, &[text, text], 0).unwrap();
+    stream.start(0).unwrap();
+    let values = [Value::of_text(&[b'x'; 3000]), Value::of_text(&[b'y'; 3000])];
+    let datums = [values[0].datum(), values[1].datum()];
+    let (code, message) = stream.push_row(&datums, &[0, 0], 0).unwrap_err();
+    assert_eq!((code, message.contains("raise row_bytes_max")), (-2, true), "{message}");
+}
