@@ -77,13 +77,18 @@ CASES = [
 ]
 
 
+TYPES = """
+CREATE TYPE mood AS ENUM ('sad', 'happy');
+CREATE DOMAIN posint AS integer CHECK (VALUE > 0);
+CREATE DOMAIN money_amount AS numeric(10,2);
+CREATE TYPE pair AS (n integer, t text);
+"""
+
+
 @pytest.fixture(scope="module", autouse=True)
 def types(server):
     with server.connect() as connection:
-        connection.run(
-            """CREATE TYPE mood AS ENUM ('sad', 'happy'); CREATE DOMAIN posint AS integer CHECK (VALUE > 0);
-            CREATE DOMAIN money_amount AS numeric(10,2); CREATE TYPE pair AS (n integer, t text)"""
-        )
+        connection.run(TYPES)
         yield
         connection.run("DROP TYPE pair, mood CASCADE; DROP DOMAIN posint, money_amount")
 
