@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use boundary::entries::{CANCEL, Opened, Options, Step};
-use boundary::values::{Random, SHAPES, Shape, Value, canonical};
+use boundary::values::{Random, SHAPES, Shape, Tuple, Value, canonical};
 use bytes::Bytes;
 use dray_format::{HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
@@ -149,8 +149,16 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
         let mut datums: Box<[usize]> =
             values.iter().map(|value| value.as_ref().map_or(Value::POISON, Value::datum)).collect();
         let is_null: Box<[u8]> = values.iter().map(|value| u8::from(value.is_none())).collect();
+        // Every other row lies on a page.
+        let tuple = (random.below(2) == 0).then(|| Tuple::new(&values));
+        let mut tuple = tuple.as_ref();
         loop {
-            match stream.push_row(&datums, &is_null, fail_after(&mut random)) {
+            let step = match tuple.take() {
+                Some(tuple) => stream.push_tuple(tuple, fail_after(&mut random)),
+                None => stream.push_row(&datums, &is_null, fail_after(&mut random)),
+            };
+            match step {
+                Ok(Step::Datums) => {}
                 Ok(Step::Done) => break,
                 Ok(Step::Full) => {
                     // As the receiver does, which has freed the row by then.

@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use std::sync::Once;
 use std::sync::atomic::AtomicI32;
 
-use super::values::Shape;
+use super::values::{Shape, Tuple};
 
 #[repr(C)]
 struct DraySettings {
@@ -31,6 +31,7 @@ struct DrayType {
     typmod: i32,
     kind: u8,
     delimiter: c_char,
+    typalign: c_char,
     typlen: i16,
     members: u32,
     name: *const c_char,
@@ -67,6 +68,7 @@ unsafe extern "C" {
         error: *mut DrayError,
     ) -> i32;
     fn dray_stream_close(stream: *mut u8);
+    fn dray_push_tuple(stream: *mut u8, data: *const u8, present: *const u8, error: *mut DrayError) -> i32;
     fn dray_push_row(
         stream: *mut u8,
         datums: *const usize,
@@ -144,6 +146,7 @@ pub(crate) enum Step {
     Full,
     Plain(usize),
     Sent(usize),
+    Datums,
 }
 
 pub(crate) type Failed = (i32, String);
@@ -212,6 +215,18 @@ impl Opened {
         });
         let held = (!stream.is_null()).then_some(Self(stream));
         opened.map(|_| held.expect("a stream that was opened"))
+    }
+
+    pub(crate) fn push_tuple(&mut self, tuple: &Tuple, fail_after: usize) -> Result<Step, Failed> {
+        let present = tuple.present.as_ref().map_or(null(), |bits| bits.as_ptr());
+        // SAFETY: the stream is open; values.rs makes tuples of the columns' types.
+        let step = call(fail_after, |error| unsafe { dray_push_tuple(self.0, tuple.data.as_ptr(), present, error) })?;
+        Ok(match step {
+            0 => Step::Done,
+            1 => Step::Full,
+            5 => Step::Datums,
+            other => panic!("step {other}"),
+        })
     }
 
     pub(crate) fn push_row(&mut self, datums: &[usize], nulls: &[u8], fail_after: usize) -> Result<Step, Failed> {
@@ -302,6 +317,7 @@ impl Catalog {
             typmod: shape.typmod,
             kind: shape.kind,
             delimiter: b',' as c_char,
+            typalign: if shape.typlen < 0 { b'i' } else { b'c' } as c_char,
             typlen: shape.typlen,
             members: members.len() as u32,
             name: self.text(shape.name),

@@ -67,12 +67,56 @@ pub(crate) struct Shape {
     pub(crate) value: fn(&mut Random, &Options) -> Value,
 }
 
+/// A value within a tuple.
+enum Stored {
+    /// Begins at a multiple of its length.
+    ByValue(Vec<u8>),
+    /// Begins anywhere.
+    Reference(Vec<u8>),
+    /// Begins anywhere if its header is a byte, else at a multiple of 4.
+    Varlena(Vec<u8>),
+    /// Nobody may look at it, or at what follows it.
+    Unread,
+}
+
+/// A row as a table's page has it.
+pub(crate) struct Tuple {
+    pub(crate) data: Box<[u8]>,
+    /// A bit a column; none if all values are there, or none is said.
+    pub(crate) present: Option<Box<[u8]>>,
+}
+
+impl Tuple {
+    /// Ends with the last byte that may be read.
+    pub(crate) fn new(values: &[Option<Value>]) -> Self {
+        let mut data = Vec::new();
+        for value in values.iter().flatten() {
+            let (bytes, alignment) = match &value.stored {
+                Stored::ByValue(bytes) => (bytes, bytes.len()),
+                Stored::Reference(bytes) => (bytes, 1),
+                Stored::Varlena(bytes) => (bytes, if bytes[0] & 1 == 1 { 1 } else { 4 }),
+                Stored::Unread => break,
+            };
+            data.resize(data.len().next_multiple_of(alignment), 0);
+            data.extend(bytes);
+        }
+        let mut present = vec![0; values.len().div_ceil(8)];
+        for (i, _) in values.iter().enumerate().filter(|(_, value)| value.is_some()) {
+            present[i / 8] |= 1 << (i % 8);
+        }
+        let has_nulls = values.iter().any(Option::is_none);
+        Self { data: data.into(), present: has_nulls.then(|| present.into()) }
+    }
+}
+
 /// A value that is not NULL.
 pub(crate) struct Value {
     /// What the row has: the value, or the address of a block.
     datum: usize,
     /// Kept as long as the row: exactly what the datum points to.
     _block: Option<Box<[u8]>>,
+    /// What a table's page has.
+    stored: Stored,
     /// Its bytes, where the datum is a varlena.
     varlena: Vec<u8>,
     plain: Option<Box<[u8]>>,
@@ -95,17 +139,19 @@ impl Value {
         let mut raw = random.next().to_le_bytes();
         raw[..low.len()].copy_from_slice(low);
         let sent = low.iter().rev().copied().collect();
-        Self { datum: u64::from_le_bytes(raw) as usize, _block: None, varlena: Vec::new(), plain: None, sent, expected }
+        let (datum, stored) = (u64::from_le_bytes(raw) as usize, Stored::ByValue(low.to_vec()));
+        Self { datum, _block: None, stored, varlena: Vec::new(), plain: None, sent, expected }
     }
 
     fn at(block: Box<[u8]>, sent: Vec<u8>, expected: Vec<u8>) -> Self {
         let datum = block.as_ptr() as usize;
-        Self { datum, _block: Some(block), varlena: Vec::new(), plain: None, sent, expected }
+        Self { datum, _block: Some(block), stored: Stored::Unread, varlena: Vec::new(), plain: None, sent, expected }
     }
 
     /// A value that only its send function reads.
     fn sent(sent: Vec<u8>, expected: Vec<u8>) -> Self {
-        Self { datum: Self::POISON, _block: None, varlena: Vec::new(), plain: None, sent, expected }
+        let stored = Stored::Unread;
+        Self { datum: Self::POISON, _block: None, stored, varlena: Vec::new(), plain: None, sent, expected }
     }
 
     /// In one of the forms of `varatt.h`.
@@ -122,11 +168,13 @@ impl Value {
             _ if bytes.len() < 127 => [&[((bytes.len() + 1) << 1 | 1) as u8], bytes].concat(),
             _ => long(bytes),
         };
-        Self { varlena: bytes.to_vec(), ..Self::at(block.into(), sent, expected) }
+        let stored = Stored::Varlena(block.clone());
+        Self { varlena: bytes.to_vec(), stored, ..Self::at(block.into(), sent, expected) }
     }
 
     pub(crate) fn of_text(text: &[u8]) -> Self {
-        Self { varlena: text.to_vec(), ..Self::at(long(text).into(), text.to_vec(), string(text)) }
+        let stored = Stored::Varlena(long(text));
+        Self { varlena: text.to_vec(), stored, ..Self::at(long(text).into(), text.to_vec(), string(text)) }
     }
 
     /// As `detoast_attr` does.
@@ -220,7 +268,10 @@ pub(crate) static SHAPES: &[Shape] = &[
         let bytes: Vec<u8> = (0..random.one_of(&[0, 1, 8, 63, 64])).map(|_| random.one_of(b"abcdefg_")).collect();
         // An index has no more of it than its zero.
         let zero = if bytes.len() < 64 { &[0][..] } else { &[] };
-        Value::at([&bytes, zero].concat().into(), bytes.clone(), string(&bytes))
+        let mut page = bytes.clone();
+        page.resize(64, 0);
+        let value = Value::at([&bytes, zero].concat().into(), bytes.clone(), string(&bytes));
+        Value { stored: Stored::Reference(page), ..value }
     }),
     base(790, -1, "money", |random, _| {
         let value = random.next().cast_signed();
@@ -255,7 +306,8 @@ pub(crate) static SHAPES: &[Shape] = &[
         typlen: 16,
         ..base(2950, -1, "uuid", |random, _| {
             let bytes = random.bytes(16, 16);
-            Value::at(bytes.clone().into(), bytes.clone(), there(&bytes))
+            let value = Value::at(bytes.clone().into(), bytes.clone(), there(&bytes));
+            Value { stored: Stored::Reference(bytes), ..value }
         })
     },
     base(1700, typmod(15, 2), "numeric", |random, options| numeric(random, options, 15, 2)),
