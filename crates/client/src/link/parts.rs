@@ -238,13 +238,20 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
     // The name comes from the server, and has no quotes in it.
     let snapshot = held.snapshot.replace('\'', "");
     let table = &held.table;
-    session.ask(
+    let begun = session.ask(
         &format!(
             "{BEGIN}; SET TRANSACTION SNAPSHOT '{snapshot}'; {NO_TIMEOUT}; SET LOCAL lock_timeout = '1s'; \
              LOCK TABLE {table} IN ACCESS SHARE MODE; {ONE_PLAN}"
         ),
         patience,
-    )?;
+    );
+    begun.map_err(|error| match error.sqlstate() {
+        // The server knows it no more, which it says as if the statement were wrong: in two ways, by its version.
+        "22023" | "42704" => {
+            Error::new(ErrorKind::Connection, "the connection that held the table's snapshot has ended")
+        }
+        _ => error.into(),
+    })?;
     if one(session, &identity(table), patience)? != held.identity {
         let what = "another connection reached another server or table, or has other settings";
         return Err(Error::new(ErrorKind::Execution, what));
