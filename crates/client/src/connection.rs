@@ -175,6 +175,12 @@ impl Connection {
         Ok(Self { link, connect_time: started.elapsed() })
     }
 
+    /// A connection that speaks through this link.
+    #[cfg(test)]
+    pub(crate) fn over(link: Box<dyn Link>) -> Self {
+        Self { link, connect_time: Duration::ZERO }
+    }
+
     /// The server's name and version.
     pub fn server(&self) -> &str {
         self.link.server()

@@ -407,3 +407,7 @@ impl<C: BorrowMut<Connection>> Drop for Results<C> {
         self.cancel();
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
+mod tests;

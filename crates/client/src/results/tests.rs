@@ -1,0 +1,306 @@
+//! Results over a link that says what it is told to.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use arrow::array::{AsArray, Int64Array};
+use arrow::datatypes::Int64Type;
+use bytes::Bytes;
+use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_format::{Compression, HEADER_BYTES, Header, Limits, write};
+use dray_wire::{ErrorKind as WireKind, Progress as WireProgress, ServerError};
+
+use super::*;
+use crate::link::{Link, Wanted};
+
+/// What has become of the link.
+#[derive(Debug, Default)]
+struct Seen {
+    asked: usize,
+    stopped: usize,
+    running: bool,
+    broken: bool,
+}
+
+/// Gives its answers one after the other.
+#[derive(Debug)]
+struct Script {
+    answers: VecDeque<Result<Received>>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Script {
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap()
+    }
+}
+
+impl Link for Script {
+    fn server(&self) -> &str {
+        "script"
+    }
+
+    fn place(&self) -> &str {
+        "nowhere"
+    }
+
+    fn is_usable(&self) -> bool {
+        let seen = self.seen();
+        !seen.broken && !seen.running
+    }
+
+    fn is_running(&self) -> bool {
+        let seen = self.seen();
+        !seen.broken && seen.running
+    }
+
+    fn break_off(&mut self) {
+        self.seen().broken = true;
+    }
+
+    fn route(&self) -> Route {
+        Route::default()
+    }
+
+    fn send_query(&mut self, _: &str, _: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
+        let mut seen = self.seen();
+        if seen.broken {
+            return Err(Error::usage("the connection is broken; connect again"));
+        }
+        seen.asked += 1;
+        seen.running = true;
+        wanted();
+        Ok(())
+    }
+
+    fn receive(&mut self, _: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
+        wanted();
+        let answer = self.answers.pop_front().expect("nothing more is asked of a link whose result has ended");
+        let mut seen = self.seen();
+        match &answer {
+            Ok(Received::Event(ServerEvent::Finished(_) | ServerEvent::Error(_)) | Received::End) => {
+                seen.running = false;
+            }
+            Err(error) if error.kind() == ErrorKind::Connection => seen.broken = true,
+            _ => {}
+        }
+        drop(seen);
+        answer
+    }
+
+    fn stop(&mut self, _: &mut Arena) {
+        let mut seen = self.seen();
+        seen.stopped += 1;
+        seen.running = false;
+    }
+}
+
+/// A connection whose server gives these answers after the beginning of a result, and what becomes of it.
+fn connection(answers: Vec<Result<Received>>) -> (Connection, Arc<Mutex<Seen>>) {
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let answers = std::iter::once(Ok(started())).chain(answers).collect();
+    (Connection::over(Box::new(Script { answers, seen: seen.clone() })), seen)
+}
+
+fn started() -> Received {
+    Received::Event(ServerEvent::Started(Started {
+        statement: 1,
+        schema: schema_from_arrow(&rows(0..1).schema()).unwrap(),
+        estimate: Estimate::default(),
+        compression: CompressionChoice::None,
+        checksums: true,
+        plan_ns: 7,
+    }))
+}
+
+fn rows(numbers: std::ops::Range<i64>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable([("n", Arc::new(Int64Array::from_iter_values(numbers)) as _, false)])
+        .unwrap()
+}
+
+/// Some rows that have arrived, said to be of 8 bytes each.
+fn arrived(numbers: std::ops::Range<i64>) -> Result<Received> {
+    let decoded_bytes = 8 * (numbers.end - numbers.start) as u64;
+    Ok(Received::Batch { batch: rows(numbers), wire_bytes: decoded_bytes + 64, decoded_bytes, decode: Duration::ZERO })
+}
+
+/// The same as a chunk.
+fn chunk(numbers: std::ops::Range<i64>) -> (Header, Vec<u8>, Bytes) {
+    let batch = rows(numbers);
+    let schema = schema_from_arrow(&batch.schema()).unwrap();
+    let batch = batch_from_arrow(&batch).unwrap();
+    let bytes = write(&schema, &[batch], Compression::None, true, false).unwrap().to_bytes(0);
+    let (raw, rest) = bytes.split_first_chunk::<HEADER_BYTES>().unwrap();
+    let header = Header::decode(raw, &Limits::default()).unwrap();
+    let (descriptors, body) = rest.split_at(header.descriptor_bytes_padded() as usize);
+    (header, descriptors.to_vec(), Bytes::copy_from_slice(body))
+}
+
+fn finished() -> Result<Received> {
+    Ok(Received::Event(ServerEvent::Finished(Finished::default())))
+}
+
+fn broke() -> Result<Received> {
+    Err(Error::new(ErrorKind::Connection, "the connection to the server broke"))
+}
+
+fn options(batch_rows: usize) -> QueryOptions {
+    QueryOptions { batch_rows, ..QueryOptions::default() }
+}
+
+fn numbers(batch: &RecordBatch) -> Vec<i64> {
+    batch.column(0).as_primitive::<Int64Type>().values().to_vec()
+}
+
+fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
+    result.unwrap_err().kind()
+}
+
+#[test]
+fn batches_are_joined_to_the_rows_that_were_asked_for() {
+    let answers = vec![arrived(0..10), arrived(10..20), arrived(20..30), arrived(30..31), finished()];
+    let (mut connection, seen) = connection(answers);
+    let mut results = connection.query("SELECT", &options(15)).unwrap();
+    let batches = results.read_all().unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [20, 11]);
+    assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..31).collect::<Vec<_>>());
+    // The end stays the end.
+    assert!(results.next_batch().unwrap().is_none());
+    assert_eq!((results.stats().rows, results.stats().chunks), (31, 4));
+    drop(results);
+    assert_eq!(seen.lock().unwrap().stopped, 0);
+    assert!(connection.is_usable());
+}
+
+#[test]
+fn a_batch_ends_before_its_bytes_are_too_many() {
+    let (mut connection, _) =
+        connection(vec![arrived(0..10), arrived(10..20), arrived(20..50), arrived(50..51), finished()]);
+    let limits = Limits { decoded_bytes_max: 200, ..Limits::default() };
+    let mut results = connection.query("SELECT", &QueryOptions { limits, ..options(1000) }).unwrap();
+    let batches = results.read_all().unwrap();
+    // The third alone is over the limit, and comes alone.
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [20, 30, 1]);
+    assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..51).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_chunk_is_verified_and_decoded() {
+    let (header, descriptors, body) = chunk(0..100);
+    let (mut connection, _) = connection(vec![Ok(Received::Chunk { header, descriptors, body }), finished()]);
+    let batches = connection.query("SELECT", &options(1)).unwrap().read_all().unwrap();
+    assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_damaged_chunk_ends_the_connection() {
+    let (header, descriptors, body) = chunk(0..100);
+    let mut damaged = body.to_vec();
+    damaged[17] ^= 1;
+    let chunk = Received::Chunk { header, descriptors, body: damaged.into() };
+    let (mut connection, seen) = connection(vec![arrived(0..10), Ok(chunk)]);
+    let mut results = connection.query("SELECT", &options(1000)).unwrap();
+    // What came before it is not handed out either.
+    assert_eq!(kind(results.next_batch()), ErrorKind::Protocol);
+    assert_eq!(kind(results.next_batch()), ErrorKind::Usage);
+    drop(results);
+    let seen = seen.lock().unwrap();
+    assert!(seen.broken && seen.stopped == 0);
+}
+
+#[test]
+fn no_batch_comes_after_an_error() {
+    let error = ServerError {
+        statement: 1,
+        kind: WireKind::Execution,
+        sqlstate: "22012".to_owned(),
+        message: "division by zero".to_owned(),
+        hint: String::new(),
+    };
+    let answers = vec![arrived(0..10), arrived(10..15), Ok(Received::Event(ServerEvent::Error(error)))];
+    let (mut connection, seen) = connection(answers);
+    let mut results = connection.query("SELECT", &options(10)).unwrap();
+    assert_eq!(results.next_batch().unwrap().unwrap().num_rows(), 10);
+    let error = results.next_batch().unwrap_err();
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Execution, Some("22012")));
+    for _ in 0..2 {
+        assert_eq!(kind(results.next_batch()), ErrorKind::Usage);
+    }
+    drop(results);
+    // The server has ended the statement.
+    assert_eq!(seen.lock().unwrap().stopped, 0);
+    assert!(connection.is_usable());
+}
+
+#[test]
+fn a_connection_that_breaks_between_batches_says_so_and_stays_broken() {
+    let (mut connection, seen) = connection(vec![arrived(0..10), broke()]);
+    let mut results = connection.query("SELECT", &options(10)).unwrap();
+    assert_eq!(results.next_batch().unwrap().unwrap().num_rows(), 10);
+    assert_eq!(kind(results.next_batch()), ErrorKind::Connection);
+    assert_eq!(kind(results.next_batch()), ErrorKind::Usage);
+    drop(results);
+    assert!(!connection.is_usable());
+    assert_eq!(kind(connection.query("SELECT", &options(10))), ErrorKind::Usage);
+    let seen = seen.lock().unwrap();
+    // Nobody is there to be told.
+    assert_eq!((seen.asked, seen.stopped), (1, 0));
+}
+
+#[test]
+fn a_result_that_is_dropped_half_read_stops_its_statement() {
+    let (mut connection, seen) = connection(vec![arrived(0..10), arrived(10..20)]);
+    let mut results = connection.query("SELECT", &options(10)).unwrap();
+    assert!(results.next_batch().unwrap().is_some());
+    drop(results);
+    assert_eq!(seen.lock().unwrap().stopped, 1);
+    assert!(connection.is_usable());
+}
+
+#[test]
+fn a_cancel_in_the_middle_is_the_end() {
+    let (mut connection, seen) = connection(vec![arrived(0..10), arrived(10..20)]);
+    let mut results = connection.query("SELECT", &options(10)).unwrap();
+    assert!(results.next_batch().unwrap().is_some());
+    results.cancel();
+    assert!(results.next_batch().unwrap().is_none());
+    results.cancel();
+    drop(results);
+    assert_eq!(seen.lock().unwrap().stopped, 1);
+}
+
+#[test]
+fn a_watch_that_has_seen_enough_cancels() {
+    for looks in 1..6 {
+        let progress = WireProgress { statement: 1, rows_read: 5, rows_sent: 0 };
+        let answers =
+            vec![arrived(0..10), Ok(Received::Event(ServerEvent::Progress(progress))), arrived(10..20), finished()];
+        let (mut connection, seen) = connection(answers);
+        let mut left = looks;
+        let watch = Box::new(move |_: &Progress| {
+            left -= 1;
+            left > 0
+        });
+        let read = Connection::query_with(&mut connection, "SELECT", &options(1000), Some(watch))
+            .and_then(|mut results| results.next_batch());
+        assert_eq!(kind(read), ErrorKind::Cancelled, "{looks}");
+        assert_eq!(seen.lock().unwrap().stopped, 1, "{looks}");
+        assert!(connection.is_usable());
+    }
+}
+
+#[test]
+fn answers_out_of_turn_end_the_connection() {
+    // A second beginning.
+    let (mut connection, seen) = connection(vec![arrived(0..10), Ok(started())]);
+    let mut results = connection.query("SELECT", &options(1000)).unwrap();
+    assert_eq!(kind(results.next_batch()), ErrorKind::Protocol);
+    drop(results);
+    assert!(seen.lock().unwrap().broken && !connection.is_usable());
+    // None.
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    let script = Script { answers: [arrived(0..10)].into(), seen: seen.clone() };
+    let mut connection = Connection::over(Box::new(script));
+    assert_eq!(kind(connection.query("SELECT", &options(1))), ErrorKind::Protocol);
+    assert!(seen.lock().unwrap().broken);
+}
