@@ -40,8 +40,7 @@ python: build
 
 lint: setup-test
 	cargo fmt --check
-	cargo clippy --release --locked --workspace -- -D warnings
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings $(foreach lint,unwrap_used expect_used panic,-A clippy::$(lint))
+	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	cargo deny --locked check bans licenses sources
 	cargo run --quiet --release --locked --package xtask -- dependencies
 	$(VENV)/bin/mypy --strict python/dray

@@ -409,5 +409,4 @@ impl<C: BorrowMut<Connection>> Drop for Results<C> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, clippy::expect_used, reason = "tests")]
 mod tests;

@@ -3,6 +3,8 @@
 //!
 //! GB/s are of decoded bytes; each figure is of processor time, over one chunk of 65,536 rows.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+
 use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};

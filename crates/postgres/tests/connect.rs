@@ -1,5 +1,7 @@
 //! Connecting to real servers, as libpq would.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 #[path = "common/server.rs"]
 mod server;
 

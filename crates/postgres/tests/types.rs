@@ -1,5 +1,7 @@
 //! Types that a database defines itself, on a real server.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 #[path = "common/server.rs"]
 mod server;
 

@@ -1,5 +1,7 @@
 //! What a hostile or unlucky client meets, and that the server serves on.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
 mod common;
 
 use std::io::{Read, Write};
