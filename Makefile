@@ -14,7 +14,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres lint rust-test python-test spec-test extension-test fuzz build python setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -35,8 +35,11 @@ build: setup
 	cargo build --release --locked --workspace
 
 python: build
-	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path python/Cargo.toml --out $(CACHE)/wheels --interpreter $(PYTHON)
-	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps "$$(ls -t $(CACHE)/wheels/dray-*.whl | head -n 1)"
+	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps "$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
+
+# What others install.
+wheel: setup
+	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml --out $(CACHE)/wheels --interpreter $(PYTHON)
 
 lint: setup-test
 	cargo fmt --check
