@@ -170,9 +170,6 @@ impl PostgresLink {
         if options.postgres.extension == ExtensionChoice::Never {
             return Some("the extension was not wanted".to_owned());
         }
-        if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
-            return Some("the statement has parameters".to_owned());
-        }
         if !is_query(sql) {
             return Some("COPY does not run statements of this kind".to_owned());
         }
@@ -189,7 +186,8 @@ impl PostgresLink {
         if let Some(hindrance) = self.hindrance(sql, options) {
             return Ok(Some(hindrance));
         }
-        let started = self.session.start_copy(sql, &copy_options(options), patience)?;
+        let parameters = parameters(options.parameters.as_ref())?;
+        let started = self.session.start_copy(sql, &parameters, &copy_options(options), patience)?;
         Ok(match started {
             CopyStart::Started => {
                 self.running = Running::Frames(Box::new(ClientSession::of_copy(options.limits)));
