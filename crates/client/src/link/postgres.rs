@@ -565,7 +565,8 @@ fn row_options(options: &QueryOptions) -> Options {
     }
 }
 
-/// The options of the extension's COPY.
+/// The options of the extension's COPY. What it does anyway (spec/protocol.md section 10) is left unsaid: of a tiny statement
+/// the server has little to do but parse it.
 fn copy_options(options: &QueryOptions) -> String {
     let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = options.limits;
     let checksums = match options.checksums {
@@ -573,9 +574,16 @@ fn copy_options(options: &QueryOptions) -> String {
         Checksums::On => "on",
         Checksums::Off => "off",
     };
-    format!(
-        "FORMAT dray, chunk_bytes_max {chunk_bytes_max}, decoded_bytes_max {decoded_bytes_max}, row_bytes_max \
-         {row_bytes_max}, chunk_rows {}, compression '{}', checksums '{checksums}', numeric '{}', nonfinite '{}'",
-        options.batch_rows, options.compression, options.postgres.numeric, options.postgres.nonfinite
-    )
+    let all = [
+        ("chunk_bytes_max", chunk_bytes_max.to_string(), "1048576"),
+        ("decoded_bytes_max", decoded_bytes_max.to_string(), "67108864"),
+        ("row_bytes_max", row_bytes_max.to_string(), "268435456"),
+        ("chunk_rows", options.batch_rows.to_string(), "65536"),
+        ("compression", format!("'{}'", options.compression), "'auto'"),
+        ("checksums", format!("'{checksums}'"), "'auto'"),
+        ("numeric", format!("'{}'", options.postgres.numeric), "'text'"),
+        ("nonfinite", format!("'{}'", options.postgres.nonfinite), "'error'"),
+    ];
+    let said = all.iter().filter(|(_, value, default)| value != default);
+    said.fold("FORMAT dray".to_owned(), |text, (name, value, _)| text + &format!(", {name} {value}"))
 }
