@@ -53,7 +53,7 @@ fuzz_target!(|input: &[u8]| {
         if session.is_running() {
             let _ = session.drain(&mut patience);
         }
-        if let Ok(CopyStart::Started) = session.start_copy("SELECT 1", "FORMAT dray", &mut patience) {
+        if let Ok(CopyStart::Started) = session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience) {
             let mut room = [0; 64];
             while session.read_copy(&mut room, &mut patience).is_ok() {}
             let _ = session.finish_copy(&mut patience);

@@ -89,7 +89,7 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 
 	/* The receiver needs the result's types, which the executor knows once it has started. */
 	placeholder = CreateDestReceiver(DestNone);
-	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, options->params, NULL, 0);
+	query = CreateQueryDesc(plan.stmt, source, GetActiveSnapshot(), InvalidSnapshot, placeholder, plan.params, NULL, 0);
 	ExecutorStart(query, 0);
 
 	/* A guess may be beyond every integer. */
@@ -136,8 +136,8 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 }
 
 static void
-run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, QueryEnvironment *environment,
-		 QueryCompletion *completion)
+run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, ParamListInfo params,
+		 QueryEnvironment *environment, QueryCompletion *completion)
 {
 	MemoryContext context;
 	MemoryContext caller_context;
@@ -160,8 +160,8 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, QueryEnvi
 	pstate = make_parsestate(NULL);
 	pstate->p_sourcetext = source;
 	pstate->p_queryEnv = environment;
-	dray_read_options(pstate, stmt->options, &options);
-	plan = dray_plan_copy(pstate, stmt, pstmt->stmt_location, pstmt->stmt_len, &options);
+	dray_read_options(pstate, stmt->options, params, &options);
+	plan = dray_plan_copy(pstate, stmt, pstmt->stmt_location, pstmt->stmt_len, options.parameters);
 	rows = run_plan(plan, &options, source, start);
 	free_parsestate(pstate);
 
@@ -180,7 +180,7 @@ process_utility(PlannedStmt *pstmt, const char *source, bool read_only_tree, Pro
 		/* Parse analysis scribbles on the tree, which may be a cached plan's. */
 		CopyStmt   *stmt = copyObject((CopyStmt *) pstmt->utilityStmt);
 
-		run_copy(pstmt, stmt, source, environment, completion);
+		run_copy(pstmt, stmt, source, params, environment, completion);
 	}
 	else if (previous_hook != NULL)
 		previous_hook(pstmt, source, read_only_tree, context, params, environment, dest, completion);

@@ -276,10 +276,13 @@ columns_not_null(const Query *query, const PlannedStmt *plan)
 }
 
 DrayPlan
-dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len, const DrayOptions *options)
+dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len, DrayParameters parameters)
 {
 	RawStmt    *raw = makeNode(RawStmt);
 	Oid			relid = InvalidOid;
+	/* As Parse has it: what the query says of parameters without a type, or beyond those given, is filled in. */
+	Oid		   *types = palloc(sizeof(Oid) * Max(parameters.count, 1));
+	int			count = parameters.count;
 	Query	   *query;
 	Query	   *as_written;
 	DrayPlan	plan;
@@ -287,11 +290,13 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 	raw->stmt = stmt->relation != NULL ? select_from_table(stmt, &relid) : stmt->query;
 	raw->stmt_location = stmt_location;
 	raw->stmt_len = stmt_len;
-	query = only_query(pg_analyze_and_rewrite_fixedparams(raw, pstate->p_sourcetext, options->param_types,
-														  options->param_count, pstate->p_queryEnv));
+	for (int i = 0; i < count; i++)
+		types[i] = parameters.parameter[i].type;
+	query = only_query(pg_analyze_and_rewrite_varparams(raw, pstate->p_sourcetext, &types, &count, pstate->p_queryEnv));
+	plan.params = dray_read_parameters(parameters, types, count);
 	/* The planner scribbles on its input. */
 	as_written = copyObject(query);
-	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, options->params);
+	plan.stmt = pg_plan_query(query, pstate->p_sourcetext, CURSOR_OPT_PARALLEL_OK, plan.params);
 
 	/* The name could mean another table by now: the planner has looked it up again. */
 	if (OidIsValid(relid) && !list_member_oid(plan.stmt->relationOids, relid))

@@ -5,6 +5,7 @@
  *   copy_hook.c      recognises COPY ... (FORMAT dray), and runs it
  *   copy_query.c     the statement as a plan, with all the refusals of COPY
  *   options.c        what stands between its parentheses
+ *   parameters.c     the values of $1, $2 ...
  *   describe_type.c  the result's types, as the catalog has them
  *   receiver.c       a row from the executor to Rust
  *   send.c           a frame from Rust to the client
@@ -131,28 +132,49 @@ extern int32 dray_finish(DrayStream *stream, uint64 socket_ns, uint64 total_ns,
 extern void dray_test_fail_after(size_t n);
 #endif
 
+/* parameters.c */
+typedef struct DrayParameter
+{
+	/* InvalidOid or UNKNOWNOID where the query decides. */
+	Oid			type;
+	int32		typmod;
+	bool		isnull;
+	/* The value is a C string, to be read once the type is known. */
+	bool		is_text;
+	Datum		value;
+} DrayParameter;
+
+typedef struct DrayParameters
+{
+	int			count;
+	DrayParameter *parameter;
+} DrayParameters;
+
+extern DrayParameters dray_bound_parameters(ParamListInfo bound);
+extern DrayParameters dray_written_parameters(const List *types, const List *values, const List *null_numbers);
+extern ParamListInfo dray_read_parameters(DrayParameters given, const Oid *types, int count);
+
 /* options.c */
 typedef struct DrayOptions
 {
 	DraySettings settings;
-	ParamListInfo params;
-	Oid		   *param_types;
-	int			param_count;
+	DrayParameters parameters;
 } DrayOptions;
 
 extern bool dray_is_asked_for(const CopyStmt *stmt);
-extern void dray_read_options(ParseState *pstate, List *options, DrayOptions *out);
+extern void dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOptions *out);
 
 /* copy_query.c */
 typedef struct DrayPlan
 {
 	PlannedStmt *stmt;
+	ParamListInfo params;
 	/* The columns that can't be NULL, by their place in the result, from 0. */
 	Bitmapset  *not_null;
 } DrayPlan;
 
 extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int stmt_len,
-							   const DrayOptions *options);
+							   DrayParameters parameters);
 
 /* describe_type.c */
 extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types);

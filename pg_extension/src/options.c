@@ -4,11 +4,8 @@
 #include "dray.h"
 
 #include "commands/defrem.h"
-#include "fmgr.h"
 #include "mb/pg_wchar.h"
-#include "parser/parse_type.h"
 #include "utils/builtins.h"
-#include "utils/lsyscache.h"
 #include "utils/pg_locale.h"
 
 #define CHUNK_BYTES_DEFAULT (1024 * 1024)
@@ -112,79 +109,6 @@ read_words(ParseState *pstate, DefElem *option)
 	return (List *) option->arg;
 }
 
-/*
- * Which parameters are NULL: their numbers, from 1.
- */
-static bool *
-read_nulls(const List *words, int count)
-{
-	bool	   *nulls = palloc0(sizeof(bool) * Max(count, 1));
-	ListCell   *cell;
-
-	foreach(cell, words)
-	{
-		char	   *word = strVal(lfirst(cell));
-		char	   *end;
-		long		number;
-
-		errno = 0;
-		number = strtol(word, &end, 10);
-		if (errno != 0 || end == word || *end != '\0' || number < 1 || number > count)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("param_nulls names parameter \"%s\", expected a number from 1 to %d", word, count)));
-		nulls[number - 1] = true;
-	}
-	return nulls;
-}
-
-/*
- * $1, $2 ...: types by name, values as their types' input functions read them.
- */
-static void
-read_parameters(const List *types, const List *values, const List *null_numbers, DrayOptions *out)
-{
-	int			count = list_length(types);
-	bool	   *nulls;
-
-	if (list_length(values) != count)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("param_types has %d parameters, param_values %d", count, list_length(values))));
-	if (count > PG_INT16_MAX)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%d parameters, expected at most %d", count, PG_INT16_MAX)));
-	nulls = read_nulls(null_numbers, count);
-	if (count == 0)
-		return;
-	out->param_count = count;
-	out->param_types = palloc(sizeof(Oid) * count);
-	out->params = makeParamList(count);
-	for (int i = 0; i < count; i++)
-	{
-		ParamExternData *param = &out->params->params[i];
-		char	   *text = strVal(list_nth(values, i));
-		Oid			type;
-		int32		typmod;
-		Oid			input;
-		Oid			io_param;
-
-#if PG_VERSION_NUM >= 160000
-		(void) parseTypeString(strVal(list_nth(types, i)), &type, &typmod, NULL);
-#else
-		parseTypeString(strVal(list_nth(types, i)), &type, &typmod, false);
-#endif
-		getTypeInputInfo(type, &input, &io_param);
-		out->param_types[i] = type;
-		param->ptype = type;
-		param->pflags = PARAM_FLAG_CONST;
-		param->isnull = nulls[i];
-		/* Domains have constraints on NULL too. */
-		param->value = OidInputFunctionCall(input, nulls[i] ? NULL : text, io_param, typmod);
-	}
-}
-
 static int
 money_scale(void)
 {
@@ -195,7 +119,7 @@ money_scale(void)
 }
 
 void
-dray_read_options(ParseState *pstate, List *options, DrayOptions *out)
+dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOptions *out)
 {
 	List	   *types = NIL;
 	List	   *values = NIL;
@@ -261,5 +185,13 @@ dray_read_options(ParseState *pstate, List *options, DrayOptions *out)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("row_bytes_max is " UINT64_FORMAT ", less than chunk_bytes_max, which is " UINT64_FORMAT,
 						settings->row_bytes_max, settings->chunk_bytes_max)));
-	read_parameters(types, values, nulls, out);
+	out->parameters = dray_written_parameters(types, values, nulls);
+	if (bound != NULL && bound->numParams > 0)
+	{
+		if (types != NIL || values != NIL || nulls != NIL)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("parameters are in the options, and were also bound to the statement")));
+		out->parameters = dray_bound_parameters(bound);
+	}
 }

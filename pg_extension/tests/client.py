@@ -75,8 +75,7 @@ class Connection:
         self.socket.close()
 
     def send(self, sql: str):
-        body = sql.encode() + b"\0"
-        self.socket.sendall(b"Q" + struct.pack("!i", len(body) + 4) + body)
+        self.socket.sendall(message(b"Q", sql.encode() + b"\0"))
 
     def run(self, sql: str) -> Result:
         self.send(sql)
@@ -92,6 +91,25 @@ class Connection:
         """COPY as clients do it: the library is loaded in the same message."""
         options = f", {options}" if options else ""
         return self.run(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray{options})")
+
+    def copy_bound(self, what: str, parameters: list[tuple[int, str | bytes | None]], options: str = "") -> Result:
+        """COPY with the types and texts of parameters bound to it: parse, bind, execute."""
+        sql = f"COPY {what} TO STDOUT (FORMAT dray{', ' if options else ''}{options})"
+        self.send_bound("SELECT pg_catalog.dray_load()", [])
+        self.send_bound(sql, parameters)
+        self.socket.sendall(message(b"S", b""))
+        return self.read_result()
+
+    def send_bound(self, sql: str, parameters: list[tuple[int, str | bytes | None]]):
+        oids = b"".join(struct.pack("!I", oid) for oid, _ in parameters)
+        texts = [text.encode() if isinstance(text, str) else text for _, text in parameters]
+        values = b"".join(b"\xff" * 4 if text is None else struct.pack("!i", len(text)) + text for text in texts)
+        count = struct.pack("!H", len(parameters))
+        self.socket.sendall(
+            message(b"P", b"\0" + sql.encode() + b"\0" + count + oids)
+            + message(b"B", bytes(4) + count + values + bytes(2))
+            + message(b"E", bytes(5))
+        )
 
     def cancel(self):
         with socket.create_connection(("127.0.0.1", self.port)) as other:
@@ -136,6 +154,10 @@ class Connection:
                     error.result = result
                     raise error
                 return result
+
+
+def message(kind: bytes, body: bytes) -> bytes:
+    return kind + struct.pack("!i", len(body) + 4) + body
 
 
 def data_row(body: bytes) -> list:

@@ -249,17 +249,6 @@ def test_options(connection):
     assert finished.fields["chunks"] == 10
 
 
-def test_parameters(connection):
-    options = "param_types ('int4', 'pg_catalog.text', 'date'), param_values ('5', 'it''s', ''), param_nulls ('3')"
-    assert connection.copy("(SELECT $1 + 1, $2, $3)", options).columns() == [[6], ["it's"], [None]]
-    options = "param_types ('numeric(10,2)', 'int[]'), param_values ('1.005', '{1,2}')"
-    assert connection.copy("(SELECT ($1 + 0)::numeric(10,2), $2)", options).columns() == [[101], [[1, 2]]]
-    assert connection.copy("(SELECT a FROM s.t WHERE a = $1)",
-                           "param_types ('int4'), param_values ('2')").columns() == [[2]]
-    with pytest.raises(ServerError, match=r"there is no parameter \$2"):
-        connection.copy("(SELECT $2)", "param_types ('int4'), param_values ('2')")
-
-
 def test_chunks_keep_their_limits(connection):
     limits = Limits(chunk_bytes_max=4096, decoded_bytes_max=6000, row_bytes_max=1 << 20)
     query = "(SELECT i, repeat('x', (i * 37) % 5000), i::numeric(9,1) FROM (SELECT generate_series(1, 700) i) s)"
@@ -348,14 +337,5 @@ def test_progress(server, connection):
 
 def test_extended_protocol(connection):
     """Parse, bind, execute: as drivers send it."""
-    import struct
-
-    def message(kind: bytes, body: bytes) -> bytes:
-        return kind + struct.pack("!i", len(body) + 4) + body
-
-    connection.run("SELECT pg_catalog.dray_load()")
-    sql = b"COPY s.t (a) TO STDOUT (FORMAT dray)"
     for _ in range(2):
-        connection.socket.sendall(message(b"P", b"\0" + sql + b"\0\0\0") + message(b"B", b"\0\0" + bytes(6))
-                                  + message(b"E", b"\0" + bytes(4)) + message(b"S", b""))
-        assert connection.read_result().columns() == [[1, 2, 3]]
+        assert connection.copy_bound("s.t (a)", []).columns() == [[1, 2, 3]]

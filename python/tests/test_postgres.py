@@ -69,8 +69,10 @@ def test_stats(client: Client) -> None:
         assert [column["encodings"] for column in result.stats["columns"]] == [["binary"], ["text"]]
     result = client.query("SELECT $1::integer", [1])
     assert list(result) == [(1,)]
-    assert result.stats["path"] == "rows"
-    assert not client.extension or "parameters" in result.stats["path_reason"]
+    assert result.stats["path"] == ("extension" if client.extension else "rows")
+    result = client.query("SELECT id FROM numbers WHERE id = $1", [1], partitions=2)
+    assert list(result) == [(1,)]
+    assert "one connection: the statement has parameters" in result.stats["path_reason"]
 
 
 def test_the_server(client: Client, filled: PostgresServer) -> None:
@@ -196,6 +198,48 @@ def test_values_that_become_others(client: Client, value: Any, sql: str, want: A
     assert client.list(f"SELECT {sql}", [value]) == [(want,)]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        True, 7, -(2**31), 2**40, 2**64 - 1, 10**60, 0.1, float("nan"), -math.inf, D("0.10"), D("1E+20"), D("-1." + "6" * 70),
+        "", "5", "it's \\ \"E'\\x", "x" * 20_000_000, None, b"", bytes(range(256)), dt.date(2024, 2, 29), NOON,
+        NOON.replace(tzinfo=UTC), dt.time(23, 59, 59, 999999), dt.timedelta(days=-1, microseconds=1), uuid.UUID(int=7),
+        [], [None], [1, 2**40, None], [0.5], ["a", 'b"\\{},\'', None, ""], [D("1.5"), None], [b"\x00\\"], [dt.date(1, 1, 1)],
+        [NOON], [NOON.replace(tzinfo=UTC)], [dt.timedelta(1)], [uuid.UUID(int=7)], [True, None],
+    ],
+    ids=lambda value: f"{type(value).__name__}-{repr(value)[:30]}",
+)  # fmt: skip
+def test_either_way_is_the_same(filled: PostgresServer, value: Any) -> None:
+    sqls = ["SELECT $1::text AS v", "SELECT $1::integer[] AS v", "SELECT $1 AS v", "SELECT id FROM numbers WHERE text = $1"]
+    for sql in [*sqls, "SELECT id FROM numbers WHERE id = $1", "SELECT $1 + 1 AS v, pg_typeof($1)::text AS t", "SELECT $1 IS NULL"]:
+        outcomes: list[Any] = []
+        for extension in (False, True):
+            try:
+                outcomes.append(dray.read(filled.uri(), sql, [value], extension=extension))
+            except dray.Error as error:
+                outcomes.append((type(error), error.sqlstate, error.message))
+        rows, extended = outcomes
+        if isinstance(rows, pa.Table):
+            # The extension knows of a constraint what rows don't tell.
+            fields = [field.with_nullable(True) for field in extended.schema]
+            extended = extended.cast(pa.schema(fields, extended.schema.metadata))
+        assert str(rows) == str(extended) if value != value else rows == extended, sql
+
+
+def test_parameters_are_not_in_the_statement(client: Client, filled: PostgresServer) -> None:
+    secret = str(uuid.uuid4())
+    seen = client.list("SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid() AND $1 <> ''", [secret])
+    assert len(seen) == 1 and secret not in seen[0][0]
+
+
+def test_many_parameters(client: Client) -> None:
+    sql = "SELECT $1 + $65535"
+    assert client.list(sql, [*range(65_535)]) == [(65_534,)]
+    with pytest.raises(dray.UsageError, match="65536 parameters, expected at most 65535"):
+        client.query(sql, [*range(65_536)])
+    client.check_usable()
+
+
 def test_parameters_in_statements(client: Client) -> None:
     sql = "SELECT id, text FROM numbers WHERE id BETWEEN $1 AND $2 AND text <> $3 ORDER BY id"
     assert client.list(sql, [10, 12, "row 11"]) == [(10, "row 10"), (12, "row 12")]
@@ -207,8 +251,11 @@ def test_parameters_in_statements(client: Client) -> None:
 @pytest.mark.parametrize(
     ("sql", "params", "kind", "what"),
     [
-        ("SELECT $1 + $2", [1], dray.UsageError, "2 parameters, 1 value"),
-        ("SELECT $1", None, dray.Error, "1 parameters, 0 values|no parameter"),
+        ("SELECT $1 + $2", [1], dray.UsageError, "the statement has 2 parameters, 1 values were given"),
+        ("SELECT $1", None, dray.UsageError, "the statement has 1 parameters, 0 values were given"),
+        ("SELECT 1", ["x"], dray.QueryError, r"could not determine data type of parameter \$1"),
+        ("SELECT $1 IS NULL", [None], dray.QueryError, r"could not determine data type of parameter \$1"),
+        ("SELECT $1,\n  missing", [1], dray.QueryError, "missing.*at line 2, column 3"),
         ("SELECT $1::date", ["x"], dray.ExecutionError, "invalid input syntax"),
         ("SELECT $1", ["a\0b"], dray.ExecutionError, "invalid byte sequence"),
         ("SELECT $1", [[[1], [2]]], dray.UsageError, r"\$1.*can't be sent"),

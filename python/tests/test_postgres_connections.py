@@ -192,7 +192,7 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [5, 6]
     params = ["--param", "5", "--param", "text:row 5", "--param", "decimal:0.05", "--param", "date:2000-01-02", "--param", "NULL"]
     sql = "SELECT id, $4 + 1 AS day FROM numbers WHERE id = $1 AND text = $2 AND amount = $3 AND $5::text IS NULL"
-    assert run("query", filled.uri(), sql, *params, "--format", "csv").stdout.splitlines() == ["id,day", "5,2000-01-03"]
+    assert run("query", filled.uri(), sql, *params, "--format", "csv", *way(extension)).stdout.splitlines() == ["id,day", "5,2000-01-03"]
     assert "row 5" in run("query", filled.uri(), "SELECT text FROM numbers WHERE id = 5", "--format", "table", *way(extension)).stdout
 
 
@@ -228,6 +228,8 @@ def test_program_explain(filled: PostgresServer, extension: bool) -> None:
     explained = json.loads(ran.stdout)
     assert explained["path"] == ("extension" if extension else "rows") and explained["path_reason"]
     assert "extension" in run("explain", filled.uri(), NUMBERS, *way(extension)).stdout
+    ran = run("explain", filled.uri(), "SELECT $1 + 1", "--param", "1", "--format", "json", *way(extension))
+    assert json.loads(ran.stdout)["path"] == ("extension" if extension else "rows")
     planned = run("explain", filled.uri(), NUMBERS, "--plan", *way(extension)).stdout
     assert "amount" in planned
     with filled.connect() as oracle:

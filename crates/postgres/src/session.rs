@@ -15,12 +15,12 @@ use std::time::Duration;
 use dray_format::{BatchBuilder, Built, Profile, Schema};
 use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
 use fallible_iterator::FallibleIterator;
-use postgres_protocol::IsNull;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
+use crate::parameter::{Parameter, bind, run};
 use crate::rows::{CopyBytes, Rows};
 use crate::split::{Split, attributes, leaves_session_alone};
 use crate::sql;
@@ -30,6 +30,10 @@ use crate::wire::{Patience, Wire, server_error};
 const MONEY_OID: u32 = 790;
 /// The name of the prepared statement for the session's own questions, which must not replace the user's.
 const OWN_STATEMENT: &str = "dray_types";
+/// The SQLSTATE of a number of values that is not the statement's number of parameters.
+const WRONG_COUNT: &str = "08P01";
+/// What is sent before the statement in a COPY.
+const COPY: &str = "COPY (";
 /// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits.
 const LOAD: &str = "SELECT pg_catalog.dray_load(), pg_catalog.set_config('extra_float_digits', '3', true)";
 /// For the rest of the transaction, floats in text have all their digits.
@@ -38,15 +42,6 @@ const WHOLE_FLOATS: &str = "SELECT pg_catalog.set_config('extra_float_digits', '
 const BATCH_ROWS: usize = 65_536;
 /// So many statements' columns are remembered.
 const KNOWN_MAX: usize = 64;
-
-/// The value of `$1`, `$2` …: a type, or 0 to let the server infer it, and the value's text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
-    /// The type's number in `pg_type`.
-    pub oid: u32,
-    /// What the type's input function reads; none for NULL.
-    pub text: Option<String>,
-}
 
 /// How a statement's result is to come.
 #[derive(Debug, Clone)]
@@ -311,8 +306,12 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<Vec<Column>> {
         let prepared = self.prepare(statement, parameters, options, patience);
-        let (described, columns) = match prepared {
-            Ok(columns) => columns,
+        let begun = prepared.and_then(|(described, columns)| {
+            self.execute(&columns, parameters)?;
+            Ok((described, columns))
+        });
+        let (described, columns) = match begun {
+            Ok(begun) => begun,
             // The server ignores everything up to the next sync.
             Err(error) => {
                 self.wire.out().clear();
@@ -321,7 +320,6 @@ impl<S: Read + Write> Session<S> {
                 return self.wait_ready(Err(error), patience);
             }
         };
-        self.execute(&columns, parameters)?;
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
         let is_ready = self.whole_floats || !has_text(&columns);
@@ -520,7 +518,11 @@ impl<S: Read + Write> Session<S> {
     fn execute(&mut self, columns: &[Column], parameters: &[Parameter]) -> Result<()> {
         let formats: Vec<i16> = columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
         let out = self.wire.out();
-        bind("", parameters, &formats, out)?;
+        if let Err(error) = bind("", parameters, &formats, out) {
+            // Half of it may be there.
+            out.clear();
+            return Err(error);
+        }
         frontend::execute("", 0, out).map_err(invalid)?;
         frontend::sync(out);
         self.wire.send()
@@ -566,25 +568,34 @@ impl<S: Read + Write> Session<S> {
     ///
     /// # Errors
     /// When it fails before there is data, or the connection breaks.
-    pub fn start_copy(&mut self, statement: &str, copy_options: &str, patience: Patience<'_>) -> Result<CopyStart> {
+    pub fn start_copy(
+        &mut self,
+        statement: &str,
+        parameters: &[Parameter],
+        copy_options: &str,
+        patience: Patience<'_>,
+    ) -> Result<CopyStart> {
         self.check_sendable(statement)?;
         let Some(enclosable) = sql::enclosable(statement, self.escapes()) else { return Ok(CopyStart::NotEnclosable) };
-        // One simple query: a pooler may give the next one to another backend.
-        // A process that has it loaded keeps it.
-        let load = if self.loaded { String::new() } else { format!("{LOAD}; ") };
-        let before = format!("{load}COPY (");
-        let text = format!("{before}{enclosable}\n) TO STDOUT ({copy_options})");
-        (self.statement, self.before) = (enclosable.to_owned(), before.len());
-        frontend::query(&text, self.wire.out()).map_err(invalid)?;
+        let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
+        (self.statement, self.before) = (enclosable.to_owned(), COPY.len());
+        if let Err(error) = self.write_copy(&copy, parameters) {
+            self.wire.out().clear();
+            return Err(error);
+        }
         self.wire.send()?;
         let mut loaded = self.loaded;
         loop {
             match self.wire.message(patience)? {
+                Message::ParseComplete | Message::BindComplete => {}
                 Message::RowDescription(_) | Message::DataRow(_) => {}
                 Message::CommandComplete(_) => loaded = true,
                 Message::CopyOutResponse(_) => break,
                 Message::ErrorResponse(error) => {
-                    let error = server_error(error.fields(), &self.statement, self.before);
+                    let mut error = server_error(error.fields(), &self.statement, self.before);
+                    if error.sqlstate() == WRONG_COUNT {
+                        error = Error::new(ErrorKind::Usage, error.message());
+                    }
                     // Nothing has run: COPY refuses some statements, and the extension may be gone.
                     let refused = error.sqlstate() == "0A000" || !loaded && is_missing(error.sqlstate());
                     return match refused && !self.is_in_transaction() {
@@ -597,6 +608,26 @@ impl<S: Read + Write> Session<S> {
         }
         self.state = State::Copy { left: 0 };
         Ok(CopyStart::Started)
+    }
+
+    /// Loading the library and the COPY are one: a pooler may give what comes next to another backend. A process that has it
+    /// loaded keeps it.
+    fn write_copy(&mut self, copy: &str, parameters: &[Parameter]) -> Result<()> {
+        let load = !self.loaded;
+        let out = self.wire.out();
+        if parameters.is_empty() {
+            if !load {
+                return frontend::query(copy, out).map_err(invalid);
+            }
+            self.before += LOAD.len() + 2;
+            return frontend::query(&format!("{LOAD}; {copy}"), out).map_err(invalid);
+        }
+        if load {
+            run(LOAD, [], &[], out)?;
+        }
+        run(copy, parameters.iter().map(Parameter::oid_for_copy), parameters, out)?;
+        frontend::sync(out);
+        Ok(())
     }
 
     /// Fills `room` with the data of the COPY, whatever messages it comes in.
@@ -778,36 +809,13 @@ fn holds_money(pg_type: &PgType) -> bool {
     }
 }
 
-fn bind<'a>(
-    statement: &str,
-    parameters: impl IntoIterator<Item = &'a Parameter>,
-    formats: &[i16],
-    out: &mut bytes::BytesMut,
-) -> Result<()> {
-    let write = |parameter: &Parameter, out: &mut bytes::BytesMut| {
-        Ok(match &parameter.text {
-            Some(text) => {
-                out.extend_from_slice(text.as_bytes());
-                IsNull::No
-            }
-            None => IsNull::Yes,
-        })
-    };
-    frontend::bind("", statement, [0], parameters, write, formats.iter().copied(), out).map_err(|cause| match cause {
-        frontend::BindError::Conversion(cause) => {
-            Error::new(ErrorKind::Usage, "a parameter can't be sent").cause(cause)
-        }
-        frontend::BindError::Serialization(cause) => invalid(cause),
-    })
-}
-
 /// Whether an error says that a function, its schema or its library is not there or not allowed.
 fn is_missing(sqlstate: &str) -> bool {
     matches!(sqlstate, "3F000" | "42883" | "42501" | "58P01")
 }
 
 /// A statement or value with a NUL in it, or too long.
-fn invalid(cause: std::io::Error) -> Error {
+pub(crate) fn invalid(cause: std::io::Error) -> Error {
     Error::new(ErrorKind::Usage, "the statement can't be sent").cause(cause)
 }
 

@@ -14,12 +14,17 @@ const DAY_MILLISECONDS: i64 = 86_400_000;
 const UTC: &str = "+00:00";
 /// The server infers the type, as it does for a quoted literal.
 const INFERRED: u32 = 0;
+/// As many as a message has room for.
+const COUNT_MAX: usize = u16::MAX as usize;
 
 /// The columns of a row as values of `$1`, `$2` ….
 pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
     let Some(row) = row.filter(|row| row.num_columns() > 0) else { return Ok(Vec::new()) };
     if row.num_rows() != 1 {
         return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
+    }
+    if row.num_columns() > COUNT_MAX {
+        return Err(Error::usage(format!("{} parameters, expected at most {COUNT_MAX}", row.num_columns())));
     }
     let columns = row.columns().iter().enumerate();
     columns.map(|(i, column)| parameter(column.as_ref()).map_err(|what| refused(i, &what))).collect()

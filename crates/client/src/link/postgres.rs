@@ -170,9 +170,6 @@ impl PostgresLink {
         if options.postgres.extension == ExtensionChoice::Never {
             return Some("the extension was not wanted".to_owned());
         }
-        if options.parameters.as_ref().is_some_and(|row| row.num_columns() > 0) {
-            return Some("the statement has parameters".to_owned());
-        }
         if !is_query(sql) {
             return Some("COPY does not run statements of this kind".to_owned());
         }
@@ -189,7 +186,8 @@ impl PostgresLink {
         if let Some(hindrance) = self.hindrance(sql, options) {
             return Ok(Some(hindrance));
         }
-        let started = self.session.start_copy(sql, &copy_options(options), patience)?;
+        let parameters = parameters(options.parameters.as_ref())?;
+        let started = self.session.start_copy(sql, &parameters, &copy_options(options), patience)?;
         Ok(match started {
             CopyStart::Started => {
                 self.running = Running::Frames(Box::new(ClientSession::of_copy(options.limits)));
@@ -567,7 +565,8 @@ fn row_options(options: &QueryOptions) -> Options {
     }
 }
 
-/// The options of the extension's COPY.
+/// The options of the extension's COPY. What it does anyway (spec/protocol.md section 10) is left unsaid: of a tiny statement
+/// the server has little to do but parse it.
 fn copy_options(options: &QueryOptions) -> String {
     let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = options.limits;
     let checksums = match options.checksums {
@@ -575,9 +574,16 @@ fn copy_options(options: &QueryOptions) -> String {
         Checksums::On => "on",
         Checksums::Off => "off",
     };
-    format!(
-        "FORMAT dray, chunk_bytes_max {chunk_bytes_max}, decoded_bytes_max {decoded_bytes_max}, row_bytes_max \
-         {row_bytes_max}, chunk_rows {}, compression '{}', checksums '{checksums}', numeric '{}', nonfinite '{}'",
-        options.batch_rows, options.compression, options.postgres.numeric, options.postgres.nonfinite
-    )
+    let all = [
+        ("chunk_bytes_max", chunk_bytes_max.to_string(), "1048576"),
+        ("decoded_bytes_max", decoded_bytes_max.to_string(), "67108864"),
+        ("row_bytes_max", row_bytes_max.to_string(), "268435456"),
+        ("chunk_rows", options.batch_rows.to_string(), "65536"),
+        ("compression", format!("'{}'", options.compression), "'auto'"),
+        ("checksums", format!("'{checksums}'"), "'auto'"),
+        ("numeric", format!("'{}'", options.postgres.numeric), "'text'"),
+        ("nonfinite", format!("'{}'", options.postgres.nonfinite), "'error'"),
+    ];
+    let said = all.iter().filter(|(_, value, default)| value != default);
+    said.fold("FORMAT dray".to_owned(), |text, (name, value, _)| text + &format!(", {name} {value}"))
 }
