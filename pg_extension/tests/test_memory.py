@@ -99,6 +99,11 @@ def rolled_back(connection):
     connection.run("COMMIT")
 
 
+def refused(connection):
+    with pytest.raises(ServerError, match="invalid input syntax"):
+        connection.copy_bound("(SELECT $1)", [(23, "five")])
+
+
 TURNS = [
     lambda connection: connection.copy("kept_small"),
     lambda connection: connection.copy("kept_kinds"),
@@ -117,6 +122,8 @@ TURNS = [
     lambda connection: fails(connection, "(SELECT missing FROM kept_kinds)", "does not exist"),
     timed_out,
     lambda connection: connection.copy("(SELECT FROM kept_small)"),
+    lambda connection: connection.copy_bound("(SELECT t, i4 + $1, $2 FROM kept_kinds)", [(23, "5"), (25, "x" * 5000)]),
+    refused,
 ]
 
 
