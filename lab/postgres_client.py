@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import inspect
 import itertools
 import re
 import site
@@ -37,7 +36,7 @@ class Query:
         self.connections: int = given.connections
         self.partition_column: str | None = given.partition_column
         self.text_bytes_max: int = given.text_bytes_max
-        self.extension: bool = given.extension
+        self.extension: str = given.extension
 
     @property
     def uri(self) -> str:
@@ -67,13 +66,9 @@ def table_of(
 
 
 def dray_options(query: Query) -> dict[str, object]:
-    """The path is forced, so that a missing extension fails. `partitions` is given as far as this version knows it."""
-    import dray
-
-    options: dict[str, object] = {"extension": query.extension}
-    if query.connections > 1 or "partitions" in inspect.signature(dray.Connection.query).parameters:
-        options["partitions"] = query.connections
-    return options
+    """The path is forced, so that a missing extension fails, but where it is Dray's choice that is measured."""
+    extension: object = {"always": True, "never": False}.get(query.extension, query.extension)
+    return {"extension": extension, "partitions": query.connections}
 
 
 def dray_arrow(query: Query) -> Measurement:
@@ -418,7 +413,7 @@ if __name__ == "__main__":
     parser.add_argument("--connections", type=int, default=1)
     parser.add_argument("--partition-column")
     parser.add_argument("--text-bytes-max", type=int, default=64)
-    parser.add_argument("--extension", action="store_true")
+    parser.add_argument("--extension", choices=("auto", "always", "never"), default="never")
     given = parser.parse_args()
     fetch, modules = DRIVERS[given.driver]
     be_first_to_go()

@@ -45,8 +45,8 @@ class PostgresContender(Contender):
         Of `postgres_client.DRIVERS`.
     connections : int
         As the driver counts them; 0 leaves the number to it.
-    extension : bool
-        For Dray: through its extension, or as with a stock server.
+    extension : bool, optional
+        For Dray: through its extension, as with a stock server, or as it chooses.
     needs : str, optional
         What of the server it needs, if that may be missing.
     note : str
@@ -63,7 +63,7 @@ class PostgresContender(Contender):
         driver: str,
         *,
         connections: int = 1,
-        extension: bool = False,
+        extension: bool | None = False,
         needs: str | None = None,
         rounds_max: int | None = None,
         sql: str | None = None,
@@ -76,7 +76,7 @@ class PostgresContender(Contender):
         self.driver = driver
         self.connections = connections
         self.extension = extension
-        self.needs = "extension" if extension else needs
+        self.needs = needs if extension is False else "extension"
         self.rounds_max = rounds_max
         self.warms_up = rounds_max is None
         self.into_table = kind in (ARROW, PARALLEL)
@@ -88,7 +88,7 @@ class PostgresContender(Contender):
         options = ["--fetches", fetches, "--connections", self.connections]
         options += ["--partition-column", self.data_set.partition_column]
         options += ["--text-bytes-max", self.data_set.text_bytes_max]
-        options += ["--extension"] if self.extension else []
+        options += ["--extension", {True: "always", False: "never", None: "auto"}[self.extension]]
         return python(FILE, self.driver, self.server.port, self.sql or self.data_set.query, *options)
 
     def expected_rows(self) -> int:
@@ -99,7 +99,7 @@ class PostgresContender(Contender):
             raise Failure(self.server.missing[self.needs])
         measurement = super().run_client()
         path = measurement.details.get("stats", {}).get("path")
-        if path is not None and (path == "extension") != self.extension:
+        if path is not None and self.extension is not None and (path == "extension") != self.extension:
             raise Failure(f"expected {'' if self.extension else 'not '}the path extension, Dray took {path}")
         return measurement
 
@@ -153,9 +153,11 @@ def tiny_contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresC
     drivers = [
         ("libpq", "libpq, PQexec", "libpq-latency", False),
         ("psycopg", "psycopg 3, execute and fetchall", "psycopg-latency", False),
-        ("dray-extension", "Dray, extension", "dray-latency", True),
+        ("dray-auto", "Dray, as it chooses", "dray-latency", None),
+        ("dray-extension", "Dray, always by the extension", "dray-latency", True),
         ("dray-stock", "Dray, stock server", "dray-latency", False),
-        ("dray-extension-arrow", "Dray, extension, into Arrow", "dray-arrow-latency", True),
+        ("dray-auto-arrow", "Dray, as it chooses, into Arrow", "dray-arrow-latency", None),
+        ("dray-extension-arrow", "Dray, always by the extension, into Arrow", "dray-arrow-latency", True),
         ("dray-stock-arrow", "Dray, stock server, into Arrow", "dray-arrow-latency", False),
     ]
     return [

@@ -253,7 +253,7 @@ def figures(server: PostgresServer, sections: list[Section], tiny: list[Row]) ->
         at_most(what, growth_bytes, BACKEND_BYTES_MAX, 1)
     for query in TINY_QUERIES:
         medians = {row.contender.name: row.median("total_s") for row in tiny if row.runs}
-        for path in ("extension", "stock"):
+        for path in ("auto", "extension", "stock"):
             dray_s = medians.get(f"dray-{path}-{query}")
             at_most(f"{query}: {path} / libpq's PQexec", dray_s, medians.get(f"libpq-{query}"), 1.2)
             at_most(f"{query}: {path} / psycopg 3 on libpq", dray_s, medians.get(f"psycopg-{query}"), 1.2)

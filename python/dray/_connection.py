@@ -157,7 +157,8 @@ class Connection:
         strings : {"utf8", "large", "view"}
             How Arrow holds strings and binary: 32-bit offsets, 64-bit offsets, or views.
         extension : {"auto", True, False}
-            PostgreSQL only: whether its extension ``dray`` is used; ``"auto"`` where the database has it.
+            PostgreSQL only: whether its extension ``dray`` is used; ``"auto"`` where the database has it, but for statements
+            whose last result had few rows.
         numeric : str
             PostgreSQL only: what ``numeric`` without a declared precision becomes, as every sum and average is:
             ``"text"`` (all digits), ``"float64"``, or ``"decimal(PRECISION,SCALE)"``, which fails on a value that does not fit.

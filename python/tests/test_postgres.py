@@ -50,6 +50,21 @@ def test_string_layouts(client: Client, strings: Any, of: pa.DataType) -> None:
     assert list(got.to_pylist()[0].values()) == ["x", None, ["longer than twelve bytes"]]
 
 
+def test_few_rows_come_as_rows(client: Client) -> None:
+    """What was small through the extension goes the other way the next time, and back when it has grown."""
+    paths = []
+    for count in (5, 5, 1000, 1000, 5, 5):
+        result = client.query("SELECT * FROM generate_series(1, $1)", [count])
+        assert [row for (row,) in result] == list(range(1, count + 1))
+        paths.append(result.stats["path"])
+    by_extension = ["extension", "rows", "rows", "extension", "extension", "rows"]
+    assert paths == (by_extension if client.extension else ["rows"] * 6)
+    if client.extension:
+        assert "few rows" in result.stats["path_reason"]
+        with client.connection.query("SELECT * FROM generate_series(1, $1)", [5], extension=True) as forced:
+            assert forced.rows() and forced.stats["path"] == "extension"
+
+
 def test_stats(client: Client) -> None:
     result = client.query(NUMBERS)
     result.arrow()

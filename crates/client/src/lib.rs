@@ -19,6 +19,7 @@ mod asynchronous;
 mod connection;
 mod error;
 mod feed;
+mod join;
 mod link;
 mod pool;
 mod results;

@@ -12,6 +12,7 @@ use dray_wire::{CompressionChoice, Estimate, Finished, ServerEvent, Started};
 
 use crate::connection::{Connection, QueryOptions, Watch};
 use crate::error::{Error, ErrorKind, Result};
+use crate::join::join;
 use crate::link::{Received, Route};
 use crate::pool::Arena;
 
@@ -70,6 +71,9 @@ pub struct Stats {
 pub struct Results<C: BorrowMut<Connection>> {
     connection: C,
     arena: Arena,
+    /// What batches are received into that are joined later, when they come with too few rows for one.
+    parts: Arena,
+    joins: bool,
     decoder: Decoder,
     batch_rows: usize,
     batch_bytes_max: u64,
@@ -115,6 +119,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let mut results = Self {
             connection,
             arena: Arena::default(),
+            parts: Arena::default(),
+            joins: false,
             decoder: Decoder::new(Schema::default(), options.strings),
             batch_rows: options.batch_rows,
             batch_bytes_max: options.limits.decoded_bytes_max.max(1),
@@ -280,6 +286,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         self.stats.decoded_bytes += decoded_bytes;
         self.stats.rows += batch.num_rows() as u64;
         self.stats.chunks += 1;
+        self.joins = batch.num_rows() < self.batch_rows && decoded_bytes < self.batch_bytes_max;
         self.progress.rows = self.stats.rows;
         self.progress.bytes = self.stats.wire_bytes;
         self.pending_rows += batch.num_rows();
@@ -320,9 +327,13 @@ impl<C: BorrowMut<Connection>> Results<C> {
             0 => None,
             1 => self.pending.pop().map(|(batch, _)| batch),
             _ => {
-                let batch = concat_batches(self.decoder.schema(), self.pending.iter().map(|(batch, _)| batch))
-                    .map_err(|cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause))?;
-                Some(batch)
+                let batches: Vec<_> = self.pending.iter().map(|(batch, _)| batch).collect();
+                let joined = match self.arena.block_bytes() {
+                    0 => concat_batches(self.decoder.schema(), batches),
+                    _ => join(self.decoder.schema(), &batches, &mut self.arena),
+                };
+                let failed = |cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause);
+                Some(joined.map_err(failed)?)
             }
         };
         self.forget();
@@ -354,7 +365,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
             unwanted |= !watch.as_mut().is_none_or(|watch| watch(progress));
             !unwanted
         };
-        let received = self.connection.borrow_mut().link().receive(&mut self.arena, &mut wanted);
+        let arena = if self.joins { &mut self.parts } else { &mut self.arena };
+        let received = self.connection.borrow_mut().link().receive(arena, &mut wanted);
         let parsed = match &received {
             Ok(Received::Built { waited, .. }) => started.elapsed().saturating_sub(*waited),
             _ => Duration::ZERO,
