@@ -23,6 +23,8 @@ struct Reserve {
     /// Pieces that have not been freed.
     live: AtomicUsize,
     touched: AtomicBool,
+    /// The system's allocator knows how large blocks are here.
+    taught: AtomicBool,
     /// Allocations until the system's begin to fail; 0 for never. Only tests set it.
     #[cfg(feature = "test-allocator")]
     fail_after: AtomicUsize,
@@ -35,6 +37,7 @@ static RESERVE: Reserve = Reserve {
     used: AtomicUsize::new(0),
     live: AtomicUsize::new(0),
     touched: AtomicBool::new(false),
+    taught: AtomicBool::new(false),
     #[cfg(feature = "test-allocator")]
     fail_after: AtomicUsize::new(0),
 };
@@ -51,8 +54,19 @@ pub(crate) fn prepare(bytes: usize) -> bool {
         return false;
     }
     let Ok(layout) = Layout::from_size_align(bytes, PIECE_ALIGNMENT) else { return false };
-    // SAFETY: the layout's size is not 0.
-    let start = unsafe { RESERVE.system(layout) };
+    // SAFETY: the layout's size is not 0, and what is freed was allocated with it.
+    let start = unsafe {
+        if !RESERVE.taught.swap(true, Relaxed) {
+            // From the first large block that is freed glibc's malloc learns to keep the memory of smaller ones (mallopt(3)).
+            // Before, it gives that of each chunk back to the system, and the next one waits for fresh pages. The compiler must not
+            // see that nobody uses the block.
+            let first = std::hint::black_box(System.alloc(layout));
+            if !first.is_null() {
+                System.dealloc(first, layout);
+            }
+        }
+        RESERVE.system(layout)
+    };
     if start.is_null() {
         return false;
     }
