@@ -35,6 +35,10 @@ const MONEY_OID: u32 = 790;
 const OWN_STATEMENT: &str = "dray_types";
 /// For the rest of the transaction, floats in text have all their digits.
 const WHOLE_FLOATS: &str = "SELECT pg_catalog.set_config('extra_float_digits', '3', true)";
+/// Rows of so many columns take a server memory that glibc's malloc would give back after each of them, and ask for again: a
+/// send function takes 1 KiB for a value. From one large block that is freed it learns to keep such memory (mallopt(3)).
+const WIDE: usize = 64;
+const KEEP_MEMORY: &str = "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152))";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
 /// So many statements' columns are remembered.
@@ -106,6 +110,8 @@ pub struct Session<S> {
     known: Vec<Known>,
     /// Every statement runs in the same server process, in which the extension is loaded already.
     loaded: bool,
+    /// The server's process was asked to keep the memory of wide rows.
+    keeps_memory: bool,
     server_version: u32,
     /// Backslashes escape in plain strings.
     escapes: bool,
@@ -134,6 +140,7 @@ impl<S: Read + Write> Session<S> {
             catalog: Catalog::default(),
             known: Vec::new(),
             loaded: false,
+            keeps_memory: false,
             server_version,
             escapes: false,
             whole_floats: false,
@@ -283,6 +290,9 @@ impl<S: Read + Write> Session<S> {
     ) -> Result<Vec<Column>> {
         let prepared = self.prepare(statement, parameters, options, patience);
         let begun = prepared.and_then(|(described, columns)| {
+            if columns.len() >= WIDE && !std::mem::replace(&mut self.keeps_memory, true) {
+                self.ask_within(KEEP_MEMORY, patience)?;
+            }
             self.execute(&columns, parameters)?;
             Ok((described, columns))
         });
