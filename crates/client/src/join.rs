@@ -33,10 +33,12 @@ fn column(parts: &[&ArrayRef], arena: &mut Arena) -> Result<ArrayRef, ArrowError
         _ => return concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>()),
     };
     let rows = data.iter().map(ArrayData::len).sum();
-    let joined =
-        ArrayData::builder(data_type.clone()).len(rows).buffers(buffers).null_bit_buffer(validity(&data, rows));
-    // SAFETY: the buffers are those of valid arrays of this type, one after the other: each has its length, offsets begin with 0,
-    // grow, and end with the data, and every string is one of theirs.
+    let joined = ArrayData::builder(data_type.clone()).len(rows).buffers(buffers);
+    // A small body comes from the heap, aligned or not.
+    let joined = joined.null_bit_buffer(validity(&data, rows)).align_buffers(true);
+    // SAFETY: the parts are arrays, so their makers have seen to it that they are valid: each buffer here is theirs, one after the
+    // other. `fixed` and `validity` give each row its value and bit; `strings` begins the offsets with 0, lets them grow as
+    // theirs do, and ends them with the data, in which every string is one of theirs.
     Ok(make_array(unsafe { joined.build_unchecked() }))
 }
 
