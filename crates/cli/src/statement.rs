@@ -43,7 +43,7 @@ pub(crate) struct Statement {
     /// The largest single row to accept
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<Size>,
-    /// Use the server's extension dray: auto, always or never
+    /// Use the server's extension dray: auto (where it is, but for statements that had few rows), always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
     extension: ExtensionChoice,
     /// What numeric without a declared precision becomes: text, float64 or decimal(PRECISION,SCALE)

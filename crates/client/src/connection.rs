@@ -104,7 +104,7 @@ impl std::fmt::Display for Partitions {
 /// Whether PostgreSQL's extension `dray` is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ExtensionChoice {
-    /// Where the server has it.
+    /// Where the server has it, but for statements whose last result had few rows.
     #[default]
     Auto,
     /// Always: without it, fail.
