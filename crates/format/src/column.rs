@@ -5,6 +5,9 @@
 
 use bytes::Bytes;
 
+/// What [`Values::Narrow`] decodes to, a value.
+pub(crate) const DECIMAL_BYTES: usize = 16;
+
 /// Bits `offset .. offset + len` of some bytes, least significant first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bitmap {
@@ -65,6 +68,14 @@ pub enum Values {
     /// `width` bytes a value.
     Fixed {
         /// Bytes of a value.
+        width: usize,
+        /// The values.
+        bytes: Bytes,
+    },
+    /// Decimals of 128 bits that fit fewer: two's complement, as they are. A source that knows so need not widen them, for
+    /// they are sent like this.
+    Narrow {
+        /// Bytes of a value: 4 or 8.
         width: usize,
         /// The values.
         bytes: Bytes,
@@ -140,6 +151,9 @@ impl Column {
             Values::Fixed { width, bytes } => {
                 Values::Fixed { width: *width, bytes: bytes.slice(from * width..(from + rows) * width) }
             }
+            Values::Narrow { width, bytes } => {
+                Values::Narrow { width: *width, bytes: bytes.slice(from * width..(from + rows) * width) }
+            }
             Values::Bytes { offsets, data } => {
                 Values::Bytes { offsets: offsets.slice(from * 4..(from + rows + 1) * 4), data: data.clone() }
             }
@@ -173,6 +187,8 @@ impl Column {
             Values::Null => 0,
             Values::Boolean(_) => rows.div_ceil(8) as u64,
             Values::Fixed { width, .. } => (rows * width) as u64,
+            // What they decode to.
+            Values::Narrow { .. } => (rows * DECIMAL_BYTES) as u64,
             Values::Bytes { offsets, .. } => ((rows + 1) * 4 + span(offsets).1) as u64,
             Values::List { offsets, child } => {
                 let (first, items) = span(offsets);

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 
 use crate::bitpack::{bits_for, pack, packed_bytes};
-use crate::column::{u32_at, u32s};
-use crate::error::Result;
+use crate::column::{DECIMAL_BYTES, u32_at, u32s};
+use crate::error::{Result, refuse};
 use crate::types::Type;
 use crate::write::{Strings, Writer, joined};
 
@@ -53,6 +53,51 @@ pub(crate) fn fixed(writer: &mut Writer, data_type: &Type, values: Bytes, width:
         (None, Some(frame)) => write_frame(writer, frame, &values, width),
         (None, None) => plain_fixed(writer, values),
     }
+}
+
+/// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs nothing, so unless the values
+/// are to be made smaller than they came, this only moves zero to the middle of the unsigned range.
+pub(crate) fn narrow(writer: &mut Writer, data_type: &Type, values: Bytes, width: usize) -> Result<()> {
+    if !matches!(data_type, Type::Decimal128 { .. }) {
+        refuse!(Unsupported, "narrow decimals instead of {data_type:?}");
+    }
+    let reference = match width {
+        4 => i128::from(i32::MIN),
+        8 => i128::from(i64::MIN),
+        _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
+    };
+    if writer.compression.encodes() {
+        return fixed(writer, data_type, widened(&values, width), DECIMAL_BYTES);
+    }
+    let moved = match width {
+        4 => values
+            .as_chunks()
+            .0
+            .iter()
+            .map(|raw| u32::from_le_bytes(*raw) ^ 1 << 31)
+            .flat_map(u32::to_le_bytes)
+            .collect(),
+        _ => values
+            .as_chunks()
+            .0
+            .iter()
+            .map(|raw| u64::from_le_bytes(*raw) ^ 1 << 63)
+            .flat_map(u64::to_le_bytes)
+            .collect(),
+    };
+    // 32 or 64.
+    writer.descriptors.extend_from_slice(&[2, 8 * width as u8]);
+    writer.descriptors.extend_from_slice(&reference.to_le_bytes());
+    writer.packed_buffer(moved)
+}
+
+/// Integers of 4 or 8 bytes as ones of 16.
+fn widened(values: &[u8], width: usize) -> Bytes {
+    let wide: Vec<[u8; DECIMAL_BYTES]> = match width {
+        4 => values.as_chunks().0.iter().map(|raw| i128::from(i32::from_le_bytes(*raw)).to_le_bytes()).collect(),
+        _ => values.as_chunks().0.iter().map(|raw| i128::from(i64::from_le_bytes(*raw)).to_le_bytes()).collect(),
+    };
+    Bytes::from(wide.into_flattened())
 }
 
 /// Writes unsigned integers that a dictionary does not suit: plain, constant or frame.

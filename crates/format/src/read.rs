@@ -685,6 +685,12 @@ fn unpack_frame<const W: usize>(packed: &[u8], n: usize, bits: u32, reference: &
     let mut wide = [0; 16];
     wide[..W].copy_from_slice(reference);
     let reference = u128::from_le_bytes(wide);
+    match bits {
+        // At these widths packing is no packing.
+        32 => return add_reference::<4, W>(packed, reference, out),
+        64 => return add_reference::<8, W>(packed, reference, out),
+        _ => {}
+    }
     // Bytes above the width drop out: the sum is taken modulo 2^(8W).
     let low = reference as u64;
     bitpack::unpack(packed, n, bits, |values| {
@@ -699,6 +705,19 @@ fn unpack_frame<const W: usize>(packed: &[u8], n: usize, bits: u32, reference: &
             }
         }
     });
+}
+
+/// Appends the sums of the reference and integers of B bytes, modulo 2^(8W).
+fn add_reference<const B: usize, const W: usize>(values: &[u8], reference: u128, out: &mut Vec<u8>) {
+    let sums = values.as_chunks::<B>().0.iter().map(|raw| {
+        let mut wide = [0; 16];
+        wide[..B].copy_from_slice(raw);
+        let sum = reference.wrapping_add(u128::from_le_bytes(wide)).to_le_bytes();
+        *sum.first_chunk::<W>().unwrap_or(&[0; W])
+    });
+    let start = out.len();
+    out.resize(start + sums.len() * W, 0);
+    out[start..].as_chunks_mut::<W>().0.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = sum);
 }
 
 fn gather<const W: usize>(entries: &[u8], indexes: &[u8], out: &mut Vec<u8>) {

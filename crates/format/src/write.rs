@@ -19,9 +19,12 @@ static ZEROS: [u8; 64] = [0; 64];
 /// How hard a writer tries to make a chunk small (encodings.md section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// Every buffer plain.
+    /// Every buffer plain, as batches have it.
     #[default]
     None,
+    /// What costs next to nothing and makes readers copy: where most values are missing these are left out, and
+    /// [`Values::Narrow`] stays narrow.
+    Compact,
     /// Light encodings, then LZ4 on strings and plain buffers where it saves a tenth.
     Light,
     /// Light encodings, then LZ4 on every buffer where it saves a tenth.
@@ -31,13 +34,13 @@ pub enum Compression {
 }
 
 impl Compression {
-    fn encodes(self) -> bool {
-        self != Self::None
+    pub(crate) fn encodes(self) -> bool {
+        !matches!(self, Self::None | Self::Compact)
     }
 
     fn compressor(self) -> (Compressor, i32) {
         match self {
-            Self::None => (Compressor::None, 0),
+            Self::None | Self::Compact => (Compressor::None, 0),
             Self::Light | Self::Lz4 => (Compressor::Lz4, 0),
             Self::Zstd(level) => (Compressor::Zstd, level),
         }
@@ -266,7 +269,11 @@ impl Writer {
             return Ok(());
         }
         let flat = matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
-        let packed = flat && self.compression.encodes();
+        let packed = match self.compression {
+            Compression::None => false,
+            Compression::Compact => flat && missing > n / 2,
+            _ => flat,
+        };
         self.descriptors.push(if packed { 2 } else { 1 });
         self.put_u32(missing)?;
         self.buffer(vec![Bytes::from(concat_bits(&pieces, |piece| piece.validity.clone()))])?;
@@ -283,6 +290,9 @@ impl Writer {
             }
             Storage::Fixed(width) => {
                 self.count(n, width);
+                if let Some(narrow) = narrow_width(&pieces) {
+                    return encode::narrow(self, data_type, gather_fixed(&pieces, narrow, packed)?, narrow);
+                }
                 if self.compression.encodes() {
                     return encode::fixed(self, data_type, gather_fixed(&pieces, width, packed)?, width);
                 }
@@ -460,6 +470,7 @@ fn name(values: &Values) -> &'static str {
         Values::Null => "nothing",
         Values::Boolean(_) => "booleans",
         Values::Fixed { .. } => "values of fixed width",
+        Values::Narrow { .. } => "narrow decimals",
         Values::Bytes { .. } => "strings",
         Values::List { .. } => "lists",
         Values::FixedList { .. } => "fixed-size lists",
@@ -468,9 +479,21 @@ fn name(values: &Values) -> &'static str {
     }
 }
 
+/// The width of narrow decimals; all pieces of a column have the same.
+fn narrow_width(pieces: &[Column]) -> Option<usize> {
+    match &pieces.first()?.values {
+        Values::Narrow { width, .. } => Some(*width),
+        _ => None,
+    }
+}
+
 fn fixed_bytes(piece: &Column, expected: usize) -> Result<Bytes> {
     match &piece.values {
-        Values::Fixed { width, bytes } | Values::Dictionary { width, indexes: bytes, .. } if *width == expected => {
+        Values::Fixed { width, bytes }
+        | Values::Narrow { width, bytes }
+        | Values::Dictionary { width, indexes: bytes, .. }
+            if *width == expected =>
+        {
             Ok(bytes.slice(..piece.rows * width))
         }
         other => refuse!(Unsupported, "{} instead of values of {expected} bytes", name(other)),

@@ -17,7 +17,8 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
 use random::Random;
 
-const COMPRESSIONS: [Compression; 4] = [Compression::None, Compression::Light, Compression::Lz4, Compression::Zstd(1)];
+const COMPRESSIONS: [Compression; 5] =
+    [Compression::None, Compression::Compact, Compression::Light, Compression::Lz4, Compression::Zstd(1)];
 
 /// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
 fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
@@ -98,6 +99,7 @@ fn check_hidden_is_zero(column: &Column, hidden_above: &dyn Fn(usize) -> bool, c
             rows.for_each(|i| assert_eq!(offset(offsets, i), offset(offsets, i + 1), "string or list {i}, {context}"));
         }
         Values::FixedList { .. } | Values::Struct(_) => {}
+        Values::Narrow { .. } => panic!("a reader gives values of their type's width, {context}"),
     }
     match &column.values {
         Values::List { child, .. } => check_hidden_is_zero(child, &|_| false, context),

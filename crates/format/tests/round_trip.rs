@@ -8,13 +8,13 @@ use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Compression, Limits, chunk_bytes_bound, write};
+use dray_format::{Batch, Bitmap, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
 
 fn round_trip(batches: &[RecordBatch]) {
     let schema = schema_from_arrow(&batches[0].schema()).unwrap();
     let pieces: Vec<_> = batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
     let expected = arrow_select::concat::concat_batches(&batches[0].schema(), batches).unwrap();
-    for compression in [Compression::None, Compression::Light, Compression::Zstd(3)] {
+    for compression in [Compression::None, Compression::Compact, Compression::Light, Compression::Zstd(3)] {
         let chunk = write(&schema, &pieces, compression, true, false).unwrap();
         let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
         assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain), "{compression:?}");
@@ -148,6 +148,44 @@ fn hidden_indexes_of_a_dictionary_without_entries_are_valid_in_arrow() {
     let value = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
     let fixed = DataType::FixedSizeList(Arc::new(Field::new("item", value, false)), 2);
     round_trip(&[single(Field::new("d", fixed.clone(), true), new_null_array(&fixed, 5))]);
+}
+
+#[test]
+fn narrow_decimals_are_read_as_wide_ones() {
+    let decimals = Decimal128Array::new_null(0).with_precision_and_scale(9, 2).unwrap();
+    let schema = Schema::new(vec![Field::new("d", decimals.data_type().clone(), true)]);
+    let schema = schema_from_arrow(&schema).unwrap();
+    let values = |i: i64| [0, -1, 1, i64::from(i32::MIN), i64::from(i32::MAX), i * 7 - 3000][i as usize % 6];
+    // None missing, some, most: in the tail, and in blocks of 1024.
+    for (rows, share) in [(5, 1), (2500, 1), (2500, 3), (2500, 97), (1024, 1024)] {
+        let present = |i: i64| share == 1 || (i % share == 1) != (share == 3);
+        let bits = (0..rows).map(present).collect::<arrow_buffer::BooleanBuffer>();
+        let bitmap = Bitmap { bytes: bits.inner().to_vec().into(), offset: 0, len: rows as usize };
+        let validity = Some(bitmap).filter(|_| share > 1);
+        let column = |values: Values| Column { rows: rows as usize, validity: validity.clone(), values };
+        let shown = |i: &i64| if present(*i) { i128::from(values(*i)) } else { 0 };
+        let wide: Vec<u8> = (0..rows).flat_map(|i| shown(&i).to_le_bytes()).collect();
+        let expected = column(Values::Fixed { width: 16, bytes: wide.into() });
+        for width in [4, 8] {
+            // What lies under a missing value is not sent.
+            let narrow: Vec<u8> = (0..rows).flat_map(|i| values(i).to_le_bytes()[..width].to_vec()).collect();
+            let narrow = column(Values::Narrow { width, bytes: narrow.into() });
+            let batch = Batch { rows: rows as usize, columns: vec![narrow] };
+            let pieces = [batch.slice(0, 3), batch.slice(3, rows as usize - 3)];
+            for compression in [Compression::None, Compression::Compact, Compression::Light] {
+                let chunk = write(&schema, &pieces, compression, true, false).unwrap();
+                let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
+                assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain), "{compression:?}");
+                assert!(chunk.decoded_bytes() <= plain, "{compression:?}");
+                let (_, found) = read(&chunk.to_bytes(0), &schema, &Limits::default()).unwrap();
+                assert_eq!(
+                    found.columns,
+                    std::slice::from_ref(&expected),
+                    "{rows} rows, one in {share}, {width}, {compression:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

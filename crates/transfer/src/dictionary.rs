@@ -115,6 +115,7 @@ fn take(column: &Column, places: &[usize]) -> Column {
         Values::Null => Values::Null,
         Values::Boolean(bits) => Values::Boolean(take_bits(bits, places)),
         Values::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: take_fixed(bytes, *width, places) },
+        Values::Narrow { width, bytes } => Values::Narrow { width: *width, bytes: take_fixed(bytes, *width, places) },
         Values::Dictionary { width, indexes, entries } => {
             Values::Dictionary { width: *width, indexes: take_fixed(indexes, *width, places), entries: entries.clone() }
         }

@@ -64,92 +64,122 @@ impl Appender {
     }
 
     /// Makes room for `rows` rows in all.
-    pub(crate) fn reserve(&mut self, rows: usize) -> Result<(), Failure> {
+    ///
+    /// # Safety
+    /// `filled` rows have been appended.
+    pub(crate) unsafe fn reserve(&mut self, filled: usize, rows: usize) -> Result<(), Failure> {
+        // SAFETY: the caller's promise.
+        unsafe { self.count(filled) };
         // And for where the last string ends.
         let bytes = (rows + 1).checked_mul(self.width).ok_or(Failure::Memory)?;
         self.values.try_reserve_exact(bytes - self.values.len().min(bytes)).map_err(|_| Failure::Memory)?;
         self.rows_room = rows;
-        if self.validity.is_empty() { Ok(()) } else { self.fill_validity() }
+        if self.validity.is_empty() { Ok(()) } else { self.fill() }
     }
 
-    #[cold]
-    fn fill_validity(&mut self) -> Result<(), Failure> {
+    /// Makes the rows' values part of the vector: `put` writes behind its end.
+    ///
+    /// # Safety
+    /// As [`Self::reserve`].
+    unsafe fn count(&mut self, filled: usize) {
+        if self.validity.is_empty() {
+            // SAFETY: the caller's promise: none was missing, so each was put there.
+            unsafe { self.values.set_len(filled * self.width) }
+        }
+    }
+
+    /// Makes all rows to come present and zero.
+    fn fill(&mut self) -> Result<(), Failure> {
         let bytes = self.rows_room.div_ceil(8);
         self.validity.try_reserve_exact(bytes - self.validity.len().min(bytes)).map_err(|_| Failure::Memory)?;
         self.validity.resize(bytes, u8::MAX);
+        // There is room.
+        self.values.resize(self.rows_room * self.width, 0);
         Ok(())
     }
 
-    /// Appends a missing value as row `row`.
+    /// Prepares for the first missing value, that of row `row`.
     ///
     /// # Safety
-    /// There is room for the row.
-    #[inline(always)]
-    pub(crate) unsafe fn push_null(&mut self, row: usize) -> Result<(), Failure> {
-        if self.validity.is_empty() {
-            self.fill_validity()?;
-        }
-        if let Some(byte) = self.validity.get_mut(row / 8) {
-            *byte &= !(1 << (row % 8));
-        }
-        // What lies under it: nothing, or a string without bytes.
-        let under = if self.read.is_string() { self.data.len() as u32 } else { 0 };
+    /// So many rows have been appended.
+    #[cold]
+    unsafe fn begin_validity(&mut self, row: usize) -> Result<(), Failure> {
         // SAFETY: the caller's promise.
-        unsafe {
-            match self.width {
-                1 => self.put([0; 1]),
-                2 => self.put([0; 2]),
-                4 => self.put(under.to_le_bytes()),
-                8 => self.put([0; 8]),
-                16 => self.put([0; 16]),
-                _ => self.put([0; 32]),
-            }
+        unsafe { self.count(row) };
+        self.fill()
+    }
+
+    /// Appends a missing value as row `at`.
+    ///
+    /// # Safety
+    /// There is room for the row, and all before it have been appended.
+    #[inline(always)]
+    pub(crate) unsafe fn push_null(&mut self, at: usize) -> Result<(), Failure> {
+        if self.validity.is_empty() {
+            // SAFETY: the caller's promise.
+            unsafe { self.begin_validity(at)? };
+        }
+        if let Some(byte) = self.validity.get_mut(at / 8) {
+            *byte &= !(1 << (at % 8));
+        }
+        if self.read.is_string() {
+            // SAFETY: the caller's promise. A string without bytes lies there; else zero does.
+            unsafe { self.begin_string(at) };
         }
         Ok(())
     }
 
-    /// Appends the value of the column at which a row is, if it is an ordinary one.
+    /// Appends the value of the column at which `row` is as row `at`, if it is an ordinary one.
     ///
     /// # Safety
-    /// There is room for the row. The value is of the type that `read` is for, and not NULL.
+    /// There is room for the row, and all before it have been appended. The value is of the type that `read` is for, and not
+    /// NULL.
     #[inline(always)]
-    pub(crate) unsafe fn push(&mut self, row: &mut impl Row) -> Result<Outcome, Failure> {
+    pub(crate) unsafe fn push(&mut self, at: usize, row: &mut impl Row) -> Result<Outcome, Failure> {
         // SAFETY: the caller's promise, for all of these.
         unsafe {
             match self.read {
-                Read::Fixed4 => self.put(row.value::<4>()),
-                Read::Fixed8 => self.put(row.value::<8>()),
+                Read::Fixed4 => self.put(at, row.value::<4>()),
+                Read::Fixed8 => self.put(at, row.value::<8>()),
+                Read::Decimal32(decimal) => {
+                    let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
+                    match decimal.read(stored) {
+                        // Below 10^9.
+                        Some(scaled) => self.put(at, (scaled as i32).to_le_bytes()),
+                        None => return Ok(Outcome::Sent),
+                    }
+                }
                 Read::Decimal64(decimal) => {
                     let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
                     match decimal.read(stored) {
-                        Some(scaled) => self.put(scaled.to_le_bytes()),
+                        Some(scaled) => self.put(at, scaled.to_le_bytes()),
                         None => return Ok(Outcome::Sent),
                     }
                 }
                 Read::Varlena => {
                     let Some(bytes) = row.varlena() else { return Ok(Outcome::Plain) };
-                    return self.put_string(bytes);
+                    return self.put_string(at, bytes);
                 }
                 Read::Date => match i32::from_le_bytes(row.value()).checked_add(EPOCH_DAYS) {
-                    Some(days) if days != i32::MIN + EPOCH_DAYS => self.put(days.to_le_bytes()),
+                    Some(days) if days != i32::MIN + EPOCH_DAYS => self.put(at, days.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
                 Read::Timestamp => match i64::from_le_bytes(row.value()).checked_add(EPOCH_MICROSECONDS) {
-                    Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => self.put(time.to_le_bytes()),
+                    Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => self.put(at, time.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Fixed2 => self.put(row.value::<2>()),
-                Read::Boolean => self.put([u8::from(row.value() != [0])]),
+                Read::Fixed2 => self.put(at, row.value::<2>()),
+                Read::Boolean => self.put(at, [u8::from(row.value() != [0])]),
                 Read::Time => match i64::from_le_bytes(row.value()) {
-                    time @ 0..DAY_MICROSECONDS => self.put(time.to_le_bytes()),
+                    time @ 0..DAY_MICROSECONDS => self.put(at, time.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Money => self.put(i128::from(i64::from_le_bytes(row.value())).to_le_bytes()),
-                Read::Uuid => self.put(*row.reference::<16>()),
-                Read::Name => return self.put_string(datum::name(row.reference())),
+                Read::Money => self.put(at, i128::from(i64::from_le_bytes(row.value())).to_le_bytes()),
+                Read::Uuid => self.put(at, *row.reference::<16>()),
+                Read::Name => return self.put_string(at, datum::name(row.reference())),
                 Read::Decimal128 { .. } | Read::Decimal256 { .. } | Read::NumericText | Read::NumericFloat => {
                     let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
-                    return self.push_numeric(stored);
+                    return self.push_numeric(at, stored);
                 }
                 Read::Sent => return Ok(Outcome::Sent),
             }
@@ -159,17 +189,17 @@ impl Appender {
 
     /// # Safety
     /// There is room for the row, and the column is one of a numeric's.
-    unsafe fn push_numeric(&mut self, stored: &[u8]) -> Result<Outcome, Failure> {
+    unsafe fn push_numeric(&mut self, at: usize, stored: &[u8]) -> Result<Outcome, Failure> {
         let Some(numeric) = Numeric::from_stored(stored) else { return Ok(Outcome::Sent) };
         // SAFETY: the caller's promise.
         unsafe {
             match self.read {
                 Read::Decimal128 { precision, scale } => match numeric.to_i128(precision, scale) {
-                    Some(scaled) => self.put(scaled.to_le_bytes()),
+                    Some(scaled) => self.put(at, scaled.to_le_bytes()),
                     None => return Ok(Outcome::Sent),
                 },
                 Read::Decimal256 { precision, scale } => match numeric.to_i256(precision, scale) {
-                    Some(scaled) => self.put(scaled),
+                    Some(scaled) => self.put(at, scaled),
                     None => return Ok(Outcome::Sent),
                 },
                 Read::NumericFloat => {
@@ -178,11 +208,11 @@ impl Appender {
                         // Beyond float64, which is refused in words there.
                         return Ok(Outcome::Sent);
                     }
-                    self.put(float.to_le_bytes());
+                    self.put(at, float.to_le_bytes());
                 }
                 _ => {
                     self.reserve_data(numeric.text_bytes_max())?;
-                    self.begin_string();
+                    self.begin_string(at);
                     let start = self.data.len();
                     numeric.write_text(&mut self.data);
                     return Ok(Outcome::Pushed(self.data.len() - start));
@@ -195,34 +225,30 @@ impl Appender {
     /// # Safety
     /// There is room for the row, and N is the column's width.
     #[inline(always)]
-    unsafe fn put<const N: usize>(&mut self, value: [u8; N]) {
-        let len = self.values.len();
-        debug_assert!(N == self.width && self.values.capacity() - len >= N);
+    unsafe fn put<const N: usize>(&mut self, at: usize, value: [u8; N]) {
+        debug_assert!(N == self.width && self.values.capacity() >= (at + 1) * N);
         // SAFETY: the caller's promise.
-        unsafe {
-            self.values.as_mut_ptr().add(len).cast::<[u8; N]>().write_unaligned(value);
-            self.values.set_len(len + N);
-        }
+        unsafe { self.values.as_mut_ptr().add(at * N).cast::<[u8; N]>().write_unaligned(value) }
     }
 
     /// # Safety
     /// There is room for the row, and the column is one of strings.
     #[inline(always)]
-    unsafe fn begin_string(&mut self) {
+    unsafe fn begin_string(&mut self, at: usize) {
         // `grow_data` keeps this below 2^31.
         let start = self.data.len() as u32;
         // SAFETY: the caller's promise.
-        unsafe { self.put(start.to_le_bytes()) }
+        unsafe { self.put(at, start.to_le_bytes()) }
     }
 
     /// # Safety
     /// As [`Self::begin_string`].
     #[inline(always)]
-    unsafe fn put_string(&mut self, bytes: &[u8]) -> Result<Outcome, Failure> {
+    unsafe fn put_string(&mut self, at: usize, bytes: &[u8]) -> Result<Outcome, Failure> {
         self.reserve_data(bytes.len())?;
         // SAFETY: the caller's promise; there is room for the bytes.
         unsafe {
-            self.begin_string();
+            self.begin_string(at);
             let len = self.data.len();
             copy_string(bytes, self.data.as_mut_ptr().add(len));
             self.data.set_len(len + bytes.len());
@@ -252,7 +278,13 @@ impl Appender {
     }
 
     /// Takes the rows out. Room must be made again before the next one.
-    pub(crate) fn finish(&mut self, rows: usize) -> Result<Column, Failure> {
+    ///
+    /// # Safety
+    /// So many rows have been appended.
+    pub(crate) unsafe fn finish(&mut self, rows: usize) -> Result<Column, Failure> {
+        // SAFETY: the caller's promise.
+        unsafe { self.count(rows) };
+        self.values.truncate(rows * self.width);
         let validity = match self.validity.is_empty() {
             true => None,
             false => {
@@ -266,13 +298,16 @@ impl Appender {
         };
         self.rows_room = 0;
         if self.read.is_string() {
-            // SAFETY: `reserve` makes room for one value more than there are rows.
-            unsafe { self.begin_string() };
+            // SAFETY: `reserve` makes room for one value more than there are rows, which is then part of the vector.
+            unsafe {
+                self.begin_string(rows);
+                self.values.set_len((rows + 1) * self.width);
+            }
         }
         let bytes = std::mem::take(&mut self.values);
         let values = match self.read {
             Read::Boolean => Values::Boolean(Bitmap { bytes: bits(&bytes)?, offset: 0, len: rows }),
-            Read::Decimal64(_) => Values::Fixed { width: 16, bytes: widened(&bytes)? },
+            Read::Decimal32(_) | Read::Decimal64(_) => Values::Narrow { width: self.width, bytes: Bytes::from(bytes) },
             _ if self.read.is_string() => {
                 let mut next = Vec::new();
                 // The next chunk's strings will be about as long.
@@ -329,27 +364,18 @@ fn bits(bytes: &[u8]) -> Result<Bytes, Failure> {
     Ok(Bytes::from(out))
 }
 
-/// Decimals of 64 bits as ones of 128.
-fn widened(bytes: &[u8]) -> Result<Bytes, Failure> {
-    let mut out = Vec::new();
-    out.try_reserve_exact(bytes.len() * 2).map_err(|_| Failure::Memory)?;
-    let wide = bytes.as_chunks::<8>().0.iter().map(|raw| i128::from(i64::from_le_bytes(*raw)).to_le_bytes());
-    out.extend(wide.flatten());
-    Ok(Bytes::from(out))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 mod tests {
     use super::*;
     use crate::datum::Datums;
 
-    unsafe fn push(appender: &mut Appender, datum: usize) -> Outcome {
+    unsafe fn push(appender: &mut Appender, row: usize, datum: usize) -> Outcome {
         let (datums, nulls) = ([datum], [0]);
-        let mut row = Datums::new(&datums, &nulls);
-        assert!(!row.is_null(0));
+        let mut values = Datums::new(&datums, &nulls);
+        assert!(!values.is_null(0));
         // SAFETY: the caller's promise, which is that of the appender.
-        unsafe { appender.push(&mut row).unwrap() }
+        unsafe { appender.push(row, &mut values).unwrap() }
     }
 
     /// Appends rows as a stream does: room first, then values and NULLs.
@@ -357,15 +383,17 @@ mod tests {
         let mut appender = Appender::new(read, usize::MAX, usize::MAX);
         for (row, datum) in datums.iter().enumerate() {
             // Room for one row more each time: every way that room is made.
-            appender.reserve(row + 1).unwrap();
+            // SAFETY: so many rows have been appended.
+            unsafe { appender.reserve(row, row + 1).unwrap() };
             match datum {
                 // SAFETY: there is room, and the tests' datums are of the types that they say.
-                Some(datum) => assert!(matches!(unsafe { push(&mut appender, *datum) }, Outcome::Pushed(_))),
+                Some(datum) => assert!(matches!(unsafe { push(&mut appender, row, *datum) }, Outcome::Pushed(_))),
                 // SAFETY: there is room.
                 None => unsafe { appender.push_null(row).unwrap() },
             }
         }
-        appender.finish(datums.len()).unwrap()
+        // SAFETY: so many rows have been appended.
+        unsafe { appender.finish(datums.len()).unwrap() }
     }
 
     #[test]
@@ -406,17 +434,19 @@ mod tests {
     #[test]
     fn what_is_not_ordinary_is_left_to_others() {
         let mut appender = Appender::new(Read::Date, usize::MAX, usize::MAX);
-        appender.reserve(1).unwrap();
+        // SAFETY: none have been appended.
+        unsafe { appender.reserve(0, 1).unwrap() };
         for days in [i32::MIN, i32::MAX, i32::MAX - 1] {
             // SAFETY: there is room, and a date is in its datum.
-            assert_eq!(unsafe { push(&mut appender, days as u32 as usize) }, Outcome::Sent);
+            assert_eq!(unsafe { push(&mut appender, 0, days as u32 as usize) }, Outcome::Sent);
         }
         let mut appender = Appender::new(Read::Varlena, usize::MAX, usize::MAX);
-        appender.reserve(1).unwrap();
+        // SAFETY: none have been appended.
+        unsafe { appender.reserve(0, 1).unwrap() };
         // Stored elsewhere, and compressed.
         for header in [[1u8, 18, 0, 0], [0b10, 1, 0, 0]] {
             // SAFETY: there is room, and nothing behind the header is read.
-            assert_eq!(unsafe { push(&mut appender, header.as_ptr() as usize) }, Outcome::Plain);
+            assert_eq!(unsafe { push(&mut appender, 0, header.as_ptr() as usize) }, Outcome::Plain);
         }
     }
 }

@@ -8,7 +8,8 @@ use dray_pgtypes::{Kind, PgType};
 const NAME_BYTES_MAX: usize = 64;
 /// `ALIGNOF_INT`: the `typalign` of all varlenas that are read here.
 const VARLENA_ALIGNMENT: usize = 4;
-/// The most digits of a decimal that 64 bits hold.
+/// The most digits of a decimal that 32 and 64 bits hold.
+const DECIMAL32_PRECISION_MAX: u8 = 9;
 const DECIMAL64_PRECISION_MAX: u8 = 18;
 /// Digits to the base of 10,000 that 64 bits hold with room to spare.
 const DECIMAL64_DIGITS_MAX: i32 = 4;
@@ -31,7 +32,8 @@ pub(crate) enum Read {
     Uuid,
     Varlena,
     Name,
-    Decimal64(Decimal64),
+    Decimal32(SmallDecimal),
+    Decimal64(SmallDecimal),
     Decimal128 {
         precision: u8,
         scale: i8,
@@ -68,8 +70,11 @@ impl Read {
             (1082, Type::Date32) => Self::Date,
             (1083, Type::Time64(_)) => Self::Time,
             (1114 | 1184, Type::Timestamp { .. }) => Self::Timestamp,
+            (1700, Type::Decimal128 { precision: precision @ ..=DECIMAL32_PRECISION_MAX, scale: scale @ 0.. }) => {
+                Self::Decimal32(SmallDecimal::new(*precision, *scale))
+            }
             (1700, Type::Decimal128 { precision: precision @ ..=DECIMAL64_PRECISION_MAX, scale: scale @ 0.. }) => {
-                Self::Decimal64(Decimal64::new(*precision, *scale))
+                Self::Decimal64(SmallDecimal::new(*precision, *scale))
             }
             (1700, Type::Decimal128 { precision, scale }) => Self::Decimal128 { precision: *precision, scale: *scale },
             (1700, Type::Decimal256 { precision, scale }) => Self::Decimal256 { precision: *precision, scale: *scale },
@@ -89,7 +94,7 @@ impl Read {
         match self {
             Self::Boolean => 1,
             Self::Fixed2 => 2,
-            Self::Fixed4 | Self::Date | Self::Varlena | Self::Name | Self::NumericText => 4,
+            Self::Fixed4 | Self::Date | Self::Decimal32(_) | Self::Varlena | Self::Name | Self::NumericText => 4,
             Self::Fixed8 | Self::Timestamp | Self::Time | Self::Decimal64(_) | Self::NumericFloat => 8,
             Self::Money | Self::Uuid | Self::Decimal128 { .. } => 16,
             Self::Decimal256 { .. } => 32,
@@ -100,7 +105,7 @@ impl Read {
 
 /// A decimal of at most 18 digits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Decimal64 {
+pub(crate) struct SmallDecimal {
     precision: u8,
     scale: i8,
     /// The largest value, and one.
@@ -111,7 +116,7 @@ pub(crate) struct Decimal64 {
     beyond: u8,
 }
 
-impl Decimal64 {
+impl SmallDecimal {
     fn new(precision: u8, scale: i8) -> Self {
         let fraction = (i32::from(scale) + 3) / 4;
         // 0 to 3
@@ -329,7 +334,7 @@ mod tests {
 
     #[test]
     fn short_decimals() {
-        let decimal = Decimal64::new(15, 2);
+        let decimal = SmallDecimal::new(15, 2);
         assert_eq!(decimal.read(&short(false, 0, &[17])), Some(1700));
         assert_eq!(decimal.read(&short(true, 1, &[2, 4710, 3500])), Some(-2_471_035));
         assert_eq!(decimal.read(&short(false, -1, &[400])), Some(4));
@@ -338,6 +343,6 @@ mod tests {
         // More digits than the column has: behind the point, before it.
         assert_eq!(decimal.read(&short(false, -1, &[401])), None);
         assert_eq!(decimal.read(&short(false, 3, &[10])), None);
-        assert_eq!(Decimal64::new(18, 0).read(&short(false, 4, &[99])), Some(990_000_000_000_000_000));
+        assert_eq!(SmallDecimal::new(18, 0).read(&short(false, 4, &[99])), Some(990_000_000_000_000_000));
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> C
 /// What the writer of chunks calls it.
 pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
     match chosen {
-        CompressionChoice::None => Compression::None,
+        CompressionChoice::None => Compression::Compact,
         CompressionChoice::Auto | CompressionChoice::Light => Compression::Light,
         CompressionChoice::Lz4 => Compression::Lz4,
         CompressionChoice::Zstd(level) => Compression::Zstd(level.into()),

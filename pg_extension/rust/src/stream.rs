@@ -240,7 +240,7 @@ impl Stream {
                 // SAFETY: there is room for the row.
                 Target::Datums(appender) if null => unsafe { appender.push_null(row)? },
                 // SAFETY: the same, and the caller's promise.
-                Target::Datums(appender) => match unsafe { appender.push(&mut values) }? {
+                Target::Datums(appender) => match unsafe { appender.push(row, &mut values) }? {
                     Outcome::Pushed(bytes) => {
                         row_bytes += bytes as u64;
                         if row_bytes > row_bytes_max {
@@ -273,7 +273,8 @@ impl Stream {
         let rows = wanted.min(self.rows_room_max).max(self.waiting_rows + 1);
         for target in &mut self.targets {
             if let Target::Datums(appender) = target {
-                appender.reserve(rows)?;
+                // SAFETY: the rows that wait have a value in each column.
+                unsafe { appender.reserve(self.waiting_rows, rows)? };
             }
         }
         self.rows_room = rows;
@@ -361,7 +362,8 @@ impl Stream {
         let mut columns = Vec::with_capacity(self.targets.len());
         for target in &mut self.targets {
             columns.push(match target {
-                Target::Datums(appender) => appender.finish(rows)?,
+                // SAFETY: each row that waited has a value in each column.
+                Target::Datums(appender) => unsafe { appender.finish(rows)? },
                 Target::Sent(_) => {
                     let missing = || Failure::Internal("a column has no values".to_owned());
                     sent.next().ok_or_else(missing)?
@@ -429,13 +431,13 @@ impl Stream {
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let (rows, fits) = (batch.rows, self.fits(plain_bytes));
         let compression = match self.compression {
-            _ if plain_bytes > COMPRESSED_ROW_BYTES_MAX => Compression::None,
+            _ if plain_bytes > COMPRESSED_ROW_BYTES_MAX => Compression::Compact,
             Compression::Zstd(level) if !fits => Compression::Zstd(level.min(LARGE_ROW_LEVEL)),
             chosen => chosen,
         };
         // The writer can't fail for want of memory, so it is put aside here.
         let factor = match compression {
-            Compression::None => PLAIN_BYTES_FACTOR,
+            Compression::Compact => PLAIN_BYTES_FACTOR,
             _ => ENCODE_BYTES_FACTOR,
         };
         let needed = plain_bytes.saturating_mul(factor).saturating_add(ENCODE_BYTES);
@@ -464,7 +466,7 @@ impl Stream {
 /// The plain bytes that are encoded as one chunk.
 fn encoded_at_once(compression: Compression) -> u64 {
     let level = match compression {
-        Compression::None => return UNENCODED_BYTES_MAX,
+        Compression::None | Compression::Compact => return UNENCODED_BYTES_MAX,
         Compression::Zstd(level) => level,
         Compression::Light | Compression::Lz4 => i32::MIN,
     };
