@@ -28,6 +28,8 @@ pub(crate) enum Decode {
     Fixed8,
     /// Sixteen bytes in the same order.
     Fixed16,
+    /// An integer of so many bytes, as digits.
+    Digits(usize),
     Oid,
     Xid8,
     Decimal128 {
@@ -71,7 +73,7 @@ pub(crate) enum Decode {
 impl Decode {
     pub(crate) fn format(&self) -> Format {
         match self {
-            Self::TextOutput | Self::TextArray { .. } => Format::Text,
+            Self::Digits(_) | Self::TextOutput | Self::TextArray { .. } => Format::Text,
             _ => Format::Binary,
         }
     }
@@ -118,6 +120,32 @@ fn reversed<const N: usize>(value: &[u8]) -> Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// The integer that some digits are, as `int4out` and its like write them.
+fn integer(text: &[u8]) -> Option<i64> {
+    /// The most digits of 64 bits; ten to that power are less than 2^64.
+    const DIGITS_MAX: usize = 19;
+    let (is_negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        digits => (false, digits),
+    };
+    if !(1..=DIGITS_MAX).contains(&digits.len()) || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let value = digits.iter().fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+    if is_negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
+}
+
+fn push_digits(builder: &mut Builder, text: &[u8], bytes: usize) -> Result<()> {
+    let malformed = || Error::Malformed(format!("{:?} for an integer", String::from_utf8_lossy(text)));
+    let value = integer(text).ok_or_else(malformed)?;
+    let pushed = match bytes {
+        2 => builder.push_fixed(i16::try_from(value).map_err(|_| malformed())?.to_le_bytes()),
+        4 => builder.push_fixed(i32::try_from(value).map_err(|_| malformed())?.to_le_bytes()),
+        _ => builder.push_fixed(value.to_le_bytes()),
+    };
+    Ok(pushed?)
+}
+
 fn unrepresentable(what: &str) -> Error {
     Error::Unrepresentable(format!("{what}; {WAY_OUT}"))
 }
@@ -126,6 +154,7 @@ fn unrepresentable(what: &str) -> Error {
 #[inline]
 pub(crate) fn push(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinite: bool) -> Result<()> {
     match decode {
+        Decode::Digits(bytes) => push_digits(builder, value, *bytes),
         Decode::Fixed4 | Decode::Oid => Ok(builder.push_fixed(reversed::<4>(value)?)?),
         Decode::Bytes | Decode::TextOutput => Ok(builder.push_bytes(value)?),
         Decode::Fixed8 | Decode::Xid8 => Ok(builder.push_fixed(reversed::<8>(value)?)?),
@@ -451,5 +480,32 @@ impl<'a> Reader<'a> {
 
     fn end(&self) -> Result<()> {
         if self.0.is_empty() { Ok(()) } else { Err(cut()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::integer;
+
+    #[test]
+    fn digits_are_an_integer_or_nothing() {
+        for value in [0, 7, -1, 42_000, i64::MAX, i64::MIN] {
+            assert_eq!(integer(value.to_string().as_bytes()), Some(value));
+        }
+        for text in [
+            "",
+            "-",
+            "+1",
+            " 1",
+            "1 ",
+            "1.0",
+            "0x1",
+            "--1",
+            "9223372036854775808",
+            "-9223372036854775809",
+            "18446744073709551616",
+        ] {
+            assert_eq!(integer(text.as_bytes()), None, "{text}");
+        }
     }
 }

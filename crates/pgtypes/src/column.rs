@@ -136,6 +136,18 @@ impl Column {
         Self { field, decode, null_nonfinite: options.nonfinite == NonFinite::Null }
     }
 
+    /// The same, with integers given as text. A server writes their digits sooner than it makes a message of each: `int4send` takes
+    /// 1 KiB to begin with.
+    pub fn with_digits(mut self) -> Self {
+        self.decode = match (self.decode, &self.field.data_type) {
+            (Decode::Fixed2, Type::Int16) => Decode::Digits(2),
+            (Decode::Fixed4, Type::Int32) => Decode::Digits(4),
+            (Decode::Fixed8, Type::Int64) => Decode::Digits(8),
+            (other, _) => other,
+        };
+        self
+    }
+
     /// Its place in a schema.
     pub fn field(&self) -> &Field {
         &self.field
@@ -144,6 +156,12 @@ impl Column {
     /// How its values are to be given to [`Self::push`].
     pub fn format(&self) -> Format {
         self.decode.format()
+    }
+
+    /// Whether its values are whatever the type's output function writes: floats among them with as many digits as the server's
+    /// settings say.
+    pub fn is_output(&self) -> bool {
+        matches!(self.decode, Decode::TextOutput | Decode::TextArray { .. })
     }
 
     /// What a column of this kind costs a server more than its extension would: text and decimals are formatted for it.

@@ -12,7 +12,7 @@ mod copy;
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use dray_format::{BatchBuilder, Built, Profile, Schema};
 use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
@@ -99,6 +99,8 @@ struct Known {
     types: TypeOptions,
     described: Described,
     columns: Vec<Column>,
+    /// The name under which the server has it prepared, once it was run twice.
+    prepared: Option<String>,
 }
 
 /// A session with a server, once the user is logged in.
@@ -108,6 +110,12 @@ pub struct Session<S> {
     catalog: Catalog,
     /// The last one last.
     known: Vec<Known>,
+    /// What the names of prepared statements begin with, where every statement runs in the same server process.
+    names: Option<String>,
+    /// How many names were given so far.
+    names_given: u64,
+    /// Prepared statements that are not wanted any more.
+    unwanted: Vec<String>,
     /// Every statement runs in the same server process, in which the extension is loaded already.
     loaded: bool,
     /// The server's process was asked to keep the memory of wide rows.
@@ -139,6 +147,9 @@ impl<S: Read + Write> Session<S> {
             wire: Wire::new(stream),
             catalog: Catalog::default(),
             known: Vec::new(),
+            names: None,
+            names_given: 0,
+            unwanted: Vec::new(),
             loaded: false,
             keeps_memory: false,
             server_version,
@@ -172,6 +183,13 @@ impl<S: Read + Write> Session<S> {
     /// Says that `extra_float_digits` was set for the whole session. If not, it is for each transaction that needs it.
     pub fn set_whole_floats(&mut self) {
         self.whole_floats = true;
+    }
+
+    /// Says that every statement runs in the server process with this number: what is run again and again may be prepared there.
+    pub fn set_process(&mut self, process_id: i32) {
+        // Should a pooler be there all the same, nobody else's statements have such names.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.names = Some(format!("dray_{process_id}_{:x}", now.as_nanos()));
     }
 
     fn escapes(&self) -> bool {
@@ -270,6 +288,10 @@ impl<S: Read + Write> Session<S> {
             .position(|known| known.statement == statement && known.oids == oids && known.types == options.types);
         let columns = match known.map(|at| self.known.remove(at)) {
             Some(known) => self.start_known(known, parameters, patience)?,
+            None => None,
+        };
+        let columns = match columns {
+            Some(columns) => columns,
             None => self.start_new(statement, oids, parameters, options, patience)?,
         };
         let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
@@ -288,12 +310,17 @@ impl<S: Read + Write> Session<S> {
         options: &Options,
         patience: Patience<'_>,
     ) -> Result<Vec<Column>> {
+        let leaves_alone = self.is_left_alone_by(statement);
+        if !leaves_alone {
+            // It may be DEALLOCATE.
+            self.forget_statements();
+        }
         let prepared = self.prepare(statement, parameters, options, patience);
         let begun = prepared.and_then(|(described, columns)| {
             if columns.len() >= WIDE && !std::mem::replace(&mut self.keeps_memory, true) {
                 self.ask_within(KEEP_MEMORY, patience)?;
             }
-            self.execute(&columns, parameters)?;
+            self.execute("", &columns, parameters)?;
             Ok((described, columns))
         });
         let (described, columns) = match begun {
@@ -309,26 +336,47 @@ impl<S: Read + Write> Session<S> {
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
         let is_ready = self.whole_floats || !has_text(&columns);
-        if is_ready && self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
-            let types = options.types.clone();
-            let known = Known { statement: statement.to_owned(), oids, types, described, columns: columns.clone() };
-            self.remember(known);
+        if is_ready && leaves_alone && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+            let (statement, types) = (statement.to_owned(), options.types.clone());
+            return Ok(self.remember(Known { statement, oids, types, described, columns, prepared: None }));
         }
         Ok(columns)
     }
 
-    /// Prepares and runs the statement at once: its columns are known, if nobody has changed them.
-    fn start_known(&mut self, known: Known, parameters: &[Parameter], patience: Patience<'_>) -> Result<Vec<Column>> {
+    /// Runs a statement whose columns are known, if nobody has changed them. In its second run it is prepared under a name, which
+    /// those after it use: they spare the server parsing, planning and describing it. None if it has to be begun anew.
+    fn start_known(
+        &mut self,
+        mut known: Known,
+        parameters: &[Parameter],
+        patience: Patience<'_>,
+    ) -> Result<Option<Vec<Column>>> {
+        if let Some(name) = &known.prepared {
+            self.execute(name, &known.columns, parameters)?;
+            return match self.bound(patience) {
+                Ok(()) => Ok(Some(self.remember(known))),
+                Err(error) => {
+                    self.unwanted.extend(known.prepared);
+                    // It is gone, or its columns have changed.
+                    let is_stale = matches!(error.sqlstate(), "26000" | "0A000") && !self.is_in_transaction();
+                    if is_stale { self.wait_ready(Ok(None), patience) } else { self.wait_ready(Err(error), patience) }
+                }
+            };
+        }
+        self.close_unwanted()?;
+        known.prepared = self.names.as_ref().map(|names| format!("{names}_{}", self.names_given));
+        self.names_given += 1;
+        let name = known.prepared.clone().unwrap_or_default();
         let out = self.wire.out();
-        frontend::parse("", &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
-        frontend::describe(b'S', "", out).map_err(invalid)?;
-        self.execute(&known.columns, parameters)?;
-        match self.described(parameters, patience) {
-            Ok(described) if described == known.described => {
-                let columns = known.columns.clone();
-                self.remember(known);
-                Ok(columns)
-            }
+        frontend::parse(&name, &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
+        frontend::describe(b'S', &name, out).map_err(invalid)?;
+        self.execute(&name, &known.columns, parameters)?;
+        let described = self.described(parameters, patience);
+        if described.as_ref().is_ok_and(|described| *described == known.described) {
+            return Ok(Some(self.remember(known)));
+        }
+        self.unwanted.extend(known.prepared);
+        match described {
             Ok(_) => {
                 self.state = State::Unwanted;
                 let what = "the columns of this statement have changed since it was run last";
@@ -338,11 +386,24 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    fn remember(&mut self, known: Known) {
+    /// Remembers a statement, and returns its columns.
+    fn remember(&mut self, known: Known) -> Vec<Column> {
         if self.known.len() >= KNOWN_MAX {
-            self.known.remove(0);
+            self.unwanted.extend(self.known.remove(0).prepared);
         }
+        let columns = known.columns.clone();
         self.known.push(known);
+        columns
+    }
+
+    fn forget_statements(&mut self) {
+        self.unwanted.extend(self.known.drain(..).filter_map(|known| known.prepared));
+    }
+
+    /// Has the server forget what is not wanted, with whatever is sent next. Names that are gone do no harm.
+    fn close_unwanted(&mut self) -> Result<()> {
+        let out = self.wire.out();
+        self.unwanted.drain(..).try_for_each(|name| frontend::close(b'S', &name, out).map_err(invalid))
     }
 
     /// The columns of a statement's rows, without running it.
@@ -390,6 +451,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<(Described, Vec<Column>)> {
         let oids = parameters.iter().map(|parameter| parameter.oid);
+        self.close_unwanted()?;
         frontend::parse("", statement, oids, self.wire.out()).map_err(invalid)?;
         frontend::describe(b'S', "", self.wire.out()).map_err(invalid)?;
         frontend::flush(self.wire.out());
@@ -398,7 +460,7 @@ impl<S: Read + Write> Session<S> {
         let mut options = options.types.clone();
         self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
         let column = |(name, oid, typmod): &(String, u32, i32)| {
-            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options)
+            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options).with_digits()
         };
         let columns: Vec<_> = described.iter().map(column).collect();
         if !self.whole_floats && has_text(&columns) {
@@ -411,7 +473,7 @@ impl<S: Read + Write> Session<S> {
     fn described(&mut self, parameters: &[Parameter], patience: Patience<'_>) -> Result<Described> {
         loop {
             match self.wire.message(patience)? {
-                Message::ParseComplete => {}
+                Message::ParseComplete | Message::CloseComplete => {}
                 Message::ParameterDescription(found) => {
                     let expected = found.parameters().count().unwrap_or(0);
                     if expected != parameters.len() {
@@ -501,10 +563,19 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    fn execute(&mut self, columns: &[Column], parameters: &[Parameter]) -> Result<()> {
+    /// Waits until a prepared statement has its parameters.
+    fn bound(&mut self, patience: Patience<'_>) -> Result<()> {
+        match self.wire.message(patience)? {
+            Message::BindComplete => Ok(()),
+            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
+            _ => Err(self.wire.out_of_order("not a binding")),
+        }
+    }
+
+    fn execute(&mut self, prepared: &str, columns: &[Column], parameters: &[Parameter]) -> Result<()> {
         let formats: Vec<i16> = columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
         let out = self.wire.out();
-        if let Err(error) = bind("", parameters, &formats, out) {
+        if let Err(error) = bind(prepared, parameters, &formats, out) {
             // Half of it may be there.
             out.clear();
             return Err(error);
@@ -566,7 +637,7 @@ impl<S: Read + Write> Session<S> {
         self.state = State::Idle;
         // A type may have changed, and so have made this necessary.
         self.catalog.forget();
-        self.known.clear();
+        self.forget_statements();
         loop {
             // Rows that come and come leave no pause in which reading would ask.
             patience()?;
@@ -648,9 +719,9 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Whether some columns come as text, in which there may be floats.
+/// Whether some columns are text in which there may be floats.
 pub(crate) fn has_text(columns: &[Column]) -> bool {
-    columns.iter().any(|column| column.format() == Format::Text)
+    columns.iter().any(Column::is_output)
 }
 
 /// Whether a value of a type is `money`, or has some within.

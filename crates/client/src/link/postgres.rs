@@ -119,11 +119,12 @@ impl PostgresLink {
         if greeting.next().flatten().is_some() {
             session.set_whole_floats();
         }
-        let mut no_extension = "the database has no extension dray".to_owned();
         // A pooler, which could give each statement to another process, shows itself by another number.
+        let process_id = process_id.filter(|id| Some(*id) == logged_in.process_id);
+        process_id.into_iter().for_each(|process_id| session.set_process(process_id));
+        let mut no_extension = "the database has no extension dray".to_owned();
         if extension.is_some()
             && process_id.is_some()
-            && process_id == logged_in.process_id
             && let Err(error) = session.load_extension(&mut patience)
         {
             if error.sqlstate().is_empty() {
