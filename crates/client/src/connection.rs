@@ -2,11 +2,12 @@
 
 use std::borrow::BorrowMut;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
-use dray_format::Limits;
-use dray_format::arrow::StringLayout;
+use dray_format::arrow::{Decoder, StringLayout};
+use dray_format::{Limits, Schema};
 use dray_pgtypes::{NonFinite, NumericAs};
 use dray_wire::{Checksums, CompressionChoice};
 
@@ -159,6 +160,8 @@ pub type Watch = Box<dyn FnMut(&Progress) -> bool + Send>;
 pub struct Connection {
     link: Box<dyn Link>,
     connect_time: Duration,
+    /// That of the last statement: the next one may be the same.
+    decoder: Option<(StringLayout, Decoder)>,
 }
 
 impl Connection {
@@ -172,13 +175,13 @@ impl Connection {
             true => Box::new(PostgresLink::connect(uri, options)?),
             false => Box::new(DrayLink::connect(uri, options)?),
         };
-        Ok(Self { link, connect_time: started.elapsed() })
+        Ok(Self { link, connect_time: started.elapsed(), decoder: None })
     }
 
     /// A connection that speaks through this link.
     #[cfg(test)]
     pub(crate) fn over(link: Box<dyn Link>) -> Self {
-        Self { link, connect_time: Duration::ZERO }
+        Self { link, connect_time: Duration::ZERO, decoder: None }
     }
 
     /// The server's name and version.
@@ -220,6 +223,18 @@ impl Connection {
         watch: Option<Watch>,
     ) -> Result<Results<C>> {
         Results::start(connection, sql, options, watch)
+    }
+
+    /// A decoder for a stream of this schema.
+    pub(crate) fn decoder(&mut self, schema: Arc<Schema>, strings: StringLayout) -> Decoder {
+        match &self.decoder {
+            Some((layout, decoder)) if *layout == strings && decoder.is_for(&schema) => decoder.clone(),
+            _ => {
+                let decoder = Decoder::new(schema, strings);
+                self.decoder = Some((strings, decoder.clone()));
+                decoder
+            }
+        }
     }
 
     pub(crate) fn link(&mut self) -> &mut dyn Link {

@@ -149,7 +149,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     fn begin(&mut self, started: Started, options: &QueryOptions) {
-        self.decoder = Decoder::new(started.schema, options.strings);
+        self.decoder = self.connection.borrow_mut().decoder(started.schema, options.strings);
         self.progress.estimate = started.estimate;
         self.stats.plan = Duration::from_nanos(started.plan_ns);
         self.stats.compression = started.compression;

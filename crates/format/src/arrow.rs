@@ -289,15 +289,21 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
 /// schema.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    schema: Schema,
+    schema: Arc<Schema>,
     arrow_schema: SchemaRef,
 }
 
 impl Decoder {
     /// A decoder for a stream of this schema, with strings held as asked.
-    pub fn new(schema: Schema, strings: StringLayout) -> Self {
+    pub fn new(schema: impl Into<Arc<Schema>>, strings: StringLayout) -> Self {
+        let schema = schema.into();
         let arrow_schema = Arc::new(schema_to_arrow(&schema, strings));
         Self { schema, arrow_schema }
+    }
+
+    /// Whether it is for streams of this schema.
+    pub fn is_for(&self, schema: &Arc<Schema>) -> bool {
+        Arc::ptr_eq(&self.schema, schema) || self.schema == *schema
     }
 
     /// The Arrow schema of the batches.
@@ -333,7 +339,7 @@ impl Decoder {
     /// # Errors
     /// When they are of another schema, a string is not UTF-8, or strings are too long for the layout that was asked for.
     pub fn built(&self, built: Built) -> Result<RecordBatch> {
-        if *built.schema() != self.schema {
+        if !self.is_for(built.schema()) {
             refuse!(Unsupported, "the batch was built with another schema");
         }
         for (field, column) in self.schema.fields.iter().zip(&built.batch().columns) {

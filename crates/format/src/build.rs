@@ -28,6 +28,8 @@ use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
 
+/// The first room of a buffer: growing from nothing to a few values takes longer than they do.
+const FIRST_BYTES: usize = 256;
 /// From this size on a buffer grows by a quarter, not to twice its size.
 const LARGE_BYTES: usize = 4 << 20;
 /// A buffer of the next batch is made no larger than this before there are values for it.
@@ -108,6 +110,7 @@ impl Buffer {
         self.budget.take(wanted.saturating_sub(self.counted))?;
         self.counted = self.counted.max(wanted);
         match wanted > LARGE_BYTES {
+            false if self.bytes.capacity() == 0 => self.bytes.try_reserve(bytes.max(FIRST_BYTES)),
             false => self.bytes.try_reserve(bytes),
             true => self.bytes.try_reserve_exact(bytes.max(self.len() / 4)),
         }
@@ -146,7 +149,7 @@ pub struct Built {
 
 impl Built {
     /// Their schema.
-    pub fn schema(&self) -> &Schema {
+    pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
 
@@ -166,7 +169,7 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// When a column has a type that is not built value by value: dictionaries and fixed-size lists.
-    pub fn new(schema: Schema) -> Result<Self> {
+    pub fn new(schema: impl Into<Arc<Schema>>) -> Result<Self> {
         Self::with_interrupts(schema, None)
     }
 
@@ -174,10 +177,11 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_interrupts(schema: Schema, interrupted: Option<fn() -> bool>) -> Result<Self> {
+    pub fn with_interrupts(schema: impl Into<Arc<Schema>>, interrupted: Option<fn() -> bool>) -> Result<Self> {
+        let schema = schema.into();
         let budget = Budget::new(interrupted);
         let columns = schema.fields.iter().map(|field| Builder::new(field, &budget)).collect::<Result<_>>()?;
-        Ok(Self { schema: Arc::new(schema), rows: 0, columns, budget })
+        Ok(Self { schema, rows: 0, columns, budget })
     }
 
     /// Refuses a row once it has grown over `row_bytes_max`, where those before it in the batch have at most

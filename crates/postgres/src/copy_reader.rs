@@ -113,7 +113,7 @@ impl CopyReader {
     pub fn new(description: &Description, options: Options) -> Result<Self> {
         let columns = description.columns(&options.types);
         let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
-        let builder = options.builder(schema)?;
+        let builder = options.builder(schema.into())?;
         Ok(Self { columns, builder, options, rows_before: 0, rest: Vec::new(), in_rows: false, ended: false })
     }
 

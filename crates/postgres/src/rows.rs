@@ -1,6 +1,7 @@
 //! Rows in binary, one after the other, into columns.
 
 use std::io::{Read, Write};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{BatchBuilder, Built, ColumnProfile, Profile};
@@ -16,7 +17,7 @@ pub type CopyBytes<'a> = &'a mut dyn FnMut(&[u8]) -> Option<Bytes>;
 /// A statement whose rows come.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    columns: Vec<Column>,
+    columns: Arc<[Column]>,
     builder: BatchBuilder,
     options: Options,
     /// Rows of earlier batches.
@@ -27,7 +28,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     /// The rows of these columns, of which none has come yet.
-    pub(crate) fn new(columns: Vec<Column>, builder: BatchBuilder, options: Options) -> Self {
+    pub(crate) fn new(columns: Arc<[Column]>, builder: BatchBuilder, options: Options) -> Self {
         let decoded = vec![0; columns.len()];
         Self { columns, builder, options, rows_before: 0, decoded }
     }

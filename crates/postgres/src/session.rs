@@ -12,6 +12,7 @@ mod copy;
 
 use std::collections::{BTreeSet, HashSet};
 use std::io::{Read, Write};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use dray_format::{BatchBuilder, Built, Profile, Schema};
@@ -25,7 +26,7 @@ use crate::catalog::{self, Catalog};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parameter::{Parameter, bind};
 use crate::rows::{CopyBytes, Rows};
-use crate::split::{Split, attributes, leaves_session_alone};
+use crate::split::{Split, attributes, controls_transaction, leaves_session_alone};
 use crate::sql;
 use crate::wire::{Patience, Wire, server_error};
 
@@ -65,7 +66,7 @@ impl Default for Options {
 
 impl Options {
     /// A builder of rows, each of which may become so much larger than it was sent: an array of NULL composites does.
-    pub(crate) fn builder(&self, schema: Schema) -> Result<BatchBuilder> {
+    pub(crate) fn builder(&self, schema: Arc<Schema>) -> Result<BatchBuilder> {
         const GROWTH_MAX: usize = 4;
         let mut builder = BatchBuilder::new(schema).map_err(value_error)?;
         // A batch is weighed with every 64th row, and with each large one.
@@ -91,6 +92,20 @@ enum State {
 /// A column as a server describes it: name, type, and what it declares.
 type Described = Vec<(String, u32, i32)>;
 
+/// What a statement's rows become.
+#[derive(Debug, Clone)]
+struct Columns {
+    columns: Arc<[Column]>,
+    schema: Arc<Schema>,
+}
+
+impl Columns {
+    fn new(columns: Vec<Column>) -> Self {
+        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
+        Self { columns: columns.into(), schema: Arc::new(schema) }
+    }
+}
+
 /// A statement that was run before: what its columns were.
 #[derive(Debug)]
 struct Known {
@@ -98,7 +113,7 @@ struct Known {
     oids: Vec<u32>,
     types: TypeOptions,
     described: Described,
-    columns: Vec<Column>,
+    columns: Columns,
     /// The name under which the server has it prepared, once it was run twice.
     prepared: Option<String>,
 }
@@ -278,7 +293,7 @@ impl<S: Read + Write> Session<S> {
         parameters: &[Parameter],
         options: &Options,
         patience: Patience<'_>,
-    ) -> Result<Schema> {
+    ) -> Result<Arc<Schema>> {
         self.check_sendable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
@@ -290,11 +305,10 @@ impl<S: Read + Write> Session<S> {
             Some(known) => self.start_known(known, parameters, patience)?,
             None => None,
         };
-        let columns = match columns {
+        let Columns { columns, schema } = match columns {
             Some(columns) => columns,
             None => self.start_new(statement, oids, parameters, options, patience)?,
         };
-        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
         let builder = options.builder(schema.clone())?;
         let options = options.clone();
         self.state = State::Rows(Box::new(Rows::new(columns, builder, options)));
@@ -309,12 +323,8 @@ impl<S: Read + Write> Session<S> {
         parameters: &[Parameter],
         options: &Options,
         patience: Patience<'_>,
-    ) -> Result<Vec<Column>> {
-        let leaves_alone = self.is_left_alone_by(statement);
-        if !leaves_alone {
-            // It may be DEALLOCATE.
-            self.forget_statements();
-        }
+    ) -> Result<Columns> {
+        self.mind(statement);
         let prepared = self.prepare(statement, parameters, options, patience);
         let begun = prepared.and_then(|(described, columns)| {
             if columns.len() >= WIDE && !std::mem::replace(&mut self.keeps_memory, true) {
@@ -336,11 +346,12 @@ impl<S: Read + Write> Session<S> {
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
         let is_ready = self.whole_floats || !has_text(&columns);
-        if is_ready && leaves_alone && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+        if is_ready && self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
             let (statement, types) = (statement.to_owned(), options.types.clone());
+            let columns = Columns::new(columns);
             return Ok(self.remember(Known { statement, oids, types, described, columns, prepared: None }));
         }
-        Ok(columns)
+        Ok(Columns::new(columns))
     }
 
     /// Runs a statement whose columns are known, if nobody has changed them. In its second run it is prepared under a name, which
@@ -350,9 +361,9 @@ impl<S: Read + Write> Session<S> {
         mut known: Known,
         parameters: &[Parameter],
         patience: Patience<'_>,
-    ) -> Result<Option<Vec<Column>>> {
+    ) -> Result<Option<Columns>> {
         if let Some(name) = &known.prepared {
-            self.execute(name, &known.columns, parameters)?;
+            self.execute(name, &known.columns.columns, parameters)?;
             return match self.bound(patience) {
                 Ok(()) => Ok(Some(self.remember(known))),
                 Err(error) => {
@@ -370,7 +381,7 @@ impl<S: Read + Write> Session<S> {
         let out = self.wire.out();
         frontend::parse(&name, &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
         frontend::describe(b'S', &name, out).map_err(invalid)?;
-        self.execute(&name, &known.columns, parameters)?;
+        self.execute(&name, &known.columns.columns, parameters)?;
         let described = self.described(parameters, patience);
         if described.as_ref().is_ok_and(|described| *described == known.described) {
             return Ok(Some(self.remember(known)));
@@ -387,13 +398,23 @@ impl<S: Read + Write> Session<S> {
     }
 
     /// Remembers a statement, and returns its columns.
-    fn remember(&mut self, known: Known) -> Vec<Column> {
+    fn remember(&mut self, known: Known) -> Columns {
         if self.known.len() >= KNOWN_MAX {
             self.unwanted.extend(self.known.remove(0).prepared);
         }
         let columns = known.columns.clone();
         self.known.push(known);
         columns
+    }
+
+    /// Forgets what statements that were run before meant, if this one may change it without the server's taking notice: it may
+    /// be DEALLOCATE, or make a temporary table of another's name.
+    fn mind(&mut self, statement: &str) {
+        let escapes = self.escapes();
+        let changes_nothing = || leaves_session_alone(statement, escapes) || controls_transaction(statement, escapes);
+        if !self.known.is_empty() && !changes_nothing() {
+            self.forget_statements();
+        }
     }
 
     fn forget_statements(&mut self) {
@@ -416,14 +437,14 @@ impl<S: Read + Write> Session<S> {
         parameters: &[Parameter],
         options: &Options,
         patience: Patience<'_>,
-    ) -> Result<Schema> {
+    ) -> Result<Arc<Schema>> {
         self.check_sendable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
         self.wire.send()?;
         let (_, columns) = self.wait_ready(columns, patience)?;
-        Ok(Schema { fields: columns.iter().map(|column| column.field().clone()).collect() })
+        Ok(Columns::new(columns).schema)
     }
 
     /// What the planner expects of a query: rows, and bytes of one.

@@ -272,6 +272,13 @@ pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
     begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.into_iter().all(is_harmless)
 }
 
+/// Whether a statement begins or ends a transaction, or a part of one.
+pub fn controls_transaction(sql: &str, escapes: bool) -> bool {
+    let first = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)?.into_iter().next());
+    let words = ["begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+    first.is_some_and(|first| words.iter().any(|word| first.is(word)))
+}
+
 /// The names after a dot that may be functions: `t.f` is `f(t)` if `t` has no column of that name. Where the server's encoding
 /// decides which letters are folded, both ways.
 pub fn attributes(sql: &str, escapes: bool) -> BTreeSet<String> {
@@ -614,6 +621,16 @@ mod tests {
             "SELECT 1;SET x=1",
         ] {
             assert!(!leaves_session_alone(sql, false), "{sql}");
+        }
+    }
+
+    #[test]
+    fn transactions_controlled() {
+        for sql in ["BEGIN", " begin isolation level serializable;", "-- x\nROLLBACK TO s", "END", "COMMIT AND CHAIN"] {
+            assert!(controls_transaction(sql, false), "{sql}");
+        }
+        for sql in ["", "SELECT 1", "\"begin\"", "DISCARD ALL", "PREPARE TRANSACTION 'x'"] {
+            assert!(!controls_transaction(sql, false), "{sql}");
         }
     }
 

@@ -80,7 +80,7 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
-        schema: (*plan.schema).clone(),
+        schema: plan.schema.clone(),
         estimate: plan.estimate,
         compression: resolved(query.compression, connection.link),
         checksums: settings.checksum,

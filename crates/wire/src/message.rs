@@ -1,5 +1,7 @@
 //! The messages of `spec/protocol.md` sections 2 and 3.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
@@ -408,7 +410,7 @@ pub struct Started {
     /// Which.
     pub statement: u32,
     /// The result's columns.
-    pub schema: Schema,
+    pub schema: Arc<Schema>,
     /// Its expected size.
     pub estimate: Estimate,
     /// The compression that was chosen.
@@ -438,7 +440,7 @@ impl Message for Started {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
             statement: cursor.u32("statement")?,
-            schema: Schema::decode(cursor.bytes("schema")?)?,
+            schema: Arc::new(Schema::decode(cursor.bytes("schema")?)?),
             estimate: Estimate { rows: Known::read(cursor)?, bytes: Known::read(cursor)? },
             compression: match CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)? {
                 CompressionChoice::Auto => return Err(invalid("compression 0, expected what was chosen, 1 to 4")),

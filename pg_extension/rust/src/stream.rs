@@ -209,7 +209,7 @@ impl Stream {
     pub(crate) fn start(&mut self) -> Result<Frame<'_>, Failure> {
         let started = Started {
             statement: STATEMENT,
-            schema: self.schema.clone(),
+            schema: self.schema.clone().into(),
             estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
             compression: self.settings.compression,
             checksums: self.settings.checksums,

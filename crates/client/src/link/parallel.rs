@@ -90,7 +90,7 @@ pub(super) struct Parallel {
     shared: Arc<Shared>,
     /// One for all, or one for each part in their order.
     queues: VecDeque<Receiver<Event>>,
-    schema: Option<Schema>,
+    schema: Option<Arc<Schema>>,
     parts_left: usize,
     finished: Option<Finished>,
     profile: Profile,

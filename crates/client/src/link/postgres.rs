@@ -1,9 +1,10 @@
 //! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_format::Limits;
+use dray_format::{Limits, Schema};
 use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{
     Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split, is_query,
@@ -67,7 +68,7 @@ pub(crate) struct PostgresLink {
     not_worth: HashMap<String, Instant>,
     /// Statements whose last result had few rows.
     few_rows: HashSet<String>,
-    /// The statement that runs, and the rows that it has sent as such.
+    /// The last statement that ran over one connection, and the rows that it has sent as such.
     statement: String,
     rows: u64,
     /// Nothing was run that could have changed the session: other sessions are like it.
@@ -238,9 +239,12 @@ impl PostgresLink {
             },
             Err(reason) => reason,
         };
-        self.pristine &= self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
-        if self.pristine {
-            self.attributes.extend(self.session.attributes_of(sql));
+        if self.statement != sql {
+            self.pristine &= self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
+            if self.pristine {
+                self.attributes.extend(self.session.attributes_of(sql));
+            }
+            sql.clone_into(&mut self.statement);
         }
         self.patiently(wanted, |link, patience| link.start_alone(sql, options, patience))?;
         if options.postgres.partitions != Partitions::Exactly(1) {
@@ -527,7 +531,6 @@ impl Link for PostgresLink {
 
     fn send_query(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
         self.running = Running::Nothing;
-        sql.clone_into(&mut self.statement);
         self.rows = 0;
         self.start(sql, options, wanted)
     }
@@ -583,7 +586,7 @@ fn major_version(version: &str) -> u32 {
     version.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse().ok()).unwrap_or_default()
 }
 
-fn started(schema: dray_format::Schema, estimate: Estimate) -> Started {
+fn started(schema: Arc<Schema>, estimate: Estimate) -> Started {
     Started { statement: 1, schema, estimate, compression: CompressionChoice::None, checksums: false, plan_ns: 0 }
 }
 

@@ -105,7 +105,7 @@ fn connection(answers: Vec<Result<Received>>) -> (Connection, Arc<Mutex<Seen>>) 
 fn started() -> Received {
     Received::Event(ServerEvent::Started(Started {
         statement: 1,
-        schema: schema_from_arrow(&rows(0..1).schema()).unwrap(),
+        schema: Arc::new(schema_from_arrow(&rows(0..1).schema()).unwrap()),
         estimate: Estimate::default(),
         compression: CompressionChoice::None,
         checksums: true,

@@ -52,6 +52,7 @@ impl<S: Read + Write> Session<S> {
         patience: Patience<'_>,
     ) -> Result<CopyStart> {
         self.check_sendable(statement)?;
+        self.mind(statement);
         let Some(enclosable) = sql::enclosable(statement, self.escapes()) else { return Ok(CopyStart::NotEnclosable) };
         let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
         (self.statement, self.before) = (enclosable.to_owned(), COPY.len());

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use dray_format::{HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
@@ -45,7 +47,7 @@ pub fn query(sql: &str) -> Query {
 pub fn started(statement: u32, schema: Schema) -> Started {
     Started {
         statement,
-        schema,
+        schema: schema.into(),
         estimate: Estimate::default(),
         compression: CompressionChoice::None,
         checksums: false,
@@ -62,7 +64,7 @@ pub fn answers(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
 pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new())?;
-    let mut schema = Schema::default();
+    let mut schema = Arc::<Schema>::default();
     let mut names = Vec::new();
     while let Some((raw, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
         if session.is_ready() {
