@@ -28,7 +28,7 @@ pub(crate) enum Decode {
     Fixed8,
     /// Sixteen bytes in the same order.
     Fixed16,
-    /// An integer of so many bytes, as digits.
+    /// An integer of so many bytes, as text.
     Digits(usize),
     Oid,
     Xid8,
@@ -45,6 +45,8 @@ pub(crate) enum Decode {
     Money,
     /// The value's own bytes.
     Bytes,
+    /// The same; the send function names the encoding where the output function does not.
+    Xml,
     /// The value's own bytes, after a version.
     JsonB,
     Char,
@@ -73,7 +75,7 @@ pub(crate) enum Decode {
 impl Decode {
     pub(crate) fn format(&self) -> Format {
         match self {
-            Self::Digits(_) | Self::TextOutput | Self::TextArray { .. } => Format::Text,
+            Self::TextOutput | Self::TextArray { .. } => Format::Text,
             _ => Format::Binary,
         }
     }
@@ -156,7 +158,7 @@ pub(crate) fn push(decode: &Decode, builder: &mut Builder, value: &[u8], null_no
     match decode {
         Decode::Digits(bytes) => push_digits(builder, value, *bytes),
         Decode::Fixed4 | Decode::Oid => Ok(builder.push_fixed(reversed::<4>(value)?)?),
-        Decode::Bytes | Decode::TextOutput => Ok(builder.push_bytes(value)?),
+        Decode::Bytes | Decode::TextOutput | Decode::Xml => Ok(builder.push_bytes(value)?),
         Decode::Fixed8 | Decode::Xid8 => Ok(builder.push_fixed(reversed::<8>(value)?)?),
         Decode::Decimal128 { precision, scale } => {
             let numeric = numeric(value)?;

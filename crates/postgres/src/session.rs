@@ -481,7 +481,7 @@ impl<S: Read + Write> Session<S> {
         let mut options = options.types.clone();
         self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
         let column = |(name, oid, typmod): &(String, u32, i32)| {
-            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options).with_digits()
+            Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options).in_quicker_format()
         };
         let columns: Vec<_> = described.iter().map(column).collect();
         if !self.whole_floats && has_text(&columns) {
