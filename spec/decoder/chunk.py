@@ -17,7 +17,9 @@ from schema import Field, Type
 HEADER_BYTES = 64
 CHECKSUMMED, JUMBO = 1, 2  # flags
 COUNT_MAX = (1 << 31) - 1
-PLAIN, CONSTANT, FRAME, DICTIONARY = 0, 1, 2, 3
+PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED = range(7)
+INNER = (PLAIN, CONSTANT, FRAME)
+PARTS = (*INNER, PATCHED)
 OFFSETS, LENGTHS = 0, 2
 
 
@@ -294,7 +296,7 @@ class Reader:
             return np.broadcast_to(np.bool_(value), n)
         raise Refused("code", f"encoding {code} of booleans")
 
-    def fixed(self, width: int, n: int, codes=(PLAIN, CONSTANT, FRAME, DICTIONARY)) -> np.ndarray:
+    def fixed(self, width: int, n: int, codes=tuple(range(7))) -> np.ndarray:
         """Section 2: values as uint8[n, width]."""
         code = self.cursor.u8("encoding of fixed width")
         if code not in codes:
@@ -307,15 +309,55 @@ class Reader:
                 raise Refused("constant", "for no values")
             return np.broadcast_to(value, (n, width))
         if code == FRAME:
-            bits = self.cursor.u8("bits")
-            if width not in (1, 2, 4, 8, 16) or bits > min(64, 8 * width):
-                raise Refused("bits", f"{bits} of width {width}")
-            reference = int.from_bytes(self.cursor.take(width, "reference"), "little")
-            packed = unpack_frame(self.buffer(packed_bytes(n, bits), "packed values"), n, bits)
-            return add_reference(reference, packed, width)
+            return self.frame(width, n)
+        if code == RUNS:
+            return self.runs(width, n)
+        if code == DELTA:
+            return self.delta(width, n)
+        if code == PATCHED:
+            return self.patched(width, n)
         count = self.entry_count(n)
         entries = self.fixed(width, count, (PLAIN, CONSTANT))
         return entries[self.entry_indexes(n, count)]
+
+    def frame(self, width: int, n: int) -> np.ndarray:
+        bits = self.cursor.u8("bits")
+        if width not in (1, 2, 4, 8, 16) or bits > min(64, 8 * width):
+            raise Refused("bits", f"{bits} of width {width}")
+        reference = int.from_bytes(self.cursor.take(width, "reference"), "little")
+        packed = unpack_frame(self.buffer(packed_bytes(n, bits), "packed values"), n, bits)
+        return add_reference(reference, packed, width)
+
+    def runs(self, width: int, n: int) -> np.ndarray:
+        count = self.cursor.u32("count")
+        if not 1 <= count <= n:
+            raise Refused("runs", f"{count} of {n} values")
+        entries = self.fixed(width, count, PARTS)
+        lengths = self.lengths(count)
+        if not lengths.all() or lengths.sum() != n:
+            raise Refused("runs", f"lengths whose sum is {lengths.sum()} for {n} values")
+        return np.repeat(entries, lengths, axis=0)
+
+    def delta(self, width: int, n: int) -> np.ndarray:
+        if width not in (1, 2, 4, 8):
+            raise Refused("bits", f"delta of width {width}")
+        first = np.frombuffer(self.cursor.take(width, "first"), np.uint8).reshape(1, width)
+        if n == 0:
+            raise Refused("constant", "the first of no values")
+        differences = self.fixed(width, n - 1, PARTS)
+        steps = np.concatenate([first, differences]).view(f"<u{width}").reshape(n)
+        return np.cumsum(steps, dtype=f"<u{width}").view(np.uint8).reshape(n, width)
+
+    def patched(self, width: int, n: int) -> np.ndarray:
+        values = np.array(self.frame(width, n))
+        count = self.cursor.u32("count")
+        if not 1 <= count <= n:
+            raise Refused("positions", f"{count} exceptions among {n} values")
+        positions = number_view(self.fixed(4, count, INNER), Type("uint32", 4)).astype(np.int64)
+        if (np.diff(positions) <= 0).any() or positions[-1] >= n:
+            raise Refused("positions", f"they do not rise, or reach {n}")
+        values[positions] = self.fixed(width, count, INNER)
+        return values
 
     def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY)) -> tuple[np.ndarray, bytes]:
         """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
@@ -359,8 +401,8 @@ class Reader:
         return self.integers(Type("uint32", 4), n)
 
     def integers(self, type: Type, n: int) -> np.ndarray:
-        """Lengths and indexes: plain, constant or frame."""
-        return number_view(self.fixed(type.width, n, (PLAIN, CONSTANT, FRAME)), type)
+        """Lengths and indexes."""
+        return number_view(self.fixed(type.width, n, PARTS), type)
 
     def entry_count(self, n: int) -> int:
         count = self.cursor.u32("count")

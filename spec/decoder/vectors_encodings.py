@@ -5,7 +5,7 @@ from writer import *  # the vocabulary of this page
 
 
 def accepted_encodings() -> list[Accepted]:
-    groups = (booleans_and_fixed, frames, string_encodings, buffers, compressed)
+    groups = (booleans_and_fixed, frames, runs_delta_and_patched, string_encodings, buffers, compressed)
     return [vector for group in groups for vector in group()]
 
 
@@ -180,6 +180,153 @@ def frames():
         [[exact(reference + v) for v in values]],
         [NONE, frame(40, integers(16, reference), values)],
         decoded=1030 * 16,
+    )
+
+
+def runs_delta_and_patched():
+    x = [field("x", "int32")]
+    yield accept(
+        "runs-spec-example",
+        "encodings.md section 2: 7, 7, 7, 9",
+        x,
+        [[7, 7, 7, 9]],
+        [NONE, runs(2, plain(numbers("i", 7, 9)), plain(numbers("I", 3, 1)))],
+        decoded=16,
+    )
+    yield accept(
+        "runs-parts",
+        "one run; entries in a frame; lengths patched; a width without frames; missing values left out",
+        [
+            field("a", "int8"),
+            field("b", "int16"),
+            field("c", "fixed_binary", width=3),
+            field("d", "int64", nullable=True),
+        ],
+        [[-1] * 6, [7, 7, 9, 8, 8, 8], ["616263"] * 5 + ["646566"], [None, 4, 4, 4, None, None]],
+        [
+            [NONE, runs(1, constant(b"\xff"), constant(u32(6)))],
+            [NONE, runs(3, frame(2, numbers("h", 7), [0, 2, 1]), plain(numbers("I", 2, 1, 3)))],
+            [NONE, runs(2, plain(b"abcdef"), frame_patched(1, u32(1), [0, 0], 1, constant(u32(0)), constant(u32(5))))],
+            [packed("011100"), runs(1, plain(numbers("q", 4)), constant(u32(3)))],
+        ],
+        decoded=6 + 12 + 18 + 1 + 48,
+    )
+    yield accept(
+        "delta-spec-example",
+        "encodings.md section 2: 5, 6, 9",
+        x,
+        [[5, 6, 9]],
+        [NONE, delta(numbers("i", 5), frame(2, u32(1), [0, 2]))],
+        decoded=12,
+    )
+    yield accept(
+        "delta-wraps",
+        "every width, modulo the width; parts constant, plain and patched",
+        [field("a", "uint8"), field("b", "int16"), field("c", "int32"), field("d", "int64")],
+        [
+            [250, 0, 6],
+            [32767, -32768, -32769 + 65536],
+            [-1, 0, -1 << 31],
+            [str(-1 << 63), str((1 << 63) - 1), str((1 << 63) - 2)],
+        ],
+        [
+            [NONE, delta(b"\xfa", constant(b"\6"))],
+            [NONE, delta(numbers("h", 32767), plain(numbers("h", 1, -1)))],
+            [NONE, delta(numbers("i", -1), frame_patched(1, u32(0), [1, 0], 1, constant(u32(1)), constant(numbers("i", -1 << 31))))],
+            [NONE, delta(numbers("q", -1 << 63), frame(0, numbers("q", -1), [0, 0]))],
+        ],
+        decoded=3 + 6 + 12 + 24,
+    )
+    yield accept(
+        "delta-of-one",
+        "no differences, plain; dates",
+        [field("x", "date32")],
+        [[17]],
+        [NONE, delta(numbers("i", 17), plain(b""))],
+        decoded=4,
+    )
+    yield accept(
+        "patched-spec-example",
+        "encodings.md section 2: 1, 2, 900, 3",
+        x,
+        [[1, 2, 900, 3]],
+        [NONE, frame_patched(2, u32(1), [0, 1, 0, 2], 1, constant(u32(2)), constant(u32(900)))],
+        decoded=16,
+    )
+    ramp = [i % 7 for i in range(1030)]
+    exceptions = {0: -5, 1023: 70000, 1024: -70000, 1029: 12}
+    yield accept(
+        "patched-across-blocks",
+        "exceptions at both ends of a block and of the tail, below and above; positions in a frame, exceptions plain",
+        x,
+        [[exceptions.get(i, value - 3) for i, value in enumerate(ramp)]],
+        [
+            NONE,
+            frame_patched(
+                3,
+                numbers("i", -3),
+                [0 if i in exceptions else value for i, value in enumerate(ramp)],
+                4,
+                frame(11, u32(0), list(exceptions)),
+                plain(numbers("i", *exceptions.values())),
+            ),
+        ],
+        decoded=4120,
+    )
+    yield accept(
+        "patched-widths",
+        "widths 1, 2, 8 and 16; all values exceptions",
+        [field("a", "int8"), field("b", "uint16"), field("c", "float64"), field("d", "decimal128", precision=38, scale=0)],
+        [[-128, 1], [1, 65535], ["3ff0000000000000"] * 2, [str(1 << 100), 5]],
+        [
+            [NONE, frame_patched(1, b"\0", [0, 1], 1, constant(u32(0)), constant(b"\x80"))],
+            [NONE, frame_patched(0, numbers("H", 1), [0, 0], 1, constant(u32(1)), constant(b"\xff\xff"))],
+            [
+                NONE,
+                frame_patched(
+                    0, bytes(8), [0, 0], 2, plain(numbers("I", 0, 1)), constant(struct.pack("<d", 1.0))
+                ),
+            ],
+            [NONE, frame_patched(3, integers(16, 0), [0, 5], 1, constant(u32(0)), plain(integers(16, 1 << 100)))],
+        ],
+        decoded=2 + 4 + 16 + 32,
+    )
+    yield accept(
+        "patched-lengths-and-indexes",
+        "lengths of strings and of lists, indexes of both kinds of dictionary",
+        [
+            field("s", "utf8"),
+            field("l", "list", children=[field("item", "int8")]),
+            field("e", "int32"),
+            field("d", "dictionary", index="uint8", ordered=False, values={"type": "int32"}),
+        ],
+        [["a", "bcd"], [[1], [2, 3, 4]], [8, 9], [8, 9]],
+        [
+            [NONE, strings_lengths(frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3))), b"abcd")],
+            [
+                NONE,
+                list_lengths(frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3)))),
+                NONE,
+                plain(b"\1\2\3\4"),
+            ],
+            [
+                NONE,
+                dictionary(
+                    2,
+                    plain(numbers("i", 8, 9)),
+                    frame_patched(0, u32(0), [0, 0], 1, constant(u32(1)), constant(u32(1))),
+                ),
+            ],
+            [
+                NONE,
+                dictionary_type(
+                    2,
+                    [NONE, plain(numbers("i", 8, 9))],
+                    frame_patched(0, b"\0", [0, 0], 1, constant(u32(1)), constant(b"\1")),
+                ),
+            ],
+        ],
+        decoded=12 + 4 + 12 + 4 + 8 + 2 + 8,
     )
 
 

@@ -22,7 +22,7 @@ def container(schema_bytes: bytes, chunk: bytes) -> bytes:
 
 
 def rejected_chunks() -> dict[str, bytes]:
-    groups = (headers, limits, grammar, encodings, contents, compressors, left_over)
+    groups = (headers, limits, grammar, encodings, parts, contents, compressors, left_over)
     vectors = [(name, container(schema(*words), data)) for group in groups for name, words, data in group()]
     vectors += [(f"schema-{name}", container(data, chunk(1, [], 0))) for name, data in schemas()]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
@@ -137,7 +137,7 @@ def grammar():
             chunk(1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8),
         )
     yield "code-boolean-2", B, chunk(3, [NONE, b"\2\0"], 1)
-    yield "code-fixed-4", X, chunk(3, [NONE, b"\4", Buffer(SEVEN)], 12)
+    yield "code-fixed-7", X, chunk(3, [NONE, b"\7", Buffer(SEVEN)], 12)
     yield "code-fixed-255", X, chunk(3, [NONE, b"\xff", Buffer(SEVEN)], 12)
     yield "code-strings-4", S, chunk(1, [NONE, b"\4", offsets(b"a"), Buffer(b"a")], 9)
     for code in (1, 3):
@@ -187,6 +187,62 @@ def grammar():
     ):
         sent = SEVEN[: 4 * (3 - min(count, 3))] if code == 2 else SEVEN
         yield f"missing-{name}", XS, chunk(3, [u8(code), u32(count), Buffer(bitmap(bits)), plain(sent)], 13)
+
+
+def parts():
+    lists = [field("l", "list", children=[field("item", "int32")])]
+    empty = [NONE, list_offsets(0, 0), NONE]
+    one, two = constant(u32(1)), plain(numbers("I", 1, 2))
+
+    def three(encoding: list) -> bytes:
+        return chunk(3, [NONE, encoding], 12)
+
+    for name, count, lengths in (
+        ("none", 0, plain(b"")),
+        ("more-than-values", 4, constant(u32(1))),
+        ("of-nothing", 2, plain(numbers("I", 3, 0))),
+        ("fewer-values", 2, one),
+        ("more-values", 2, plain(numbers("I", 2, 2))),
+        ("sum-beyond-2-32", 2, plain(numbers("I", (1 << 32) - 1, 4))),
+    ):
+        yield f"runs-{name}", X, three(runs(count, constant(u32(7)), lengths))
+    yield "runs-no-values", lists, chunk(1, [empty, runs(0, plain(b""), plain(b""))], 8)
+
+    yield "constant-delta-no-values", lists, chunk(1, [empty, delta(u32(7), plain(b""))], 8)
+    for width, words in (
+        (3, field("x", "fixed_binary", width=3)),
+        (16, field("x", "decimal128", precision=9, scale=0)),
+    ):
+        yield f"bits-delta-width-{width}", [words], chunk(2, [NONE, delta(bytes(width), plain(bytes(width)))], 2 * width)
+    yield "length-delta-differences", X, three(delta(u32(7), plain(SEVEN)))
+
+    for name, count, positions in (
+        ("none", 0, plain(b"")),
+        ("more-than-values", 4, plain(numbers("I", 0, 1, 2, 3))),
+        ("fall", 2, plain(numbers("I", 1, 0))),
+        ("stay", 2, one),
+        ("reach-n", 2, plain(numbers("I", 1, 3))),
+        ("reach-2-32", 1, constant(u32((1 << 32) - 1))),
+    ):
+        yield f"positions-{name}", X, three(frame_patched(1, u32(0), [0, 1, 0], count, positions, constant(u32(7))))
+    yield "bits-patched-33", X, three(frame_patched(33, u32(0), [0] * 3, 1, one, one))
+    yield "bitmap-patched-tail", X, three([b"\6\1", u32(0), Buffer(b"\x0a"), u32(1), one, one])
+
+    inside = frame_patched(0, u32(0), [0, 0], 1, one, one)
+    forms = {
+        "dictionary": dictionary(1, plain(u32(7)), constant(u32(0))),
+        "runs": runs(1, constant(u32(1)), constant(u32(2))),
+        "delta": delta(u32(1), constant(u32(0))),
+    }
+    for name, form in forms.items():
+        yield f"code-runs-entries-{name}", X, three(runs(2, form, two))
+        yield f"code-runs-lengths-{name}", X, three(runs(2, constant(u32(7)), form))
+        yield f"code-delta-differences-{name}", X, three(delta(u32(1), form))
+        yield f"code-dictionary-indexes-{name}", X, chunk(2, [NONE, dictionary(1, plain(u32(7)), form)], 8)
+    for name, form in {**forms, "patched": inside}.items():
+        yield f"code-patched-positions-{name}", X, three(frame_patched(1, u32(0), [0] * 3, 2, form, two))
+        yield f"code-patched-exceptions-{name}", X, three(frame_patched(1, u32(0), [0] * 3, 2, plain(numbers("I", 0, 1)), form))
+        yield f"code-dictionary-entries-{name}", X, chunk(2, [NONE, dictionary(2, form, plain(numbers("I", 0, 1)))], 8)
 
 
 def encodings():

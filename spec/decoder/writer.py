@@ -138,6 +138,18 @@ def dictionary(count: int, entries: list, indexes: list) -> list:
     return [b"\3", u32(count), entries, indexes]
 
 
+def runs(count: int, entries: list, lengths: list) -> list:
+    return [b"\4", u32(count), entries, lengths]
+
+
+def delta(first: bytes, differences: list) -> list:
+    return [b"\5", first, differences]
+
+
+def frame_patched(bits: int, reference: bytes, values: list[int], count: int, positions: list, exceptions: list) -> list:
+    return [b"\6", u8(bits), reference, Buffer(pack(values, bits)), u32(count), positions, exceptions]
+
+
 def strings(*values: bytes) -> list:
     """Strings, offsets."""
     return [b"\0", offsets(*values), Buffer(b"".join(values))]

@@ -1,58 +1,186 @@
 //! The light encodings, and the rule that chooses among them: `spec/encodings.md` sections 2, 3 and 6.
 //!
-//! The rule is the smallest of what was tried. A later one will weigh time as well; the place to change is [`fixed`] and
-//! [`strings`], and nothing else knows.
+//! The rule is the smallest of what was tried; what is tried is what a sample promises. A later rule will weigh time as well;
+//! the place to change is [`fixed`] and [`strings`], and nothing else knows.
+
+mod dictionary;
+mod integers;
+mod sample;
 
 use bytes::Bytes;
 
-use crate::bitpack::{bits_for, pack, packed_bytes};
+use self::dictionary::{distinct_fixed, distinct_strings};
+use self::integers::{Order, Part};
+use self::sample::Sample;
+use crate::bitpack::bits_for;
 use crate::column::{DECIMAL_BYTES, u32_at, u32s};
 use crate::error::{Result, refuse};
 use crate::types::Type;
 use crate::write::{Strings, Writer, joined};
 
-/// The most entries that a dictionary is tried with.
-const DICTIONARY_COUNT_MAX: usize = 1 << 16;
-/// A dictionary pays only when its entries are at most this share of the values.
-const DICTIONARY_SHARE: usize = 4;
-/// After so many values a dictionary is given up when nearly all of them (7 of 8) were new.
-const DICTIONARY_SAMPLE: usize = 4096;
+/// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
+const OVERHEAD_BYTES: usize = 128;
 
 /// Writes values of fixed width, as small as the rule makes them.
 pub(crate) fn fixed(writer: &mut Writer, data_type: &Type, values: Bytes, width: usize) -> Result<()> {
     use Type::*;
-    if values.is_empty() {
-        return plain_fixed(writer, values);
-    }
-    if is_constant(&values, width) {
-        return constant(writer, &values[..width]);
-    }
-    let framed = match data_type {
-        Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => None,
-        UInt8 | UInt16 | UInt32 | UInt64 => frame(&values, width, false),
-        _ => frame(&values, width, true),
+    let order = match data_type {
+        Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => Order::None,
+        UInt8 | UInt16 | UInt32 | UInt64 => Order::Unsigned,
+        _ => Order::Signed,
     };
-    let framed = framed.filter(|frame| frame.bytes < values.len());
-    // A frame of eight bits or fewer is rarely beaten by a dictionary, whose search costs more than it could save.
-    let worth = framed.as_ref().is_none_or(|frame| frame.bits > 8);
-    let bytes_max = framed.as_ref().map_or(values.len(), |frame| frame.bytes);
-    let distinct = match width {
-        2 if worth => distinct_fixed::<2>(&values, bytes_max),
-        4 if worth => distinct_fixed::<4>(&values, bytes_max),
-        8 if worth => distinct_fixed::<8>(&values, bytes_max),
-        16 if worth => distinct_fixed::<16>(&values, bytes_max),
-        _ => None,
-    };
-    match (distinct, framed) {
-        (Some((entries, indexes)), _) => {
-            writer.descriptors.push(3);
-            writer.put_u32(entries.len() / width)?;
-            plain_fixed(writer, Bytes::from(entries))?;
-            write_u32s(writer, &indexes)
+    let mut best = Encoded::Part(Part::new(values.clone(), width, order));
+    if values.len() > width && best.bytes() > width {
+        let sample = match width {
+            1 => Sample::of::<1>(&values),
+            2 => Sample::of::<2>(&values),
+            4 => Sample::of::<4>(&values),
+            8 => Sample::of::<8>(&values),
+            16 => Sample::of::<16>(&values),
+            _ => None,
+        };
+        if let Some(sample) = sample {
+            best.consider(runs(&values, width, order, &sample, best.bytes()));
+            best.consider(delta(&values, width, order, &sample, best.bytes()));
         }
-        (None, Some(frame)) => write_frame(writer, frame, &values, width),
-        (None, None) => plain_fixed(writer, values),
+        // Eight bits a value or fewer are rarely beaten by a dictionary, whose search costs more than it could save.
+        let n = values.len() / width;
+        if best.bytes() > n + n / 16 {
+            best.consider(dictionary(&values, width, best.bytes()));
+        }
     }
+    best.write(writer, width)
+}
+
+/// How a column is written.
+enum Encoded {
+    Part(Part),
+    Dictionary { entries: Bytes, indexes: Part },
+    Runs { count: usize, entries: Part, lengths: Part },
+    Delta { first: Vec<u8>, differences: Part },
+}
+
+impl Encoded {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Part(part) => part.bytes,
+            Self::Dictionary { entries, indexes } => entries.len() + indexes.bytes,
+            Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
+            Self::Delta { first, differences } => first.len() + differences.bytes,
+        }
+    }
+
+    fn consider(&mut self, other: Option<Self>) {
+        if let Some(other) = other.filter(|other| other.bytes() + OVERHEAD_BYTES < self.bytes()) {
+            *self = other;
+        }
+    }
+
+    fn write(self, writer: &mut Writer, width: usize) -> Result<()> {
+        match self {
+            Self::Part(part) => part.write(writer),
+            Self::Dictionary { entries, indexes } => {
+                writer.descriptors.push(3);
+                writer.put_u32(entries.len() / width)?;
+                writer.descriptors.push(0);
+                writer.buffer(vec![entries])?;
+                indexes.write(writer)
+            }
+            Self::Runs { count, entries, lengths } => {
+                writer.descriptors.push(4);
+                writer.put_u32(count)?;
+                entries.write(writer)?;
+                lengths.write(writer)
+            }
+            Self::Delta { first, differences } => {
+                writer.descriptors.push(5);
+                writer.descriptors.extend_from_slice(&first);
+                differences.write(writer)
+            }
+        }
+    }
+}
+
+fn dictionary(values: &Bytes, width: usize, bytes_max: usize) -> Option<Encoded> {
+    let (entries, indexes) = match width {
+        2 => distinct_fixed::<2>(values, bytes_max),
+        4 => distinct_fixed::<4>(values, bytes_max),
+        8 => distinct_fixed::<8>(values, bytes_max),
+        16 => distinct_fixed::<16>(values, bytes_max),
+        _ => None,
+    }?;
+    Some(Encoded::Dictionary { entries: Bytes::from(entries), indexes: part_of(&indexes) })
+}
+
+/// Runs of equal values, if the sample promises to save an eighth.
+fn runs(values: &Bytes, width: usize, order: Order, sample: &Sample, bytes_max: usize) -> Option<Encoded> {
+    let n = values.len() / width;
+    let likely = sample.runs(n);
+    // An entry takes what a value does now, a length its own bits.
+    let run_bits = bytes_max * 8 / n + bits_for((n / likely) as u64) as usize + 1;
+    if likely.saturating_mul(run_bits) / 8 > bytes_max / 8 * 7 {
+        return None;
+    }
+    // As many as make no sense any more.
+    let count_max = n / 2;
+    let (mut entries, mut lengths) = (Vec::new(), Vec::new());
+    let mut rest = values.chunks_exact(width).enumerate().peekable();
+    while let Some((start, entry)) = rest.next() {
+        let mut end = start + 1;
+        while rest.next_if(|(_, next)| *next == entry).is_some() {
+            end += 1;
+        }
+        if lengths.len() == count_max {
+            return None;
+        }
+        entries.extend_from_slice(entry);
+        // A chunk has fewer than 2^31 values.
+        lengths.push((end - start) as u32);
+    }
+    let entries = Part::new(Bytes::from(entries), width, order);
+    Some(Encoded::Runs { count: lengths.len(), entries, lengths: part_of(&lengths) })
+}
+
+/// Differences between neighbours, if the sample promises to save an eighth.
+fn delta(values: &Bytes, width: usize, order: Order, sample: &Sample, bytes_max: usize) -> Option<Encoded> {
+    let n = values.len() / width;
+    if order == Order::None || n / 8 * sample.difference_bits as usize > bytes_max / 8 * 7 {
+        return None;
+    }
+    let differences = match width {
+        1 => differences::<1>(values),
+        2 => differences::<2>(values),
+        4 => differences::<4>(values),
+        8 => differences::<8>(values),
+        _ => return None,
+    };
+    let differences = Part::new(Bytes::from(differences), width, Order::Signed);
+    Some(Encoded::Delta { first: values[..width].to_vec(), differences })
+}
+
+fn differences<const W: usize>(values: &[u8]) -> Vec<u8> {
+    let integer = |raw: &[u8; W]| {
+        let mut wide = [0; 8];
+        wide[..W].copy_from_slice(raw);
+        u64::from_le_bytes(wide)
+    };
+    let values = values.as_chunks::<W>().0;
+    let mut out = vec![[0; W]; values.len().saturating_sub(1)];
+    for (slot, pair) in out.iter_mut().zip(values.windows(2)) {
+        let difference = integer(&pair[1]).wrapping_sub(integer(&pair[0]));
+        slot.copy_from_slice(&difference.to_le_bytes()[..W]);
+    }
+    out.into_flattened()
+}
+
+/// Writes unsigned integers that are part of something else.
+pub(crate) fn integers(writer: &mut Writer, values: Bytes, width: usize) -> Result<()> {
+    Part::new(values, width, Order::Unsigned).write(writer)
+}
+
+fn part_of(values: &[u32]) -> Part {
+    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    Part::new(Bytes::from(raw), 4, Order::Unsigned)
 }
 
 /// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs nothing, so unless the values
@@ -100,17 +228,6 @@ fn widened(values: &[u8], width: usize) -> Bytes {
     Bytes::from(wide.into_flattened())
 }
 
-/// Writes unsigned integers that a dictionary does not suit: plain, constant or frame.
-pub(crate) fn integers(writer: &mut Writer, values: Bytes, width: usize) -> Result<()> {
-    if is_constant(&values, width) {
-        return constant(writer, &values[..width]);
-    }
-    match frame(&values, width, false) {
-        Some(frame) if frame.bytes < values.len() => write_frame(writer, frame, &values, width),
-        _ => plain_fixed(writer, values),
-    }
-}
-
 /// Writes strings, as small as the rule makes them.
 pub(crate) fn strings(writer: &mut Writer, strings: Strings) -> Result<()> {
     let n = strings.offsets.len() / 4 - 1;
@@ -133,7 +250,7 @@ pub(crate) fn strings(writer: &mut Writer, strings: Strings) -> Result<()> {
             lengths.push(u32_at(&offsets, entry + 1) - u32_at(&offsets, entry));
         }
         write_lengths(writer, &lengths, Bytes::from(bytes))?;
-        return write_u32s(writer, &indexes);
+        return part_of(&indexes).write(writer);
     }
     let lengths: Vec<u32> = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| end - start).collect();
     write_lengths(writer, &lengths, data)
@@ -141,268 +258,6 @@ pub(crate) fn strings(writer: &mut Writer, strings: Strings) -> Result<()> {
 
 fn write_lengths(writer: &mut Writer, lengths: &[u32], data: Bytes) -> Result<()> {
     writer.descriptors.push(2);
-    write_u32s(writer, lengths)?;
+    part_of(lengths).write(writer)?;
     writer.buffer(vec![data])
-}
-
-fn write_u32s(writer: &mut Writer, values: &[u32]) -> Result<()> {
-    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    integers(writer, Bytes::from(raw), 4)
-}
-
-fn is_constant(values: &[u8], width: usize) -> bool {
-    values.len() >= width && values[width..] == values[..values.len() - width]
-}
-
-fn constant(writer: &mut Writer, value: &[u8]) -> Result<()> {
-    writer.descriptors.push(1);
-    writer.descriptors.extend_from_slice(value);
-    Ok(())
-}
-
-fn plain_fixed(writer: &mut Writer, values: Bytes) -> Result<()> {
-    writer.descriptors.push(0);
-    writer.buffer(vec![values])
-}
-
-/// The frame that fits some values.
-struct Frame {
-    reference: u128,
-    bits: u32,
-    /// What it takes in the chunk.
-    bytes: usize,
-}
-
-fn frame(values: &[u8], width: usize, signed: bool) -> Option<Frame> {
-    let (reference, range) = match width {
-        1 => range_64::<1>(values, signed),
-        2 => range_64::<2>(values, signed),
-        4 => range_64::<4>(values, signed),
-        8 => range_64::<8>(values, signed),
-        16 => range_128(values)?,
-        _ => return None,
-    };
-    let bits = bits_for(range);
-    Some(Frame { reference, bits, bytes: packed_bytes(values.len() / width, bits)? + width })
-}
-
-fn zero_extended<const W: usize>(raw: &[u8; W]) -> u64 {
-    let mut wide = [0; 8];
-    wide[..W].copy_from_slice(raw);
-    u64::from_le_bytes(wide)
-}
-
-/// The smallest value and the distance to the largest, of values of up to 8 bytes.
-fn range_64<const W: usize>(values: &[u8], signed: bool) -> (u128, u64) {
-    // With the sign's bit flipped, signed values compare as unsigned ones.
-    let bias = if signed { 1u64 << (W * 8 - 1) } else { 0 };
-    let (mut min, mut max) = (u64::MAX, 0);
-    for raw in values.as_chunks::<W>().0 {
-        let key = zero_extended(raw) ^ bias;
-        min = min.min(key);
-        max = max.max(key);
-    }
-    if min > max {
-        return (0, 0);
-    }
-    (u128::from(min ^ bias), max - min)
-}
-
-fn range_128(values: &[u8]) -> Option<(u128, u64)> {
-    let (mut min, mut max) = (i128::MAX, i128::MIN);
-    for raw in values.as_chunks::<16>().0 {
-        let value = i128::from_le_bytes(*raw);
-        min = min.min(value);
-        max = max.max(value);
-    }
-    if min > max {
-        return Some((0, 0));
-    }
-    // The bits of the smallest value: the reader adds modulo 2^128.
-    Some((min as u128, u64::try_from(max.checked_sub(min)?).ok()?))
-}
-
-fn write_frame(writer: &mut Writer, frame: Frame, values: &[u8], width: usize) -> Result<()> {
-    let mut packed = Vec::with_capacity(frame.bytes);
-    match width {
-        1 => pack_frame::<1>(values, &frame, &mut packed),
-        2 => pack_frame::<2>(values, &frame, &mut packed),
-        4 => pack_frame::<4>(values, &frame, &mut packed),
-        8 => pack_frame::<8>(values, &frame, &mut packed),
-        _ => pack_frame_128(values, &frame, &mut packed),
-    }
-    // At most 64.
-    writer.descriptors.extend_from_slice(&[2, frame.bits.to_le_bytes()[0]]);
-    writer.descriptors.extend_from_slice(&frame.reference.to_le_bytes()[..width]);
-    writer.packed_buffer(Bytes::from(packed))
-}
-
-fn pack_frame<const W: usize>(values: &[u8], frame: &Frame, out: &mut Vec<u8>) {
-    let mask = u64::MAX >> (64 - W * 8);
-    // The reference of values of W bytes fits into 64 bits.
-    let reference = frame.reference as u64;
-    let mut deltas = Vec::with_capacity(1024);
-    for block in values.as_chunks::<W>().0.chunks(1024) {
-        deltas.clear();
-        deltas.extend(block.iter().map(|raw| zero_extended(raw).wrapping_sub(reference) & mask));
-        pack(&deltas, frame.bits, out);
-    }
-}
-
-fn pack_frame_128(values: &[u8], frame: &Frame, out: &mut Vec<u8>) {
-    let mut deltas = Vec::with_capacity(1024);
-    for block in values.as_chunks::<16>().0.chunks(1024) {
-        deltas.clear();
-        // The distance to the smallest value fits into 64 bits: `frame` has checked it.
-        deltas.extend(block.iter().map(|raw| u128::from_le_bytes(*raw).wrapping_sub(frame.reference) as u64));
-        pack(&deltas, frame.bits, out);
-    }
-}
-
-/// An open-addressing table from keys to numbers, given in order of first sight.
-struct Numbers {
-    slots: Vec<u32>,
-    shift: u32,
-}
-
-impl Numbers {
-    /// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to collide, or very
-    /// unlucky ones, need more: they get no dictionary rather than a search without end.
-    const PROBES_MAX: usize = 256;
-
-    fn new(count_max: usize) -> Self {
-        let slots = (count_max.max(4) * 2).next_power_of_two();
-        Self { slots: vec![0; slots], shift: 64 - slots.trailing_zeros() }
-    }
-
-    /// The number of the key with this hash, which `equals` recognises; `next` if it is new. None if it has no room.
-    fn number(&mut self, hash: u64, next: usize, equals: impl Fn(usize) -> bool) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        // Fibonacci hashing: the product's upper bits.
-        let start = (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
-        for at in start..start + Self::PROBES_MAX {
-            match self.slots[at & mask] {
-                0 => {
-                    // Fewer than 2^17 entries.
-                    self.slots[at & mask] = next as u32 + 1;
-                    return Some(next);
-                }
-                taken if equals(taken as usize - 1) => return Some(taken as usize - 1),
-                _ => {}
-            }
-        }
-        None
-    }
-}
-
-/// Whether so many distinct ones among the first values make a dictionary unlikely to pay.
-fn hopeless(distinct: usize, seen: usize) -> bool {
-    seen == DICTIONARY_SAMPLE && distinct > DICTIONARY_SAMPLE / 8 * 7
-}
-
-/// The most entries of `width` bytes for n values with which a dictionary stays below `bytes_max`.
-fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
-    let of_bits = |bits: u32| {
-        let room = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
-        Some(room.min(1 << bits))
-    };
-    (0..=16).filter_map(of_bits).max().unwrap_or(0).min(n / DICTIONARY_SHARE).min(DICTIONARY_COUNT_MAX)
-}
-
-/// The distinct values and each value's index among them, if these take less than `bytes_max`.
-fn distinct_fixed<const W: usize>(values: &[u8], bytes_max: usize) -> Option<(Vec<u8>, Vec<u32>)> {
-    let values = values.as_chunks::<W>().0;
-    let count_max = entries_that_pay(values.len(), W, bytes_max);
-    let mut numbers = Numbers::new(count_max);
-    let mut entries: Vec<[u8; W]> = Vec::new();
-    let mut indexes = Vec::with_capacity(values.len());
-    for (i, value) in values.iter().enumerate() {
-        let number = numbers.number(hash_bytes(value), entries.len(), |number| entries[number] == *value)?;
-        if number == entries.len() {
-            if entries.len() == count_max || hopeless(entries.len(), i) {
-                return None;
-            }
-            entries.push(*value);
-        }
-        indexes.push(number as u32);
-    }
-    let bytes = entries.len() * W + packed_bytes(values.len(), bits_for(entries.len() as u64 - 1))?;
-    (bytes < bytes_max).then(|| (entries.into_flattened(), indexes))
-}
-
-/// The first occurrence of each distinct string and each string's index among them, if these take less than `bytes_max`,
-/// or there is only one.
-fn distinct_strings(offsets: &[u8], data: &[u8], bytes_max: usize) -> Option<(Vec<usize>, Vec<u32>)> {
-    let n = offsets.len() / 4 - 1;
-    let count_max = (n / DICTIONARY_SHARE).clamp(1, DICTIONARY_COUNT_MAX);
-    let mut numbers = Numbers::new(count_max);
-    let mut entries: Vec<usize> = Vec::new();
-    let mut entry_bytes = 0;
-    let mut indexes = Vec::with_capacity(n);
-    let value = |i: usize| &data[u32_at(offsets, i) as usize..u32_at(offsets, i + 1) as usize];
-    for i in 0..n {
-        let bytes = value(i);
-        let number = numbers.number(hash_bytes(bytes), entries.len(), |number| value(entries[number]) == bytes)?;
-        if number == entries.len() {
-            entry_bytes += bytes.len() + 4;
-            if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
-                return None;
-            }
-            entries.push(i);
-        }
-        indexes.push(number as u32);
-    }
-    let bits = bits_for(entries.len().checked_sub(1)? as u64);
-    let pays = entries.len() == 1 || entry_bytes + packed_bytes(n, bits)? < bytes_max;
-    pays.then_some((entries, indexes))
-}
-
-/// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a copy of any length.
-#[inline]
-fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9FB2_1C65_1E98_DF25);
-    let seed = bytes.len() as u64;
-    let hash = match bytes {
-        [] => seed,
-        [first, ..] if bytes.len() < 4 => {
-            let (middle, last) = (bytes[bytes.len() / 2], bytes[bytes.len() - 1]);
-            mix(seed, u64::from(u32::from_le_bytes([*first, middle, last, 0])))
-        }
-        _ => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(_), Some(last)) => {
-                let words = bytes.as_chunks::<8>().0;
-                let hash = words.iter().fold(seed, |hash, word| mix(hash, u64::from_le_bytes(*word)));
-                mix(hash, u64::from_le_bytes(*last))
-            }
-            _ => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-                (Some(first), Some(last)) => {
-                    mix(mix(seed, u32::from_le_bytes(*first).into()), u32::from_le_bytes(*last).into())
-                }
-                _ => seed,
-            },
-        },
-    };
-    hash ^ hash >> 32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_that_collide_end_the_search() {
-        let mut numbers = Numbers::new(1 << 16);
-        for next in 0..Numbers::PROBES_MAX {
-            assert_eq!(numbers.number(7, next, |_| false), Some(next));
-        }
-        assert_eq!(numbers.number(7, Numbers::PROBES_MAX, |_| false), None);
-    }
-
-    #[test]
-    fn as_many_entries_are_tried_as_can_pay() {
-        // 4096 values of two bytes, in a frame of 9 bits 4610 bytes: 256 entries and their indexes take 4608.
-        assert_eq!(entries_that_pay(4096, 2, 4610), 256);
-        assert_eq!(entries_that_pay(4096, 2, 4608), 255);
-        assert_eq!(entries_that_pay(4096, 4, 4), 0);
-    }
 }

@@ -53,6 +53,10 @@ kinds! {
     Bits = "bits",
     /// Offsets or lengths that do not fit their data.
     Offsets = "offsets",
+    /// Runs that do not make the values.
+    Runs = "runs",
+    /// Exceptions at positions that do not rise, or are none.
+    Positions = "positions",
     /// A dictionary index out of range, or an empty dictionary.
     Index = "index",
     /// A string that is not UTF-8.

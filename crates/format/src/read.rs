@@ -3,9 +3,11 @@
 //! Plain buffers are shared with the chunk; everything else is decoded into memory of its own, each allocation taken out
 //! of the size that the chunk declared. All that is read here is hostile until checked.
 
+mod fixed;
+
 use bytes::Bytes;
 
-use crate::bitpack;
+use self::fixed::Codes;
 use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
 use crate::compress::{Compressor, decompress};
 use crate::cursor::Cursor;
@@ -278,7 +280,7 @@ impl Reader<'_> {
             }
             Storage::Fixed(width) => {
                 self.charge(rows, width)?;
-                Ok(Values::Fixed { width, bytes: self.fixed(n, width, true)? })
+                Ok(Values::Fixed { width, bytes: self.fixed(n, width, Codes::VALUES)? })
             }
             Storage::Bytes { utf8 } => {
                 self.charge(rows + 1, 4)?;
@@ -293,7 +295,7 @@ impl Reader<'_> {
                         (offsets, total)
                     }
                     2 => {
-                        let lengths = self.fixed(n, 4, false)?;
+                        let lengths = self.fixed(n, 4, Codes::PARTS)?;
                         offsets_of(&lengths)?
                     }
                     code => refuse!(Code, "unknown list encoding {code}"),
@@ -344,72 +346,6 @@ impl Reader<'_> {
         Ok(Values::Boolean(Bitmap { bytes, offset: 0, len: n }))
     }
 
-    /// n values of `width` bytes, plain. The caller has charged them.
-    fn fixed(&mut self, n: usize, width: usize, dictionary_allowed: bool) -> Result<Bytes> {
-        match self.descriptors.u8("encoding")? {
-            0 => self.buffer(n * width),
-            1 => {
-                self.note("constant");
-                let value = self.descriptors.take(width, "constant")?;
-                if n == 0 {
-                    refuse!(Constant, "a constant for no values");
-                }
-                let mut out = reserved(n * width)?;
-                repeat(value, n, &mut out);
-                Ok(Bytes::from(out))
-            }
-            2 => {
-                self.note("frame");
-                let bits = u32::from(self.descriptors.u8("bits")?);
-                if !matches!(width, 1 | 2 | 4 | 8 | 16) || bits > 64 || bits as usize > width * 8 {
-                    refuse!(Bits, "a frame of {bits} bits for values of {width} bytes");
-                }
-                let reference = self.descriptors.take(width, "reference")?;
-                let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else {
-                    refuse!(Limit, "{n} values are too many")
-                };
-                let packed = self.buffer(packed_bytes)?;
-                if bitpack::has_bits_past_end(&packed, n, bits) {
-                    refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
-                }
-                let mut out = reserved(n * width)?;
-                match width {
-                    1 => unpack_frame::<1>(&packed, n, bits, reference, &mut out),
-                    2 => unpack_frame::<2>(&packed, n, bits, reference, &mut out),
-                    4 => unpack_frame::<4>(&packed, n, bits, reference, &mut out),
-                    8 => unpack_frame::<8>(&packed, n, bits, reference, &mut out),
-                    _ => unpack_frame::<16>(&packed, n, bits, reference, &mut out),
-                }
-                Ok(Bytes::from(out))
-            }
-            3 if dictionary_allowed => {
-                self.note("dictionary");
-                let count = self.dictionary_count(n)?;
-                let entries = match self.descriptors.clone().u8("entries")? {
-                    0 | 1 => self.fixed(count, width, false)?,
-                    code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
-                };
-                let indexes = self.fixed(n, 4, false)?;
-                check_indexes(u32s(&indexes), count)?;
-                let mut out = reserved(n * width)?;
-                match width {
-                    1 => gather::<1>(&entries, &indexes, &mut out),
-                    2 => gather::<2>(&entries, &indexes, &mut out),
-                    4 => gather::<4>(&entries, &indexes, &mut out),
-                    8 => gather::<8>(&entries, &indexes, &mut out),
-                    16 => gather::<16>(&entries, &indexes, &mut out),
-                    _ => {
-                        for index in u32s(&indexes) {
-                            out.extend_from_slice(&entries[index as usize * width..][..width]);
-                        }
-                    }
-                }
-                Ok(Bytes::from(out))
-            }
-            code => refuse!(Code, "encoding {code} is unknown or not allowed here"),
-        }
-    }
-
     fn dictionary_count(&mut self, n: usize) -> Result<usize> {
         let count = self.descriptors.u32("count")? as usize;
         if count == 0 || count > n {
@@ -453,7 +389,7 @@ impl Reader<'_> {
                 self.descriptors.u8("encoding")?;
                 let count = self.dictionary_count(n)?;
                 let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
-                let indexes = self.fixed(n, 4, false)?;
+                let indexes = self.fixed(n, 4, Codes::PARTS)?;
                 check_indexes(u32s(&indexes), count)?;
                 let spans: Vec<(u32, u32)> = u32s(&entry_offsets).zip(u32s(&entry_offsets[4..])).collect();
                 let total = u32s(&indexes).try_fold(0usize, |total, index| {
@@ -488,7 +424,7 @@ impl Reader<'_> {
             }
             2 => {
                 self.note("lengths");
-                let lengths = self.fixed(n, 4, false)?;
+                let lengths = self.fixed(n, 4, Codes::PARTS)?;
                 offsets_of(&lengths)?
             }
             code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
@@ -512,7 +448,7 @@ impl Reader<'_> {
         check_count(count)?;
         let entries = self.column(&entries_field(value), count)?;
         self.charge(rows, width)?;
-        let indexes = self.fixed(n, width, false)?;
+        let indexes = self.fixed(n, width, Codes::PARTS)?;
         Ok(Values::Dictionary { width, indexes, entries: Box::new(entries) })
     }
 
@@ -677,50 +613,15 @@ pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) ->
 fn repeat(value: &[u8], n: usize, out: &mut Vec<u8>) {
     match value {
         [byte] => out.resize(out.len() + n, *byte),
-        _ => (0..n).for_each(|_| out.extend_from_slice(value)),
-    }
-}
-
-fn unpack_frame<const W: usize>(packed: &[u8], n: usize, bits: u32, reference: &[u8], out: &mut Vec<u8>) {
-    let mut wide = [0; 16];
-    wide[..W].copy_from_slice(reference);
-    let reference = u128::from_le_bytes(wide);
-    match bits {
-        // At these widths packing is no packing.
-        32 => return add_reference::<4, W>(packed, reference, out),
-        64 => return add_reference::<8, W>(packed, reference, out),
-        _ => {}
-    }
-    // Bytes above the width drop out: the sum is taken modulo 2^(8W).
-    let low = reference as u64;
-    bitpack::unpack(packed, n, bits, |values| {
-        let start = out.len();
-        out.resize(start + values.len() * W, 0);
-        let slots = out[start..].as_chunks_mut::<W>().0;
-        for (slot, value) in slots.iter_mut().zip(values) {
-            if W <= 8 {
-                slot.copy_from_slice(&low.wrapping_add(*value).to_le_bytes()[..W]);
-            } else {
-                slot.copy_from_slice(&reference.wrapping_add(u128::from(*value)).to_le_bytes()[..W]);
+        _ if n == 0 => {}
+        _ => {
+            let (start, bytes) = (out.len(), value.len() * n);
+            out.extend_from_slice(value);
+            while out.len() - start < bytes {
+                // What is there, once more.
+                let there = out.len() - start;
+                out.extend_from_within(start..start + there.min(bytes - there));
             }
         }
-    });
-}
-
-/// Appends the sums of the reference and integers of B bytes, modulo 2^(8W).
-fn add_reference<const B: usize, const W: usize>(values: &[u8], reference: u128, out: &mut Vec<u8>) {
-    let sums = values.as_chunks::<B>().0.iter().map(|raw| {
-        let mut wide = [0; 16];
-        wide[..B].copy_from_slice(raw);
-        let sum = reference.wrapping_add(u128::from_le_bytes(wide)).to_le_bytes();
-        *sum.first_chunk::<W>().unwrap_or(&[0; W])
-    });
-    let start = out.len();
-    out.resize(start + sums.len() * W, 0);
-    out[start..].as_chunks_mut::<W>().0.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = sum);
-}
-
-fn gather<const W: usize>(entries: &[u8], indexes: &[u8], out: &mut Vec<u8>) {
-    let entries = entries.as_chunks::<W>().0;
-    out.extend(u32s(indexes).flat_map(|index| entries[index as usize]));
+    }
 }

@@ -8,7 +8,10 @@ use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Bitmap, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
+use dray_format::{
+    Batch, Bitmap, Column, Compression, HEADER_BYTES, Header, Limits, Profile, Values, chunk_bytes_bound, decode, read,
+    write,
+};
 
 fn round_trip(batches: &[RecordBatch]) {
     let schema = schema_from_arrow(&batches[0].schema()).unwrap();
@@ -215,5 +218,74 @@ fn a_schema_that_no_reader_takes_is_not_sent() {
     for (levels, accepted) in [(32, true), (33, false)] {
         let schema = schema_from_arrow(&Schema::new(vec![Field::new("l", nested(levels), true)])).unwrap();
         assert_eq!(schema.encode(&mut Vec::new()).is_ok(), accepted, "{levels} levels");
+    }
+}
+
+#[test]
+fn what_a_column_is_like_decides_its_encoding() {
+    let n = 5000i64;
+    let random = |i: i64| (i.wrapping_mul(0x5851_F42D_4C95_7F2D) >> 33) & 0xFFFF;
+    let columns: Vec<(&str, ArrayRef, &[&str])> = vec![
+        (
+            "sorted",
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| i * 100 + random(i) % 50))),
+            &["delta", "frame"],
+        ),
+        ("falling", Arc::new(Int32Array::from_iter_values((0..n as i32).map(|i| -7 * i))), &["delta", "constant"]),
+        ("wrapping", Arc::new(UInt16Array::from_iter_values((0..n).map(|i| (i * 40) as u16))), &["delta", "constant"]),
+        ("runs", Arc::new(Int64Array::from_iter_values((0..n).map(|i| random(i / 50)))), &["runs", "frame"]),
+        (
+            "floats in runs",
+            Arc::new(Float64Array::from_iter_values((0..n).map(|i| random(i / 40) as f64 / 7.0))),
+            &["runs"],
+        ),
+        (
+            "decimals in runs",
+            Arc::new(Decimal128Array::from_iter_values((0..n).map(|i| i128::from(random(i / 60)) << 70))),
+            &["runs"],
+        ),
+        (
+            "far above",
+            Arc::new(Int64Array::from_iter_values(
+                (0..n).map(|i| if i % 99 == 5 { i64::MAX - i } else { random(i) % 1000 }),
+            )),
+            &["patched"],
+        ),
+        (
+            "far below",
+            Arc::new(Int32Array::from_iter_values(
+                (0..n).map(|i| if i % 60 == 7 { -1 } else { 90_000_000 + random(i) as i32 }),
+            )),
+            &["patched"],
+        ),
+        (
+            "sorted, with leaps",
+            Arc::new(UInt32Array::from_iter_values(
+                (0..n).map(|i| (i * 3 + random(i) % 3 + i / 700 * 4_000_000) as u32),
+            )),
+            &["delta", "patched"],
+        ),
+        (
+            "few values",
+            Arc::new(Int64Array::from_iter_values((0..n).map(|i| [7, i64::MIN, 1 << 40][i as usize * 7 % 3]))),
+            &["dictionary"],
+        ),
+        ("random", Arc::new(Int32Array::from_iter_values((0..n).map(|i| random(i) as i32))), &["frame"]),
+    ];
+    for (name, array, encodings) in columns {
+        let batch = RecordBatch::try_from_iter([(name, array)]).unwrap();
+        round_trip(&[batch.slice(0, 3000), batch.slice(3000, 2000)]);
+        let schema = schema_from_arrow(&batch.schema()).unwrap();
+        let chunk =
+            write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::Light, true, false).unwrap().to_bytes(0);
+        let mut profile = Profile::default();
+        let (raw, rest) = chunk.split_first_chunk::<HEADER_BYTES>().unwrap();
+        let header = Header::decode(raw, &Limits::default()).unwrap();
+        let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
+        let body = chunk.slice(chunk.len() - header.body_bytes as usize..);
+        decode(&header, &schema, descriptors, &body, Some(&mut profile)).unwrap();
+        let found = &profile.columns[0].encodings;
+        assert!(encodings.iter().all(|encoding| found.contains(encoding)), "{name}: {found:?}");
+        assert!(chunk.len() < batch.column(0).get_array_memory_size() * 2 / 3, "{name}: {} bytes", chunk.len());
     }
 }
