@@ -121,24 +121,38 @@ fn runs(values: &Bytes, width: usize, order: Order, sample: &Sample, bytes_max: 
     if likely.saturating_mul(run_bits) / 8 > bytes_max / 8 * 7 {
         return None;
     }
-    // As many as make no sense any more.
-    let count_max = n / 2;
-    let (mut entries, mut lengths) = (Vec::new(), Vec::new());
-    let mut rest = values.chunks_exact(width).enumerate().peekable();
-    while let Some((start, entry)) = rest.next() {
-        let mut end = start + 1;
-        while rest.next_if(|(_, next)| *next == entry).is_some() {
-            end += 1;
-        }
-        if lengths.len() == count_max {
-            return None;
-        }
-        entries.extend_from_slice(entry);
-        // A chunk has fewer than 2^31 values.
-        lengths.push((end - start) as u32);
-    }
+    let (entries, lengths) = match width {
+        1 => runs_of::<1>(values),
+        2 => runs_of::<2>(values),
+        4 => runs_of::<4>(values),
+        8 => runs_of::<8>(values),
+        16 => runs_of::<16>(values),
+        _ => None,
+    }?;
     let entries = Part::new(Bytes::from(entries), width, order);
     Some(Encoded::Runs { count: lengths.len(), entries, lengths: part_of(&lengths) })
+}
+
+/// The entries and lengths of runs, unless there are more than make sense.
+fn runs_of<const W: usize>(values: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
+    let values = values.as_chunks::<W>().0;
+    let count_max = values.len() / 2;
+    let (mut entries, mut lengths) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for (at, pair) in values.windows(2).enumerate() {
+        if pair[0] != pair[1] {
+            if lengths.len() == count_max {
+                return None;
+            }
+            entries.push(pair[0]);
+            // A chunk has fewer than 2^31 values.
+            lengths.push((at + 1 - start) as u32);
+            start = at + 1;
+        }
+    }
+    entries.push(*values.last()?);
+    lengths.push((values.len() - start) as u32);
+    Some((entries.into_flattened(), lengths))
 }
 
 /// Differences between neighbours, if the sample promises to save an eighth.
