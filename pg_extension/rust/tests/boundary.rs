@@ -16,7 +16,7 @@ mod boundary {
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use boundary::entries::{CANCEL, Opened, Options, Step};
 use boundary::values::{Random, SHAPES, Shape, Tuple, Value, canonical};
@@ -35,7 +35,7 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Reads frames, as the client does.
 struct Reader {
     session: ClientSession,
-    schema: Schema,
+    schema: Arc<Schema>,
     columns: Vec<Vec<Vec<u8>>>,
     chunk_rows: u64,
     /// Whether all strings are UTF-8, as a server sees to.
@@ -46,7 +46,7 @@ struct Reader {
 impl Reader {
     fn new(limits: Limits, chunk_rows: u64, is_utf8: bool) -> Self {
         let session = ClientSession::of_copy(limits);
-        Self { session, schema: Schema::default(), columns: Vec::new(), chunk_rows, is_utf8, finished: false }
+        Self { session, schema: Arc::default(), columns: Vec::new(), chunk_rows, is_utf8, finished: false }
     }
 
     fn take(&mut self, frame: &[u8]) {
