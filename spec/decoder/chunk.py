@@ -345,7 +345,7 @@ class Reader:
         if n == 0:
             raise Refused("constant", "the first of no values")
         differences = self.fixed(width, n - 1, PARTS)
-        steps = np.concatenate([first, differences]).view(f"<u{width}").reshape(n)
+        steps = np.ascontiguousarray(np.concatenate([first, differences])).view(f"<u{width}").reshape(n)
         return np.cumsum(steps, dtype=f"<u{width}").view(np.uint8).reshape(n, width)
 
     def patched(self, width: int, n: int) -> np.ndarray:

@@ -238,6 +238,14 @@ def runs_delta_and_patched():
         decoded=3 + 6 + 12 + 24,
     )
     yield accept(
+        "delta-constant-differences",
+        "falls by seven",
+        x,
+        [[10, 3, -4, -11]],
+        [NONE, delta(numbers("i", 10), constant(numbers("i", -7)))],
+        decoded=16,
+    )
+    yield accept(
         "delta-of-one",
         "no differences, plain; dates",
         [field("x", "date32")],
