@@ -1,4 +1,5 @@
-//! Values as PostgreSQL's send functions make them: big-endian, one function a type (`src/backend/utils/adt` of its source).
+//! Values as PostgreSQL's send functions make them: big-endian, one function a type (`src/backend/utils/adt` of its source). And
+//! those of the few types whose text the output functions make sooner, or alone.
 
 use std::io::Write;
 

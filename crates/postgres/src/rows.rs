@@ -1,4 +1,4 @@
-//! Rows in binary, one after the other, into columns.
+//! Rows, one after the other, into columns.
 
 use std::io::{Read, Write};
 use std::sync::Arc;

@@ -1,12 +1,13 @@
 //! A session: statements one after the other, and their results as columns.
 //!
 //! ```text
-//!   stock server       parse, describe ──▶ types ──▶ bind, execute ──▶ binary rows ──▶ BatchBuilder
+//!   stock server       parse, describe ──▶ types ──▶ bind, execute ──▶ rows ──▶ BatchBuilder
 //!   with the extension COPY (…) TO STDOUT (FORMAT dray) ──▶ frames of spec/protocol.md, which the caller reads
 //! ```
 //!
 //! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the server no longer to make;
-//! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows.
+//! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows. And
+//! a column may come as text where that takes the server less.
 
 mod copy;
 

@@ -82,7 +82,7 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
     }
 }
 
-/// What a stock PostgreSQL server spends on making binary rows, and would not with the extension: seconds for each value. An
+/// What a stock PostgreSQL server spends on making rows, and would not with the extension: seconds for each value. An
 /// estimate, not measured by itself: for lineitem it gives 3.2 s, where README.md's table has a difference of 4.8 s.
 const VALUE_SECONDS: f64 = 25e-9;
 /// The same for a `numeric`.

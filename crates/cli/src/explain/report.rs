@@ -42,7 +42,7 @@ fn path(stats: &Stats) -> String {
     let what = match stats.route.kind {
         RouteKind::Server => "chunks from a Dray server",
         RouteKind::Extension => "chunks from PostgreSQL's extension",
-        RouteKind::Rows => "binary rows from PostgreSQL",
+        RouteKind::Rows => "rows from PostgreSQL",
     };
     match stats.route.reason.as_str() {
         "" => what.to_owned(),

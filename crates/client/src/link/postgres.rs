@@ -1,4 +1,4 @@
-//! PostgreSQL: with its extension the frames of Dray's own protocol, else binary rows.
+//! PostgreSQL: with its extension the frames of Dray's own protocol, else rows.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -122,7 +122,9 @@ impl PostgresLink {
         }
         // A pooler, which could give each statement to another process, shows itself by another number.
         let process_id = process_id.filter(|id| Some(*id) == logged_in.process_id);
-        process_id.into_iter().for_each(|process_id| session.set_process(process_id));
+        if let Some(process_id) = process_id {
+            session.set_process(process_id);
+        }
         let mut no_extension = "the database has no extension dray".to_owned();
         if extension.is_some()
             && process_id.is_some()
