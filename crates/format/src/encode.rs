@@ -230,7 +230,7 @@ pub(crate) fn narrow(writer: &mut Writer, data_type: &Type, values: Bytes, width
     // 32 or 64.
     writer.descriptors.extend_from_slice(&[2, 8 * width as u8]);
     writer.descriptors.extend_from_slice(&reference.to_le_bytes());
-    writer.packed_buffer(moved)
+    writer.buffer(vec![moved])
 }
 
 /// Integers of 4 or 8 bytes as ones of 16.

@@ -3,6 +3,9 @@
 //! A chunk is made of slices of one or more batches. Where nothing is encoded, the body is a list of references to the
 //! batches' own buffers, which the socket gathers: no value is copied here.
 
+use std::sync::Arc;
+use std::time::Instant;
+
 use bytes::{Bytes, BytesMut};
 
 use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
@@ -25,8 +28,10 @@ pub enum Compression {
     /// What costs next to nothing and makes readers copy: where most values are missing these are left out, and
     /// [`Values::Narrow`] stays narrow.
     Compact,
-    /// Light encodings, then LZ4 on strings and plain buffers where it saves a tenth.
+    /// Light encodings alone: quick, and all that numbers mostly gain by.
     Light,
+    /// Light encodings, and strings coded with a table of symbols that was trained on them.
+    Symbols,
     /// Light encodings, then LZ4 on every buffer where it saves a tenth.
     Lz4,
     /// Light encodings, then zstd at this level on every buffer where it saves a tenth.
@@ -40,8 +45,8 @@ impl Compression {
 
     fn compressor(self) -> (Compressor, i32) {
         match self {
-            Self::None | Self::Compact => (Compressor::None, 0),
-            Self::Light | Self::Lz4 => (Compressor::Lz4, 0),
+            Self::None | Self::Compact | Self::Light | Self::Symbols => (Compressor::None, 0),
+            Self::Lz4 => (Compressor::Lz4, 0),
             Self::Zstd(level) => (Compressor::Zstd, level),
         }
     }
@@ -54,6 +59,18 @@ pub struct Chunk {
     /// The checksum of `parts`, to be finished over the header.
     parts_checksum: Option<u32>,
     parts: Vec<Bytes>,
+    columns: Vec<Written>,
+}
+
+/// What one column of a chunk took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    /// What it decodes to, in bytes.
+    pub decoded_bytes: u64,
+    /// What it takes in the chunk, descriptors and padding included.
+    pub bytes: u64,
+    /// How long it took to write.
+    pub encode_ns: u64,
 }
 
 impl Chunk {
@@ -70,6 +87,11 @@ impl Chunk {
     /// What the chunk decodes to, in bytes.
     pub fn decoded_bytes(&self) -> u64 {
         self.header.decoded_bytes
+    }
+
+    /// What each column took.
+    pub fn columns(&self) -> &[Written] {
+        &self.columns
     }
 
     /// Gives the chunk its number: its header's bytes, and the parts that follow them.
@@ -98,10 +120,11 @@ pub fn chunk_bytes_bound(nodes: usize, plain_bytes: u64) -> u64 {
     2 * HEADER_BYTES as u64 + 64 * nodes as u64 + plain_bytes + plain_bytes / 64
 }
 
-/// Writes the rows of `batches` as one chunk. It is no larger than [`chunk_bytes_bound`], whatever the compression.
+/// Writes the rows of `batches` as one chunk that stands for itself. It is no larger than [`chunk_bytes_bound`], whatever the
+/// compression.
 ///
 /// # Errors
-/// When the batches do not fit the schema, or are too large for one chunk.
+/// As [`Encoder::write`].
 pub fn write(
     schema: &Schema,
     batches: &[Batch],
@@ -109,42 +132,100 @@ pub fn write(
     checksum: bool,
     jumbo: bool,
 ) -> Result<Chunk> {
-    let rows: usize = batches.iter().map(|batch| batch.rows).sum();
-    let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
-    check_count(rows)?;
-    let mut writer = Writer { compression, descriptors: Vec::new(), body: Body::default(), decoded: 0 };
-    for (i, field) in schema.fields.iter().enumerate() {
-        let mut pieces = Vec::with_capacity(batches.len());
-        for batch in batches {
-            let Some(column) = batch.columns.get(i).filter(|column| column.rows == batch.rows) else {
-                refuse!(Unsupported, "a batch has no column {i} of {} rows", batch.rows)
-            };
-            pieces.push(column.clone());
+    Encoder::new(Arc::new(schema.clone()), checksum).write(batches, |_| compression, jumbo)
+}
+
+/// Makes the chunks of one stream, and keeps from one to the next what it has learned about each column.
+#[derive(Debug)]
+pub struct Encoder {
+    schema: Arc<Schema>,
+    memories: Vec<Memory>,
+    checksum: bool,
+}
+
+/// What is known about a column, and about the columns within it, from the chunks before.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    children: Vec<Memory>,
+}
+
+impl Memory {
+    /// Of the column number i within this one.
+    fn child(&mut self, i: usize) -> &mut Self {
+        if self.children.len() <= i {
+            self.children.resize_with(i + 1, Self::default);
         }
-        writer.column(field, pieces, rows)?;
+        &mut self.children[i]
     }
-    let (Ok(descriptor_bytes), Ok(body_bytes)) =
-        (u32::try_from(writer.descriptors.len()), u32::try_from(writer.body.bytes))
-    else {
-        refuse!(Limit, "a chunk of {} bytes is too large", writer.body.bytes)
-    };
-    let padded = writer.descriptors.len().next_multiple_of(64);
-    writer.descriptors.resize(padded, 0);
-    let mut parts = vec![Bytes::from(writer.descriptors)];
-    parts.append(&mut writer.body.finish());
-    Ok(Chunk {
-        header: Header {
-            sequence: 0,
-            rows: header_rows,
-            descriptor_bytes,
-            body_bytes,
-            checksum: None,
-            jumbo,
-            decoded_bytes: writer.decoded,
-        },
-        parts_checksum: checksum.then(|| parts.iter().fold(0, |crc, part| crc32c(crc, part))),
-        parts,
-    })
+}
+
+impl Encoder {
+    /// An encoder of a stream of chunks, with checksums or without.
+    pub fn new(schema: Arc<Schema>, checksum: bool) -> Self {
+        let memories = schema.fields.iter().map(|_| Memory::default()).collect();
+        Self { schema, memories, checksum }
+    }
+
+    /// Writes the rows of `batches` as one chunk, field i of the schema under `compression(i)`. The chunk is no larger than
+    /// [`chunk_bytes_bound`].
+    ///
+    /// # Errors
+    /// When the batches do not fit the schema, or are too large for one chunk.
+    pub fn write(
+        &mut self,
+        batches: &[Batch],
+        compression: impl Fn(usize) -> Compression,
+        jumbo: bool,
+    ) -> Result<Chunk> {
+        let rows: usize = batches.iter().map(|batch| batch.rows).sum();
+        let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
+        check_count(rows)?;
+        let mut writer =
+            Writer { compression: Compression::None, descriptors: Vec::new(), body: Body::default(), decoded: 0 };
+        let mut columns = Vec::with_capacity(self.schema.fields.len());
+        let mut now = Instant::now();
+        for (i, (field, memory)) in self.schema.fields.iter().zip(&mut self.memories).enumerate() {
+            let mut pieces = Vec::with_capacity(batches.len());
+            for batch in batches {
+                let Some(column) = batch.columns.get(i).filter(|column| column.rows == batch.rows) else {
+                    refuse!(Unsupported, "a batch has no column {i} of {} rows", batch.rows)
+                };
+                pieces.push(column.clone());
+            }
+            let before = (writer.decoded, writer.written_bytes());
+            writer.compression = compression(i);
+            writer.column(field, pieces, rows, memory)?;
+            let then = std::mem::replace(&mut now, Instant::now());
+            columns.push(Written {
+                decoded_bytes: writer.decoded - before.0,
+                bytes: writer.written_bytes() - before.1,
+                encode_ns: u64::try_from(now.duration_since(then).as_nanos()).unwrap_or(u64::MAX),
+            });
+        }
+        let (Ok(descriptor_bytes), Ok(body_bytes)) =
+            (u32::try_from(writer.descriptors.len()), u32::try_from(writer.body.bytes))
+        else {
+            refuse!(Limit, "a chunk of {} bytes is too large", writer.body.bytes)
+        };
+        let padded = writer.descriptors.len().next_multiple_of(64);
+        writer.descriptors.resize(padded, 0);
+        let mut parts = vec![Bytes::from(writer.descriptors)];
+        parts.append(&mut writer.body.finish());
+        Ok(Chunk {
+            header: Header {
+                sequence: 0,
+                rows: header_rows,
+                descriptor_bytes,
+                body_bytes,
+                checksum: None,
+                jumbo,
+                decoded_bytes: writer.decoded,
+            },
+            parts_checksum: self.checksum.then(|| parts.iter().fold(0, |crc, part| crc32c(crc, part))),
+            parts,
+            columns,
+        })
+    }
 }
 
 /// The body under construction: shared buffers, and between them what was copied or made here.
@@ -192,6 +273,10 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    fn written_bytes(&self) -> u64 {
+        (self.descriptors.len() + self.body.bytes) as u64
+    }
+
     /// Writes one buffer made of parts, compressed if that saves a tenth.
     pub(crate) fn buffer(&mut self, parts: Vec<Bytes>) -> Result<()> {
         let (compressor, level) = self.compression.compressor();
@@ -207,16 +292,6 @@ impl Writer {
         let stored = packed.map_or(raw, Bytes::from);
         self.buffer_head(compressor, stored.len(), raw_bytes)?;
         self.body.push(stored);
-        Ok(())
-    }
-
-    /// Writes a buffer of packed bits, in which light compression finds too little to be worth its time.
-    pub(crate) fn packed_buffer(&mut self, packed: Bytes) -> Result<()> {
-        if self.compression != Compression::Light {
-            return self.buffer(vec![packed]);
-        }
-        self.buffer_head(Compressor::None, packed.len(), packed.len())?;
-        self.body.push(packed);
         Ok(())
     }
 
@@ -244,14 +319,14 @@ impl Writer {
         self.decoded += (count * bytes) as u64;
     }
 
-    fn column(&mut self, field: &Field, pieces: Vec<Column>, n: usize) -> Result<()> {
+    fn column(&mut self, field: &Field, pieces: Vec<Column>, n: usize, memory: &mut Memory) -> Result<()> {
         pieces.iter().try_for_each(|piece| check_not_null(field, piece, 0))?;
-        self.masked_column(field, pieces, n)
+        self.masked_column(field, pieces, n, memory)
     }
 
     /// Writes a column in which what lies under the missing values of a struct or fixed-size list above is missing too,
     /// even if the field is not nullable: there it is zero.
-    fn masked_column(&mut self, field: &Field, pieces: Vec<Column>, n: usize) -> Result<()> {
+    fn masked_column(&mut self, field: &Field, pieces: Vec<Column>, n: usize, memory: &mut Memory) -> Result<()> {
         let storage = field.data_type.storage();
         if storage == Storage::Null {
             self.descriptors.push(3);
@@ -260,7 +335,7 @@ impl Writer {
         let missing: usize = pieces.iter().map(Column::missing).sum();
         if missing == 0 || !field.nullable {
             self.descriptors.push(0);
-            return self.values(&field.data_type, pieces, n, false);
+            return self.values(&field.data_type, pieces, n, false, memory);
         }
         self.count(n.div_ceil(8), 1);
         if missing == n {
@@ -277,11 +352,18 @@ impl Writer {
         self.descriptors.push(if packed { 2 } else { 1 });
         self.put_u32(missing)?;
         self.buffer(vec![Bytes::from(concat_bits(&pieces, |piece| piece.validity.clone()))])?;
-        self.values(&field.data_type, pieces, n, packed)
+        self.values(&field.data_type, pieces, n, packed, memory)
     }
 
     /// The values of a column of n rows. With `packed` the missing ones are left out, else they become zero.
-    fn values(&mut self, data_type: &Type, pieces: Vec<Column>, n: usize, packed: bool) -> Result<()> {
+    fn values(
+        &mut self,
+        data_type: &Type,
+        pieces: Vec<Column>,
+        n: usize,
+        packed: bool,
+        memory: &mut Memory,
+    ) -> Result<()> {
         match data_type.storage() {
             Storage::Null => Ok(()),
             Storage::Boolean => {
@@ -321,10 +403,10 @@ impl Writer {
                 self.descriptors.push(0);
                 self.buffer(vec![Bytes::from(offsets)])?;
                 match data_type {
-                    Type::List(item) => self.column(item, children, total),
+                    Type::List(item) => self.column(item, children, total, memory.child(0)),
                     Type::Map { key, value, .. } => {
-                        self.column(key, struct_child(&children, 0)?, total)?;
-                        self.column(value, struct_child(&children, 1)?, total)
+                        self.column(key, struct_child(&children, 0)?, total, memory.child(0))?;
+                        self.column(value, struct_child(&children, 1)?, total, memory.child(1))
                     }
                     other => refuse!(Unsupported, "{other:?} is not a list"),
                 }
@@ -337,7 +419,7 @@ impl Writer {
                     other => refuse!(Unsupported, "{} instead of a fixed-size list", name(other)),
                 });
                 let children = children.collect::<Result<_>>()?;
-                self.masked_column(item, children, total)
+                self.masked_column(item, children, total, memory.child(0))
             }
             Storage::Struct => {
                 let Type::Struct(fields) = data_type else { refuse!(Unsupported, "not a struct") };
@@ -346,11 +428,11 @@ impl Writer {
                     let masked =
                         children.iter().zip(&pieces).map(|(child, parent)| masked_child(field, child, parent, 1));
                     let masked = masked.collect::<Result<_>>()?;
-                    self.masked_column(field, masked, n)?;
+                    self.masked_column(field, masked, n, memory.child(i))?;
                 }
                 Ok(())
             }
-            Storage::Dictionary => self.dictionary(data_type, &pieces, n),
+            Storage::Dictionary => self.dictionary(data_type, &pieces, n, memory),
         }
     }
 
@@ -379,7 +461,7 @@ impl Writer {
     }
 
     /// Values of a dictionary type. Pieces with other entries are appended to the first one's.
-    fn dictionary(&mut self, data_type: &Type, pieces: &[Column], n: usize) -> Result<()> {
+    fn dictionary(&mut self, data_type: &Type, pieces: &[Column], n: usize, memory: &mut Memory) -> Result<()> {
         let Type::Dictionary { index, value, .. } = data_type else { refuse!(Unsupported, "not a dictionary") };
         let mut dictionaries: Vec<&Column> = Vec::new();
         let mut starts = Vec::new();
@@ -397,7 +479,7 @@ impl Writer {
             }
         }
         self.put_u32(count)?;
-        self.column(&entries_field(value), dictionaries.into_iter().cloned().collect(), count)?;
+        self.column(&entries_field(value), dictionaries.into_iter().cloned().collect(), count, memory.child(0))?;
         let width = index.width().unwrap_or(0);
         self.count(n, width);
         let mut indexes = Vec::with_capacity(n * width);

@@ -159,7 +159,7 @@ impl Part {
                     _ => pack_frame_128(&values, reference, bits, &mut packed),
                 }
                 head(writer, 2, bits, &reference.to_le_bytes()[..width]);
-                writer.packed_buffer(Bytes::from(packed))
+                writer.buffer(vec![Bytes::from(packed)])
             }
             Form::Patched(patched) => {
                 let Patched { reference, bits, positions, exceptions } = *patched;
@@ -170,7 +170,7 @@ impl Part {
                     _ => pack_most::<8>(&values, reference, bits, &mut packed),
                 }
                 head(writer, 6, bits, &reference.to_le_bytes()[..width]);
-                writer.packed_buffer(Bytes::from(packed))?;
+                writer.buffer(vec![Bytes::from(packed)])?;
                 writer.put_u32(exceptions.values.len() / width)?;
                 positions.write(writer)?;
                 exceptions.write(writer)
