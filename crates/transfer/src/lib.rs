@@ -13,11 +13,15 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive;
+mod choice;
 mod chunker;
 mod dictionary;
+mod price;
 mod produce;
 mod queue;
 
+pub use adaptive::Adaptive;
 pub use chunker::{Chunker, Settings};
 pub use produce::{Failure, Times, produce};
 pub use queue::{Queued, Receiver, Sender, queue};
