@@ -5,6 +5,8 @@
 
 mod fixed;
 
+use std::time::Instant;
+
 use bytes::Bytes;
 
 use self::fixed::Codes;
@@ -38,6 +40,8 @@ pub struct ColumnProfile {
     pub body_bytes: u64,
     /// Bytes decoded.
     pub decoded_bytes: u64,
+    /// How long decoding took, in nanoseconds.
+    pub decode_ns: u64,
     /// The names of the encodings and compressors used, in order of first use.
     pub encodings: Vec<&'static str>,
 }
@@ -92,6 +96,7 @@ pub fn decode(
     let mut columns = Vec::with_capacity(schema.fields.len());
     for (i, field) in schema.fields.iter().enumerate() {
         let before = (reader.at, reader.budget);
+        let started = profile.as_ref().map(|_| Instant::now());
         columns.push(reader.column(field, rows).map_err(|error| {
             Error::new(error.kind(), format!("chunk {}, column {:?}: {error}", header.sequence, field.name))
         })?);
@@ -100,6 +105,8 @@ pub fn decode(
             let column = &mut profile.columns[i];
             column.body_bytes += (reader.at - before.0) as u64;
             column.decoded_bytes += before.1 - reader.budget;
+            let elapsed = started.map_or(0, |started| started.elapsed().as_nanos());
+            column.decode_ns += u64::try_from(elapsed).unwrap_or(u64::MAX);
             for name in reader.encodings.iter_mut().flat_map(|names| names.drain(..)) {
                 if !column.encodings.contains(&name) {
                     column.encodings.push(name);

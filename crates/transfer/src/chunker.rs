@@ -11,6 +11,8 @@ use crate::dictionary::{Joined, push_pruned};
 /// The largest chunks of several rows, whatever the client accepts: every value takes a bit at least, so that none of a
 /// chunk's counts of values and bytes is over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
+/// Encoding more than this takes long enough for other tasks to wait for it.
+const LONG_BYTES: u64 = 256 << 10;
 /// The entries of a batch's dictionaries may take one part in so many of a chunk.
 const DICTIONARY_SHARE: u64 = 4;
 
@@ -91,6 +93,12 @@ impl Chunker {
     /// As [`Self::full_chunk`].
     pub fn last_chunk(&mut self) -> Result<Option<Chunk>, Error> {
         if self.pending_rows > 0 { self.cut(self.chunk_rows()).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether making the next chunk keeps a thread busy for a while.
+    pub(crate) fn takes_long(&self) -> bool {
+        let encodes = self.adaptive.is_some() || self.settings.compression != Compression::None;
+        encodes && self.pending_bytes > LONG_BYTES
     }
 
     fn fits(&self, plain_bytes: u64) -> bool {
