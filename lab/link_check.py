@@ -7,7 +7,6 @@ import math
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,10 +116,10 @@ def check(link: Link) -> Check:
     losses = measure_losses(ways)
     passages = []
     for way, (loss, late) in zip(ways, losses):
-        cpu_before_s, begin = line.cpu_s(), time.monotonic()
+        cpu_before_s = line.cpu_s()
         measure = measure_datagrams if isinstance(line, Emulated) else measure_stream
         bits_per_second = measure(way, line.mtu)
-        cpu_share = (line.cpu_s() - cpu_before_s) / (time.monotonic() - begin)
+        cpu_share = (line.cpu_s() - cpu_before_s) / RATE_S
         passages.append(Passage(bits_per_second, loss, late, cpu_share))
         settle(line)
     seen = Check(round_trip_ms, *passages)
