@@ -168,8 +168,8 @@ class Veth(Line):
 
 @cache
 def emulator() -> Path:
-    """The program, built if it is not."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target")
+    """The program, built if it is not: in a folder of its own, so that no other build holds it up."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target") / "link"
     manifest = str(CRATE / "Cargo.toml")
     command("cargo", "build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", str(target))
     return target / "release" / "dray-link"
