@@ -31,8 +31,8 @@ LISTENING_TIMEOUT_S = 30.0
 EXAMPLES = """examples:
   link.py --rate 100mbit --round-trip 25ms --loss 1% --check
   link.py --rate 1gbit --veth --check
-  link.py --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms --far-command 'nc -lN 7000' -- sh -c \\
-      'nc $LINK_FAR_ADDRESS 7000 < /dev/zero'
+  link.py --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms --far-command 'python3 -m http.server' -- \\
+      sh -c 'curl -so /dev/null http://$LINK_FAR_ADDRESS:8000/FILE'
   link.py --rate 50mbit --round-trip 40ms --cut 3s+2s --stall 8s+500ms -- COMMAND
   link.py --rate 50mbit --round-trip 40ms --to-far 'rate=5mbit loss=0' --congestion bbr -- COMMAND
 
@@ -70,7 +70,7 @@ class Link:
         mtu: int = 1500,
         seed: int = 1,
     ) -> Link:
-        """An emulated link of at most 200 Mbit/s, the same in both directions but for what `to_far` or `to_near` replaces.
+        """An emulated link of at most 200 Mbit/s. `to_far` or `to_near` replace what both directions have in common.
 
         Parameters
         ----------

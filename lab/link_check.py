@@ -91,7 +91,8 @@ class Probe:
             raise Failure(f"the probe {self.part} did not end within {timeout_s:.0f} s") from error
         if self.popen.returncode != 0:
             raise Failure(f"the probe {self.part} failed: {last_line(errors)}")
-        return json.loads(output.splitlines()[-1])
+        printed: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return printed
 
     def stop(self) -> None:
         if self.popen.poll() is None:
@@ -162,7 +163,7 @@ def measure_round_trip(way: Way) -> float:
         echo.stop()
     if not round_trips_ms:
         raise Failure(f"none of {PINGS} echoes came back over the link")
-    return statistics.median(round_trips_ms)
+    return float(statistics.median(round_trips_ms))
 
 
 def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
@@ -182,11 +183,11 @@ def measure_datagrams(way: Way, mtu: int) -> float:
     receiver = Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True)
     excess = way.direction.rate_at_rest() * EXCESS
     Probe(way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S).result()
-    return receiver.result()["bits_per_second"] / (1 - way.direction.loss)
+    return float(receiver.result()["bits_per_second"]) / (1 - way.direction.loss)
 
 
 def measure_stream(way: Way, mtu: int) -> float:
     """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control: nothing is lost."""
     receiver = Probe(way.target, "tcp-receive", PORT, is_ready_first=True)
     Probe(way.source, "tcp-send", way.address, PORT, "cubic", RATE_S).result()
-    return receiver.result()["bits_per_second"] * (mtu + ETHERNET_BYTES) / (mtu - IP_AND_TCP_BYTES)
+    return float(receiver.result()["bits_per_second"]) * (mtu + ETHERNET_BYTES) / (mtu - IP_AND_TCP_BYTES)
