@@ -28,6 +28,8 @@ const CHUNK_ROWS: usize = 65_536;
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
 /// What the queue of a stream that adapts holds: of what is in it λ learns late.
 const ADAPTIVE_QUEUE_BYTES: u32 = 2 << 20;
+/// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
+const LEVEL_MAX: i32 = 19;
 /// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
 const SMALL_CHUNK_BYTES: u64 = 16 << 10;
 /// How often a client hears how far its statement is.
@@ -85,10 +87,8 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let settings = settings(query, connection.link);
     let compression = resolved(query.compression, connection.link);
     let adaptive = (compression == CompressionChoice::Auto).then(|| {
-        Arc::new(Adaptive::new(
-            &plan.schema,
-            connection.price_ns.unwrap_or_else(|| first_price_ns(connection.way.as_ref())),
-        ))
+        let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(connection.way.as_ref()));
+        Arc::new(Adaptive::new(&plan.schema, price_ns, LEVEL_MAX))
     });
     let mut out = Vec::new();
     let started = Started {

@@ -13,8 +13,8 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
 use common::Running;
 use dray_client::{
-    AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions, Report,
-    StringLayout,
+    AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
+    Report, StringLayout,
 };
 
 fn sum(batches: &[RecordBatch]) -> i64 {

@@ -47,23 +47,25 @@ struct State {
 
 /// How the columns of the next chunk are to be compressed: the way of each.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub struct Plan {
     ways: Vec<usize>,
 }
 
 impl Plan {
-    pub(crate) fn compression(&self, column: usize) -> Compression {
+    /// How column number `column` is to be compressed.
+    pub fn compression(&self, column: usize) -> Compression {
         choice::compression(self.ways.get(column).copied().unwrap_or(0))
     }
 }
 
 impl Adaptive {
-    /// Of a stream of these columns. λ begins with `guess_ns`.
-    pub fn new(schema: &Schema, guess_ns: f64) -> Self {
+    /// Of a stream of these columns. λ begins with `guess_ns`; zstd goes up to level `level_max`.
+    pub fn new(schema: &Schema, guess_ns: f64, level_max: i32) -> Self {
         let columns = schema.fields.iter().enumerate();
+        let ways = choice::ways_up_to(level_max);
         let state = State {
             price: Price::new(guess_ns),
-            columns: columns.map(|(i, field)| Column::new(&field.data_type, i)).collect(),
+            columns: columns.map(|(i, field)| Column::new(&field.data_type, i, ways)).collect(),
             rows: FIRST_ROWS,
             first: true,
             history: History::default(),
@@ -99,8 +101,16 @@ impl Adaptive {
         }
     }
 
+    /// As [`Self::sent`], by the thread that makes the chunks itself.
+    pub fn sent_alone(&self, bytes: u64, waited: Duration) {
+        let mut state = self.state();
+        state.price.sent_alone(bytes, waited);
+        let ns = state.price.ns();
+        state.history.push(self.start.elapsed(), ns);
+    }
+
     /// How to make the next chunk, whose rows take `plain_bytes` plain.
-    pub(crate) fn plan(&self, plain_bytes: u64) -> Plan {
+    pub fn plan(&self, plain_bytes: u64) -> Plan {
         let mut state = self.state();
         let State { price, columns, first, .. } = &mut *state;
         if *first && plain_bytes <= SMALL_BYTES {
@@ -111,12 +121,12 @@ impl Adaptive {
     }
 
     /// The rows that the next chunk should have at most.
-    pub(crate) fn rows(&self) -> usize {
+    pub fn rows(&self) -> usize {
         self.state().rows
     }
 
     /// A chunk was made as planned.
-    pub(crate) fn written(&self, plan: &Plan, chunk: &Chunk) {
+    pub fn written(&self, plan: &Plan, chunk: &Chunk) {
         let mut state = self.state();
         let State { price, columns, rows, first, .. } = &mut *state;
         *first = false;

@@ -49,6 +49,11 @@ pub(crate) fn compression(way: usize) -> Compression {
     WAYS[way].compression
 }
 
+/// How many of the ways need no higher level of zstd.
+pub(crate) fn ways_up_to(level_max: i32) -> usize {
+    WAYS.iter().filter(|way| !matches!(way.compression, Compression::Zstd(level) if level > level_max)).count()
+}
+
 /// What was measured of one way.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
@@ -63,14 +68,16 @@ pub(crate) struct Column {
     guess: usize,
     measured: [Option<Measured>; WAYS_COUNT],
     way: usize,
+    /// Only so many ways are weighed.
+    ways: usize,
     chunks: u64,
 }
 
 impl Column {
     /// Nothing is known but the type. `place` spreads the columns' trials over the chunks.
-    pub(crate) fn new(data_type: &Type, place: usize) -> Self {
+    pub(crate) fn new(data_type: &Type, place: usize, ways: usize) -> Self {
         let guess = usize::from(has_strings(data_type));
-        Self { guess, measured: [None; WAYS_COUNT], way: 0, chunks: place as u64 }
+        Self { guess, measured: [None; WAYS_COUNT], way: 0, ways, chunks: place as u64 }
     }
 
     /// The way for the next chunk.
@@ -79,7 +86,7 @@ impl Column {
             let Measured { encode_ns, share } = self.expected(way);
             encode_ns + price_ns * share + reader_share * WAYS[way].decode_ns
         });
-        let best = (0..WAYS_COUNT).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
+        let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
             self.way = best;
         }
@@ -88,7 +95,7 @@ impl Column {
             // The neighbours in turns, so that what has become better is noticed.
             let upwards = (self.chunks / TRY_EVERY).is_multiple_of(2);
             let neighbour = if upwards { self.way + 1 } else { self.way.wrapping_sub(1) };
-            if costs.get(neighbour).is_some_and(|cost| *cost < costs[self.way] * TRY_COST_MAX) {
+            if costs[..self.ways].get(neighbour).is_some_and(|cost| *cost < costs[self.way] * TRY_COST_MAX) {
                 return neighbour;
             }
         }

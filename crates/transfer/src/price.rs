@@ -27,6 +27,8 @@ const STEP_MAX: f64 = 1.0;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
+/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
+const NEWEST_ALONE: f64 = 0.2;
 
 /// λ, and what it was learned from.
 #[derive(Debug)]
@@ -91,6 +93,13 @@ impl Price {
         self.span = Span::default();
         self.set(starved, byte_ns);
         true
+    }
+
+    /// The thread that makes the chunks sent so many bytes itself, and waited so long for the socket: that is what a byte costs it,
+    /// for it can do nothing else meanwhile.
+    pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
+        let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
+        self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
     }
 
     fn set(&mut self, starved: f64, byte_ns: f64) {

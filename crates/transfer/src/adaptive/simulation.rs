@@ -45,14 +45,36 @@ fn best(byte_ns: f64) -> f64 {
 
 impl Transfer {
     fn new(guess_ns: f64) -> Self {
-        let columns = [Column::new(&Type::Int64, 0), Column::new(&Type::Utf8, 1)];
+        let columns = [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
         Self { price: Price::new(guess_ns), columns, queue: VecDeque::new() }
     }
 
     /// Sends one chunk, and makes the next; the nanoseconds that took.
     fn step(&mut self, byte_ns: f64, reader_share: f64) -> f64 {
+        let (encode, bytes) = self.make();
+        self.queue.push_back(bytes);
+        if self.queue.len() <= QUEUED {
+            return 0.0;
+        }
+        let sent = self.queue.pop_front().unwrap_or(bytes);
+        let busy = sent * byte_ns;
+        self.price.starved(nanos((encode - busy).max(0.0)));
+        self.price.sent(sent as u64, nanos(busy), reader_share);
+        busy.max(encode)
+    }
+
+    /// The same by one thread, which makes each chunk, too. While it does, the kernel sends up to `buffered` bytes.
+    fn step_alone(&mut self, byte_ns: f64, buffered: f64) -> f64 {
+        let (encode, bytes) = self.make();
+        let made = encode * PRODUCERS;
+        let waited = bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns);
+        self.price.sent_alone(bytes as u64, nanos(waited));
+        made + waited
+    }
+
+    /// Makes a chunk: how long all producers take for it, and its bytes.
+    fn make(&mut self) -> (f64, f64) {
         let ways = self.columns.each_mut().map(|column| column.choose(self.price.ns(), self.price.reader_share()));
-        let (encode, bytes) = chunk(ways);
         for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
             let (ns, share) = COSTS[i][way];
             let decoded = COLUMN_BYTES[i];
@@ -63,17 +85,12 @@ impl Transfer {
             };
             column.record(way, &written);
         }
-        self.queue.push_back(bytes);
-        if self.queue.len() <= QUEUED {
-            return 0.0;
-        }
-        let sent = self.queue.pop_front().unwrap_or(bytes);
-        let busy = sent * byte_ns;
-        let nanos = |ns: f64| Duration::from_nanos(ns as u64);
-        self.price.starved(nanos((encode - busy).max(0.0)));
-        self.price.sent(sent as u64, nanos(busy), reader_share);
-        busy.max(encode)
+        chunk(ways)
     }
+}
+
+fn nanos(ns: f64) -> Duration {
+    Duration::from_nanos(ns as u64)
 }
 
 #[test]
@@ -85,6 +102,27 @@ fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
             let mut spent: Vec<f64> = (0..400).map(|_| transfer.step(byte_ns, 0.0)).collect();
             let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
             assert!(settled < best(byte_ns) * 1.1, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
+        }
+    }
+}
+
+#[test]
+fn one_thread_alone_uses_every_line_well() {
+    for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
+        for guess_ns in [0.05, 8.0, 500.0] {
+            // A kernel that sends whole chunks meanwhile would be worth a higher price, which the thread can't see.
+            for (buffered, factor) in [(0.0, 1.1), (256e3, 1.25), (4e6, 1.5)] {
+                let mut transfer = Transfer::new(guess_ns);
+                let mut spent: Vec<f64> = (0..400).map(|_| transfer.step_alone(byte_ns, buffered)).collect();
+                let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
+                let fixed = (0..WAYS_COUNT * WAYS_COUNT).map(|i| {
+                    let (encode, bytes) = chunk([i / WAYS_COUNT, i % WAYS_COUNT]);
+                    let made = encode * PRODUCERS;
+                    made + bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns)
+                });
+                let best = fixed.fold(f64::INFINITY, f64::min);
+                assert!(settled < best * factor, "{byte_ns} ns a byte, {buffered} bytes: {settled} ns, best {best}");
+            }
         }
     }
 }
