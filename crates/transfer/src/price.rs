@@ -100,6 +100,7 @@ impl Price {
     pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
         self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        self.byte_ns = Some(self.ns);
     }
 
     fn set(&mut self, starved: f64, byte_ns: f64) {
