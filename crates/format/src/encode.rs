@@ -309,3 +309,9 @@ fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes) -> Res
     Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(writer)?;
     writer.buffer(vec![data])
 }
+
+/// Writes how long each list is of those that begin and end at these offsets.
+pub(crate) fn list_lengths(writer: &mut Writer, offsets: &[u8]) -> Result<()> {
+    writer.descriptors.push(2);
+    Part::new(Slots::unsigned(lengths_of(offsets).0.into_flattened(), 4)).write(writer)
+}

@@ -408,8 +408,12 @@ impl Writer {
             Storage::List | Storage::Map => {
                 self.count(n + 1, 4);
                 let (offsets, children, total) = gather_lists(&pieces)?;
-                self.descriptors.push(0);
-                self.buffer(vec![Bytes::from(offsets)])?;
+                if self.compression.encodes() {
+                    encode::list_lengths(self, &offsets)?;
+                } else {
+                    self.descriptors.push(0);
+                    self.buffer(vec![Bytes::from(offsets)])?;
+                }
                 match data_type {
                     Type::List(item) => self.column(item, children, total, memory.child(0)),
                     Type::Map { key, value, .. } => {
