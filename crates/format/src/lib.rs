@@ -41,6 +41,8 @@ mod expand;
 mod header;
 mod read;
 mod types;
+mod vector;
+mod word;
 mod write;
 
 pub use build::{BatchBuilder, Builder, Built};
