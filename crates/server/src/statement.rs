@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
-use dray_transfer::{Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
+use dray_transfer::{Adaptive, Chunker, Failure, Passage, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{
     Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, PriceSet, Query, Report, ServerError,
     Started,
@@ -278,8 +278,8 @@ impl Transfer<'_> {
                     let busy = started.elapsed();
                     self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
                     if let Some(adaptive) = &self.adaptive {
-                        let reader_share = self.connection.way.as_mut().and_then(Way::reader_share);
-                        adaptive.sent(bytes, busy, reader_share.unwrap_or(0.0));
+                        let passage = self.connection.way.as_mut().and_then(Way::passage);
+                        adaptive.sent(busy, passage.unwrap_or(Passage { bytes, busy, ..Passage::default() }));
                     }
                     return written.map_err(|_| Stop::Closed).and(stopped);
                 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use dray_format::{Chunk, Compression, Schema};
 
 use crate::choice::{self, Column};
-use crate::price::Price;
+use crate::price::{Passage, Price};
 
 /// A first chunk of no more than this is sent plain: it leaves in one flight of packets anyhow.
 const SMALL_BYTES: u64 = 10 << 10;
@@ -92,10 +92,10 @@ impl Adaptive {
         }
     }
 
-    /// The writer had so many bytes taken by the socket in so long; `reader_share` of that time the reader had no room for more.
-    pub fn sent(&self, bytes: u64, busy: Duration, reader_share: f64) {
+    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed.
+    pub fn sent(&self, busy: Duration, passage: Passage) {
         let mut state = self.state();
-        if state.price.sent(bytes, busy, reader_share) {
+        if state.price.sent(busy, passage) {
             let ns = state.price.ns();
             state.history.push(self.start.elapsed(), ns);
         }

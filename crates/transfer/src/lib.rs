@@ -28,6 +28,7 @@ mod queue;
 pub use adaptive::{Adaptive, Plan};
 #[cfg(feature = "pipeline")]
 pub use chunker::{Chunker, Settings};
+pub use price::Passage;
 #[cfg(feature = "pipeline")]
 pub use produce::{Failure, Times, produce};
 #[cfg(feature = "pipeline")]

@@ -43,12 +43,23 @@ pub(crate) struct Price {
     span: Span,
 }
 
+/// What happened to bytes that were sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Passage {
+    /// How many have arrived, or were at least taken by the socket.
+    pub bytes: u64,
+    /// How long there were some on the way.
+    pub busy: Duration,
+    /// How much of that time the reader had no room for more.
+    pub held_up: Duration,
+}
+
 /// What the writer did since λ was last set.
 #[derive(Debug, Default)]
 struct Span {
     starved: Duration,
     busy: Duration,
-    bytes: u64,
+    passage: Passage,
 }
 
 impl Price {
@@ -76,18 +87,21 @@ impl Price {
         self.span.starved += waited;
     }
 
-    /// The writer had bytes taken by the socket, in so long; for `reader_share` of it the reader had no room. True if that set λ
-    /// anew.
-    pub(crate) fn sent(&mut self, bytes: u64, busy: Duration, reader_share: f64) -> bool {
-        self.span.bytes += bytes;
+    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed. True if that set λ anew.
+    pub(crate) fn sent(&mut self, busy: Duration, passage: Passage) -> bool {
         self.span.busy += busy;
-        self.reader_share += (reader_share.clamp(0.0, 1.0) - self.reader_share) * NEWEST;
+        self.span.passage.bytes += passage.bytes;
+        self.span.passage.busy += passage.busy;
+        self.span.passage.held_up += passage.held_up;
         let span = self.span.starved + self.span.busy;
-        if span < SPAN || self.span.bytes == 0 {
+        let Passage { bytes, busy, held_up } = self.span.passage;
+        if span < SPAN || bytes == 0 || busy.is_zero() {
             return false;
         }
         let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
-        let seen_ns = self.span.busy.as_secs_f64() * 1e9 / self.span.bytes as f64;
+        let reader_share = held_up.as_secs_f64() / busy.as_secs_f64();
+        self.reader_share += (reader_share.clamp(0.0, 1.0) - self.reader_share) * NEWEST;
+        let seen_ns = busy.as_secs_f64() * 1e9 / bytes as f64;
         let byte_ns = self.byte_ns.map_or(seen_ns, |before| before + (seen_ns - before) * NEWEST);
         self.byte_ns = Some(byte_ns);
         self.span = Span::default();

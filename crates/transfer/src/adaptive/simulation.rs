@@ -7,7 +7,7 @@ use std::time::Duration;
 use dray_format::{Type, Written};
 
 use crate::choice::{Column, WAYS_COUNT};
-use crate::price::Price;
+use crate::price::{Passage, Price};
 
 /// What each way takes of two columns: nanoseconds and bytes a decoded byte. Numbers, and text.
 const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
@@ -59,7 +59,8 @@ impl Transfer {
         let sent = self.queue.pop_front().unwrap_or(bytes);
         let busy = sent * byte_ns;
         self.price.starved(nanos((encode - busy).max(0.0)));
-        self.price.sent(sent as u64, nanos(busy), reader_share);
+        let passage = Passage { bytes: sent as u64, busy: nanos(busy), held_up: nanos(busy * reader_share) };
+        self.price.sent(nanos(busy), passage);
         busy.max(encode)
     }
 
