@@ -140,6 +140,8 @@ async fn start_producers(
     let mut producers = Producers::new();
     let streams = plan.execute()?;
     let at_once = streams.len() == 1 && plan.is_small();
+    // Streams that are fewer than threads have their chunks made side by side.
+    let lanes = (plan.threads() / streams.len().max(1)).max(1);
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings);
         if let Some(adaptive) = adaptive {
@@ -147,7 +149,7 @@ async fn start_producers(
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        let producer = async move { produce(batches, chunker, queue, &times).await.or_else(failure) };
+        let producer = async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
         let mut producer = AssertUnwindSafe(producer)
             .catch_unwind()
             .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))

@@ -25,15 +25,16 @@ fn settings(limits: Limits) -> Settings {
 /// All chunks of some batches.
 fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<Chunk>, Error> {
     let mut chunker = Chunker::new(Arc::new(schema.clone()), settings);
+    let mut maker = chunker.maker();
     let mut chunks = Vec::new();
     for batch in batches {
         chunker.push(batch);
-        while let Some(chunk) = chunker.full_chunk()? {
-            chunks.push(chunk);
+        while let Some(cut) = chunker.full() {
+            chunks.push(maker.make(&cut)?);
         }
     }
-    while let Some(chunk) = chunker.last_chunk()? {
-        chunks.push(chunk);
+    while let Some(cut) = chunker.last() {
+        chunks.push(maker.make(&cut)?);
     }
     Ok(chunks)
 }
