@@ -3,12 +3,15 @@
 //! The rule is the smallest of what was tried; what is tried is what a sample promises. A later rule will weigh time as well;
 //! the place to change is [`fixed`] and [`strings`], and nothing else knows.
 
+mod decimals;
 mod dictionary;
 mod integers;
 mod sample;
+pub(crate) mod symbols;
 
 use bytes::Bytes;
 
+use self::decimals::Decimals;
 use self::dictionary::{distinct_fixed, distinct_strings};
 use self::integers::{Order, Part};
 use self::sample::Sample;
@@ -16,7 +19,7 @@ use crate::bitpack::bits_for;
 use crate::column::{DECIMAL_BYTES, u32_at, u32s};
 use crate::error::{Result, refuse};
 use crate::types::Type;
-use crate::write::{Strings, Writer, joined};
+use crate::write::{Compression, Strings, Writer, joined};
 
 /// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
 const OVERHEAD_BYTES: usize = 128;
@@ -39,6 +42,12 @@ pub(crate) fn fixed(writer: &mut Writer, data_type: &Type, values: Bytes, width:
             16 => Sample::of::<16>(&values),
             _ => None,
         };
+        let decimals = match data_type {
+            Float32 => Decimals::of::<4>(&values, best.bytes()),
+            Float64 => Decimals::of::<8>(&values, best.bytes()),
+            _ => None,
+        };
+        best.consider(decimals.map(Encoded::Decimals));
         if let Some(sample) = sample {
             best.consider(runs(&values, width, order, &sample, best.bytes()));
             best.consider(delta(&values, width, order, &sample, best.bytes()));
@@ -58,6 +67,7 @@ enum Encoded {
     Dictionary { entries: Bytes, indexes: Part },
     Runs { count: usize, entries: Part, lengths: Part },
     Delta { first: Vec<u8>, differences: Part },
+    Decimals(Decimals),
 }
 
 impl Encoded {
@@ -67,6 +77,7 @@ impl Encoded {
             Self::Dictionary { entries, indexes } => entries.len() + indexes.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
             Self::Delta { first, differences } => first.len() + differences.bytes,
+            Self::Decimals(decimals) => decimals.bytes,
         }
     }
 
@@ -92,6 +103,7 @@ impl Encoded {
                 entries.write(writer)?;
                 lengths.write(writer)
             }
+            Self::Decimals(decimals) => decimals.write(writer),
             Self::Delta { first, differences } => {
                 writer.descriptors.push(5);
                 writer.descriptors.extend_from_slice(&first);
@@ -243,7 +255,7 @@ fn widened(values: &[u8], width: usize) -> Bytes {
 }
 
 /// Writes strings, as small as the rule makes them.
-pub(crate) fn strings(writer: &mut Writer, strings: Strings) -> Result<()> {
+pub(crate) fn strings(writer: &mut Writer, strings: Strings, memory: &mut symbols::Memory) -> Result<()> {
     let n = strings.offsets.len() / 4 - 1;
     let Strings { offsets, data } = strings;
     let data = joined(data);
@@ -263,14 +275,21 @@ pub(crate) fn strings(writer: &mut Writer, strings: Strings) -> Result<()> {
             bytes.extend_from_slice(&data[span(entry)]);
             lengths.push(u32_at(&offsets, entry + 1) - u32_at(&offsets, entry));
         }
-        write_lengths(writer, &lengths, Bytes::from(bytes))?;
+        write_lengths(writer, &lengths, Bytes::from(bytes), memory)?;
         return part_of(&indexes).write(writer);
     }
     let lengths: Vec<u32> = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| end - start).collect();
-    write_lengths(writer, &lengths, data)
+    write_lengths(writer, &lengths, data, memory)
 }
 
-fn write_lengths(writer: &mut Writer, lengths: &[u32], data: Bytes) -> Result<()> {
+fn write_lengths(writer: &mut Writer, lengths: &[u32], data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
+    if writer.compression == Compression::Symbols
+        && let Some(coded) = memory.encode(&data)
+    {
+        writer.descriptors.push(4);
+        part_of(lengths).write(writer)?;
+        return coded.write(writer);
+    }
     writer.descriptors.push(2);
     part_of(lengths).write(writer)?;
     writer.buffer(vec![data])

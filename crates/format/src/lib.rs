@@ -35,11 +35,13 @@ mod build;
 mod column;
 mod compress;
 mod cursor;
+mod decimals;
 mod encode;
 mod error;
 mod expand;
 mod header;
 mod read;
+mod symbols;
 mod types;
 mod write;
 

@@ -82,7 +82,7 @@ impl Part {
     }
 
     /// The same, but not patched.
-    fn inner(values: Bytes, width: usize, order: Order) -> Self {
+    pub(super) fn inner(values: Bytes, width: usize, order: Order) -> Self {
         if is_constant(&values, width) {
             return Self { values, width, form: Form::Constant, bytes: width };
         }
