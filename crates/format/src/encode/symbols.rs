@@ -21,7 +21,10 @@ use crate::symbols::Symbol;
 use crate::write::Writer;
 
 /// Less data is not worth a table.
-const DATA_BYTES_MIN: usize = 4096;
+const DATA_BYTES_MIN: usize = 8 << 10;
+/// A matcher, which takes 300 KB, is kept from chunk to chunk by a column of so much data. Hundreds of smaller columns make theirs
+/// anew, so that what a stream keeps is not much larger than its chunks.
+const KEPT_BYTES_MIN: usize = 256 << 10;
 /// A table is trained on so much of the data, taken in pieces from all over it.
 const SAMPLE_BYTES: usize = 128 << 10;
 const PIECE_BYTES: usize = 1 << 10;
@@ -40,7 +43,8 @@ pub(crate) struct Memory {
 /// A trained table.
 #[derive(Debug)]
 struct Table {
-    matcher: Matcher,
+    symbols: Vec<Symbol>,
+    matcher: Option<Matcher>,
     lengths: Bytes,
     stored: Bytes,
     raw_bytes: usize,
@@ -73,7 +77,7 @@ impl Memory {
             fresh = true;
         }
         if let Some(table) = &mut self.table {
-            parse(&table.matcher, data, &mut codes);
+            table.parse(data, &mut codes);
             let share = table.coded_bytes(codes.len()) as f64 / data.len() as f64;
             if fresh {
                 table.share = share;
@@ -83,7 +87,7 @@ impl Memory {
                 && let Some(mut other) = Table::train(data)
             {
                 let mut other_codes = Vec::with_capacity(data.len() / 4);
-                parse(&other.matcher, data, &mut other_codes);
+                other.parse(data, &mut other_codes);
                 other.share = other.coded_bytes(other_codes.len()) as f64 / data.len() as f64;
                 if other.share + 0.01 < share {
                     (*table, codes) = (other, other_codes);
@@ -124,23 +128,30 @@ impl Table {
         }
         // What begins alike compresses.
         symbols.sort_unstable();
-        Some(Self::new(&symbols))
+        Some(Self::new(symbols))
     }
 
-    fn new(symbols: &[Symbol]) -> Self {
+    fn new(symbols: Vec<Symbol>) -> Self {
         let raw: Vec<u8> = symbols.iter().flat_map(Symbol::as_slice).copied().collect();
         // At most 16.
         let lengths: Vec<u8> = symbols.iter().map(|symbol| symbol.len() as u8).collect();
         let raw_bytes = raw.len();
         let packed = compress(Compressor::Lz4, 0, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
         Self {
-            matcher: Matcher::of(symbols),
+            symbols,
+            matcher: None,
             lengths: Bytes::from(lengths),
             compressor: if packed.is_some() { Compressor::Lz4 } else { Compressor::None },
             stored: Bytes::from(packed.unwrap_or(raw)),
             raw_bytes,
             share: 1.0,
         }
+    }
+
+    fn parse(&mut self, data: &[u8], codes: &mut Vec<[u8; 2]>) {
+        let matcher = self.matcher.take().unwrap_or_else(|| Matcher::of(&self.symbols));
+        parse(&matcher, data, codes);
+        self.matcher = Some(matcher).filter(|_| data.len() >= KEPT_BYTES_MIN);
     }
 
     /// What so many codes take.

@@ -224,3 +224,45 @@ impl Slot {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_symbol_is_found() {
+        let mut seed = 88172645463325252u64;
+        let mut next = |end: u64| {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            seed % end
+        };
+        for alphabet in [1, 2, 3, 40, 256] {
+            let mut symbols: Vec<Symbol> = Vec::new();
+            let mut matcher = Matcher::new(SYMBOLS_MAX);
+            for _ in 0..SYMBOLS_MAX {
+                let bytes: Vec<u8> = (0..1 + next(16)).map(|_| next(alphabet) as u8).collect();
+                let symbol = Symbol::new(&bytes).filter(|symbol| !symbols.contains(symbol));
+                symbols.extend(symbol.filter(|symbol| matcher.insert(symbol, symbols.len())));
+            }
+            let Some(tables) = matcher.tables() else { panic!("tables of another size") };
+            for i in 0..20_000 {
+                // Bytes that follow a symbol, and any.
+                let mut bytes: Vec<u8> = (0..32).map(|_| next(alphabet) as u8).collect();
+                if i % 2 == 0 {
+                    bytes.splice(0..0, symbols[i % symbols.len()].as_slice().iter().copied());
+                }
+                let longest =
+                    symbols.iter().filter(|symbol| bytes.starts_with(symbol.as_slice())).max_by_key(|s| s.len());
+                let Some(raw) = bytes.first_chunk() else { continue };
+                let found = tables.find(u128::from_le_bytes(*raw));
+                match longest {
+                    Some(symbol) => assert_eq!(symbols.get(usize::from(found.code())), Some(symbol)),
+                    None => assert_eq!(found, Found::new(SYMBOLS_MAX + usize::from(bytes[0]), 1)),
+                }
+                assert_eq!(found.len(), longest.map_or(1, Symbol::len));
+            }
+        }
+    }
+}

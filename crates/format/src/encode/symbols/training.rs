@@ -68,12 +68,13 @@ struct Counts {
 }
 
 impl Counts {
-    /// So many places of pairs, of which a quarter stays empty: what comes after that is not counted.
-    const PAIRS: usize = 1 << 16;
+    /// The most places of pairs, of which a quarter stays empty: what comes after that is not counted.
+    const PAIRS_MAX: usize = 1 << 16;
 
     fn of(codes: &[[u8; 2]]) -> Self {
-        let mut counts = Self { codes: vec![0; SYMBOLS_MAX + BYTE_CODES], pairs: vec![(0, 0); Self::PAIRS] };
-        let mut room = Self::PAIRS / 4 * 3;
+        let places = (codes.len() * 2).next_power_of_two().clamp(1 << 10, Self::PAIRS_MAX);
+        let mut counts = Self { codes: vec![0; SYMBOLS_MAX + BYTE_CODES], pairs: vec![(0, 0); places] };
+        let mut room = places / 4 * 3;
         let mut before = None;
         for code in codes {
             let code = u16::from_le_bytes(*code);
@@ -86,7 +87,8 @@ impl Counts {
     }
 
     fn count_pair(&mut self, pair: u32, room: &mut usize) {
-        let mut at = (pair.wrapping_mul(0x9E37_79B1) >> 16) as usize;
+        let mask = self.pairs.len() - 1;
+        let mut at = (pair.wrapping_mul(0x9E37_79B1) >> 16) as usize & mask;
         loop {
             let (there, count) = &mut self.pairs[at];
             if *count == 0 {
@@ -100,7 +102,7 @@ impl Counts {
                 *count += 1;
                 return;
             }
-            at = (at + 1) % Self::PAIRS;
+            at = (at + 1) & mask;
         }
     }
 }
