@@ -133,6 +133,36 @@ const ODD: [f64; 16] = [
 ];
 
 #[test]
+fn damaged_chunks_are_refused_or_decode() {
+    let mut random = Random::new(9);
+    let of_strings = schema(Type::Utf8);
+    let of_floats = schema(Type::Float64);
+    let prices: Vec<f64> =
+        (0..2000).map(|i| if i % 90 == 0 { ODD[i / 90 % 16] } else { random.below(99_999) as f64 / 100.0 }).collect();
+    let chunks = [
+        (of_strings, strings(&words(&mut random, 2000, ENGLISH)), "symbols"),
+        (of_floats, float64s(&prices), "decimals"),
+    ];
+    for (schema, batch, encoding) in chunks {
+        let mut encoder = Encoder::new(schema.clone(), false);
+        assert!(through(&mut encoder, &schema, &batch).0.contains(&encoding));
+        let chunk = encoder.write(&[batch], |_| Compression::Symbols, false).unwrap().to_bytes(0);
+        for _ in 0..5000 {
+            let mut damaged = chunk.to_vec();
+            for _ in 0..1 + random.below(3) {
+                // Most of the meaning stands at the beginning.
+                let at =
+                    64 + random.below(damaged.len() - 64).min(random.below(damaged.len() - 64)).min(random.below(256));
+                damaged[at] ^= 1 << random.below(8);
+            }
+            if let Ok((header, found)) = read(&Bytes::from(damaged), &schema, &Limits::default()) {
+                assert_eq!(header.rows as usize, found.rows);
+            }
+        }
+    }
+}
+
+#[test]
 fn decimals_come_back_bit_for_bit() {
     let (of_64, of_32) = (schema(Type::Float64), schema(Type::Float32));
     for seed in 0..200 {
