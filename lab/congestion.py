@@ -6,7 +6,10 @@ accepted takes the default of that moment, so servers need no restart.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,6 +56,26 @@ def choose(name: str) -> None:
             f"cannot set the congestion control to {name} ({error.strerror}): "
             f"run as root, or pass --congestion {current()}"
         ) from error
+
+
+@contextmanager
+def allowed(name: str) -> Iterator[None]:
+    """Inside, a network namespace takes this one as its default: it may have only what the machine allows to everyone.
+
+    One process at a time, so that what is restored is what was there before all of them.
+    """
+    path = SYSCTL / "tcp_allowed_congestion_control"
+    with (Path(tempfile.gettempdir()) / f"dray-congestion-{os.getuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        before = path.read_text().split()
+        if name in before:
+            yield
+            return
+        path.write_text(" ".join([*before, name]))
+        try:
+            yield
+        finally:
+            path.write_text(" ".join(before))
 
 
 class Witness(threading.Thread):

@@ -73,7 +73,9 @@ class Result:
         ``connect_seconds`` (once a connection), ``plan_seconds`` (at the server), ``first_chunk_seconds`` and
         ``total_seconds`` (since the query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
         with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``, ``total_seconds``; ``columns``, a
-        list of dicts with ``name``, ``type``, ``wire_bytes``, ``decoded_bytes`` and ``encodings``. Rows of PostgreSQL have
+        list of dicts with ``name``, ``type``, ``wire_bytes``, ``decoded_bytes``, ``encodings``, ``encode_seconds`` (all of the
+        server's threads; None if it does not say) and ``decode_seconds``. ``byte_prices`` has the price of a byte in
+        nanoseconds as a Dray server that adapts set it: pairs of seconds and price. Rows of PostgreSQL have
         ``"binary"`` or ``"text"`` in the place of encodings, and no ``wire_bytes`` for each column.
         """
         return self._native.stats()

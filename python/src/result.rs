@@ -1,7 +1,7 @@
 //! A statement's result.
 
 use arrow::datatypes::SchemaRef;
-use dray_client::{Estimate as ClientEstimate, RouteKind, Stats};
+use dray_client::{Estimate as ClientEstimate, PriceSet, RouteKind, Stats};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -106,13 +106,13 @@ fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResu
             ("socket_seconds", finished.socket_ns),
             ("total_seconds", finished.total_ns),
         ] {
-            server.set_item(key, std::time::Duration::from_nanos(ns).as_secs_f64())?;
+            server.set_item(key, seconds(ns))?;
         }
         PyResult::Ok(server)
     });
     dict.set_item("server", server.transpose()?)?;
     let columns = PyList::empty(py);
-    for (field, profile) in schema.fields().iter().zip(&stats.profile.columns) {
+    for (i, (field, profile)) in schema.fields().iter().zip(&stats.profile.columns).enumerate() {
         let column = PyDict::new(py);
         column.set_item("name", field.name())?;
         column.set_item("type", field.data_type().to_string())?;
@@ -121,8 +121,18 @@ fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResu
         column.set_item("wire_bytes", wire_bytes)?;
         column.set_item("decoded_bytes", profile.decoded_bytes)?;
         column.set_item("encodings", &profile.encodings)?;
+        let encoded = stats.report.columns.get(i).filter(|column| column.decoded_bytes > 0);
+        column.set_item("encode_seconds", encoded.map(|column| seconds(column.encode_ns)))?;
+        let decode_ns = (stats.route.kind != RouteKind::Rows).then_some(profile.decode_ns);
+        column.set_item("decode_seconds", decode_ns.map(seconds))?;
         columns.append(column)?;
     }
     dict.set_item("columns", columns)?;
+    let price = |price: &PriceSet| (f64::from(price.at_ms) / 1e3, f64::from(price.price_ps) / 1e3);
+    dict.set_item("byte_prices", stats.report.prices.iter().map(price).collect::<Vec<_>>())?;
     Ok(dict)
+}
+
+fn seconds(ns: u64) -> f64 {
+    std::time::Duration::from_nanos(ns).as_secs_f64()
 }

@@ -14,9 +14,9 @@ PAYLOAD_BYTES_MAX = 16 << 20
 U32_MAX = (1 << 32) - 1
 
 HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
-WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR = 0x81, 0x82, 0x83, 0x84, 0x85, 0x86
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT = 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87
 CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE)
-SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR)
+SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT)
 
 COMPRESSIONS = ("auto", "none", "light", "lz4", "zstd")
 ERROR_KINDS = (
@@ -98,6 +98,7 @@ class _ServerSession:
             PROGRESS: self.progress,
             FINISHED: self.finished,
             ERROR: self.error,
+            REPORT: self.report,
         }
         message = read[kind](cursor)
         check_used_up(cursor, message.name)
@@ -122,7 +123,7 @@ class _ServerSession:
             "rows": cursor.u64("rows"),
             "bytes_known": within("bytes_known", cursor.u8("bytes_known"), 0, 2),
             "bytes": cursor.u64("bytes"),
-            "compression": COMPRESSIONS[within("compression", cursor.u8("compression"), 1, 4)],
+            "compression": COMPRESSIONS[within("compression", cursor.u8("compression"), 0, 4)],
             "level": within("level", cursor.i8("level"), -7, 22),
             "checksums": within("checksums", cursor.u8("checksums"), 0, 1),
             "plan_ns": cursor.u64("plan_ns"),
@@ -146,6 +147,14 @@ class _ServerSession:
     def progress(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))
         return Message("progress", {"statement": statement} | read_u64s(cursor, "rows_read", "rows_sent"))
+
+    def report(self, cursor: Cursor) -> Message:
+        self.check_running(statement := cursor.u32("statement"))
+        columns = [read_u64s(cursor, "decoded_bytes", "encode_ns") for _ in range(cursor.u32("columns"))]
+        if len(columns) != len(self.schema):
+            raise Refused("payload", f"a report of {len(columns)} columns, the schema has {len(self.schema)}")
+        prices = [(cursor.u32("at_ms"), cursor.u32("price_ps")) for _ in range(cursor.u32("prices"))]
+        return Message("report", {"statement": statement, "columns": columns, "prices": prices})
 
     def finished(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))

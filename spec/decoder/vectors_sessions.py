@@ -43,6 +43,13 @@ def finished(chunks=(), statement=1, rows=None, count=None, digest=None) -> byte
     return message(0x85, u32(statement), totals, *map(u64, (10, 20, 30, 40, 50)))
 
 
+def report(statement=1, columns=((12, 345),), prices=((20, 8000), (1500, 80_000_000)), count=None) -> bytes:
+    count = len(columns) if count is None else count
+    columns = b"".join(u64(decoded) + u64(ns) for decoded, ns in columns)
+    prices = u32(len(prices)) + b"".join(u32(ms) + u32(ps) for ms, ps in prices)
+    return message(0x87, u32(statement), u32(count), columns, prices)
+
+
 def error(statement=0, kind=1, sqlstate="", text="expected hello", hint="") -> bytes:
     return message(0x86, u32(statement), u8(kind), string(sqlstate), string(text), string(hint))
 
@@ -88,6 +95,14 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
         "connection-ends-in-statement.session": (
             welcome() + started() + first + error(0, 8, "57P01", "shutting down"),
             ["welcome", "started", "chunk", "error"],
+        ),
+        "compression-auto.session": (
+            welcome() + started(compression=0) + first + finished(CHUNKS[:1]),
+            ["welcome", "started", "chunk", "finished"],
+        ),
+        "reports.session": (
+            welcome() + started() + report() + first + report(prices=()) + finished(CHUNKS[:1]),
+            ["welcome", "started", "report", "chunk", "report", "finished"],
         ),
         "goodbye.requests": (hello() + GOODBYE, ["hello", "goodbye"]),
         "closed-without-goodbye.requests": (hello(), ["hello"]),
@@ -152,7 +167,7 @@ def rejected_answers():
         "frame-started-too-large": welcome() + u32((16 << 20) + 1) + b"\x82" + bytes(3),
         "frame-chunk-too-large": begun + u32((256 << 20) + 1) + b"\x83" + bytes(3),
         "kind-0": begun + message(0x00),
-        "kind-87": begun + message(0x87),
+        "kind-88": begun + message(0x88),
         "kind-from-client": begun + cancel(1),
         "order-started-before-welcome": started(),
         "order-welcome-twice": welcome() + welcome(),
@@ -176,10 +191,14 @@ def rejected_answers():
         "payload-started-more": welcome() + started(after=b"\0") + finished(),
         "payload-rows-known-3": welcome() + started(rows_known=3) + finished(),
         "payload-bytes-known-3": welcome() + started(bytes_known=3) + finished(),
-        "payload-compression-0": welcome() + started(compression=0) + finished(),
         "payload-compression-5": welcome() + started(compression=5) + finished(),
         "payload-zstd-level-23": welcome() + started(compression=4, level=23) + finished(),
         "payload-checksums-2": welcome() + started(checksums=2) + finished(),
+        "payload-report-of-two-columns": begun + report(columns=[(1, 2), (3, 4)]) + finished(),
+        "payload-report-of-no-columns": begun + report(columns=[]) + finished(),
+        "payload-report-cut": begun + report(columns=[], count=1 << 31),
+        "order-report-of-another": begun + report(2),
+        "order-report-before-started": welcome() + report(),
         "payload-progress-cut": begun + message(0x84, u32(1), u64(1)),
         "payload-finished-cut": begun + message(0x85, u32(1), u64(0), u64(0), u32(0)),
         "payload-error-kind-0": begun + error(1, 0),

@@ -77,6 +77,9 @@ pub(crate) struct Arguments {
     /// Statements that run at a time; others wait
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
     statements: u32,
+    /// Clients that connect over loopback come through a tunnel or a proxy: adapt to their network, and send checksums
+    #[arg(long)]
+    behind_proxy: bool,
     /// What to log: error, warn, info, debug, trace, or a filter by module
     #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info")]
     log: String,
@@ -179,6 +182,7 @@ impl Arguments {
             tls: self.tls_cert.zip(self.tls_key),
             token: self.token_file.as_deref().map(read_token).transpose()?,
             metrics: self.metrics,
+            behind_proxy: self.behind_proxy,
             connections_max: usize::try_from(self.connections)?,
             statements_max: usize::try_from(self.statements)?,
             ..ServeOptions::new(catalog)

@@ -32,7 +32,7 @@ pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
 pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query};
-pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known};
+pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::Feed;
 pub use link::{Route, RouteKind};

@@ -8,7 +8,7 @@ use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use dray_format::arrow::Decoder;
 use dray_format::{Profile, Schema};
-use dray_wire::{CompressionChoice, Estimate, Finished, ServerEvent, Started};
+use dray_wire::{CompressionChoice, Estimate, Finished, Report, ServerEvent, Started};
 
 use crate::connection::{Connection, QueryOptions, Watch};
 use crate::error::{Error, ErrorKind, Result};
@@ -57,7 +57,9 @@ pub struct Stats {
     pub decode: Duration,
     /// What the server says of its own time; none before the end.
     pub server: Option<Finished>,
-    /// The compression that was used.
+    /// What the server says of its encoding; empty for small results, and from PostgreSQL.
+    pub report: Report,
+    /// The compression that was used; auto if it was chosen for each column, chunk by chunk.
     pub compression: CompressionChoice,
     /// Whether chunks carried checksums.
     pub checksums: bool,
@@ -217,6 +219,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     self.progress.rows_read = progress.rows_read;
                     self.look()?;
                 }
+                Received::Event(ServerEvent::Report(report)) => self.stats.report = report,
                 Received::Event(ServerEvent::Finished(finished)) => {
                     self.stats.server = Some(finished);
                     self.end();

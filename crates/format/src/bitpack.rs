@@ -1,13 +1,19 @@
 //! Bit-packing: `spec/encodings.md` section 4.
 //!
 //! A block of 1024 values is interleaved over lanes, so that the plain loops below compile to vector code on every
-//! processor; what is left over is one bit string.
+//! processor; what is left over is one bit string. Values go in and come out in their own width, a row of lanes at a time: the
+//! reference is subtracted and added on the way, in registers.
+
+use crate::vector::widest;
+use crate::word::Word;
 
 /// Values in a block.
 const BLOCK: usize = 1024;
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
 const BLOCK_BYTES_PER_BIT: usize = BLOCK / 8;
+/// The most bytes of a tail, and as many again as are read at once.
+const TAIL_BYTES_MAX: usize = (BLOCK - 1) * 8 + 16;
 
 /// The size of `count` values of `bits` bits; none if it can't be expressed.
 pub(crate) fn packed_bytes(count: usize, bits: u32) -> Option<usize> {
@@ -27,137 +33,291 @@ pub(crate) fn bits_for(max: u64) -> u32 {
     u64::BITS - max.leading_zeros()
 }
 
-/// Appends `values`, each below 2^bits.
-pub(crate) fn pack(values: &[u64], bits: u32, out: &mut Vec<u8>) {
-    if bits == 0 {
-        return;
+widest! {
+    /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may be farther: for these
+    /// 0 is packed, and `bits` is less than the width.
+    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
+        if bits == 0 {
+            return;
+        }
+        let (blocks, tail) = values.as_chunks::<BLOCK>();
+        for block in blocks {
+            if bits <= 32 {
+                pack_block_32::<T, MOST>(block, reference, bits, out);
+            } else {
+                pack_block_64::<T, MOST>(block, reference, bits, out);
+            }
+        }
+        pack_tail::<T, MOST>(tail, reference, bits, out);
     }
-    let (blocks, tail) = values.as_chunks::<BLOCK>();
-    for block in blocks {
-        if bits <= 32 { pack_block_32(block, bits, out) } else { pack_block_64(block, bits, out) }
-    }
-    pack_tail(tail, bits, out);
 }
 
-/// Hands the `count` values packed in `packed` to `sink`, a block or less at a time. `packed` has the size that
-/// [`packed_bytes`] gives.
-pub(crate) fn unpack(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(&[u64])) {
-    let mut values = [0u64; BLOCK];
-    let (blocks, tail) = packed.split_at(count / BLOCK * BLOCK_BYTES_PER_BIT * bits as usize);
-    if bits == 0 {
-        (0..count / BLOCK).for_each(|_| sink(&values));
-    } else {
-        for block in blocks.chunks_exact(BLOCK_BYTES_PER_BIT * bits as usize) {
-            if bits <= 32 {
-                unpack_block_32(block, bits, &mut values)
-            } else {
-                unpack_block_64(block, bits, &mut values)
-            }
-            sink(&values);
-        }
-    }
-    unpack_tail(tail, bits, &mut values[..count % BLOCK]);
-    sink(&values[..count % BLOCK]);
+/// What is packed for a value.
+#[inline(always)]
+fn distance<T: Word, const MOST: bool>(raw: &T::Raw, reference: T, bits: u32) -> T {
+    let distance = T::of(raw).minus(reference);
+    if !MOST || distance.fits(bits) { distance } else { T::ZERO }
 }
 
 macro_rules! block {
-    ($pack:ident, $unpack:ident, $word:ty, $lanes:ident) => {
-        fn $pack(values: &[u64; BLOCK], bits: u32, out: &mut Vec<u8>) {
+    ($pack:ident, $unpack:ident, $word:ty, $lanes:ident, $low:ident) => {
+        #[inline(always)]
+        fn $pack<T: Word, const MOST: bool>(values: &[T::Raw; BLOCK], reference: T, bits: u32, out: &mut Vec<u8>) {
             const WIDTH: u32 = <$word>::BITS;
-            let mut word = [0 as $word; $lanes];
+            let mut words = [0 as $word; $lanes];
             let mut filled = 0;
             for row in values.as_chunks::<$lanes>().0 {
-                for (word, value) in word.iter_mut().zip(row) {
-                    // Values are below 2^bits, and bits at most the word's width.
-                    *word |= (*value as $word) << filled;
+                let mut distances = [0 as $word; $lanes];
+                for (slot, raw) in distances.iter_mut().zip(row) {
+                    *slot = distance::<T, MOST>(raw, reference, bits).$low();
+                }
+                for (word, distance) in words.iter_mut().zip(&distances) {
+                    *word |= *distance << filled;
                 }
                 filled += bits;
                 if filled >= WIDTH {
-                    word.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+                    let mut raw = [[0; size_of::<$word>()]; $lanes];
+                    for (raw, word) in raw.iter_mut().zip(&words) {
+                        *raw = word.to_le_bytes();
+                    }
+                    out.extend_from_slice(raw.as_flattened());
                     filled -= WIDTH;
-                    for (word, value) in word.iter_mut().zip(row) {
-                        // What did not fit begins the next word; a shift by the whole width means nothing was left.
-                        *word = (*value as $word).checked_shr(bits - filled).unwrap_or(0);
+                    // What did not fit begins the next word.
+                    if filled == 0 {
+                        words = [0; $lanes];
+                    } else {
+                        for (word, distance) in words.iter_mut().zip(&distances) {
+                            *word = *distance >> (bits - filled);
+                        }
                     }
                 }
             }
         }
 
-        fn $unpack(packed: &[u8], bits: u32, values: &mut [u64; BLOCK]) {
+        /// Hands the values of a block to `sink`, a row at a time.
+        #[inline(always)]
+        fn $unpack(packed: &[u8], bits: u32, mut sink: impl FnMut(&[$word; $lanes])) {
             const WIDTH: u32 = <$word>::BITS;
             const WORD_BYTES: usize = size_of::<$word>();
             let mask = <$word>::MAX >> (WIDTH - bits);
             let words = packed.as_chunks::<WORD_BYTES>().0.as_chunks::<$lanes>().0;
             let mut from = 0;
-            for row in values.as_chunks_mut::<$lanes>().0 {
+            for _ in 0..BLOCK / $lanes {
                 let at = (from / WIDTH) as usize;
                 let shift = from % WIDTH;
+                let mut row = [0; $lanes];
                 if shift + bits <= WIDTH {
                     for (value, low) in row.iter_mut().zip(&words[at]) {
-                        *value = u64::from(<$word>::from_le_bytes(*low) >> shift & mask);
+                        *value = <$word>::from_le_bytes(*low) >> shift & mask;
                     }
                 } else {
                     for ((value, low), high) in row.iter_mut().zip(&words[at]).zip(&words[at + 1]) {
                         let both =
                             <$word>::from_le_bytes(*low) >> shift | <$word>::from_le_bytes(*high) << (WIDTH - shift);
-                        *value = u64::from(both & mask);
+                        *value = both & mask;
                     }
                 }
+                sink(&row);
                 from += bits;
             }
         }
     };
 }
-block!(pack_block_32, unpack_block_32, u32, LANES_32);
-block!(pack_block_64, unpack_block_64, u64, LANES_64);
+block!(pack_block_32, unpack_block_32, u32, LANES_32, low_32);
+block!(pack_block_64, unpack_block_64, u64, LANES_64, low_64);
 
-fn pack_tail(values: &[u64], bits: u32, out: &mut Vec<u8>) {
+#[inline(always)]
+fn pack_tail<T: Word, const MOST: bool>(values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
     let mut pending = 0u128;
     let mut filled = 0;
-    for value in values {
-        pending |= u128::from(*value) << filled;
+    for raw in values {
+        pending |= u128::from(distance::<T, MOST>(raw, reference, bits).low_64()) << filled;
         filled += bits;
-        while filled >= 8 {
-            out.push(pending.to_le_bytes()[0]);
-            pending >>= 8;
-            filled -= 8;
+        if filled >= u64::BITS {
+            out.extend_from_slice(&(pending as u64).to_le_bytes());
+            pending >>= u64::BITS;
+            filled -= u64::BITS;
         }
     }
-    if filled > 0 {
-        out.push(pending.to_le_bytes()[0]);
+    out.extend_from_slice(&pending.to_le_bytes()[..filled.div_ceil(8) as usize]);
+}
+
+/// A value under construction: what a reader adds the unpacked distances to.
+pub(crate) trait Sums: Copy {
+    type Raw: Copy;
+    const ZERO: Self::Raw;
+
+    fn sum_32(self, distance: u32) -> Self::Raw;
+    fn sum_64(self, distance: u64) -> Self::Raw;
+}
+
+macro_rules! sums {
+    ($($word:ty)*) => {$(
+        impl Sums for $word {
+            type Raw = [u8; size_of::<$word>()];
+            const ZERO: Self::Raw = [0; size_of::<$word>()];
+
+            #[inline(always)]
+            fn sum_32(self, distance: u32) -> Self::Raw {
+                self.plus_32(distance).to_le_bytes()
+            }
+
+            #[inline(always)]
+            fn sum_64(self, distance: u64) -> Self::Raw {
+                self.plus_64(distance).to_le_bytes()
+            }
+        }
+    )*};
+}
+sums!(u8 u16 u32 u64 u128);
+
+/// A reference of 128 bits of which no sum leaves the range of 64: additions of 128 bits are no vector instructions.
+#[derive(Clone, Copy)]
+pub(crate) struct Near(i64);
+
+impl Near {
+    /// None if a value of so many bits may lead out of the range.
+    pub(crate) fn new(reference: i128, bits: u32) -> Option<Self> {
+        let near = i64::try_from(reference).ok()?;
+        near.checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0)).map(|_| Self(near))
     }
 }
 
-fn unpack_tail(packed: &[u8], bits: u32, values: &mut [u64]) {
-    let mask = u128::from(u64::MAX).checked_shr(u64::BITS - bits).unwrap_or(0);
-    let mut pending = 0u128;
-    let mut filled = 0;
-    let mut bytes = packed.iter();
-    for value in values {
-        while filled < bits {
-            pending |= u128::from(bytes.next().copied().unwrap_or(0)) << filled;
-            filled += 8;
+impl Sums for Near {
+    type Raw = [u8; 16];
+    const ZERO: Self::Raw = [0; 16];
+
+    #[inline(always)]
+    fn sum_32(self, distance: u32) -> Self::Raw {
+        self.sum_64(u64::from(distance))
+    }
+
+    #[inline(always)]
+    fn sum_64(self, distance: u64) -> Self::Raw {
+        let low = self.0.wrapping_add_unsigned(distance);
+        let mut raw = [0; 16];
+        raw[..8].copy_from_slice(&low.to_le_bytes());
+        raw[8..].copy_from_slice(&(low >> 63).to_le_bytes());
+        raw
+    }
+}
+
+widest! {
+    /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the size that [`packed_bytes`]
+    /// gives.
+    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Vec<S::Raw>) {
+        if bits == 0 {
+            return out.resize(out.len() + count, reference.sum_32(0));
         }
+        let (blocks, tail) = packed.split_at(count / BLOCK * BLOCK_BYTES_PER_BIT * bits as usize);
+        for block in blocks.chunks_exact(BLOCK_BYTES_PER_BIT * bits as usize) {
+            if bits <= 32 {
+                unpack_block_32(block, bits, |row| {
+                    let mut sums = [S::ZERO; LANES_32];
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = reference.sum_32(*value));
+                    out.extend_from_slice(&sums);
+                });
+            } else {
+                unpack_block_64(block, bits, |row| {
+                    let mut sums = [S::ZERO; LANES_64];
+                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = reference.sum_64(*value));
+                    out.extend_from_slice(&sums);
+                });
+            }
+        }
+        unpack_tail(tail, count % BLOCK, bits, |value| out.push(reference.sum_64(value)));
+    }
+}
+
+#[inline(always)]
+fn unpack_tail(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(u64)) {
+    if count == 0 {
+        return;
+    }
+    // A copy that can be read 16 bytes at a time up to the last value.
+    let mut padded = [0; TAIL_BYTES_MAX];
+    padded[..packed.len()].copy_from_slice(packed);
+    let mask = u64::MAX >> (u64::BITS - bits);
+    for i in 0..count {
+        let from = i * bits as usize;
+        let window = padded[from / 8..].first_chunk().map_or(0, |raw| u128::from_le_bytes(*raw));
         // Masked to at most 64 bits.
-        *value = (pending & mask) as u64;
-        pending >>= bits;
-        filled -= bits;
+        sink((window >> (from % 8)) as u64 & mask);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vector::tests::at_each_level;
+
+    fn words<T: Word>(values: &[u64]) -> Vec<T::Raw> {
+        values.iter().map(|value| T::truncated(u128::from(*value)).raw()).collect()
+    }
 
     #[test]
     fn the_specification_s_example() {
         let mut out = Vec::new();
-        pack(&[5, 1, 7], 3, &mut out);
+        pack::<u64, false>(&words::<u64>(&[5, 1, 7]), 0, 3, &mut out);
         assert_eq!(out, [0xCD, 0x01]);
     }
 
+    /// The definition in the specification, bit by bit.
+    fn packed_by_the_book(values: &[u64], bits: u32) -> Vec<u8> {
+        let (bits, mut out) = (bits as usize, vec![0u8; packed_bytes(values.len(), bits).unwrap_or(0)]);
+        let (lanes, word_bits) = if bits <= 32 { (32, 32) } else { (16, 64) };
+        for (i, value) in values.iter().enumerate() {
+            for bit in 0..bits {
+                let (block, at) = (i / BLOCK, i % BLOCK);
+                let of_block = if block < values.len() / BLOCK {
+                    let of_lane = at / lanes * bits + bit;
+                    (of_lane / word_bits * lanes + at % lanes) * word_bits + of_lane % word_bits
+                } else {
+                    at * bits + bit
+                };
+                let to = block * BLOCK * bits + of_block;
+                out[to / 8] |= ((value >> bit & 1) as u8) << (to % 8);
+            }
+        }
+        out
+    }
+
+    fn check<T: Word + Sums<Raw = <T as Word>::Raw>>(values: &[u64], bits: u32, seed: u64)
+    where
+        <T as Word>::Raw: std::fmt::Debug,
+    {
+        let context = format!("{} values of {bits} bits in {}", values.len(), T::BITS);
+        let reference = T::truncated(u128::from(seed) << 64 | u128::from(seed));
+        let moved: Vec<_> = values.iter().map(|value| reference.plus_64(*value).raw()).collect();
+        let expected = packed_by_the_book(values, bits);
+        let packed = at_each_level(|| {
+            let mut out = Vec::new();
+            pack::<T, false>(&moved, reference, bits, &mut out);
+            out
+        });
+        packed.iter().for_each(|packed| assert_eq!(*packed, expected, "{context}"));
+        let back = at_each_level(|| {
+            let mut out = Vec::new();
+            unpack::<T>(&expected, values.len(), bits, reference, &mut out);
+            out
+        });
+        back.iter().for_each(|back| assert_eq!(*back, moved, "{context}"));
+        if bits > 0 {
+            // Half of the values as exceptions.
+            let fewer = bits - 1;
+            let near: Vec<u64> = values.iter().map(|value| if value >> fewer == 0 { *value } else { 0 }).collect();
+            let packed = at_each_level(|| {
+                let mut out = Vec::new();
+                pack::<T, true>(&moved, reference, fewer, &mut out);
+                out
+            });
+            let expected = packed_by_the_book(&near, fewer);
+            packed.iter().for_each(|packed| assert_eq!(*packed, expected, "{context}, patched"));
+        }
+    }
+
     #[test]
-    fn every_width_and_remainder_comes_back() {
+    fn every_width_and_remainder_comes_back_at_every_level() {
         let mut seed = 88172645463325252u64;
         for bits in 0..=64 {
             for count in [0, 1, 7, 8, 1023, 1024, 1025, 3000] {
@@ -169,13 +329,40 @@ mod tests {
                         seed.checked_shr(64 - bits).unwrap_or(0)
                     })
                     .collect();
-                let mut packed = Vec::new();
-                pack(&values, bits, &mut packed);
-                assert_eq!(Some(packed.len()), packed_bytes(count, bits), "{count} values of {bits} bits");
-                let mut back = Vec::new();
-                unpack(&packed, count, bits, |values| back.extend_from_slice(values));
-                assert_eq!(back, values, "{count} values of {bits} bits");
+                if bits <= 8 {
+                    check::<u8>(&values, bits, seed);
+                }
+                if bits <= 16 {
+                    check::<u16>(&values, bits, seed);
+                }
+                if bits <= 32 {
+                    check::<u32>(&values, bits, seed);
+                }
+                check::<u64>(&values, bits, seed);
+                check::<u128>(&values, bits, seed);
             }
         }
+    }
+
+    #[test]
+    fn references_of_128_bits_near_zero_add_up_as_wide_ones_do() {
+        for (reference, bits) in [(-5, 3), (-1000, 12), (1 << 40, 33), (i64::MIN.into(), 63), (0, 63)] {
+            let values: Vec<u64> = (0..2049u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)).collect();
+            let packed = packed_by_the_book(&values, bits);
+            let near = Near::new(reference, bits).map(|near| {
+                at_each_level(|| {
+                    let mut out = Vec::new();
+                    unpack(&packed, values.len(), bits, near, &mut out);
+                    out
+                })
+            });
+            let mut wide = Vec::new();
+            unpack(&packed, values.len(), bits, reference as u128, &mut wide);
+            assert!(near.is_some_and(|levels| levels.iter().all(|near| *near == wide)), "{reference} {bits}");
+        }
+        assert!(Near::new(i64::MAX.into(), 1).is_none());
+        assert!(Near::new(1, 63).is_none());
+        assert!(Near::new(i64::MIN.into(), 64).is_some());
+        assert!(Near::new(i128::from(i64::MIN) - 1, 1).is_none());
     }
 }

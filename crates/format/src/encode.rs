@@ -6,65 +6,91 @@
 mod decimals;
 mod dictionary;
 mod integers;
+mod memory;
+mod range;
 mod sample;
+mod short_strings;
+mod slots;
 pub(crate) mod symbols;
 
 use bytes::Bytes;
 
-use self::decimals::Decimals;
-use self::dictionary::{distinct_fixed, distinct_strings};
-use self::integers::{Order, Part};
-use self::sample::Sample;
-use crate::bitpack::bits_for;
-use crate::column::{DECIMAL_BYTES, u32_at, u32s};
+use self::decimals::{Decimals, likely_exponent};
+use self::dictionary::{Distinct, Index, Searched, dictionary_bytes, distinct_words};
+use self::integers::Part;
+pub(crate) use self::memory::Tried;
+use self::range::{differences, lengths_of};
+use self::sample::{SPREAD, Sample, distinct};
+use self::slots::{Order, Slots, is_constant};
+use crate::bitpack::{bits_for, packed_bytes};
+use crate::column::DECIMAL_BYTES;
 use crate::error::{Result, refuse};
 use crate::types::Type;
+use crate::word::{Word, for_word};
 use crate::write::{Compression, Strings, Writer, joined};
 
 /// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
 const OVERHEAD_BYTES: usize = 128;
 
 /// Writes values of fixed width, as small as the rule makes them.
-pub(crate) fn fixed(writer: &mut Writer, data_type: &Type, values: Bytes, width: usize) -> Result<()> {
+pub(crate) fn fixed(
+    writer: &mut Writer,
+    data_type: &Type,
+    values: Bytes,
+    width: usize,
+    tried: &mut Tried,
+) -> Result<()> {
     use Type::*;
     let order = match data_type {
         Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => Order::None,
         UInt8 | UInt16 | UInt32 | UInt64 => Order::Unsigned,
         _ => Order::Signed,
     };
-    let mut best = Encoded::Part(Part::new(values.clone(), width, order));
-    if values.len() > width && best.bytes() > width {
-        let sample = match width {
-            1 => Sample::of::<1>(&values),
-            2 => Sample::of::<2>(&values),
-            4 => Sample::of::<4>(&values),
-            8 => Sample::of::<8>(&values),
-            16 => Sample::of::<16>(&values),
-            _ => None,
-        };
-        let decimals = match data_type {
-            Float32 => Decimals::of::<4>(&values, best.bytes()),
-            Float64 => Decimals::of::<8>(&values, best.bytes()),
-            _ => None,
-        };
-        best.consider(decimals.map(Encoded::Decimals));
-        if let Some(sample) = sample {
-            best.consider(runs(&values, width, order, &sample, best.bytes()));
-            best.consider(delta(&values, width, order, &sample, best.bytes()));
-        }
-        // Eight bits a value or fewer are rarely beaten by a dictionary, whose search costs more than it could save.
-        let n = values.len() / width;
-        if best.bytes() > n + n / 16 {
-            best.consider(dictionary(&values, width, best.bytes()));
+    let floats = matches!(data_type, Float32 | Float64);
+    smallest(Slots::new(values, width, order).narrowed(), floats, tried).write(writer)
+}
+
+/// The smallest of what a look at a few of the values promises to be small.
+fn smallest(slots: Slots, floats: bool, tried: &mut Tried) -> Encoded {
+    let spread = slots.spread();
+    let mut best = Encoded::Part(Part::with_spread(slots.clone(), spread.as_ref()));
+    if slots.count() < 2 || best.bytes() <= slots.wire {
+        return best;
+    }
+    if floats && let Some((exponent, likely_bytes)) = likely_exponent(&slots) {
+        best.consider(likely_bytes, &mut tried.decimals, || Decimals::of(&slots, exponent).map(Encoded::Decimals));
+    }
+    let sample = for_word!(slots.width, [u8 u16 u32 u64 u128], sampled, (&slots), else None);
+    if let Some(sample) = sample {
+        let (of_runs, of_delta) = (likely_runs(&slots, &sample, best.bytes()), likely_delta(&slots, &sample));
+        // Differences are quicker than runs on both sides, and so are preferred to what is hardly smaller.
+        if of_delta <= of_runs / 8 * 9 {
+            best.consider(of_delta, &mut tried.delta, || delta(&slots));
+            best.consider(of_runs, &mut tried.runs, || runs(&slots));
+        } else {
+            best.consider(of_runs, &mut tried.runs, || runs(&slots));
+            best.consider(of_delta, &mut tried.delta, || delta(&slots));
         }
     }
-    best.write(writer, width)
+    let frame = match &best {
+        Encoded::Part(part) => part.frame().map(|frame| (frame.reference, frame.range)),
+        _ => None,
+    };
+    let bytes_max = best.bytes();
+    best.consider(likely_dictionary(&slots, spread.as_ref()), &mut tried.dictionary, || {
+        dictionary(&slots, frame, bytes_max)
+    });
+    best
+}
+
+fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
+    Sample::of::<T>(&slots.bytes)
 }
 
 /// How a column is written.
 enum Encoded {
     Part(Part),
-    Dictionary { entries: Bytes, indexes: Part },
+    Dictionary { entries: Slots, indexes: Part },
     Runs { count: usize, entries: Part, lengths: Part },
     Delta { first: Vec<u8>, differences: Part },
     Decimals(Decimals),
@@ -74,27 +100,33 @@ impl Encoded {
     fn bytes(&self) -> usize {
         match self {
             Self::Part(part) => part.bytes,
-            Self::Dictionary { entries, indexes } => entries.len() + indexes.bytes,
+            Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
             Self::Delta { first, differences } => first.len() + differences.bytes,
             Self::Decimals(decimals) => decimals.bytes,
         }
     }
 
-    fn consider(&mut self, other: Option<Self>) {
-        if let Some(other) = other.filter(|other| other.bytes() + OVERHEAD_BYTES < self.bytes()) {
-            *self = other;
+    /// Tries another way that likely takes so many bytes, if that saves an eighth.
+    fn consider(&mut self, likely_bytes: usize, tried: &mut memory::Vain, other: impl FnOnce() -> Option<Self>) {
+        if likely_bytes > self.bytes() / 8 * 7 || !tried.is_due() {
+            return;
+        }
+        let better = other().filter(|other| other.bytes() + OVERHEAD_BYTES < self.bytes());
+        tried.record(better.is_some());
+        if let Some(better) = better {
+            *self = better;
         }
     }
 
-    fn write(self, writer: &mut Writer, width: usize) -> Result<()> {
+    fn write(self, writer: &mut Writer) -> Result<()> {
         match self {
             Self::Part(part) => part.write(writer),
             Self::Dictionary { entries, indexes } => {
                 writer.descriptors.push(3);
-                writer.put_u32(entries.len() / width)?;
+                writer.put_u32(entries.count())?;
                 writer.descriptors.push(0);
-                writer.buffer(vec![entries])?;
+                writer.buffer(vec![entries.plain()])?;
                 indexes.write(writer)
             }
             Self::Runs { count, entries, lengths } => {
@@ -113,41 +145,59 @@ impl Encoded {
     }
 }
 
-fn dictionary(values: &Bytes, width: usize, bytes_max: usize) -> Option<Encoded> {
-    let (entries, indexes) = match width {
-        2 => distinct_fixed::<2>(values, bytes_max),
-        4 => distinct_fixed::<4>(values, bytes_max),
-        8 => distinct_fixed::<8>(values, bytes_max),
-        16 => distinct_fixed::<16>(values, bytes_max),
-        _ => None,
-    }?;
-    Some(Encoded::Dictionary { entries: Bytes::from(entries), indexes: part_of(&indexes) })
+/// What a dictionary likely takes.
+fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>) -> usize {
+    // Values of one byte take no fewer bits as indexes of as many.
+    if slots.width == 1 || !matches!(slots.width, 2 | 4 | 8 | 16) {
+        return usize::MAX;
+    }
+    // Few values are all looked at.
+    let Some(spread) = spread else { return 0 };
+    let entries = distinct(spread).filter(|entries| *entries <= slots.count() / 4);
+    entries.and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire)).unwrap_or(usize::MAX)
 }
 
-/// Runs of equal values, if the sample promises to save an eighth.
-fn runs(values: &Bytes, width: usize, order: Order, sample: &Sample, bytes_max: usize) -> Option<Encoded> {
-    let n = values.len() / width;
+fn dictionary(slots: &Slots, frame: Option<(u64, u64)>, bytes_max: usize) -> Option<Encoded> {
+    let arguments = (&slots.bytes, frame, slots.wire, bytes_max);
+    fn search<T: Word>(
+        (values, frame, entry_bytes, bytes_max): (&Bytes, Option<(u64, u64)>, usize, usize),
+    ) -> Option<Distinct<Vec<u8>>> {
+        distinct_words::<T>(values, frame, entry_bytes, bytes_max)
+    }
+    let Distinct { entries, indexes } = for_word!(slots.width, [u16 u32 u64 u128], search, (arguments), else None)?;
+    let count = entries.len() / slots.width;
+    Some(Encoded::Dictionary { entries: slots.of(entries), indexes: part_of_indexes(&indexes, count) })
+}
+
+/// Indexes into `count` entries, at least one of them into each.
+fn part_of_indexes(indexes: &[Index], count: usize) -> Part {
+    let raw: Vec<_> = indexes.iter().map(|index| index.to_le_bytes()).collect();
+    let slots = Slots::unsigned(raw.into_flattened(), size_of::<Index>());
+    match count {
+        1 => Part::new(slots),
+        _ => Part::below(slots, count),
+    }
+}
+
+/// What runs of equal values likely take, where their values take `bytes` now.
+fn likely_runs(slots: &Slots, sample: &Sample, bytes: usize) -> usize {
+    let n = slots.count();
     let likely = sample.runs(n);
     // An entry takes what a value does now, a length its own bits.
-    let run_bits = bytes_max * 8 / n + bits_for((n / likely) as u64) as usize + 1;
-    if likely.saturating_mul(run_bits) / 8 > bytes_max / 8 * 7 {
-        return None;
-    }
-    let (entries, lengths) = match width {
-        1 => runs_of::<1>(values),
-        2 => runs_of::<2>(values),
-        4 => runs_of::<4>(values),
-        8 => runs_of::<8>(values),
-        16 => runs_of::<16>(values),
-        _ => None,
-    }?;
-    let entries = Part::new(Bytes::from(entries), width, order);
-    Some(Encoded::Runs { count: lengths.len(), entries, lengths: part_of(&lengths) })
+    let run_bits = bytes * 8 / n + bits_for((n / likely) as u64) as usize + 1;
+    likely.saturating_mul(run_bits) / 8
+}
+
+fn runs(slots: &Slots) -> Option<Encoded> {
+    let (entries, lengths) = for_word!(slots.width, [u8 u16 u32 u64 u128], runs_of, (&slots.bytes), else None)?;
+    let count = lengths.len();
+    let entries = Part::new(slots.of(entries));
+    Some(Encoded::Runs { count, entries, lengths: Part::new(Slots::unsigned(lengths.into_flattened(), 4)) })
 }
 
 /// The entries and lengths of runs, unless there are more than make sense.
-fn runs_of<const W: usize>(values: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
-    let values = values.as_chunks::<W>().0;
+fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
+    let values = T::slice(values);
     let count_max = values.len() / 2;
     let (mut entries, mut lengths) = (Vec::new(), Vec::new());
     let mut start = 0;
@@ -158,60 +208,52 @@ fn runs_of<const W: usize>(values: &[u8]) -> Option<(Vec<u8>, Vec<u32>)> {
             }
             entries.push(pair[0]);
             // A chunk has fewer than 2^31 values.
-            lengths.push((at + 1 - start) as u32);
+            lengths.push(((at + 1 - start) as u32).to_le_bytes());
             start = at + 1;
         }
     }
     entries.push(*values.last()?);
-    lengths.push((values.len() - start) as u32);
-    Some((entries.into_flattened(), lengths))
+    lengths.push(((values.len() - start) as u32).to_le_bytes());
+    Some((T::bytes(entries), lengths))
 }
 
-/// Differences between neighbours, if the sample promises to save an eighth.
-fn delta(values: &Bytes, width: usize, order: Order, sample: &Sample, bytes_max: usize) -> Option<Encoded> {
-    let n = values.len() / width;
-    if order == Order::None || n / 8 * sample.difference_bits as usize > bytes_max / 8 * 7 {
-        return None;
+/// What differences between neighbours likely take.
+fn likely_delta(slots: &Slots, sample: &Sample) -> usize {
+    if slots.order == Order::None || slots.wire > 8 {
+        return usize::MAX;
     }
-    let differences = match width {
-        1 => differences::<1>(values),
-        2 => differences::<2>(values),
-        4 => differences::<4>(values),
-        8 => differences::<8>(values),
-        _ => return None,
-    };
-    let differences = Part::new(Bytes::from(differences), width, Order::Signed);
-    Some(Encoded::Delta { first: values[..width].to_vec(), differences })
+    // An exception takes about as many bits for its position as make the distance to the last one, and its own.
+    let n = slots.count();
+    n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (slots.width + 2)
 }
 
-fn differences<const W: usize>(values: &[u8]) -> Vec<u8> {
-    let integer = |raw: &[u8; W]| {
-        let mut wide = [0; 8];
-        wide[..W].copy_from_slice(raw);
-        u64::from_le_bytes(wide)
-    };
-    let values = values.as_chunks::<W>().0;
-    let mut out = vec![[0; W]; values.len().saturating_sub(1)];
-    for (slot, pair) in out.iter_mut().zip(values.windows(2)) {
-        let difference = integer(&pair[1]).wrapping_sub(integer(&pair[0]));
-        slot.copy_from_slice(&difference.to_le_bytes()[..W]);
-    }
-    out.into_flattened()
+fn delta(slots: &Slots) -> Option<Encoded> {
+    let differences = for_word!(slots.width, [u8 u16 u32 u64], differences_of, (&slots.bytes), else return None);
+    let differences = Part::new(Slots::new(Bytes::from(differences), slots.width, Order::Signed));
+    Some(Encoded::Delta { first: slots.bytes[..slots.width].to_vec(), differences })
+}
+
+fn differences_of<T: Word>(values: &[u8]) -> Vec<u8> {
+    let values = T::slice(values);
+    let mut out = Vec::with_capacity(values.len().saturating_sub(1));
+    differences::<T>(values, &mut out);
+    T::bytes(out)
 }
 
 /// Writes unsigned integers that are part of something else.
 pub(crate) fn integers(writer: &mut Writer, values: Bytes, width: usize) -> Result<()> {
-    Part::new(values, width, Order::Unsigned).write(writer)
-}
-
-fn part_of(values: &[u32]) -> Part {
-    let raw: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    Part::new(Bytes::from(raw), 4, Order::Unsigned)
+    Part::new(Slots::new(values, width, Order::Unsigned)).write(writer)
 }
 
 /// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs nothing, so unless the values
 /// are to be made smaller than they came, this only moves zero to the middle of the unsigned range.
-pub(crate) fn narrow(writer: &mut Writer, data_type: &Type, values: Bytes, width: usize) -> Result<()> {
+pub(crate) fn narrow(
+    writer: &mut Writer,
+    data_type: &Type,
+    values: Bytes,
+    width: usize,
+    tried: &mut Tried,
+) -> Result<()> {
     if !matches!(data_type, Type::Decimal128 { .. }) {
         refuse!(Unsupported, "narrow decimals instead of {data_type:?}");
     }
@@ -221,7 +263,7 @@ pub(crate) fn narrow(writer: &mut Writer, data_type: &Type, values: Bytes, width
         _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
     };
     if writer.compression.encodes() {
-        return fixed(writer, data_type, widened(&values, width), DECIMAL_BYTES);
+        return smallest(Slots::signed(values, width, DECIMAL_BYTES), false, tried).write(writer);
     }
     let moved = match width {
         4 => values
@@ -245,52 +287,54 @@ pub(crate) fn narrow(writer: &mut Writer, data_type: &Type, values: Bytes, width
     writer.buffer(vec![moved])
 }
 
-/// Integers of 4 or 8 bytes as ones of 16.
-fn widened(values: &[u8], width: usize) -> Bytes {
-    let wide: Vec<[u8; DECIMAL_BYTES]> = match width {
-        4 => values.as_chunks().0.iter().map(|raw| i128::from(i32::from_le_bytes(*raw)).to_le_bytes()).collect(),
-        _ => values.as_chunks().0.iter().map(|raw| i128::from(i64::from_le_bytes(*raw)).to_le_bytes()).collect(),
-    };
-    Bytes::from(wide.into_flattened())
-}
-
 /// Writes strings, as small as the rule makes them.
-pub(crate) fn strings(writer: &mut Writer, strings: Strings, memory: &mut symbols::Memory) -> Result<()> {
+pub(crate) fn strings(
+    writer: &mut Writer,
+    strings: Strings,
+    tried: &mut Tried,
+    memory: &mut symbols::Memory,
+) -> Result<()> {
     let n = strings.offsets.len() / 4 - 1;
     let Strings { offsets, data } = strings;
     let data = joined(data);
-    // What the strings would take without a dictionary: their bytes, and about one byte a length.
-    let bytes_max = data.len() + n;
-    if let Some((entries, indexes)) = distinct_strings(&offsets, &data, bytes_max) {
-        let span = |i: usize| u32_at(&offsets, i) as usize..u32_at(&offsets, i + 1) as usize;
-        if let [only] = entries[..] {
-            writer.descriptors.push(1);
-            return writer.buffer(vec![data.slice(span(only))]);
-        }
-        writer.descriptors.push(3);
-        writer.put_u32(entries.len())?;
-        let mut lengths = Vec::with_capacity(entries.len());
-        let mut bytes = Vec::new();
-        for entry in entries {
-            bytes.extend_from_slice(&data[span(entry)]);
-            lengths.push(u32_at(&offsets, entry + 1) - u32_at(&offsets, entry));
-        }
-        write_lengths(writer, &lengths, Bytes::from(bytes), memory)?;
-        return part_of(&indexes).write(writer);
+    let (lengths, shortest, longest) = lengths_of(&offsets);
+    if n > 0 && shortest == longest && is_constant(&data, longest) {
+        writer.descriptors.push(1);
+        return writer.buffer(vec![data.slice(..longest)]);
     }
-    let lengths: Vec<u32> = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| end - start).collect();
-    write_lengths(writer, &lengths, data, memory)
+    // What the strings take without a dictionary.
+    let bytes_max = data.len() + packed_bytes(n, bits_for((longest - shortest.min(longest)) as u64)).unwrap_or(0);
+    let searched = Searched { offsets: &offsets, data: &data, shortest, longest };
+    if n > 0 && searched.may_repeat(bytes_max) && tried.dictionary.is_due() {
+        let found = searched.distinct(bytes_max);
+        tried.dictionary.record(found.is_some());
+        if let Some(Distinct { entries, indexes }) = found {
+            writer.descriptors.push(3);
+            writer.put_u32(entries.lengths.len())?;
+            let count = entries.lengths.len();
+            write_lengths(writer, entries.lengths, Bytes::from(entries.data), memory)?;
+            return part_of_indexes(&indexes, count).write(writer);
+        }
+    }
+    write_lengths(writer, lengths, data, memory)
 }
 
-fn write_lengths(writer: &mut Writer, lengths: &[u32], data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
+fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
+    let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
     if writer.compression == Compression::Symbols
         && let Some(coded) = memory.encode(&data)
     {
         writer.descriptors.push(4);
-        part_of(lengths).write(writer)?;
+        lengths.write(writer)?;
         return coded.write(writer);
     }
     writer.descriptors.push(2);
-    part_of(lengths).write(writer)?;
+    lengths.write(writer)?;
     writer.buffer(vec![data])
+}
+
+/// Writes how long each list is of those that begin and end at these offsets.
+pub(crate) fn list_lengths(writer: &mut Writer, offsets: &[u8]) -> Result<()> {
+    writer.descriptors.push(2);
+    Part::new(Slots::unsigned(lengths_of(offsets).0.into_flattened(), 4)).write(writer)
 }

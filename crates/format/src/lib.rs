@@ -43,6 +43,8 @@ mod header;
 mod read;
 mod symbols;
 mod types;
+mod vector;
+mod word;
 mod write;
 
 pub use build::{BatchBuilder, Builder, Built};

@@ -5,11 +5,15 @@
 
 mod decimals;
 mod fixed;
+mod strings;
 mod symbols;
+
+use std::time::Instant;
 
 use bytes::Bytes;
 
 use self::fixed::Codes;
+use self::strings::{Entries, even_offsets};
 use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
 use crate::compress::{Compressor, decompress};
 use crate::cursor::Cursor;
@@ -40,6 +44,8 @@ pub struct ColumnProfile {
     pub body_bytes: u64,
     /// Bytes decoded.
     pub decoded_bytes: u64,
+    /// How long decoding took, in nanoseconds.
+    pub decode_ns: u64,
     /// The names of the encodings and compressors used, in order of first use.
     pub encodings: Vec<&'static str>,
 }
@@ -94,6 +100,7 @@ pub fn decode(
     let mut columns = Vec::with_capacity(schema.fields.len());
     for (i, field) in schema.fields.iter().enumerate() {
         let before = (reader.at, reader.budget);
+        let started = profile.as_ref().map(|_| Instant::now());
         columns.push(reader.column(field, rows).map_err(|error| {
             Error::new(error.kind(), format!("chunk {}, column {:?}: {error}", header.sequence, field.name))
         })?);
@@ -102,6 +109,8 @@ pub fn decode(
             let column = &mut profile.columns[i];
             column.body_bytes += (reader.at - before.0) as u64;
             column.decoded_bytes += before.1 - reader.budget;
+            let elapsed = started.map_or(0, |started| started.elapsed().as_nanos());
+            column.decode_ns += u64::try_from(elapsed).unwrap_or(u64::MAX);
             for name in reader.encodings.iter_mut().flat_map(|names| names.drain(..)) {
                 if !column.encodings.contains(&name) {
                     column.encodings.push(name);
@@ -381,9 +390,7 @@ impl Reader<'_> {
                 self.charge(total, 1)?;
                 let mut data = reserved(total)?;
                 repeat(&value, n, &mut data);
-                let mut offsets = reserved((n + 1) * 4)?;
-                // Every offset is at most the total, which a u32 holds.
-                (0..=n).for_each(|i| offsets.extend_from_slice(&((i * value.len()) as u32).to_le_bytes()));
+                let offsets = even_offsets(n, value.len())?;
                 Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
             }
             3 => {
@@ -393,23 +400,11 @@ impl Reader<'_> {
                 let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
                 let indexes = self.fixed(n, 4, Codes::PARTS)?;
                 check_indexes(u32s(&indexes), count)?;
-                let spans: Vec<(u32, u32)> = u32s(&entry_offsets).zip(u32s(&entry_offsets[4..])).collect();
-                let total = u32s(&indexes).try_fold(0usize, |total, index| {
-                    let (start, end) = spans[index as usize];
-                    total.checked_add((end - start) as usize)
-                });
-                let Some(total) = total else { refuse!(Limit, "the strings of a chunk are too long") };
+                let entries = Entries::new(&entry_offsets, &entries)?;
+                let total = entries.total(&indexes);
                 self.check_string_bytes(total)?;
                 self.charge(total, 1)?;
-                let mut data = reserved(total)?;
-                let mut offsets = reserved((n + 1) * 4)?;
-                offsets.extend_from_slice(&0u32.to_le_bytes());
-                for index in u32s(&indexes) {
-                    let (start, end) = spans[index as usize];
-                    data.extend_from_slice(&entries[start as usize..end as usize]);
-                    // The total is below 2^31.
-                    offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
-                }
+                let (offsets, data) = entries.gather(&indexes, total)?;
                 Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
             }
             code => refuse!(Code, "unknown string encoding {code}"),
@@ -515,11 +510,11 @@ pub(crate) fn entries_field(value: &Type) -> Field {
     Field { name: "entries".into(), data_type: value.clone(), nullable: true, metadata: Vec::new() }
 }
 
-fn reserved(bytes: usize) -> Result<Vec<u8>> {
+fn reserved<T>(count: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
-    match out.try_reserve_exact(bytes) {
+    match out.try_reserve_exact(count) {
         Ok(()) => Ok(out),
-        Err(_) => refuse!(Limit, "no memory for {bytes} bytes"),
+        Err(_) => refuse!(Limit, "no memory for {count} times {} bytes", size_of::<T>()),
     }
 }
 
@@ -562,14 +557,15 @@ fn check_offsets(offsets: &[u8]) -> Result<usize> {
 
 /// Turns lengths into offsets, and returns these and their last.
 fn offsets_of(lengths: &[u8]) -> Result<(Bytes, usize)> {
-    let mut offsets = reserved(lengths.len() + 4)?;
-    offsets.extend_from_slice(&0u32.to_le_bytes());
+    let mut offsets = reserved(lengths.len() / 4 + 1)?;
+    offsets.push([0; 4]);
     let mut total = 0u64;
-    for length in u32s(lengths) {
+    offsets.extend(u32s(lengths).map(|length| {
         total += u64::from(length);
         // Truncated only when the total is refused below.
-        offsets.extend_from_slice(&(total as u32).to_le_bytes());
-    }
+        (total as u32).to_le_bytes()
+    }));
+    let offsets = offsets.into_flattened();
     match usize::try_from(total) {
         Ok(total) if total <= COUNT_MAX => Ok((Bytes::from(offsets), total)),
         _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),

@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
 use crate::compress::{Compressor, compress};
-use crate::encode;
+use crate::encode::{self, Tried};
 use crate::error::{Error, Result, refuse};
 use crate::expand::ones;
 use crate::header::{HEADER_BYTES, Header, crc32c};
@@ -148,6 +148,7 @@ pub struct Encoder {
 pub(crate) struct Memory {
     symbols: encode::symbols::Memory,
     children: Vec<Memory>,
+    tried: Tried,
 }
 
 impl Memory {
@@ -379,10 +380,17 @@ impl Writer {
             Storage::Fixed(width) => {
                 self.count(n, width);
                 if let Some(narrow) = narrow_width(&pieces) {
-                    return encode::narrow(self, data_type, gather_fixed(&pieces, narrow, packed)?, narrow);
+                    return encode::narrow(
+                        self,
+                        data_type,
+                        gather_fixed(&pieces, narrow, packed)?,
+                        narrow,
+                        &mut memory.tried,
+                    );
                 }
                 if self.compression.encodes() {
-                    return encode::fixed(self, data_type, gather_fixed(&pieces, width, packed)?, width);
+                    let values = gather_fixed(&pieces, width, packed)?;
+                    return encode::fixed(self, data_type, values, width, &mut memory.tried);
                 }
                 self.descriptors.push(0);
                 let missing = pieces.iter().any(|piece| piece.validity.is_some() && piece.missing() > 0);
@@ -397,17 +405,21 @@ impl Writer {
                 let strings = gather_strings(&pieces, packed)?;
                 self.decoded += strings.data_bytes() as u64;
                 if self.compression.encodes() {
-                    return encode::strings(self, strings, &mut memory.symbols);
+                    return encode::strings(self, strings, &mut memory.tried, &mut memory.symbols);
                 }
                 self.descriptors.push(0);
-                self.buffer(vec![Bytes::from(strings.offsets)])?;
+                self.buffer(vec![strings.offsets])?;
                 self.buffer(strings.data)
             }
             Storage::List | Storage::Map => {
                 self.count(n + 1, 4);
                 let (offsets, children, total) = gather_lists(&pieces)?;
-                self.descriptors.push(0);
-                self.buffer(vec![Bytes::from(offsets)])?;
+                if self.compression.encodes() {
+                    encode::list_lengths(self, &offsets)?;
+                } else {
+                    self.descriptors.push(0);
+                    self.buffer(vec![Bytes::from(offsets)])?;
+                }
                 match data_type {
                     Type::List(item) => self.column(item, children, total, memory.child(0)),
                     Type::Map { key, value, .. } => {
@@ -531,7 +543,7 @@ fn same_entries(a: &Column, b: &Column) -> bool {
 /// The strings of one column, in one piece but for their data.
 pub(crate) struct Strings {
     /// n + 1 offsets from 0.
-    pub(crate) offsets: Vec<u8>,
+    pub(crate) offsets: Bytes,
     pub(crate) data: Vec<Bytes>,
 }
 
@@ -614,6 +626,14 @@ fn gather_fixed(pieces: &[Column], width: usize, packed: bool) -> Result<Bytes> 
 
 /// The strings of all pieces; missing ones left out, or empty.
 fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings> {
+    if let [Column { validity: None, values: Values::Bytes { offsets, data }, rows }] = pieces {
+        let offsets = offsets.slice(..(rows + 1) * 4);
+        let end = u32_at(&offsets, *rows) as usize;
+        if u32_at(&offsets, 0) == 0 && end <= COUNT_MAX {
+            let data = vec![data.slice(..end)];
+            return Ok(Strings { offsets, data });
+        }
+    }
     let rows: usize = pieces.iter().map(|piece| piece.rows).sum();
     let mut offsets = Vec::with_capacity((rows + 1) * 4);
     let mut data = Vec::with_capacity(pieces.len());
@@ -654,7 +674,7 @@ fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings> {
     if end > COUNT_MAX {
         refuse!(Limit, "the strings of one column of a chunk have {end} bytes, over the limit of {COUNT_MAX}");
     }
-    Ok(Strings { offsets, data })
+    Ok(Strings { offsets: Bytes::from(offsets), data })
 }
 
 /// The lists of all pieces: offsets from 0, the children they refer to, and the number of these.

@@ -96,6 +96,7 @@ impl Rows {
         let columns = self.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
             body_bytes: 0,
             decoded_bytes: *decoded,
+            decode_ns: 0,
             encodings: match column.format() {
                 Format::Binary => vec!["binary"],
                 Format::Text => vec!["text"],

@@ -12,12 +12,15 @@ use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
 use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
+use crate::way::Way;
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
     pub(crate) token: Option<String>,
     pub(crate) hello_timeout: Duration,
+    /// Who comes over loopback is elsewhere.
+    pub(crate) behind_proxy: bool,
     pub(crate) stall_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
     /// Bounds the statements that run at the same time; others wait.
@@ -32,6 +35,10 @@ pub(crate) struct Connection {
     pub(crate) reader: FrameReader,
     pub(crate) socket: WriteHalf,
     pub(crate) link: Link,
+    /// What the kernel tells of the way, where the client is on another host.
+    pub(crate) way: Option<Way>,
+    /// λ at the end of the last statement that adapted, in nanoseconds a byte.
+    pub(crate) price_ns: Option<f64>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -45,6 +52,8 @@ pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: Stri
         reader: FrameReader::new(open.read, open.received),
         socket: open.write,
         link: open.link,
+        way: open.way,
+        price_ns: None,
         shared: shared.clone(),
     };
     shared.metrics.connection_opened();

@@ -22,6 +22,7 @@ mod server;
 mod socket;
 mod statement;
 pub mod tpch;
+mod way;
 
 pub use metrics::Metrics;
 pub use server::{ServeError, ServeOptions, Server};

@@ -14,6 +14,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::pipes::receive_first;
 use crate::server::ServeError;
 use crate::socket::{Link, Open, ReadHalf, WriteHalf};
+use crate::way::Way;
 
 /// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
@@ -101,13 +102,16 @@ impl Incoming {
     }
 
     /// Prepares the socket, and greets over TLS where that is asked for. `deadline` is that of the client's first message.
-    pub(crate) async fn open(self, deadline: Instant) -> io::Result<Open> {
+    /// Behind a proxy, clients over loopback are on other hosts.
+    pub(crate) async fn open(self, deadline: Instant, behind_proxy: bool) -> io::Result<Open> {
         let (stream, peer, tls) = match self {
             Self::Unix(stream) => return open_unix(stream, deadline).await,
             Self::Tcp(stream, peer, tls) => (stream, peer, tls),
         };
         let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream, loopback)?;
+        let loopback = loopback && !behind_proxy;
+        let way = if loopback { None } else { Way::of(&stream) };
         let (read, write, link): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {
                 let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
@@ -120,7 +124,7 @@ impl Incoming {
                 (Box::new(read), WriteHalf::Socket(Box::new(write)), link)
             }
         };
-        Ok(Open { read, received: BytesMut::new(), write, link })
+        Ok(Open { read, received: BytesMut::new(), write, link, way })
     }
 }
 
@@ -138,7 +142,7 @@ async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
         }
         None => (read, WriteHalf::Socket(Box::new(write))),
     };
-    Ok(Open { read: Box::new(read), received, write, link: Link::Unix })
+    Ok(Open { read: Box::new(read), received, write, link: Link::Unix, way: None })
 }
 
 fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {

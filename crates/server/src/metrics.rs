@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use dray_wire::Encoded;
+
 /// What a server has done since it started.
 #[derive(Debug, Default)]
 pub struct Metrics {
@@ -16,6 +18,10 @@ pub struct Metrics {
     chunks: AtomicU64,
     chunk_bytes: AtomicU64,
     rows: AtomicU64,
+    encoded_bytes: AtomicU64,
+    encode_ns: AtomicU64,
+    /// λ when a statement that adapted last ended, in picoseconds a byte.
+    price_ps: AtomicU64,
 }
 
 impl Metrics {
@@ -47,6 +53,17 @@ impl Metrics {
         self.rows.fetch_add(rows, Relaxed);
     }
 
+    pub(crate) fn encoded(&self, columns: &[Encoded]) {
+        let sum = |of: fn(&Encoded) -> u64| columns.iter().map(of).fold(0, u64::wrapping_add);
+        self.encoded_bytes.fetch_add(sum(|column| column.decoded_bytes), Relaxed);
+        self.encode_ns.fetch_add(sum(|column| column.encode_ns), Relaxed);
+    }
+
+    pub(crate) fn price_set(&self, ns: f64) {
+        // Floats become whole numbers by saturation.
+        self.price_ps.store((ns * 1e3) as u64, Relaxed);
+    }
+
     /// The counters in Prometheus' text format, version 0.0.4.
     pub fn render(&self) -> String {
         let mut out = String::new();
@@ -69,6 +86,12 @@ impl Metrics {
         put("chunks_sent_total", "counter", "Chunks sent.", &load(&self.chunks));
         put("chunk_bytes_sent_total", "counter", "Their bytes.", &load(&self.chunk_bytes));
         put("rows_sent_total", "counter", "Rows of finished statements.", &load(&self.rows));
+        put("encoded_bytes_total", "counter", "Bytes of columns encoded, as they decode.", &load(&self.encoded_bytes));
+        let seconds = Duration::from_nanos(load(&self.encode_ns)).as_secs_f64();
+        put("encode_seconds_total", "counter", "Time spent on that, all threads together.", &seconds);
+        let nanoseconds = load(&self.price_ps) as f64 / 1e3;
+        let help = "The price of a byte at the end of the last transfer that adapted.";
+        put("byte_price_nanoseconds", "gauge", help, &nanoseconds);
         out
     }
 }

@@ -42,6 +42,8 @@ pub struct ServeOptions {
     pub statements_max: usize,
     /// How long a client may take to greet.
     pub hello_timeout: Duration,
+    /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them adapt, with checksums.
+    pub behind_proxy: bool,
     /// How long a client may read nothing of a result before it is given up.
     pub stall_timeout: Duration,
 }
@@ -59,6 +61,7 @@ impl ServeOptions {
             connections_max: 1024,
             statements_max: 64,
             hello_timeout: Duration::from_secs(10),
+            behind_proxy: false,
             stall_timeout: Duration::from_secs(15 * 60),
         }
     }
@@ -123,6 +126,7 @@ impl Server {
             engine: Engine::new(context),
             token: options.token,
             hello_timeout: options.hello_timeout,
+            behind_proxy: options.behind_proxy,
             stall_timeout: options.stall_timeout.max(Duration::from_millis(1)),
             metrics: Arc::new(Metrics::default()),
             statements: Arc::new(Semaphore::new(options.statements_max.max(1))),
@@ -250,7 +254,7 @@ impl Bound {
 async fn serve(client: Incoming, shared: Arc<Shared>) {
     let peer = client.peer();
     let deadline = tokio::time::Instant::now() + shared.hello_timeout;
-    match client.open(deadline).await {
+    match client.open(deadline, shared.behind_proxy).await {
         Ok(open) => connection::serve(open, deadline, peer, shared).await,
         Err(cause) => debug!(peer, "closed: {cause}"),
     }

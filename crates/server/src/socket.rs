@@ -10,6 +10,7 @@ use dray_wire::{FRAME_HEADER_BYTES, Frame, ProtocolError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::pipes::Pipes;
+use crate::way::Way;
 
 /// Where a peer is, as far as speed is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub(crate) struct Open {
     pub(crate) received: BytesMut,
     pub(crate) write: WriteHalf,
     pub(crate) link: Link,
+    /// What the kernel tells of the way, where the client is on another host.
+    pub(crate) way: Option<Way>,
 }
 
 /// Why the reader has nothing more to say.

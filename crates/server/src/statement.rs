@@ -8,8 +8,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
-use dray_transfer::{Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
-use dray_wire::{Checksums, ClientEvent, CompressionChoice, ErrorKind, Finished, Query, ServerError, Started};
+use dray_transfer::{Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
+use dray_wire::{
+    Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, PriceSet, Query, Report, ServerError,
+    Started,
+};
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinSet;
 use tracing::info;
@@ -17,11 +20,16 @@ use tracing::info;
 use crate::connection::{Closed, Connection, ns_since};
 use crate::engine::{self, Plan};
 use crate::socket::{Link, Outgoing};
+use crate::way::Way;
 
 /// Rows that end a chunk unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
 /// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
+/// What the queue of a stream that adapts holds: of what is in it λ learns late.
+const ADAPTIVE_QUEUE_BYTES: u32 = 2 << 20;
+/// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
+const LEVEL_MAX: i32 = 19;
 /// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
 const SMALL_CHUNK_BYTES: u64 = 16 << 10;
 /// How often a client hears how far its statement is.
@@ -77,12 +85,17 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let planned = AssertUnwindSafe(engine::plan(&shared.engine, query)).catch_unwind();
     let plan = watched(connection, planned).await?.unwrap_or_else(|panic| Err(panicked(panic)))?;
     let settings = settings(query, connection.link);
+    let compression = resolved(query.compression, connection.link);
+    let adaptive = (compression == CompressionChoice::Auto).then(|| {
+        let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(connection.way.as_ref()));
+        Arc::new(Adaptive::new(&plan.schema, price_ns, LEVEL_MAX))
+    });
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
         schema: plan.schema.clone(),
         estimate: plan.estimate,
-        compression: resolved(query.compression, connection.link),
+        compression,
         checksums: settings.checksum,
         plan_ns: ns_since(planning),
     };
@@ -91,12 +104,17 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     }
     let mut finished = Finished::default();
     if !query.plan_only {
-        let bytes_max = (2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN);
-        let (sender, receiver) = queue(u32::try_from(bytes_max).unwrap_or(u32::MAX));
+        let bytes_max = match adaptive {
+            Some(_) => ADAPTIVE_QUEUE_BYTES,
+            None => u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX),
+        };
+        let (sender, receiver) = queue(bytes_max);
         let times = Arc::new(Times::default());
-        let producers = start_producers(&plan, settings, sender, &times).await?;
-        let mut transfer = Transfer { connection, plan: &plan, producers, out, socket_ns: 0 };
+        let producers = start_producers(&plan, settings, adaptive.as_ref(), sender, &times).await?;
+        let encoded = vec![Encoded::default(); plan.schema.fields.len()];
+        let mut transfer = Transfer { connection, plan: &plan, producers, adaptive, encoded, out, socket_ns: 0 };
         transfer.run(receiver).await?;
+        transfer.report();
         let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         finished.execute_ns = ns(times.execute());
         finished.encode_ns = ns(times.encode());
@@ -115,6 +133,7 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
 async fn start_producers(
     plan: &Plan,
     settings: Settings,
+    adaptive: Option<&Arc<Adaptive>>,
     queue: Sender,
     times: &Arc<Times>,
 ) -> Result<Producers, Stop> {
@@ -122,7 +141,10 @@ async fn start_producers(
     let streams = plan.execute()?;
     let at_once = streams.len() == 1 && plan.is_small();
     for stream in streams {
-        let chunker = Chunker::new(plan.schema.clone(), settings);
+        let mut chunker = Chunker::new(plan.schema.clone(), settings);
+        if let Some(adaptive) = adaptive {
+            chunker = chunker.adapting(adaptive.clone());
+        }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
         let producer = async move { produce(batches, chunker, queue, &times).await.or_else(failure) };
@@ -144,6 +166,9 @@ struct Transfer<'a> {
     connection: &'a mut Connection,
     plan: &'a Plan,
     producers: Producers,
+    adaptive: Option<Arc<Adaptive>>,
+    /// What encoding each column took so far.
+    encoded: Vec<Encoded>,
     /// Small frames that wait for the next write.
     out: Vec<u8>,
     socket_ns: u64,
@@ -153,12 +178,20 @@ impl Transfer<'_> {
     async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
         let mut progress = tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut waiting = Instant::now();
         loop {
             tokio::select! {
                 biased;
                 chunk = chunks.receive() => match chunk {
                     Some(queued) => {
+                        if let Some(adaptive) = &self.adaptive {
+                            adaptive.starved(waiting.elapsed());
+                        }
                         let chunk_bytes = queued.chunk.chunk_bytes();
+                        for (sum, written) in self.encoded.iter_mut().zip(queued.chunk.columns()) {
+                            sum.decoded_bytes += written.decoded_bytes;
+                            sum.encode_ns += written.encode_ns;
+                        }
                         let parts = self.connection.session.chunk(queued.chunk.clone(), &mut self.out);
                         let parts = parts.map_err(|cause| engine::error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
                         self.connection.shared.metrics.chunk_sent(chunk_bytes);
@@ -167,6 +200,7 @@ impl Transfer<'_> {
                         } else {
                             self.write(parts).await?;
                         }
+                        waiting = Instant::now();
                     }
                     None => break,
                 },
@@ -185,6 +219,35 @@ impl Transfer<'_> {
         Ok(())
     }
 
+    /// Says how the transfer went, unless it was a small one.
+    fn report(&mut self) {
+        let (_, chunks) = self.connection.session.sent();
+        if let Some(adaptive) = &self.adaptive {
+            self.connection.price_ns = Some(adaptive.price_ns());
+            self.connection.shared.metrics.price_set(adaptive.price_ns());
+        }
+        self.connection.shared.metrics.encoded(&self.encoded);
+        if chunks < 2 {
+            return;
+        }
+        let prices = self.adaptive.iter().flat_map(|adaptive| adaptive.history());
+        // Floats become whole numbers by saturation.
+        let price = |(at, ns): (Duration, f64)| PriceSet {
+            at_ms: u32::try_from(at.as_millis()).unwrap_or(u32::MAX),
+            price_ps: (ns * 1e3) as u32,
+        };
+        let report = Report {
+            columns: std::mem::take(&mut self.encoded),
+            prices: prices.map(price).collect(),
+            ..Report::default()
+        };
+        let sent = self.out.len();
+        if self.connection.session.report(report, &mut self.out).is_err() {
+            // Too many columns for one message.
+            self.out.truncate(sent);
+        }
+    }
+
     /// Stops as soon as a producer has failed.
     fn check_producers(&mut self) -> Result<(), Stop> {
         while let Some(ended) = self.producers.try_join_next() {
@@ -201,6 +264,7 @@ impl Transfer<'_> {
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
         parts.into_iter().for_each(|part| outgoing.push(part));
         let mut waiting_bytes = outgoing.bytes();
+        let bytes = waiting_bytes as u64;
         let mut stall = tokio::time::interval_at(
             (started + self.connection.shared.stall_timeout).into(),
             self.connection.shared.stall_timeout,
@@ -211,7 +275,12 @@ impl Transfer<'_> {
             tokio::select! {
                 biased;
                 written = outgoing.write(socket) => {
-                    self.socket_ns += ns_since(started);
+                    let busy = started.elapsed();
+                    self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
+                    if let Some(adaptive) = &self.adaptive {
+                        let reader_share = self.connection.way.as_mut().and_then(Way::reader_share);
+                        adaptive.sent(bytes, busy, reader_share.unwrap_or(0.0));
+                    }
                     return written.map_err(|_| Stop::Closed).and(stopped);
                 }
                 read = reader.next(|header| session.frame(header)) => match read {
@@ -305,12 +374,20 @@ fn panicked(panic: Box<dyn Any + Send>) -> ServerError {
     engine::error(ErrorKind::Internal, "XX000", message, "this is a defect; please report the query")
 }
 
-/// The compression that `auto` stands for: none on one host, light elsewhere (encodings.md section 6).
+/// What `auto` stands for on one host: none. Elsewhere the transfer adapts (encodings.md section 6).
 fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
     match choice {
         CompressionChoice::Auto if link.is_same_host() => CompressionChoice::None,
-        CompressionChoice::Auto => CompressionChoice::Light,
         other => other,
+    }
+}
+
+/// Where λ begins on a connection: at what a byte takes on a line as fast as such a round trip is usual for, 1 Gbit/s
+/// within a building and 100 Mbit/s beyond.
+fn first_price_ns(way: Option<&Way>) -> f64 {
+    match way.and_then(Way::round_trip) {
+        Some(round_trip) if round_trip > Duration::from_millis(3) => 80.0,
+        _ => 8.0,
     }
 }
 

@@ -3,13 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Error, Limits, Schema, chunk_bytes_bound, write};
+use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, chunk_bytes_bound};
 
+use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
 
 /// The largest chunks of several rows, whatever the client accepts: every value takes a bit at least, so that none of a
 /// chunk's counts of values and bytes is over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
+/// Encoding more than this takes long enough for other tasks to wait for it.
+const LONG_BYTES: u64 = 256 << 10;
 /// The entries of a batch's dictionaries may take one part in so many of a chunk.
 const DICTIONARY_SHARE: u64 = 4;
 
@@ -32,9 +35,10 @@ pub struct Settings {
 /// those of the unencoded columns: an upper bound, whatever the compression.
 #[derive(Debug)]
 pub struct Chunker {
-    schema: Arc<Schema>,
+    encoder: Encoder,
     nodes: usize,
     settings: Settings,
+    adaptive: Option<Arc<Adaptive>>,
     pending: VecDeque<Batch>,
     pending_rows: usize,
     pending_bytes: u64,
@@ -45,7 +49,19 @@ impl Chunker {
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
-        Self { schema, nodes, settings, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
+        let encoder = Encoder::new(schema, settings.checksum);
+        Self { encoder, nodes, settings, adaptive: None, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
+    }
+
+    /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to what the settings say.
+    #[must_use]
+    pub fn adapting(self, adaptive: Arc<Adaptive>) -> Self {
+        Self { adaptive: Some(adaptive), ..self }
+    }
+
+    fn chunk_rows(&self) -> usize {
+        let adaptive = self.adaptive.as_ref().map_or(usize::MAX, |adaptive| adaptive.rows());
+        self.settings.chunk_rows.min(adaptive)
     }
 
     /// Adds a batch. Take chunks with [`Self::full_chunk`] until there are none before adding the next.
@@ -66,8 +82,9 @@ impl Chunker {
     /// # Errors
     /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
     pub fn full_chunk(&mut self) -> Result<Option<Chunk>, Error> {
-        let full = self.pending_rows >= self.settings.chunk_rows || !self.fits(self.pending_bytes);
-        if self.pending_rows > 0 && full { self.cut().map(Some) } else { Ok(None) }
+        let chunk_rows = self.chunk_rows();
+        let full = self.pending_rows >= chunk_rows || !self.fits(self.pending_bytes);
+        if self.pending_rows > 0 && full { self.cut(chunk_rows).map(Some) } else { Ok(None) }
     }
 
     /// A chunk of what is left after the last batch; call it until there is none.
@@ -75,7 +92,13 @@ impl Chunker {
     /// # Errors
     /// As [`Self::full_chunk`].
     pub fn last_chunk(&mut self) -> Result<Option<Chunk>, Error> {
-        if self.pending_rows > 0 { self.cut().map(Some) } else { Ok(None) }
+        if self.pending_rows > 0 { self.cut(self.chunk_rows()).map(Some) } else { Ok(None) }
+    }
+
+    /// Whether making the next chunk keeps a thread busy for a while.
+    pub(crate) fn takes_long(&self) -> bool {
+        let encodes = self.adaptive.is_some() || self.settings.compression != Compression::None;
+        encodes && self.pending_bytes > LONG_BYTES
     }
 
     fn fits(&self, plain_bytes: u64) -> bool {
@@ -85,7 +108,7 @@ impl Chunker {
     }
 
     /// Cuts as many rows as fit, at least one, and encodes them.
-    fn cut(&mut self) -> Result<Chunk, Error> {
+    fn cut(&mut self, chunk_rows: usize) -> Result<Chunk, Error> {
         let mut pieces = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
         let mut dictionaries = Joined::default();
@@ -95,7 +118,7 @@ impl Chunker {
                 break;
             }
             let batch_bytes = batch.plain_bytes(0, batch.rows);
-            let rows_max = batch.rows.min(self.settings.chunk_rows - rows);
+            let rows_max = batch.rows.min(chunk_rows - rows);
             let mut take = rows_max;
             if !self.fits(bytes + batch.plain_bytes(0, rows_max)) {
                 take = self.rows_that_fit(&batch, bytes, rows_max).max(usize::from(rows == 0));
@@ -113,7 +136,7 @@ impl Chunker {
                 bytes += batch.plain_bytes(0, take);
                 pieces.push(if take < batch.rows { batch.slice(0, take) } else { batch });
             }
-            if self.pending.front().is_none() || rows >= self.settings.chunk_rows || take < rows_max {
+            if self.pending.front().is_none() || rows >= chunk_rows || take < rows_max {
                 break;
             }
             if !self.fits(bytes) {
@@ -133,21 +156,26 @@ impl Chunker {
         fit
     }
 
-    fn encode(&self, pieces: &[Batch], rows: usize, bytes: u64) -> Result<Chunk, Error> {
-        let Settings { limits, compression, checksum, .. } = self.settings;
-        let chunk = |jumbo| write(&self.schema, pieces, compression, checksum, jumbo);
-        if self.fits(bytes) || rows > 1 {
-            return chunk(false);
+    fn encode(&mut self, pieces: &[Batch], rows: usize, bytes: u64) -> Result<Chunk, Error> {
+        let fits = self.fits(bytes);
+        let Settings { limits, compression, .. } = self.settings;
+        let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(bytes));
+        let column = |i| plan.as_ref().map_or(compression, |plan| plan.compression(i));
+        let chunk = self.encoder.write(pieces, column, false)?;
+        if let (Some(adaptive), Some(plan)) = (&self.adaptive, &plan) {
+            adaptive.written(plan, &chunk);
+        }
+        if fits || rows > 1 {
+            return Ok(chunk);
         }
         // One row that may be too large: only its chunk knows.
-        let single = chunk(false)?;
-        if single.chunk_bytes() <= limits.chunk_bytes_max && single.decoded_bytes() <= limits.decoded_bytes_max {
-            return Ok(single);
+        if chunk.chunk_bytes() <= limits.chunk_bytes_max && chunk.decoded_bytes() <= limits.decoded_bytes_max {
+            return Ok(chunk);
         }
-        let needed = single.chunk_bytes().max(single.decoded_bytes());
+        let needed = chunk.chunk_bytes().max(chunk.decoded_bytes());
         if needed > limits.row_bytes_max {
             return Err(Error::row_too_large(needed, limits.row_bytes_max));
         }
-        chunk(true)
+        self.encoder.write(pieces, column, true)
     }
 }

@@ -13,11 +13,22 @@
 
 #![forbid(unsafe_code)]
 
+mod adaptive;
+mod choice;
+#[cfg(feature = "pipeline")]
 mod chunker;
+#[cfg(feature = "pipeline")]
 mod dictionary;
+mod price;
+#[cfg(feature = "pipeline")]
 mod produce;
+#[cfg(feature = "pipeline")]
 mod queue;
 
+pub use adaptive::{Adaptive, Plan};
+#[cfg(feature = "pipeline")]
 pub use chunker::{Chunker, Settings};
+#[cfg(feature = "pipeline")]
 pub use produce::{Failure, Times, produce};
+#[cfg(feature = "pipeline")]
 pub use queue::{Queued, Receiver, Sender, queue};

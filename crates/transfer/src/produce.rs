@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Error};
 use futures_core::Stream;
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use crate::chunker::Chunker;
 use crate::queue::Sender;
@@ -73,7 +75,9 @@ pub async fn produce<E>(
         }
         loop {
             let started = Instant::now();
-            let chunk = if last { chunker.last_chunk() } else { chunker.full_chunk() }.map_err(Failure::Chunk)?;
+            let takes_long = chunker.takes_long();
+            let mut next = || if last { chunker.last_chunk() } else { chunker.full_chunk() };
+            let chunk = if takes_long { aside(next) } else { next() }.map_err(Failure::Chunk)?;
             add(&times.encode_ns, started);
             let Some(chunk) = chunk else { break };
             let started = Instant::now();
@@ -85,5 +89,13 @@ pub async fn produce<E>(
         if last {
             return Ok(());
         }
+    }
+}
+
+/// Does what keeps the thread busy where other tasks, above all the writer, need not wait for it.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => block_in_place(work),
+        _ => work(),
     }
 }

@@ -3,7 +3,9 @@
 use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome, check_limits};
+use crate::message::{
+    Cancel, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome, check_limits,
+};
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
 /// What the server said.
@@ -15,6 +17,8 @@ pub enum ServerEvent {
     Started(Started),
     /// How far it is.
     Progress(Progress),
+    /// How its transfer went.
+    Report(Report),
     /// It is complete, and all of it arrived.
     Finished(Finished),
     /// The statement ended, or with statement 0 the connection.
@@ -37,6 +41,8 @@ pub struct ClientSession {
     state: State,
     statement: u32,
     limits: Limits,
+    /// How many the result has.
+    columns: usize,
     chunks: u64,
     rows: u64,
     digest: u32,
@@ -44,7 +50,7 @@ pub struct ClientSession {
 
 impl Default for ClientSession {
     fn default() -> Self {
-        Self { state: State::New, statement: 0, limits: Limits::default(), chunks: 0, rows: 0, digest: 0 }
+        Self { state: State::New, statement: 0, limits: Limits::default(), columns: 0, chunks: 0, rows: 0, digest: 0 }
     }
 }
 
@@ -134,7 +140,7 @@ impl ClientSession {
         let expected = match frame.kind {
             Kind::Welcome => self.state == State::AwaitingWelcome,
             Kind::Started => self.state == State::AwaitingStarted,
-            Kind::Chunk | Kind::Progress | Kind::Finished => self.state == State::Streaming,
+            Kind::Chunk | Kind::Progress | Kind::Report | Kind::Finished => self.state == State::Streaming,
             Kind::Error => self.state != State::Closed,
             _ => false,
         };
@@ -196,9 +202,18 @@ impl ClientSession {
             Kind::Started => {
                 let started = Started::decode(payload)?;
                 self.state = State::Streaming;
+                self.columns = started.schema.fields.len();
                 Ok(ServerEvent::Started(started))
             }
             Kind::Progress => Progress::decode(payload).map(ServerEvent::Progress),
+            Kind::Report => {
+                let report = Report::decode(payload)?;
+                if report.columns.len() != self.columns {
+                    let what = format!("a report of {} columns, {} expected", report.columns.len(), self.columns);
+                    return Err(ProtocolError::new(Refusal::Payload, what));
+                }
+                Ok(ServerEvent::Report(report))
+            }
             Kind::Finished => {
                 let finished = Finished::decode(payload)?;
                 if (finished.rows, finished.chunks, finished.digest) != (self.rows, self.chunks, self.digest) {

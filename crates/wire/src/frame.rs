@@ -24,14 +24,15 @@ pub enum Kind {
     Progress = 0x84,
     Finished = 0x85,
     Error = 0x86,
+    Report = 0x87,
 }
 
 impl Kind {
     /// What only a client sends.
     pub(crate) const CLIENT: [Self; 4] = [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye];
     /// What only a server sends.
-    pub(crate) const SERVER: [Self; 6] =
-        [Self::Welcome, Self::Started, Self::Chunk, Self::Progress, Self::Finished, Self::Error];
+    pub(crate) const SERVER: [Self; 7] =
+        [Self::Welcome, Self::Started, Self::Chunk, Self::Progress, Self::Finished, Self::Error, Self::Report];
 }
 
 /// A frame's header.

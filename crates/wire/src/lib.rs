@@ -23,8 +23,8 @@ pub use client_session::{ClientSession, ServerEvent};
 pub use error::{ProtocolError, Refusal, Result};
 pub use frame::{FRAME_HEADER_BYTES, Frame, Kind};
 pub use message::{
-    Cancel, Checksums, CompressionChoice, Error as ServerError, ErrorKind, Estimate, Finished, Hello, Known, Progress,
-    Query, Started, Welcome,
+    Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate, Finished, Hello, Known,
+    PriceSet, Progress, Query, Report, Started, Welcome,
 };
 pub use server_session::{ClientEvent, ServerSession};
 

@@ -110,16 +110,16 @@ impl Message for Hello {
 /// Which compression a client asks for (protocol.md section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompressionChoice {
-    /// The server decides by where the client is.
+    /// The server decides, for each column and as the transfer goes.
     #[default]
     Auto,
     /// None.
     None,
-    /// Light encodings and LZ4.
+    /// Light encodings.
     Light,
-    /// LZ4.
+    /// Light encodings, then LZ4.
     Lz4,
-    /// zstd at this level.
+    /// Light encodings, then zstd at this level.
     Zstd(i8),
 }
 
@@ -413,7 +413,7 @@ pub struct Started {
     pub schema: Arc<Schema>,
     /// Its expected size.
     pub estimate: Estimate,
-    /// The compression that was chosen.
+    /// The compression that was chosen; auto if it is chosen for each column, chunk by chunk.
     pub compression: CompressionChoice,
     /// Whether chunks carry checksums.
     pub checksums: bool,
@@ -442,10 +442,7 @@ impl Message for Started {
             statement: cursor.u32("statement")?,
             schema: Arc::new(Schema::decode(cursor.bytes("schema")?)?),
             estimate: Estimate { rows: Known::read(cursor)?, bytes: Known::read(cursor)? },
-            compression: match CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)? {
-                CompressionChoice::Auto => return Err(invalid("compression 0, expected what was chosen, 1 to 4")),
-                chosen => chosen,
-            },
+            compression: CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)?,
             checksums: boolean(cursor, "checksums")?,
             plan_ns: cursor.u64("plan_ns")?,
         })
@@ -480,6 +477,76 @@ impl Message for Progress {
             rows_sent: cursor.u64("rows_sent")?,
         })
     }
+}
+
+/// How a transfer went, as its server saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Report {
+    /// Which statement's.
+    pub statement: u32,
+    /// A column each, in the order of the schema.
+    pub columns: Vec<Encoded>,
+    /// λ as it was set in the course of the transfer.
+    pub prices: Vec<PriceSet>,
+}
+
+/// What encoding a column took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Encoded {
+    /// What was encoded, in bytes decoded.
+    pub decoded_bytes: u64,
+    /// How long that took, in nanoseconds, all threads together.
+    pub encode_ns: u64,
+}
+
+/// The price of a byte was set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PriceSet {
+    /// When: milliseconds since the transfer began.
+    pub at_ms: u32,
+    /// To how much: picoseconds a byte.
+    pub price_ps: u32,
+}
+
+impl Message for Report {
+    const KIND: Kind = Kind::Report;
+
+    fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        out.extend_from_slice(&self.statement.to_le_bytes());
+        put_count(out, self.columns.len())?;
+        for column in &self.columns {
+            out.extend_from_slice(&column.decoded_bytes.to_le_bytes());
+            out.extend_from_slice(&column.encode_ns.to_le_bytes());
+        }
+        put_count(out, self.prices.len())?;
+        for price in &self.prices {
+            out.extend_from_slice(&price.at_ms.to_le_bytes());
+            out.extend_from_slice(&price.price_ps.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let statement = cursor.u32("statement")?;
+        // Room is made for what is there, not for what a count says.
+        let mut columns = Vec::new();
+        for _ in 0..cursor.u32("columns")? {
+            let decoded_bytes = cursor.u64("decoded_bytes")?;
+            columns.push(Encoded { decoded_bytes, encode_ns: cursor.u64("encode_ns")? });
+        }
+        let mut prices = Vec::new();
+        for _ in 0..cursor.u32("prices")? {
+            let at_ms = cursor.u32("at_ms")?;
+            prices.push(PriceSet { at_ms, price_ps: cursor.u32("price_ps")? });
+        }
+        Ok(Self { statement, columns, prices })
+    }
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
+    let count = u32::try_from(count).map_err(|_| invalid(format!("{count} are too many for a message")))?;
+    out.extend_from_slice(&count.to_le_bytes());
+    Ok(())
 }
 
 /// The trailer: a statement's result is complete.

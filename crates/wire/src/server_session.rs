@@ -4,7 +4,7 @@ use bytes::Bytes;
 use dray_format::{Chunk, HEADER_BYTES, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Started, Welcome};
+use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome};
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
 /// What the client said.
@@ -185,6 +185,14 @@ impl ServerSession {
     /// Never for a session in order.
     pub fn progress(&self, rows_read: u64, out: &mut Vec<u8>) -> Result<()> {
         Progress { statement: self.statement, rows_read, rows_sent: self.rows }.encode(out)
+    }
+
+    /// Appends how the transfer went.
+    ///
+    /// # Errors
+    /// When it is too large for a message.
+    pub fn report(&self, report: Report, out: &mut Vec<u8>) -> Result<()> {
+        Report { statement: self.statement, ..report }.encode(out)
     }
 
     /// Appends the trailer, its counts and digest filled in from what was sent.

@@ -8,8 +8,8 @@ mod drive;
 use bytes::Bytes;
 use dray_format::{Batch, Column, Compression, Field, HEADER_BYTES, Limits, Schema, Type, Unit, Values, read, write};
 use dray_wire::{
-    Checksums, ClientEvent, ClientSession, CompressionChoice, ErrorKind, Estimate, FRAME_HEADER_BYTES, Finished, Frame,
-    Kind, Known, Query, ServerError, ServerEvent, ServerSession, Started,
+    Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate, FRAME_HEADER_BYTES,
+    Finished, Frame, Kind, Known, PriceSet, Query, Report, ServerError, ServerEvent, ServerSession, Started,
 };
 
 /// A stream of random numbers (xorshift64*).
@@ -125,6 +125,13 @@ impl Random {
             ..Finished::default()
         }
     }
+
+    fn report(&mut self, columns: usize) -> Report {
+        let mut encoded = || Encoded { decoded_bytes: self.number(), encode_ns: self.number() };
+        let columns = (0..columns).map(|_| encoded()).collect();
+        let price = |i| PriceSet { at_ms: i, price_ps: self.number() as u32 };
+        Report { columns, prices: (0..3).map(price).collect(), ..Report::default() }
+    }
 }
 
 /// One connection, and all that each side sent.
@@ -195,7 +202,7 @@ impl Pair {
         };
         let mut out = Vec::new();
         self.server.started(&started, &mut out).unwrap();
-        assert_eq!(self.told(out), ServerEvent::Started(started));
+        assert_eq!(self.told(out), ServerEvent::Started(started.clone()));
         let (mut rows, mut chunks) = (0, 0);
         for _ in 0..random.below(6) {
             match random.below(4) {
@@ -216,6 +223,14 @@ impl Pair {
         }
         let finished = random.finished();
         let mut out = Vec::new();
+        if random.below(2) == 0 {
+            let report = random.report(started.schema.fields.len());
+            self.server.report(report.clone(), &mut out).unwrap();
+            assert_eq!(
+                self.told(std::mem::take(&mut out)),
+                ServerEvent::Report(Report { statement: number, ..report })
+            );
+        }
         self.server.finished(finished, &mut out).unwrap();
         let ServerEvent::Finished(told) = self.told(out) else { panic!("not the end") };
         assert_eq!((told.rows, told.chunks), (rows, chunks));

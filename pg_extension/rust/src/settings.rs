@@ -11,7 +11,7 @@ pub(crate) struct Settings {
     pub(crate) limits: Limits,
     /// How many rows end a chunk.
     pub(crate) chunk_rows: usize,
-    /// As chosen: never auto.
+    /// As chosen: auto if the stream adapts.
     pub(crate) compression: CompressionChoice,
     /// Whether chunks carry checksums.
     pub(crate) checksums: bool,
@@ -24,22 +24,25 @@ pub(crate) struct Settings {
     pub(crate) plan_ns: u64,
 }
 
-/// The compression that was asked for. `auto` is what is fastest: within a host every encoding costs more than the bytes that
-/// it saves.
+/// The compression that was asked for. Within a host every encoding costs more than the bytes that it saves, so `auto` is none
+/// there; elsewhere the stream adapts.
 pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> CompressionChoice {
     match compression {
         CompressionChoice::Auto if client_is_local => CompressionChoice::None,
-        CompressionChoice::Auto => CompressionChoice::Light,
         named => named,
     }
 }
 
-/// What the writer of chunks calls it.
+/// What the writer of chunks calls it; of a stream that adapts, the most that it does.
 pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
     match chosen {
         CompressionChoice::None => Compression::Compact,
-        CompressionChoice::Auto | CompressionChoice::Light => Compression::Light,
+        CompressionChoice::Auto => Compression::Zstd(LEVEL_MAX),
+        CompressionChoice::Light => Compression::Light,
         CompressionChoice::Lz4 => Compression::Lz4,
         CompressionChoice::Zstd(level) => Compression::Zstd(level.into()),
     }
 }
+
+/// The highest level of zstd that a stream which adapts goes to: the backend has one thread, and a chunk can't be interrupted.
+pub(crate) const LEVEL_MAX: i32 = 3;

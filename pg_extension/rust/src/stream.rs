@@ -3,16 +3,20 @@
 use std::time::Instant;
 
 use bytes::Bytes;
-use dray_format::{Batch, BatchBuilder, COUNT_MAX, Chunk, Compression, Error, Schema, Type};
-use dray_format::{chunk_bytes_bound, write};
+use std::sync::Arc;
+
+use dray_format::{
+    Batch, BatchBuilder, COUNT_MAX, Chunk, Compression, Encoder, Error, Schema, Type, chunk_bytes_bound,
+};
 use dray_pgtypes::{Column, Format, NonFinite, PgType};
-use dray_wire::{Estimate, Finished, Known, ServerSession, Started};
+use dray_transfer::Adaptive;
+use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};
 use crate::datum::{Read, Row};
 use crate::interrupts;
 use crate::reserve;
-use crate::settings::{Settings, writer_compression};
+use crate::settings::{LEVEL_MAX, Settings, writer_compression};
 
 /// The number of the statement in the frames: a COPY has only one.
 const STATEMENT: u32 = 1;
@@ -20,6 +24,8 @@ const STATEMENT: u32 = 1;
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
 /// Room for so many rows is made first, and then twice as much each time.
 const ROWS_ROOM_MIN: usize = 256;
+/// Where the price of a byte begins where the stream adapts: at 1 Gbit/s.
+const PRICE_NS: f64 = 8.0;
 /// What writing a chunk allocates at most, as a multiple of the plain bytes, and beside them: copies without gaps, and, where
 /// it is encoded, dictionaries and what did not pay.
 const PLAIN_BYTES_FACTOR: u64 = 4;
@@ -101,7 +107,12 @@ enum Target {
 pub(crate) struct Stream {
     settings: Settings,
     compression: Compression,
-    schema: Schema,
+    encoder: Encoder,
+    /// Where the client is on another host, and named no compression.
+    adaptive: Option<Adaptive>,
+    /// When the last chunk was handed out to be sent, and its bytes.
+    handed_out: Option<(Instant, u64)>,
+    schema: Arc<Schema>,
     columns: Vec<Column>,
     targets: Vec<Target>,
     /// The columns that are sent. A datum that is not an ordinary one comes to its column this way too.
@@ -112,6 +123,8 @@ pub(crate) struct Stream {
     rows_hint: usize,
     rows_room_max: usize,
     session: ServerSession,
+    /// How many rows end a chunk now.
+    chunk_rows: usize,
     nodes: usize,
     /// The values of a row that have a fixed width, with offsets and masks, in eighths of a byte.
     row_bits: u64,
@@ -153,8 +166,11 @@ impl Stream {
             columns.push(column);
             fields.push(field);
         }
-        let schema = Schema { fields };
+        let schema = Arc::new(Schema { fields });
         let compression = writer_compression(settings.compression);
+        let adaptive =
+            (settings.compression == CompressionChoice::Auto).then(|| Adaptive::new(&schema, PRICE_NS, LEVEL_MAX));
+        let encoder = Encoder::new(schema.clone(), settings.checksums);
         let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
         let nodes = schema.nodes();
         let chunk_bytes_max = settings.limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
@@ -172,9 +188,13 @@ impl Stream {
             Err(number) => Target::Sent(number),
         });
         // A chunk is full at the latest when the fixed part of its rows fills it.
+        let chunk_rows = adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
         let rows_that_fill = usize::try_from(plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
             compression,
+            encoder,
+            adaptive,
+            handed_out: None,
             rows_room_max: settings.chunk_rows.min(rows_that_fill),
             settings,
             schema,
@@ -185,6 +205,7 @@ impl Stream {
             rows_room: 0,
             rows_hint: ROWS_ROOM_MIN,
             session: ServerSession::running(STATEMENT),
+            chunk_rows,
             nodes,
             row_bits,
             plain_bytes_max,
@@ -209,7 +230,7 @@ impl Stream {
     pub(crate) fn start(&mut self) -> Result<Frame<'_>, Failure> {
         let started = Started {
             statement: STATEMENT,
-            schema: self.schema.clone().into(),
+            schema: self.schema.clone(),
             estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
             compression: self.settings.compression,
             checksums: self.settings.checksums,
@@ -342,7 +363,7 @@ impl Stream {
         self.largest_row_bytes = self.largest_row_bytes.max(row_bytes);
         let rows = self.waiting_rows as u64;
         let bytes = self.waiting_bytes + self.largest_row_bytes + (rows + 1) * self.row_bits / 8;
-        let full = bytes > self.plain_bytes_max || self.waiting_rows >= self.settings.chunk_rows;
+        let full = bytes > self.plain_bytes_max || self.waiting_rows >= self.chunk_rows;
         Ok(if full { Step::Full } else { Step::Done })
     }
 
@@ -376,6 +397,10 @@ impl Stream {
     /// The next chunk of the rows that have come; none when there are no more.
     pub(crate) fn next_chunk(&mut self) -> Result<Option<Frame<'_>>, Failure> {
         let started = Instant::now();
+        if let (Some(adaptive), Some((since, bytes))) = (&self.adaptive, self.handed_out.take()) {
+            // The server asks for the next chunk as soon as it has sent this one.
+            adaptive.sent_alone(bytes, started.duration_since(since));
+        }
         self.head.clear();
         self.parts.clear();
         let waiting = match self.cutting.take() {
@@ -389,8 +414,13 @@ impl Stream {
             self.cutting = Some(waiting.slice(rows, waiting.rows - rows));
         }
         self.rows += rows as u64;
+        if let Some(adaptive) = &self.adaptive {
+            self.chunk_rows = self.settings.chunk_rows.min(adaptive.rows());
+        }
+        let chunk_bytes = chunk.chunk_bytes();
         self.parts = self.session.chunk(chunk, &mut self.head)?;
         self.encode_ns += nanoseconds(started);
+        self.handed_out = Some((Instant::now(), chunk_bytes));
         Ok(Some((&self.head, &self.parts)))
     }
 
@@ -414,7 +444,7 @@ impl Stream {
 
     /// How many rows the next chunk takes: as many as fit, and at least one.
     fn rows_that_fit(&self, batch: &Batch) -> usize {
-        let rows_max = batch.rows.min(self.settings.chunk_rows);
+        let rows_max = batch.rows.min(self.chunk_rows);
         if self.fits(batch.plain_bytes(0, rows_max)) {
             return rows_max;
         }
@@ -426,8 +456,8 @@ impl Stream {
         fit.max(1)
     }
 
-    fn encode(&self, batch: Batch) -> Result<Chunk, Failure> {
-        let (limits, checksums) = (&self.settings.limits, self.settings.checksums);
+    fn encode(&mut self, batch: Batch) -> Result<Chunk, Failure> {
+        let limits = self.settings.limits;
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let (rows, fits) = (batch.rows, self.fits(plain_bytes));
         let compression = match self.compression {
@@ -445,7 +475,17 @@ impl Stream {
             return Err(Failure::Memory);
         }
         let pieces = [batch];
-        let chunk = |jumbo| write(&self.schema, &pieces, compression, checksums, jumbo);
+        if let Some(adaptive) = self.adaptive.as_ref().filter(|_| fits || rows > 1) {
+            let plan = adaptive.plan(plain_bytes);
+            let column = |i| match plan.compression(i) {
+                Compression::None => Compression::Compact,
+                other => other,
+            };
+            let chunk = self.encoder.write(&pieces, column, false)?;
+            adaptive.written(&plan, &chunk);
+            return Ok(chunk);
+        }
+        let mut chunk = |jumbo| self.encoder.write(&pieces, |_| compression, jumbo);
         if fits || rows > 1 {
             return Ok(chunk(false)?);
         }
@@ -468,7 +508,7 @@ fn encoded_at_once(compression: Compression) -> u64 {
     let level = match compression {
         Compression::None | Compression::Compact => return UNENCODED_BYTES_MAX,
         Compression::Zstd(level) => level,
-        Compression::Light | Compression::Lz4 => i32::MIN,
+        Compression::Light | Compression::Symbols | Compression::Lz4 => i32::MIN,
     };
     PLAIN_BYTES_MAX.iter().find(|(from, _)| level >= *from).map_or(0, |(_, bytes)| *bytes)
 }

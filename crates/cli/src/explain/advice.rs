@@ -51,6 +51,11 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
             CompressionChoice::None => {
                 format!("building chunks takes {share:.0} % of the server's work{}", column(schema, stats))
             }
+            // It has weighed that against the network.
+            CompressionChoice::Auto => format!(
+                "compressing takes {share:.0} % of the server's work, as the network is slower{}",
+                column(schema, stats)
+            ),
             CompressionChoice::Zstd(_) => {
                 format!("compressing takes {share:.0} % of the server's work: try --compression light")
             }
@@ -76,8 +81,8 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
         (CompressionChoice::None, CompressionChoice::Auto) => {
             format!("{waiting}, on one host: memory is what bounds it{}", column(schema, stats))
         }
-        (CompressionChoice::None, _) => format!("{waiting}: try --compression light"),
-        (CompressionChoice::Light | CompressionChoice::Lz4, _) => format!("{waiting}: try --compression zstd"),
+        (CompressionChoice::None, _) => format!("{waiting}: try --compression auto"),
+        (CompressionChoice::Light | CompressionChoice::Lz4, _) => format!("{waiting}: try --compression auto"),
         _ => format!("{waiting}: the network is what bounds it{}", column(schema, stats)),
     }
 }
@@ -179,8 +184,10 @@ mod tests {
             Zstd(9),
             "compressing takes 90 % of the server's work: try --compression light",
         );
-        said_of(stats(5, 4, 91, 91, None), None, "for 91 % of the time: try --compression light");
-        said_of(stats(5, 4, 91, 91, Light), Auto, "try --compression zstd");
+        said_of(stats(5, 4, 91, 91, None), None, "for 91 % of the time: try --compression auto");
+        said_of(stats(5, 4, 91, 91, Light), Light, "try --compression auto");
+        said_of(stats(5, 4, 91, 91, Auto), Auto, "the network is what bounds it; column comment is 90 %");
+        said_of(stats(5, 90, 5, 5, Auto), Auto, "as the network is slower; column comment");
         said_of(stats(5, 4, 91, 91, Zstd(3)), Zstd(3), "column comment is 90 % of the bytes");
         said_of(stats(5, 4, 91, 91, None), Auto, "on one host");
         let decoding = Stats { decode: Duration::from_millis(700), ..stats(5, 4, 91, 91, Light) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use console::Alignment::{Left, Right};
-use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, RouteKind, Stats};
+use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, PriceSet, RouteKind, Stats};
 use serde_json::{Map, Value, json};
 
 use super::advice::advice;
@@ -50,6 +50,30 @@ fn path(stats: &Stats) -> String {
     }
 }
 
+/// How the price of a byte went: where it began and ended, and between.
+fn prices(set: &[PriceSet]) -> Option<String> {
+    const SHOWN: usize = 6;
+    let last = set.len().checked_sub(1)?;
+    let mut shown: Vec<usize> = (0..SHOWN).map(|i| last * i / (SHOWN - 1)).collect();
+    shown.dedup();
+    let said = shown.into_iter().map(|i| {
+        let PriceSet { at_ms, price_ps } = set[i];
+        let at = number::duration(Duration::from_millis(at_ms.into()));
+        let ns = f64::from(price_ps) / 1e3;
+        let digits = if ns < 10.0 { 2 } else { 0 };
+        format!("{ns:.digits$} ns at {at}")
+    });
+    Some(format!("a byte less was worth {}", said.collect::<Vec<_>>().join(", ")))
+}
+
+/// GB/s where there is a time to speak of.
+fn rate(bytes: u64, ns: u64) -> String {
+    match ns {
+        0 => String::new(),
+        _ => format!("{:.2} GB/s", bytes as f64 / ns as f64),
+    }
+}
+
 /// One share of the time.
 struct Phase {
     place: &'static str,
@@ -79,6 +103,9 @@ impl Report {
         line("bytes", format!("{sent} ({ratio:.2}x), compression {}, checksums {checksums}", stats.compression));
         let rates =
             format!("{} rows/s, {}/s", number::short(rate(stats.rows)), number::bytes(rate(stats.decoded_bytes)));
+        if let Some(prices) = prices(&stats.report.prices) {
+            line("price", prices);
+        }
         let first = number::duration(stats.first_chunk);
         line("time", format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)));
         format!(
@@ -132,11 +159,12 @@ impl Report {
     pub(super) fn columns(&self) -> String {
         let names = [("column", Left), ("type", Left)];
         let bytes = [("encodings", Left), ("sent", Right), ("of all", Right), ("Arrow", Right), ("ratio", Right)];
+        let rates = [("encoded", Right), ("decoded", Right)];
         let mut table = match self.planned_only {
             true => Table::new(&names),
-            false => Table::new(&[&names[..], &bytes[..]].concat()),
+            false => Table::new(&[&names[..], &bytes[..], &rates[..]].concat()),
         };
-        for (field, profile) in self.schema.fields().iter().zip(self.profiles()) {
+        for (i, (field, profile)) in self.schema.fields().iter().zip(self.profiles()).enumerate() {
             let mut cells = vec![field.name().clone(), field.data_type().to_string()];
             if !self.planned_only {
                 cells.push(match &profile.encodings[..] {
@@ -150,6 +178,9 @@ impl Report {
                     0 => String::new(),
                     bytes => format!("{:.2}x", profile.decoded_bytes as f64 / bytes as f64),
                 });
+                let encoded = self.stats.report.columns.get(i).copied().unwrap_or_default();
+                cells.push(rate(encoded.decoded_bytes, encoded.encode_ns));
+                cells.push(rate(profile.decoded_bytes, profile.decode_ns));
             }
             table.push_row(cells);
         }
@@ -188,13 +219,18 @@ impl Report {
         let phases = self.phases().into_iter();
         let phases = phases.map(|phase| (format!("{}_{}", phase.place, phase.name), json!(phase.time.as_secs_f64())));
         put("seconds", Value::Object(phases.collect()));
-        let columns = columns.map(|(field, profile)| {
+        let price = |price: &PriceSet| json!([f64::from(price.at_ms) / 1e3, f64::from(price.price_ps) / 1e3]);
+        put("byte_prices", stats.report.prices.iter().map(price).collect());
+        let columns = columns.enumerate().map(|(i, (field, profile))| {
+            let encoded = stats.report.columns.get(i).filter(|encoded| encoded.decoded_bytes > 0);
             json!({
                 "name": field.name(),
                 "type": field.data_type().to_string(),
                 "encodings": profile.encodings,
                 "wire_bytes": profile.body_bytes,
                 "decoded_bytes": profile.decoded_bytes,
+                "encode_seconds": encoded.map(|encoded| Duration::from_nanos(encoded.encode_ns).as_secs_f64()),
+                "decode_seconds": Duration::from_nanos(profile.decode_ns).as_secs_f64(),
             })
         });
         put("columns", columns.collect());

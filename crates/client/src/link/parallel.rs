@@ -413,6 +413,7 @@ fn merge(into: &mut Profile, part: Profile) {
     for (column, part) in into.columns.iter_mut().zip(part.columns) {
         column.body_bytes += part.body_bytes;
         column.decoded_bytes += part.decoded_bytes;
+        column.decode_ns += part.decode_ns;
         for name in part.encodings {
             if !column.encodings.contains(&name) {
                 column.encodings.push(name);

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::integers::{Order, Part};
+use super::integers::Part;
+use super::slots::{Order, Slots};
 use crate::bitpack::bits_for;
 use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
@@ -46,13 +47,17 @@ fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
 }
 
 impl Decimals {
-    /// Values of W bytes as decimals, if a sample promises less than `bytes_max` bytes, an eighth less.
-    pub(super) fn of<const W: usize>(values: &[u8], bytes_max: usize) -> Option<Self> {
-        let values = values.as_chunks::<W>().0;
-        let (exponent, likely_bytes) = likely_exponent(values)?;
-        if likely_bytes > bytes_max / 8 * 7 {
-            return None;
+    /// Floats as decimals with an exponent, unless more than an eighth of them have no integer.
+    pub(super) fn of(slots: &Slots, exponent: usize) -> Option<Self> {
+        match slots.width {
+            4 => Self::with_width::<4>(&slots.bytes, exponent),
+            8 => Self::with_width::<8>(&slots.bytes, exponent),
+            _ => None,
         }
+    }
+
+    fn with_width<const W: usize>(values: &[u8], exponent: usize) -> Option<Self> {
+        let values = values.as_chunks::<W>().0;
         let power = POWERS[exponent];
         let mut integers = vec![[0; W]; values.len()];
         let mut exceptions = 0;
@@ -80,12 +85,12 @@ impl Decimals {
                 before = *slot;
             }
         }
-        let integers = Part::new(Bytes::from(integers.into_flattened()), W, Order::Signed);
+        let integers = Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
         let count = others.len();
         let exceptions = (count > 0).then(|| {
-            let positions = Bytes::from(positions.into_flattened());
-            let others = Bytes::from(others.into_flattened());
-            (Part::inner(positions, 4, Order::Unsigned), Part::inner(others, W, Order::None))
+            let positions = Slots::unsigned(positions.into_flattened(), 4);
+            let others = Slots::new(Bytes::from(others.into_flattened()), W, Order::None);
+            (Part::inner::<u32>(positions), Part::unordered(others))
         });
         let more = exceptions.as_ref().map_or(0, |(a, b)| a.bytes + b.bytes + OVERHEAD_BYTES);
         Some(Self { exponent, bytes: integers.bytes + more, integers, exceptions, count })
@@ -106,8 +111,17 @@ impl Decimals {
     }
 }
 
-/// The exponent with which a sample of values takes the fewest bytes, and what all of them may take then.
-fn likely_exponent<const W: usize>(values: &[[u8; W]]) -> Option<(usize, usize)> {
+/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely take then.
+pub(super) fn likely_exponent(slots: &Slots) -> Option<(usize, usize)> {
+    match slots.width {
+        4 => likely_with_width::<4>(&slots.bytes),
+        8 => likely_with_width::<8>(&slots.bytes),
+        _ => None,
+    }
+}
+
+fn likely_with_width<const W: usize>(values: &[u8]) -> Option<(usize, usize)> {
+    let values = values.as_chunks::<W>().0;
     let stride = values.len().div_ceil(SAMPLE).max(1);
     let sampled = values.len().div_ceil(stride);
     let mut best = None;

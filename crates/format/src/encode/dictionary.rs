@@ -1,26 +1,43 @@
 //! The search for distinct values, given up early where a dictionary can no longer pay.
 
+use super::sample::distinct;
+use super::short_strings::{SHORT_BYTES_MAX, distinct_short};
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
+use crate::word::Word;
 
-/// The most entries that a dictionary is tried with.
-const DICTIONARY_COUNT_MAX: usize = 1 << 16;
+/// The most entries that a dictionary is tried with: an index takes two bytes here, and one number stands for none.
+const DICTIONARY_COUNT_MAX: usize = (1 << 16) - 1;
 /// A dictionary pays only when its entries are at most this share of the values.
 const DICTIONARY_SHARE: usize = 4;
 /// After so many values a dictionary is given up when nearly all of them (7 of 8) were new.
 const DICTIONARY_SAMPLE: usize = 4096;
+/// Of fewer strings all are looked at without a sample.
+const STRINGS_MIN: usize = 1024;
+const STRINGS_SAMPLE: usize = 256;
+/// Values that lie so near each other are numbered by a table of all between the smallest and the largest.
+const NEAR_MAX: u64 = (1 << 16) - 1;
 
-/// An open-addressing table from keys to numbers, given in order of first sight.
+/// A number of each key, given in order of first sight.
+pub(super) type Index = u16;
+
+/// The distinct values of a column, and the number of each value among them.
+pub(super) struct Distinct<E> {
+    pub(super) entries: E,
+    pub(super) indexes: Vec<Index>,
+}
+
+/// An open-addressing table from keys to numbers.
 struct Numbers {
     slots: Vec<u32>,
     shift: u32,
 }
 
-impl Numbers {
-    /// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to collide, or very
-    /// unlucky ones, need more: they get no dictionary rather than a search without end.
-    const PROBES_MAX: usize = 256;
+/// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to collide, or very
+/// unlucky ones, need more: they get no dictionary rather than a search without end.
+pub(super) const PROBES_MAX: usize = 256;
 
+impl Numbers {
     fn new(count_max: usize) -> Self {
         let slots = (count_max.max(4) * 2).next_power_of_two();
         Self { slots: vec![0; slots], shift: 64 - slots.trailing_zeros() }
@@ -31,7 +48,7 @@ impl Numbers {
         let mask = self.slots.len() - 1;
         // Fibonacci hashing: the product's upper bits.
         let start = (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
-        for at in start..start + Self::PROBES_MAX {
+        for at in start..start + PROBES_MAX {
             match self.slots[at & mask] {
                 0 => {
                     // Fewer than 2^17 entries.
@@ -47,8 +64,13 @@ impl Numbers {
 }
 
 /// Whether so many distinct ones among the first values make a dictionary unlikely to pay.
-fn hopeless(distinct: usize, seen: usize) -> bool {
+pub(super) fn hopeless(distinct: usize, seen: usize) -> bool {
     seen == DICTIONARY_SAMPLE && distinct > DICTIONARY_SAMPLE / 8 * 7
+}
+
+/// What a dictionary of so many entries takes for n values.
+pub(super) fn dictionary_bytes(n: usize, entries: usize, entry_bytes: usize) -> Option<usize> {
+    packed_bytes(n, bits_for(entries.checked_sub(1)? as u64))?.checked_add(entries.checked_mul(entry_bytes)?)
 }
 
 /// The most entries of `width` bytes for n values with which a dictionary stays below `bytes_max`.
@@ -60,52 +82,163 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
     (0..=16).filter_map(of_bits).max().unwrap_or(0).min(n / DICTIONARY_SHARE).min(DICTIONARY_COUNT_MAX)
 }
 
-/// The distinct values and each value's index among them, if these take less than `bytes_max`.
-pub(super) fn distinct_fixed<const W: usize>(values: &[u8], bytes_max: usize) -> Option<(Vec<u8>, Vec<u32>)> {
-    let values = values.as_chunks::<W>().0;
-    let count_max = entries_that_pay(values.len(), W, bytes_max);
+/// The distinct values and each value's index among them, if these take less than `bytes_max` where an entry takes
+/// `entry_bytes`. `frame` is the smallest value and the distance to the largest, where they are known.
+pub(super) fn distinct_words<T: Word>(
+    values: &[u8],
+    frame: Option<(u64, u64)>,
+    entry_bytes: usize,
+    bytes_max: usize,
+) -> Option<Distinct<Vec<u8>>> {
+    let values = T::slice(values);
+    let count_max = entries_that_pay(values.len(), entry_bytes, bytes_max);
+    let found = match frame {
+        Some((min, range @ ..=NEAR_MAX)) => near::<T>(values, T::truncated(min.into()), range as usize, count_max),
+        _ => hashed::<T>(values, count_max),
+    }?;
+    let bytes = dictionary_bytes(values.len(), found.entries.len(), entry_bytes)?;
+    (bytes < bytes_max).then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
+}
+
+/// By a table of all that lies between.
+fn near<T: Word>(values: &[T::Raw], min: T, range: usize, count_max: usize) -> Option<Distinct<Vec<T::Raw>>> {
+    let slots = (range + 1).next_power_of_two();
+    let mask = slots as u32 - 1;
+    let place = |raw: &T::Raw| (T::of(raw).minus(min).low_32() & mask) as usize;
+    let mut numbers: Vec<Index> = vec![0; slots];
+    for raw in values {
+        numbers[place(raw)] = 1;
+    }
+    let mut entries = Vec::new();
+    for (distance, number) in numbers.iter_mut().enumerate().filter(|(_, number)| **number > 0) {
+        if entries.len() == count_max {
+            return None;
+        }
+        // Fewer than 2^16.
+        *number = entries.len() as Index;
+        entries.push(min.plus_32(distance as u32).raw());
+    }
+    let indexes = values.iter().map(|raw| numbers[place(raw)]).collect();
+    Some(Distinct { entries, indexes })
+}
+
+fn hashed<T: Word>(values: &[T::Raw], count_max: usize) -> Option<Distinct<Vec<T::Raw>>> {
     let mut numbers = Numbers::new(count_max);
-    let mut entries: Vec<[u8; W]> = Vec::new();
+    let mut entries: Vec<T::Raw> = Vec::new();
     let mut indexes = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
-        let number = numbers.number(hash_bytes(value), entries.len(), |number| entries[number] == *value)?;
+        let hash = T::of(value).folded();
+        let number = numbers.number(hash ^ hash >> 32, entries.len(), |number| entries[number] == *value)?;
         if number == entries.len() {
             if entries.len() == count_max || hopeless(entries.len(), i) {
                 return None;
             }
             entries.push(*value);
         }
-        indexes.push(number as u32);
+        indexes.push(number as Index);
     }
-    let bytes = entries.len() * W + packed_bytes(values.len(), bits_for(entries.len() as u64 - 1))?;
-    (bytes < bytes_max).then(|| (entries.into_flattened(), indexes))
+    Some(Distinct { entries, indexes })
 }
 
-/// The first occurrence of each distinct string and each string's index among them, if these take less than `bytes_max`,
-/// or there is only one.
-pub(super) fn distinct_strings(offsets: &[u8], data: &[u8], bytes_max: usize) -> Option<(Vec<usize>, Vec<u32>)> {
-    let n = offsets.len() / 4 - 1;
-    let count_max = (n / DICTIONARY_SHARE).clamp(1, DICTIONARY_COUNT_MAX);
-    let mut numbers = Numbers::new(count_max);
-    let mut entries: Vec<usize> = Vec::new();
-    let mut entry_bytes = 0;
-    let mut indexes = Vec::with_capacity(n);
-    let value = |i: usize| &data[u32_at(offsets, i) as usize..u32_at(offsets, i + 1) as usize];
-    for i in 0..n {
-        let bytes = value(i);
-        let number = numbers.number(hash_bytes(bytes), entries.len(), |number| value(entries[number]) == bytes)?;
-        if number == entries.len() {
-            entry_bytes += bytes.len() + 4;
-            if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
-                return None;
-            }
-            entries.push(i);
-        }
-        indexes.push(number as u32);
+/// The entries of a dictionary of strings.
+#[derive(Default)]
+pub(super) struct StringEntries {
+    pub(super) lengths: Vec<[u8; 4]>,
+    pub(super) data: Vec<u8>,
+}
+
+impl StringEntries {
+    fn push(&mut self, entry: &[u8]) {
+        // A chunk's strings have fewer than 2^31 bytes.
+        self.lengths.push((entry.len() as u32).to_le_bytes());
+        self.data.extend_from_slice(entry);
     }
-    let bits = bits_for(entries.len().checked_sub(1)? as u64);
-    let pays = entries.len() == 1 || entry_bytes + packed_bytes(n, bits)? < bytes_max;
-    pays.then_some((entries, indexes))
+}
+
+/// The strings of a column, as the search sees them.
+pub(super) struct Searched<'a> {
+    pub(super) offsets: &'a [u8],
+    pub(super) data: &'a [u8],
+    /// The bytes of the shortest, and of the longest.
+    pub(super) shortest: usize,
+    pub(super) longest: usize,
+}
+
+impl<'a> Searched<'a> {
+    fn count(&self) -> usize {
+        self.offsets.len() / 4 - 1
+    }
+
+    fn value(&self, i: usize) -> &'a [u8] {
+        &self.data[u32_at(self.offsets, i) as usize..u32_at(self.offsets, i + 1) as usize]
+    }
+
+    /// Whether a sample promises that a dictionary takes less than `bytes_max`.
+    pub(super) fn may_repeat(&self, bytes_max: usize) -> bool {
+        let n = self.count();
+        if n < STRINGS_MIN {
+            return true;
+        }
+        let apart = n / STRINGS_SAMPLE;
+        let mut hashes = [0; STRINGS_SAMPLE];
+        for (i, hash) in hashes.iter_mut().enumerate() {
+            // Not quite evenly, or values that come again and again were all or never seen.
+            *hash = hash_bytes(self.value(i * apart + (i.wrapping_mul(0x9E37_79B9) >> 16) % apart));
+        }
+        hashes.sort_unstable();
+        let entry_bytes = self.data.len() / n + 1;
+        distinct(&hashes)
+            .filter(|distinct| *distinct <= n / DICTIONARY_SHARE)
+            .and_then(|distinct| dictionary_bytes(n, distinct, entry_bytes))
+            .is_some_and(|bytes| bytes < bytes_max / 8 * 7)
+    }
+
+    /// The distinct strings and each string's index among them, if these take less than `bytes_max`.
+    pub(super) fn distinct(&self, bytes_max: usize) -> Option<Distinct<StringEntries>> {
+        let n = self.count();
+        if (self.shortest, self.longest) == (1, 1) {
+            let found = distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max)?;
+            let lengths = vec![1u32.to_le_bytes(); found.entries.len()];
+            return Some(Distinct { entries: StringEntries { lengths, data: found.entries }, indexes: found.indexes });
+        }
+        let count_max = (n / DICTIONARY_SHARE).clamp(1, DICTIONARY_COUNT_MAX);
+        let found = match self.longest {
+            ..=7 => distinct_short::<1>(self, count_max, bytes_max),
+            8..=15 => distinct_short::<2>(self, count_max, bytes_max),
+            16..=23 => distinct_short::<3>(self, count_max, bytes_max),
+            24..=SHORT_BYTES_MAX => distinct_short::<4>(self, count_max, bytes_max),
+            _ => self.distinct_long(count_max, bytes_max),
+        }?;
+        let mut entries = StringEntries::default();
+        found.entries.iter().for_each(|first| entries.push(self.value(*first)));
+        // A length takes four bytes at most.
+        let entry_bytes = entries.data.len() + 4 * entries.lengths.len();
+        let bytes = entry_bytes + packed_bytes(n, bits_for(entries.lengths.len().checked_sub(1)? as u64))?;
+        (bytes < bytes_max).then_some(Distinct { entries, indexes: found.indexes })
+    }
+
+    /// By the first of each, of any length.
+    fn distinct_long(&self, count_max: usize, bytes_max: usize) -> Option<Distinct<Vec<usize>>> {
+        let n = self.count();
+        let mut numbers = Numbers::new(count_max);
+        let mut entries: Vec<usize> = Vec::new();
+        let mut entry_bytes = 0;
+        let mut indexes = Vec::with_capacity(n);
+        for i in 0..n {
+            let bytes = self.value(i);
+            let equals = |number: usize| self.value(entries[number]) == bytes;
+            let number = numbers.number(hash_bytes(bytes), entries.len(), equals)?;
+            if number == entries.len() {
+                entry_bytes += bytes.len() + 4;
+                if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
+                    return None;
+                }
+                entries.push(i);
+            }
+            indexes.push(number as Index);
+        }
+        Some(Distinct { entries, indexes })
+    }
 }
 
 /// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a copy of any length.
@@ -143,10 +276,10 @@ mod tests {
     #[test]
     fn keys_that_collide_end_the_search() {
         let mut numbers = Numbers::new(1 << 16);
-        for next in 0..Numbers::PROBES_MAX {
+        for next in 0..PROBES_MAX {
             assert_eq!(numbers.number(7, next, |_| false), Some(next));
         }
-        assert_eq!(numbers.number(7, Numbers::PROBES_MAX, |_| false), None);
+        assert_eq!(numbers.number(7, PROBES_MAX, |_| false), None);
     }
 
     #[test]
@@ -155,5 +288,31 @@ mod tests {
         assert_eq!(entries_that_pay(4096, 2, 4610), 256);
         assert_eq!(entries_that_pay(4096, 2, 4608), 255);
         assert_eq!(entries_that_pay(4096, 4, 4), 0);
+    }
+
+    #[test]
+    fn strings_are_told_apart_whatever_their_length() {
+        for longest in [3, 7, 8, 15, 16, 23, 24, 31, 32, 100] {
+            let mut texts: Vec<Vec<u8>> = (0..=longest).map(|bytes| vec![0; bytes]).collect();
+            texts.extend((0..longest).map(|at| (0..longest).map(|i| u8::from(i == at)).collect()));
+            let column: Vec<&Vec<u8>> = (0..texts.len() * 50).map(|i| &texts[i * 7919 % texts.len()]).collect();
+            let mut offsets = 0u32.to_le_bytes().to_vec();
+            let mut data = Vec::new();
+            for text in &column {
+                data.extend_from_slice(text);
+                offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
+            }
+            let searched = Searched { offsets: &offsets, data: &data, shortest: 0, longest };
+            let Some(found) = searched.distinct(usize::MAX) else { panic!("{longest}: none") };
+            assert_eq!(found.entries.lengths.len(), texts.len(), "{longest}");
+            let mut ends = vec![0];
+            for length in &found.entries.lengths {
+                ends.push(ends[ends.len() - 1] + u32::from_le_bytes(*length) as usize);
+            }
+            for (index, text) in found.indexes.iter().zip(column) {
+                let index = *index as usize;
+                assert_eq!(found.entries.data[ends[index]..ends[index + 1]], text[..]);
+            }
+        }
     }
 }

@@ -3,37 +3,24 @@
 
 use bytes::Bytes;
 
+use super::range::range;
+use super::sample::SPREAD;
+use super::slots::{Order, Slots};
 use crate::bitpack::{bits_for, pack, packed_bytes};
 use crate::error::Result;
+use crate::word::{Word, for_word};
 use crate::write::Writer;
 
-/// Exceptions are looked for among so many values first.
-const SAMPLE: usize = 256;
 /// What the descriptors and the padding of a patched frame may take more than those of a frame.
 const PATCHED_SAVING_MIN: usize = 64;
 /// Frames of fewer bits are not patched.
 const PATCHED_BITS_MIN: u32 = 4;
-
-/// How the bytes of a value compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
-    Signed,
-    Unsigned,
-    /// They are not an integer.
-    None,
-}
-
-impl Order {
-    /// What makes values of W bytes compare as unsigned ones: the sign's bit flipped.
-    fn bias<const W: usize>(self) -> u64 {
-        if self == Self::Signed { 1 << (W * 8 - 1) } else { 0 }
-    }
-}
+/// Exceptions are collected from so many values at a time.
+const STEP: usize = 256;
 
 /// Values, and how they are written.
 pub(super) struct Part {
-    values: Bytes,
-    width: usize,
+    slots: Slots,
     form: Form,
     /// What they take in the chunk, but for what every buffer does.
     pub(super) bytes: usize,
@@ -47,14 +34,16 @@ enum Form {
 }
 
 /// The frame that fits some values.
-struct Frame {
-    reference: u128,
-    bits: u32,
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    /// The bits of the smallest value.
+    pub(super) reference: u64,
+    /// How far the largest is from it.
+    pub(super) range: u64,
 }
 
 /// A frame that fits most of them.
 struct Patched {
-    /// The bits of the reference.
     reference: u64,
     bits: u32,
     positions: Part,
@@ -63,115 +52,117 @@ struct Patched {
 
 impl Part {
     /// The smallest of plain, constant, frame and patched.
-    pub(super) fn new(values: Bytes, width: usize, order: Order) -> Self {
-        let part = Self::inner(values, width, order);
-        let bits = match &part.form {
-            Form::Frame(frame) => frame.bits,
-            Form::Plain if order != Order::None => part.width as u32 * 8,
-            _ => return part,
-        };
-        if bits < PATCHED_BITS_MIN {
+    pub(super) fn new(slots: Slots) -> Self {
+        let spread = slots.spread();
+        Self::with_spread(slots, spread.as_ref())
+    }
+
+    /// The same, where values from all over the column have been looked at.
+    pub(super) fn with_spread(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Self {
+        for_word!(slots.width, [u8 u16 u32 u64], smallest, (slots, spread), else Self::unordered(slots))
+    }
+
+    /// What needs no integers: plain or constant.
+    pub(super) fn unordered(slots: Slots) -> Self {
+        if slots.are_constant() {
+            return Self { bytes: slots.wire, slots, form: Form::Constant };
+        }
+        Self { bytes: slots.plain_bytes(), slots, form: Form::Plain }
+    }
+
+    /// The smallest of plain, constant and frame.
+    pub(super) fn inner<T: Word>(slots: Slots) -> Self {
+        let part = Self::unordered(slots);
+        if matches!(part.form, Form::Constant) || part.slots.order == Order::None {
             return part;
         }
-        match part.width {
-            2 => part.patched::<2>(bits, order),
-            4 => part.patched::<4>(bits, order),
-            8 => part.patched::<8>(bits, order),
+        let Some((reference, range)) = range::<T>(&part.slots.bytes, part.slots.order) else { return part };
+        match packed_bytes(part.slots.count(), bits_for(range)).map(|packed| packed + part.slots.wire) {
+            Some(bytes) if bytes < part.bytes => {
+                Self { bytes, form: Form::Frame(Frame { reference: reference.low_64(), range }), ..part }
+            }
             _ => part,
         }
     }
 
-    /// The same, but not patched.
-    pub(super) fn inner(values: Bytes, width: usize, order: Order) -> Self {
-        if is_constant(&values, width) {
-            return Self { values, width, form: Form::Constant, bytes: width };
+    /// Unsigned integers below `count`, which are not all the same.
+    pub(super) fn below(slots: Slots, count: usize) -> Self {
+        let range = count as u64 - 1;
+        match packed_bytes(slots.count(), bits_for(range)).map(|packed| packed + slots.wire) {
+            Some(bytes) if bytes < slots.plain_bytes() => {
+                Self { bytes, slots, form: Form::Frame(Frame { reference: 0, range }) }
+            }
+            _ => Self { bytes: slots.plain_bytes(), slots, form: Form::Plain },
         }
-        let frame = match (order, width) {
-            (Order::None, _) => None,
-            (_, 1) => range_64::<1>(&values, order),
-            (_, 2) => range_64::<2>(&values, order),
-            (_, 4) => range_64::<4>(&values, order),
-            (_, 8) => range_64::<8>(&values, order),
-            (_, 16) => range_128(&values),
+    }
+
+    /// The frame that fits all values, if that is how they are to be written.
+    pub(super) fn frame(&self) -> Option<Frame> {
+        match self.form {
+            Form::Frame(frame) => Some(frame),
             _ => None,
-        };
-        let frame = frame.and_then(|(reference, range)| {
-            let bits = bits_for(range);
-            let bytes = packed_bytes(values.len() / width, bits)? + width;
-            (bytes < values.len()).then_some((Frame { reference, bits }, bytes))
-        });
-        match frame {
-            Some((frame, bytes)) => Self { values, width, form: Form::Frame(frame), bytes },
-            None => Self { bytes: values.len(), values, width, form: Form::Plain },
         }
     }
 
     /// Patched, if that saves a sixteenth.
-    fn patched<const W: usize>(self, bits: u32, order: Order) -> Self {
-        let bias = order.bias::<W>();
-        let values = self.values.as_chunks::<W>().0;
+    fn or_patched<T: Word>(self, spread: Option<&[u64; SPREAD]>) -> Self {
+        let Self { slots, form, .. } = &self;
+        let bits = match form {
+            Form::Frame(frame) => bits_for(frame.range),
+            Form::Plain if slots.order != Order::None => slots.width as u32 * 8,
+            _ => return self,
+        };
+        let (Some(spread), PATCHED_BITS_MIN.., 2..) = (spread, bits, slots.width) else { return self };
+        let bias = slots.order.bias::<T>();
         let bytes_max = (self.bytes / 16 * 15).min(self.bytes.saturating_sub(PATCHED_SAVING_MIN));
-        let Some((low, bits)) = likely_frame(values, bias, bits) else { return self };
-        let (mut positions, mut exceptions) = (Vec::new(), Vec::new());
-        let Some(packed) = packed_bytes(values.len(), bits).filter(|packed| *packed < bytes_max) else { return self };
-        let exceptions_max = (bytes_max - packed) / (W + 1);
-        for (i, raw) in values.iter().enumerate() {
-            if distance(raw, bias, low) >> bits != 0 {
-                if exceptions.len() == exceptions_max {
-                    return self;
-                }
-                positions.extend_from_slice(&(i as u32).to_le_bytes());
-                exceptions.push(*raw);
-            }
+        let Some((low, bits)) = likely_frame(spread, bits, slots.wire) else { return self };
+        // The frame must not lead over the largest value to the smallest ones: what is read is wider.
+        if low > T::MAX.low_64() - (u64::MAX >> (u64::BITS - bits.max(1))) {
+            return self;
         }
+        let low = T::truncated(low.into()).flipped(bias);
+        let n = slots.count();
+        let Some(packed) = packed_bytes(n, bits).filter(|packed| *packed < bytes_max) else { return self };
+        let count_max = (bytes_max - packed) / (slots.width + 1);
+        let Some((positions, exceptions)) = exceptions::<T>(T::slice(&slots.bytes), low, bits, count_max) else {
+            return self;
+        };
         if exceptions.is_empty() {
             return self;
         }
-        let positions = Self::inner(Bytes::from(positions), 4, Order::Unsigned);
-        let exceptions = Self::inner(Bytes::from(exceptions.into_flattened()), W, order);
-        let bytes = packed + W + positions.bytes + exceptions.bytes;
+        let positions = Self::inner::<u32>(Slots::unsigned(positions.into_flattened(), 4));
+        let exceptions = Self::inner::<T>(slots.of(T::bytes(exceptions)));
+        let bytes = packed + slots.wire + positions.bytes + exceptions.bytes;
         if bytes >= bytes_max {
             return self;
         }
-        let patched = Patched { reference: low ^ bias, bits, positions, exceptions };
+        let patched = Patched { reference: low.low_64(), bits, positions, exceptions };
         Self { form: Form::Patched(Box::new(patched)), bytes, ..self }
     }
 
     pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
-        let Self { values, width, form, bytes } = self;
+        let Self { slots, form, bytes } = self;
         match form {
             Form::Plain => {
                 writer.descriptors.push(0);
-                writer.buffer(vec![values])
+                writer.buffer(vec![slots.plain()])
             }
             Form::Constant => {
                 writer.descriptors.push(1);
-                writer.descriptors.extend_from_slice(&values[..width]);
+                let value = slots.widened(&slots.bytes[..slots.width]);
+                writer.descriptors.extend_from_slice(&value);
                 Ok(())
             }
-            Form::Frame(Frame { reference, bits }) => {
-                let mut packed = Vec::with_capacity(bytes);
-                match width {
-                    1 => pack_frame::<1>(&values, reference, bits, &mut packed),
-                    2 => pack_frame::<2>(&values, reference, bits, &mut packed),
-                    4 => pack_frame::<4>(&values, reference, bits, &mut packed),
-                    8 => pack_frame::<8>(&values, reference, bits, &mut packed),
-                    _ => pack_frame_128(&values, reference, bits, &mut packed),
-                }
-                head(writer, 2, bits, &reference.to_le_bytes()[..width]);
-                writer.buffer(vec![Bytes::from(packed)])
+            Form::Frame(Frame { reference, range }) => {
+                let bits = bits_for(range);
+                head(writer, 2, bits, &slots, reference);
+                writer.buffer(vec![packed::<false>(&slots, reference, bits, bytes)])
             }
             Form::Patched(patched) => {
                 let Patched { reference, bits, positions, exceptions } = *patched;
-                let mut packed = Vec::with_capacity(bytes);
-                match width {
-                    2 => pack_most::<2>(&values, reference, bits, &mut packed),
-                    4 => pack_most::<4>(&values, reference, bits, &mut packed),
-                    _ => pack_most::<8>(&values, reference, bits, &mut packed),
-                }
-                head(writer, 6, bits, &reference.to_le_bytes()[..width]);
-                writer.buffer(vec![Bytes::from(packed)])?;
-                writer.put_u32(exceptions.values.len() / width)?;
+                head(writer, 6, bits, &slots, reference);
+                writer.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
+                writer.put_u32(exceptions.slots.count())?;
                 positions.write(writer)?;
                 exceptions.write(writer)
             }
@@ -179,78 +170,49 @@ impl Part {
     }
 }
 
-fn head(writer: &mut Writer, code: u8, bits: u32, reference: &[u8]) {
+fn smallest<T: Word>(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Part {
+    Part::inner::<T>(slots).or_patched::<T>(spread)
+}
+
+fn head(writer: &mut Writer, code: u8, bits: u32, slots: &Slots, reference: u64) {
     // At most 64.
     writer.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
-    writer.descriptors.extend_from_slice(reference);
+    let reference = slots.widened(&reference.to_le_bytes()[..slots.width]);
+    writer.descriptors.extend_from_slice(&reference);
 }
 
-/// Whether there are values, and all are the same.
-pub(super) fn is_constant(values: &[u8], width: usize) -> bool {
-    values.len() >= width && values[width..] == values[..values.len() - width]
+fn packed<const MOST: bool>(slots: &Slots, reference: u64, bits: u32, bytes_max: usize) -> Bytes {
+    let mut out = Vec::with_capacity(bytes_max);
+    for_word!(slots.width, [u8 u16 u32 u64], pack_word, (slots, reference, bits, MOST, &mut out), else {});
+    Bytes::from(out)
 }
 
-fn zero_extended<const W: usize>(raw: &[u8; W]) -> u64 {
-    let mut wide = [0; 8];
-    wide[..W].copy_from_slice(raw);
-    u64::from_le_bytes(wide)
-}
-
-/// How far a value is above `low`; below it lies what is farthest.
-fn distance<const W: usize>(raw: &[u8; W], bias: u64, low: u64) -> u64 {
-    (zero_extended(raw) ^ bias).wrapping_sub(low)
-}
-
-/// The smallest value and the distance to the largest, of values of up to 8 bytes.
-fn range_64<const W: usize>(values: &[u8], order: Order) -> Option<(u128, u64)> {
-    let bias = order.bias::<W>();
-    let (mut min, mut max) = (u64::MAX, 0);
-    for raw in values.as_chunks::<W>().0 {
-        let key = zero_extended(raw) ^ bias;
-        min = min.min(key);
-        max = max.max(key);
+fn pack_word<T: Word>(slots: &Slots, reference: u64, bits: u32, most: bool, out: &mut Vec<u8>) {
+    let (values, reference) = (T::slice(&slots.bytes), T::truncated(reference.into()));
+    match most {
+        true => pack::<T, true>(values, reference, bits, out),
+        false => pack::<T, false>(values, reference, bits, out),
     }
-    (min <= max).then(|| (u128::from(min ^ bias), max - min))
-}
-
-fn range_128(values: &[u8]) -> Option<(u128, u64)> {
-    let (mut min, mut max) = (i128::MAX, i128::MIN);
-    for raw in values.as_chunks::<16>().0 {
-        let value = i128::from_le_bytes(*raw);
-        min = min.min(value);
-        max = max.max(value);
-    }
-    // The bits of the smallest value: the reader adds modulo 2^128.
-    Some((min as u128, u64::try_from(max.checked_sub(min)?).ok()?))
 }
 
 /// The frame of fewer bits, and with which exceptions, that would take the fewest bytes for a sample of values: where it begins,
 /// and its bits.
-fn likely_frame<const W: usize>(values: &[[u8; W]], bias: u64, bits: u32) -> Option<(u64, u32)> {
-    let mut keys = [0; SAMPLE];
-    let stride = values.len() / SAMPLE;
-    if stride == 0 {
-        return None;
-    }
-    for (key, raw) in keys.iter_mut().zip(values.iter().step_by(stride)) {
-        *key = zero_extended(raw) ^ bias;
-    }
-    keys.sort_unstable();
+fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, u32)> {
     // A value in fifty may lie below.
-    let lows = [keys[0], keys[SAMPLE / 50]];
+    let lows = [sorted[0], sorted[SPREAD / 50]];
     let mut best = None;
     // An exception takes its bits, and about as many for its position as make the distance to the last one.
-    let exception_bits = W as u64 * 8 + 12;
-    let mut bits_min = u64::from(bits) * SAMPLE as u64 / 16 * 15;
+    let exception_bits = wire.min(8) as u64 * 8 + 12;
+    let mut bits_min = u64::from(bits) * SPREAD as u64 / 16 * 15;
     for low in lows {
         let mut counts = [0u64; 65];
-        for key in keys {
+        for key in sorted {
             counts[bits_for(key.wrapping_sub(low)) as usize] += 1;
         }
-        let mut exceptions = SAMPLE as u64;
+        let mut exceptions = SPREAD as u64;
         for (width, count) in (0..bits).zip(counts) {
             exceptions -= count;
-            let total = u64::from(width) * SAMPLE as u64 + exceptions * exception_bits;
+            let total = u64::from(width) * SPREAD as u64 + exceptions * exception_bits;
             if total < bits_min {
                 bits_min = total;
                 best = Some((low, width));
@@ -260,38 +222,26 @@ fn likely_frame<const W: usize>(values: &[[u8; W]], bias: u64, bits: u32) -> Opt
     best
 }
 
-fn pack_frame<const W: usize>(values: &[u8], reference: u128, bits: u32, out: &mut Vec<u8>) {
-    let mask = u64::MAX >> (64 - W * 8);
-    // The reference of values of W bytes fits into 64 bits.
-    let reference = reference as u64;
-    let mut deltas = Vec::with_capacity(1024);
-    for block in values.as_chunks::<W>().0.chunks(1024) {
-        deltas.clear();
-        deltas.extend(block.iter().map(|raw| zero_extended(raw).wrapping_sub(reference) & mask));
-        pack(&deltas, bits, out);
-    }
-}
+/// Where exceptions are, and what they are.
+type Exceptions<T> = (Vec<[u8; 4]>, Vec<<T as Word>::Raw>);
 
-fn pack_frame_128(values: &[u8], reference: u128, bits: u32, out: &mut Vec<u8>) {
-    let mut deltas = Vec::with_capacity(1024);
-    for block in values.as_chunks::<16>().0.chunks(1024) {
-        deltas.clear();
-        // The distance to the smallest value fits into 64 bits: `range_128` has checked it.
-        deltas.extend(block.iter().map(|raw| u128::from_le_bytes(*raw).wrapping_sub(reference) as u64));
-        pack(&deltas, bits, out);
+/// The values farther than `bits` from `low`, and their positions; none if they are more than `count_max`.
+fn exceptions<T: Word>(values: &[T::Raw], low: T, bits: u32, count_max: usize) -> Option<Exceptions<T>> {
+    let (mut positions, mut found) = (Vec::new(), Vec::new());
+    for (step, values) in values.chunks(STEP).enumerate() {
+        // Every position is written, and overwritten unless it is one of an exception: a branch would be taken at random.
+        let mut places = [0; STEP];
+        let mut count = 0;
+        for (i, raw) in values.iter().enumerate() {
+            places[count % STEP] = i;
+            count += usize::from(!T::of(raw).minus(low).fits(bits));
+        }
+        if found.len() + count > count_max {
+            return None;
+        }
+        found.extend(places[..count].iter().map(|place| values[*place]));
+        // A chunk has fewer than 2^31 values.
+        positions.extend(places[..count].iter().map(|place| ((step * STEP + place) as u32).to_le_bytes()));
     }
-}
-
-/// Packs what fits, and zero for what does not.
-fn pack_most<const W: usize>(values: &[u8], reference: u64, bits: u32, out: &mut Vec<u8>) {
-    let mask = u64::MAX >> (64 - W * 8);
-    let mut deltas = Vec::with_capacity(1024);
-    for block in values.as_chunks::<W>().0.chunks(1024) {
-        deltas.clear();
-        deltas.extend(block.iter().map(|raw| {
-            let delta = zero_extended(raw).wrapping_sub(reference) & mask;
-            if delta >> bits == 0 { delta } else { 0 }
-        }));
-        pack(&deltas, bits, out);
-    }
+    Some((positions, found))
 }

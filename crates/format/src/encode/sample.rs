@@ -1,10 +1,14 @@
-//! What a few values say of all: whether neighbours are the same, or near each other.
+//! What a few values say of all: whether neighbours are the same, or near each other, and how many are distinct.
 
+use super::slots::Order;
 use crate::bitpack::bits_for;
+use crate::word::Word;
 
 /// So many stretches of so many neighbours are looked at.
 const STRETCHES: usize = 4;
 const NEIGHBOURS: usize = 64;
+/// So many values are looked at that lie evenly apart.
+pub(super) const SPREAD: usize = 256;
 
 /// What was seen among neighbours.
 pub(super) struct Sample {
@@ -12,12 +16,14 @@ pub(super) struct Sample {
     changes: usize,
     /// The bits of most differences between neighbours.
     pub(super) difference_bits: u32,
+    /// The share of differences that take more, in 1/256.
+    pub(super) leaps: usize,
 }
 
 impl Sample {
-    /// Looks at values of W bytes; none if there are too few.
-    pub(super) fn of<const W: usize>(values: &[u8]) -> Option<Self> {
-        let values = values.as_chunks::<W>().0;
+    /// Looks at neighbours; none if there are too few.
+    pub(super) fn of<T: Word>(values: &[u8]) -> Option<Self> {
+        let values = T::slice(values);
         let apart = values.len() / STRETCHES;
         if apart < NEIGHBOURS {
             return None;
@@ -27,9 +33,7 @@ impl Sample {
         for stretch in values.chunks(apart).take(STRETCHES) {
             for pair in stretch[..NEIGHBOURS].windows(2) {
                 changes += usize::from(pair[0] != pair[1]);
-                if W <= 8 {
-                    differences.push(signed(&pair[1]).wrapping_sub(signed(&pair[0])));
-                }
+                differences.push(signed(T::of(&pair[1])).wrapping_sub(signed(T::of(&pair[0]))));
             }
         }
         differences.sort_unstable();
@@ -40,7 +44,13 @@ impl Sample {
             [first, .., last] => bits_for(last.wrapping_sub(*first).cast_unsigned()),
             _ => u64::BITS,
         };
-        Some(Self { changes: changes * 256 / (STRETCHES * (NEIGHBOURS - 1)), difference_bits })
+        let first = most.first().copied().unwrap_or_default();
+        let leaps = differences
+            .iter()
+            .filter(|difference| bits_for(difference.wrapping_sub(first).cast_unsigned()) > difference_bits)
+            .count();
+        let seen = STRETCHES * (NEIGHBOURS - 1);
+        Some(Self { changes: changes * 256 / seen, difference_bits, leaps: leaps * 256 / seen })
     }
 
     /// How many runs n values likely have.
@@ -49,9 +59,67 @@ impl Sample {
     }
 }
 
-/// A value of W bytes, sign-extended: differences are taken modulo the width, and are small either way.
-fn signed<const W: usize>(raw: &[u8; W]) -> i64 {
-    let mut wide = [0; 8];
-    wide[8 - W.min(8)..].copy_from_slice(&raw[..W.min(8)]);
-    i64::from_le_bytes(wide) >> (64 - 8 * W.min(8))
+/// A value, sign-extended: differences are taken modulo the width, and are small either way.
+fn signed<T: Word>(value: T) -> i64 {
+    let unused = u64::BITS - T::BITS.min(u64::BITS);
+    (value.low_64() << unused).cast_signed() >> unused
+}
+
+/// Values from all over the column, in the order of what [`Order::bias`] makes of them; none if there are too few.
+pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREAD]> {
+    let (values, bias) = (T::slice(values), order.bias::<T>());
+    let apart = values.len() / SPREAD;
+    if apart == 0 {
+        return None;
+    }
+    let mut keys = [0; SPREAD];
+    for (i, (key, values)) in keys.iter_mut().zip(values.chunks_exact(apart)).enumerate() {
+        // Not quite evenly, or values that come again and again were all or never seen.
+        let at = i.wrapping_mul(0x9E37_79B9) >> 16;
+        *key = T::of(&values[at % apart]).flipped(bias).low_64();
+    }
+    keys.sort_unstable();
+    Some(keys)
+}
+
+/// How many distinct values a column likely has of which these, sorted, are a few: those that were seen, and the more the more
+/// of them were seen only once (Chao 1984, "Nonparametric estimation of the number of classes in a population"). None if there
+/// is no end to them.
+pub(super) fn distinct(sorted: &[u64]) -> Option<usize> {
+    let (mut seen, mut once, mut twice) = (0, 0, 0);
+    for same in sorted.chunk_by(|a, b| a == b) {
+        seen += 1;
+        once += usize::from(same.len() == 1);
+        twice += usize::from(same.len() == 2);
+    }
+    match (once, twice) {
+        (0, _) => Some(seen),
+        (1..8, 0) => Some(seen + once * once / 2),
+        (_, 0) => None,
+        _ => Some(seen + once * once / (2 * twice)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_values_are_guessed() {
+        let keys = |count: u64| {
+            let mut seed = 88172645463325252u64;
+            let mut keys = [0; SPREAD].map(|_: u64| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                seed % count
+            });
+            keys.sort_unstable();
+            keys
+        };
+        assert_eq!(distinct(&keys(1)), Some(1));
+        assert_eq!(distinct(&keys(50)), Some(50));
+        assert!(distinct(&keys(2500)).is_none_or(|count| count > 1000));
+        assert_eq!(distinct(&keys(1 << 40)), None);
+    }
 }

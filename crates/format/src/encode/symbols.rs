@@ -14,7 +14,8 @@ use bytes::Bytes;
 use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
-use super::integers::{Order, Part};
+use super::integers::Part;
+use super::slots::{Order, Slots};
 use crate::compress::{Compressor, compress};
 use crate::error::Result;
 use crate::symbols::Symbol;
@@ -173,9 +174,9 @@ impl Coded<'_> {
         // The table is in the chunk.
         writer.descriptors.push(0);
         writer.put_u32(table.lengths.len())?;
-        Part::new(table.lengths.clone(), 1, Order::Unsigned).write(writer)?;
+        Part::new(Slots::new(table.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
         writer.stored_buffer(table.compressor, table.stored.clone(), table.raw_bytes)?;
         writer.put_u32(codes.len())?;
-        Part::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned).write(writer)
+        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).write(writer)
     }
 }

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use super::{Reader, check_indexes, repeat, reserved};
-use crate::bitpack;
+use super::{Reader, check_indexes, reserved};
+use crate::bitpack::{self, Near};
 use crate::column::{u32_at, u32s};
 use crate::error::{Result, refuse};
+use crate::word::{Word, for_word};
 
 /// Encodings that are allowed somewhere: a bit a code.
 #[derive(Clone, Copy)]
@@ -20,13 +21,6 @@ impl Codes {
     pub(super) const INNER: Self = Self(0b000_0111);
     /// Entries of a dictionary: plain and constant.
     const ENTRIES: Self = Self(0b000_0011);
-}
-
-/// Calls a function for the width, where it is one of these.
-macro_rules! for_width {
-    ($width:expr, [$($w:literal)*], $function:ident, $arguments:tt, else $other:expr) => {
-        match $width { $($w => $function::<$w>$arguments,)* _ => $other }
-    };
 }
 
 impl Reader<'_> {
@@ -44,9 +38,12 @@ impl Reader<'_> {
                 if n == 0 {
                     refuse!(Constant, "a constant for no values");
                 }
-                let mut out = reserved(n * width)?;
-                repeat(value, n, &mut out);
-                Ok(Bytes::from(out))
+                let out = for_word!(width, [u8 u16 u32 u64 u128], repeated, (value, n), else {
+                    let mut out = reserved(n * width)?;
+                    (0..n).for_each(|_| out.extend_from_slice(value));
+                    Ok(out)
+                });
+                Ok(Bytes::from(out?))
             }
             2 => {
                 self.note("frame");
@@ -71,9 +68,13 @@ impl Reader<'_> {
         if bitpack::has_bits_past_end(&packed, n, bits) {
             refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
         }
-        let mut out = reserved(n * width)?;
-        for_width!(width, [1 2 4 8 16], unpack_frame, (&packed, n, bits, reference, &mut out), else {});
-        Ok(out)
+        match width {
+            1 => unpacked::<u8>(&packed, n, bits, reference),
+            2 => unpacked::<u16>(&packed, n, bits, reference),
+            4 => unpacked::<u32>(&packed, n, bits, reference),
+            8 => unpacked::<u64>(&packed, n, bits, reference),
+            _ => unpacked_128(&packed, n, bits, reference),
+        }
     }
 
     fn dictionary(&mut self, n: usize, width: usize) -> Result<Bytes> {
@@ -82,13 +83,14 @@ impl Reader<'_> {
         let entries = self.fixed(count, width, Codes::ENTRIES)?;
         let indexes = self.fixed(n, 4, Codes::PARTS)?;
         check_indexes(u32s(&indexes), count)?;
-        let mut out = reserved(n * width)?;
-        for_width!(width, [1 2 4 8 16], gather, (&entries, &indexes, &mut out), else {
+        let out = for_word!(width, [u8 u16 u32 u64 u128], gathered, (&entries, &indexes), else {
+            let mut out = reserved(n * width)?;
             for index in u32s(&indexes) {
                 out.extend_from_slice(&entries[index as usize * width..][..width]);
             }
+            Ok(out)
         });
-        Ok(Bytes::from(out))
+        Ok(Bytes::from(out?))
     }
 
     fn runs(&mut self, n: usize, width: usize) -> Result<Bytes> {
@@ -106,11 +108,14 @@ impl Reader<'_> {
         if total != Some(n) {
             refuse!(Runs, "{count} runs do not make {n} values");
         }
-        let mut out = reserved(n * width)?;
-        for (entry, length) in entries.chunks_exact(width).zip(u32s(&lengths)) {
-            repeat(entry, length as usize, &mut out);
-        }
-        Ok(Bytes::from(out))
+        let out = for_word!(width, [u8 u16 u32 u64 u128], stretched, (&entries, &lengths, n), else {
+            let mut out = reserved(n * width)?;
+            for (entry, length) in entries.chunks_exact(width).zip(u32s(&lengths)) {
+                (0..length).for_each(|_| out.extend_from_slice(entry));
+            }
+            Ok(out)
+        });
+        Ok(Bytes::from(out?))
     }
 
     fn delta(&mut self, n: usize, width: usize) -> Result<Bytes> {
@@ -121,10 +126,13 @@ impl Reader<'_> {
         let first = self.descriptors.take(width, "first")?;
         let Some(count) = n.checked_sub(1) else { refuse!(Constant, "the first of no values") };
         let differences = self.fixed(count, width, Codes::PARTS)?;
-        let mut out = reserved(n * width)?;
-        out.extend_from_slice(first);
-        for_width!(width, [1 2 4 8], sum_up, (&differences, &mut out), else {});
-        Ok(Bytes::from(out))
+        let out = match width {
+            1 => summed::<u8>(first, &differences),
+            2 => summed::<u16>(first, &differences),
+            4 => summed::<u32>(first, &differences),
+            _ => summed::<u64>(first, &differences),
+        };
+        Ok(Bytes::from(out?))
     }
 
     fn patched(&mut self, n: usize, width: usize) -> Result<Bytes> {
@@ -140,70 +148,76 @@ impl Reader<'_> {
             refuse!(Positions, "the positions of exceptions do not rise, or reach {n}");
         }
         let exceptions = self.fixed(count, width, Codes::INNER)?;
-        for (exception, position) in exceptions.chunks_exact(width).zip(u32s(&positions)) {
-            out[position as usize * width..][..width].copy_from_slice(exception);
-        }
+        for_word!(width, [u8 u16 u32 u64 u128], patch, (&mut out, &positions, &exceptions), else {});
         Ok(Bytes::from(out))
     }
 }
 
-fn unpack_frame<const W: usize>(packed: &[u8], n: usize, bits: u32, reference: &[u8], out: &mut Vec<u8>) {
-    let mut wide = [0; 16];
-    wide[..W].copy_from_slice(reference);
-    let reference = u128::from_le_bytes(wide);
-    match bits {
-        // At these widths packing is no packing.
-        32 => return add_reference::<4, W>(packed, reference, out),
-        64 => return add_reference::<8, W>(packed, reference, out),
-        _ => {}
+/// The word at the start of some bytes, which have as many.
+fn word<T: Word>(bytes: &[u8]) -> T {
+    T::slice(bytes).first().map_or(T::ZERO, T::of)
+}
+
+fn unpacked<T: Word + bitpack::Sums<Raw = <T as Word>::Raw>>(
+    packed: &[u8],
+    n: usize,
+    bits: u32,
+    reference: &[u8],
+) -> Result<Vec<u8>> {
+    let mut out = reserved(n)?;
+    bitpack::unpack(packed, n, bits, word::<T>(reference), &mut out);
+    Ok(T::bytes(out))
+}
+
+fn unpacked_128(packed: &[u8], n: usize, bits: u32, reference: &[u8]) -> Result<Vec<u8>> {
+    let mut out = reserved(n)?;
+    let reference: u128 = word(reference);
+    match Near::new(reference.cast_signed(), bits) {
+        Some(near) => bitpack::unpack(packed, n, bits, near, &mut out),
+        None => bitpack::unpack(packed, n, bits, reference, &mut out),
     }
-    // Bytes above the width drop out: the sum is taken modulo 2^(8W).
-    let low = reference as u64;
-    bitpack::unpack(packed, n, bits, |values| {
-        let start = out.len();
-        out.resize(start + values.len() * W, 0);
-        let slots = out[start..].as_chunks_mut::<W>().0;
-        for (slot, value) in slots.iter_mut().zip(values) {
-            if W <= 8 {
-                slot.copy_from_slice(&low.wrapping_add(*value).to_le_bytes()[..W]);
-            } else {
-                slot.copy_from_slice(&reference.wrapping_add(u128::from(*value)).to_le_bytes()[..W]);
-            }
-        }
-    });
+    Ok(out.into_flattened())
 }
 
-/// Appends the sums of the reference and integers of B bytes, modulo 2^(8W).
-fn add_reference<const B: usize, const W: usize>(values: &[u8], reference: u128, out: &mut Vec<u8>) {
-    let sums = values.as_chunks::<B>().0.iter().map(|raw| {
-        let mut wide = [0; 16];
-        wide[..B].copy_from_slice(raw);
-        let sum = reference.wrapping_add(u128::from_le_bytes(wide)).to_le_bytes();
-        *sum.first_chunk::<W>().unwrap_or(&[0; W])
-    });
-    let start = out.len();
-    out.resize(start + sums.len() * W, 0);
-    out[start..].as_chunks_mut::<W>().0.iter_mut().zip(sums).for_each(|(slot, sum)| *slot = sum);
+/// A value n times.
+fn repeated<T: Word>(value: &[u8], n: usize) -> Result<Vec<u8>> {
+    let mut out = reserved(n)?;
+    out.resize(n, word::<T>(value).raw());
+    Ok(T::bytes(out))
 }
 
-fn gather<const W: usize>(entries: &[u8], indexes: &[u8], out: &mut Vec<u8>) {
-    let entries = entries.as_chunks::<W>().0;
-    out.extend(u32s(indexes).flat_map(|index| entries[index as usize]));
+fn gathered<T: Word>(entries: &[u8], indexes: &[u8]) -> Result<Vec<u8>> {
+    let entries = T::slice(entries);
+    let mut out = reserved(indexes.len() / 4)?;
+    out.extend(u32s(indexes).map(|index| entries[index as usize]));
+    Ok(T::bytes(out))
 }
 
-/// Appends to the one value in `out` those that the differences make of it.
-fn sum_up<const W: usize>(differences: &[u8], out: &mut Vec<u8>) {
-    let integer = |raw: &[u8]| {
-        let mut wide = [0; 8];
-        wide[..W].copy_from_slice(raw);
-        u64::from_le_bytes(wide)
-    };
-    let mut value = integer(out);
-    let start = out.len();
-    out.resize(start + differences.len(), 0);
-    let slots = out[start..].as_chunks_mut::<W>().0;
-    for (slot, difference) in slots.iter_mut().zip(differences.as_chunks::<W>().0) {
-        value = value.wrapping_add(integer(difference));
-        slot.copy_from_slice(&value.to_le_bytes()[..W]);
+/// Each entry as often as its length says; n values in all.
+fn stretched<T: Word>(entries: &[u8], lengths: &[u8], n: usize) -> Result<Vec<u8>> {
+    let mut out = reserved(n)?;
+    for (entry, length) in T::slice(entries).iter().zip(u32s(lengths)) {
+        out.resize(out.len() + length as usize, *entry);
+    }
+    Ok(T::bytes(out))
+}
+
+/// The first value, and those that the differences make of it.
+fn summed<T: Word>(first: &[u8], differences: &[u8]) -> Result<Vec<u8>> {
+    let differences = T::slice(differences);
+    let mut value = word::<T>(first);
+    let mut out = reserved(differences.len() + 1)?;
+    out.push(value.raw());
+    out.extend(differences.iter().map(|raw| {
+        value = value.plus(T::of(raw));
+        value.raw()
+    }));
+    Ok(T::bytes(out))
+}
+
+fn patch<T: Word>(out: &mut [u8], positions: &[u8], exceptions: &[u8]) {
+    let out = T::slice_mut(out);
+    for (exception, position) in T::slice(exceptions).iter().zip(u32s(positions)) {
+        out[position as usize] = *exception;
     }
 }

@@ -89,6 +89,7 @@ pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static s
                 "started"
             }
             ServerEvent::Progress(_) => "progress",
+            ServerEvent::Report(_) => "report",
             ServerEvent::Finished(_) => "finished",
             ServerEvent::Error(_) => "error",
         });

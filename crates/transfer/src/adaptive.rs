@@ -1,0 +1,180 @@
+//! What the producers and the writer of one stream know together: λ, and what each column costs under it.
+//!
+//! ```text
+//!   producers: plan ──▶ encode ──▶ written          writer: starved, sent
+//!        ▲  ways, rows      │ bytes, ns                 │ bytes, ns
+//!        └──────────── Columns, rows ◀── λ ◀── Price ◀──┘
+//! ```
+
+#[cfg(test)]
+mod simulation;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use dray_format::{Chunk, Compression, Schema};
+
+use crate::choice::{self, Column};
+use crate::price::Price;
+
+/// A first chunk of no more than this is sent plain: it leaves in one flight of packets anyhow.
+const SMALL_BYTES: u64 = 10 << 10;
+/// The rows of a first chunk: it comes soon, and tells how fast the way is.
+const FIRST_ROWS: usize = 8192;
+/// Chunks have at least so many rows, however slow the way.
+const ROWS_MIN: usize = 4096;
+/// A chunk takes about so long on the way, so that λ keeps up with it.
+const CHUNK_NS: f64 = 300e6;
+/// So many settings of λ are kept to be shown.
+const HISTORY_MAX: usize = 128;
+
+/// How a stream adapts to its network, processor and reader.
+#[derive(Debug)]
+pub struct Adaptive {
+    start: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    price: Price,
+    columns: Vec<Column>,
+    /// The rows of the next chunks.
+    rows: usize,
+    first: bool,
+    history: History,
+}
+
+/// How the columns of the next chunk are to be compressed: the way of each.
+#[derive(Debug)]
+pub struct Plan {
+    ways: Vec<usize>,
+}
+
+impl Plan {
+    /// How column number `column` is to be compressed.
+    pub fn compression(&self, column: usize) -> Compression {
+        choice::compression(self.ways.get(column).copied().unwrap_or(0))
+    }
+}
+
+impl Adaptive {
+    /// Of a stream of these columns. λ begins with `guess_ns`; zstd goes up to level `level_max`.
+    pub fn new(schema: &Schema, guess_ns: f64, level_max: i32) -> Self {
+        let columns = schema.fields.iter().enumerate();
+        let ways = choice::ways_up_to(level_max);
+        let state = State {
+            price: Price::new(guess_ns),
+            columns: columns.map(|(i, field)| Column::new(&field.data_type, i, ways)).collect(),
+            rows: FIRST_ROWS,
+            first: true,
+            history: History::default(),
+        };
+        Self { start: Instant::now(), state: Mutex::new(state) }
+    }
+
+    /// λ in nanoseconds a byte: where another stream over the same connection may begin.
+    pub fn price_ns(&self) -> f64 {
+        self.state().price.ns()
+    }
+
+    /// λ over the time since the stream began; not all settings of a long one.
+    pub fn history(&self) -> Vec<(Duration, f64)> {
+        self.state().history.settings.clone()
+    }
+
+    /// The writer waited so long for a chunk.
+    pub fn starved(&self, waited: Duration) {
+        let mut state = self.state();
+        // Until the first chunk it waits for the query.
+        if !state.first {
+            state.price.starved(waited);
+        }
+    }
+
+    /// The writer had so many bytes taken by the socket in so long; `reader_share` of that time the reader had no room for more.
+    pub fn sent(&self, bytes: u64, busy: Duration, reader_share: f64) {
+        let mut state = self.state();
+        if state.price.sent(bytes, busy, reader_share) {
+            let ns = state.price.ns();
+            state.history.push(self.start.elapsed(), ns);
+        }
+    }
+
+    /// As [`Self::sent`], by the thread that makes the chunks itself.
+    pub fn sent_alone(&self, bytes: u64, waited: Duration) {
+        let mut state = self.state();
+        state.price.sent_alone(bytes, waited);
+        let ns = state.price.ns();
+        state.history.push(self.start.elapsed(), ns);
+    }
+
+    /// How to make the next chunk, whose rows take `plain_bytes` plain.
+    pub fn plan(&self, plain_bytes: u64) -> Plan {
+        let mut state = self.state();
+        let State { price, columns, first, .. } = &mut *state;
+        if *first && plain_bytes <= SMALL_BYTES {
+            return Plan { ways: Vec::new() };
+        }
+        let ways = columns.iter_mut().map(|column| column.choose(price.ns(), price.reader_share())).collect();
+        Plan { ways }
+    }
+
+    /// The rows that the next chunk should have at most.
+    pub fn rows(&self) -> usize {
+        self.state().rows
+    }
+
+    /// A chunk was made as planned.
+    pub fn written(&self, plan: &Plan, chunk: &Chunk) {
+        let mut state = self.state();
+        let State { price, columns, rows, first, .. } = &mut *state;
+        *first = false;
+        for ((way, column), written) in plan.ways.iter().zip(columns).zip(chunk.columns()) {
+            column.record(*way, written);
+        }
+        let row_bytes = chunk.chunk_bytes() as f64 / f64::from(chunk.rows().max(1));
+        // They grow while the way is not known; then they are what it takes in time.
+        let fitting = price.byte_ns().map_or(f64::INFINITY, |byte_ns| CHUNK_NS / (byte_ns * row_bytes));
+        // Floats become whole numbers by saturation.
+        *rows = (fitting as usize).min(*rows * 2).max(ROWS_MIN);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // What is in there is whole between any two statements.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Settings of λ, thinned out when there are too many.
+#[derive(Debug)]
+struct History {
+    settings: Vec<(Duration, f64)>,
+    every: usize,
+    skipped: usize,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { settings: Vec::new(), every: 1, skipped: 0 }
+    }
+}
+
+impl History {
+    fn push(&mut self, at: Duration, ns: f64) {
+        self.skipped += 1;
+        if self.skipped < self.every {
+            return;
+        }
+        self.skipped = 0;
+        if self.settings.len() == HISTORY_MAX {
+            let mut keep = false;
+            self.settings.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.every *= 2;
+        }
+        self.settings.push((at, ns));
+    }
+}

@@ -1,0 +1,152 @@
+//! λ and the columns' ways against a simulated source and line: chunks take a while to encode, wait in a queue and take a
+//! while on the way. Times are computed, nothing is measured.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use dray_format::{Type, Written};
+
+use crate::choice::{Column, WAYS_COUNT};
+use crate::price::Price;
+
+/// What each way takes of two columns: nanoseconds and bytes a decoded byte. Numbers, and text.
+const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
+    [(0.02, 1.0), (0.2, 0.3), (0.2, 0.3), (0.5, 0.3), (1.1, 0.27), (2.0, 0.26), (9.0, 0.25), (90.0, 0.24)],
+    [(0.02, 1.0), (0.2, 0.9), (1.8, 0.42), (2.0, 0.55), (3.0, 0.33), (6.0, 0.3), (30.0, 0.27), (500.0, 0.25)],
+];
+const COLUMN_BYTES: [f64; 2] = [4e6, 1.5e6];
+const PRODUCERS: f64 = 2.0;
+/// Chunks that are made and not sent.
+const QUEUED: usize = 3;
+
+/// A transfer in progress.
+struct Transfer {
+    price: Price,
+    columns: [Column; 2],
+    queue: VecDeque<f64>,
+}
+
+/// How long a chunk of these ways takes to encode, by all producers together, and its bytes.
+fn chunk(ways: [usize; 2]) -> (f64, f64) {
+    let mut sum = (0.0, 0.0);
+    for (column, way) in ways.into_iter().enumerate() {
+        let (ns, share) = COSTS[column][way];
+        sum.0 += ns * COLUMN_BYTES[column] / PRODUCERS;
+        sum.1 += share * COLUMN_BYTES[column];
+    }
+    sum
+}
+
+/// The nanoseconds that a chunk takes with the best two ways, on a line where a byte takes `byte_ns`.
+fn best(byte_ns: f64) -> f64 {
+    let all = (0..WAYS_COUNT * WAYS_COUNT).map(|i| chunk([i / WAYS_COUNT, i % WAYS_COUNT]));
+    all.map(|(encode, bytes)| encode.max(bytes * byte_ns)).fold(f64::INFINITY, f64::min)
+}
+
+impl Transfer {
+    fn new(guess_ns: f64) -> Self {
+        let columns = [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
+        Self { price: Price::new(guess_ns), columns, queue: VecDeque::new() }
+    }
+
+    /// Sends one chunk, and makes the next; the nanoseconds that took.
+    fn step(&mut self, byte_ns: f64, reader_share: f64) -> f64 {
+        let (encode, bytes) = self.make();
+        self.queue.push_back(bytes);
+        if self.queue.len() <= QUEUED {
+            return 0.0;
+        }
+        let sent = self.queue.pop_front().unwrap_or(bytes);
+        let busy = sent * byte_ns;
+        self.price.starved(nanos((encode - busy).max(0.0)));
+        self.price.sent(sent as u64, nanos(busy), reader_share);
+        busy.max(encode)
+    }
+
+    /// The same by one thread, which makes each chunk, too. While it does, the kernel sends up to `buffered` bytes.
+    fn step_alone(&mut self, byte_ns: f64, buffered: f64) -> f64 {
+        let (encode, bytes) = self.make();
+        let made = encode * PRODUCERS;
+        let waited = bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns);
+        self.price.sent_alone(bytes as u64, nanos(waited));
+        made + waited
+    }
+
+    /// Makes a chunk: how long all producers take for it, and its bytes.
+    fn make(&mut self) -> (f64, f64) {
+        let ways = self.columns.each_mut().map(|column| column.choose(self.price.ns(), self.price.reader_share()));
+        for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
+            let (ns, share) = COSTS[i][way];
+            let decoded = COLUMN_BYTES[i];
+            let written = Written {
+                decoded_bytes: decoded as u64,
+                bytes: (decoded * share) as u64,
+                encode_ns: (decoded * ns) as u64,
+            };
+            column.record(way, &written);
+        }
+        chunk(ways)
+    }
+}
+
+fn nanos(ns: f64) -> Duration {
+    Duration::from_nanos(ns as u64)
+}
+
+#[test]
+fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
+    // From 10 Gbit/s to 1 Mbit/s, from guesses far off.
+    for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
+        for guess_ns in [0.05, 8.0, 500.0] {
+            let mut transfer = Transfer::new(guess_ns);
+            let mut spent: Vec<f64> = (0..400).map(|_| transfer.step(byte_ns, 0.0)).collect();
+            let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
+            assert!(settled < best(byte_ns) * 1.1, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
+        }
+    }
+}
+
+#[test]
+fn one_thread_alone_uses_every_line_well() {
+    for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
+        for guess_ns in [0.05, 8.0, 500.0] {
+            // A kernel that sends whole chunks meanwhile would be worth a higher price, which the thread can't see.
+            for (buffered, factor) in [(0.0, 1.1), (256e3, 1.25), (4e6, 1.5)] {
+                let mut transfer = Transfer::new(guess_ns);
+                let mut spent: Vec<f64> = (0..400).map(|_| transfer.step_alone(byte_ns, buffered)).collect();
+                let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
+                let fixed = (0..WAYS_COUNT * WAYS_COUNT).map(|i| {
+                    let (encode, bytes) = chunk([i / WAYS_COUNT, i % WAYS_COUNT]);
+                    let made = encode * PRODUCERS;
+                    made + bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns)
+                });
+                let best = fixed.fold(f64::INFINITY, f64::min);
+                assert!(settled < best * factor, "{byte_ns} ns a byte, {buffered} bytes: {settled} ns, best {best}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_line_that_changes_is_followed_within_a_few_chunks() {
+    let mut transfer = Transfer::new(50.0);
+    for byte_ns in [53.0, 400.0, 53.0, 2.0, 53.0] {
+        let spent: Vec<f64> = (0..60).map(|_| transfer.step(byte_ns, 0.0)).collect();
+        let settled = |from: usize| spent[from..from + 10].iter().sum::<f64>() / 10.0;
+        assert!(settled(QUEUED + 6) < best(byte_ns) * 1.25, "{byte_ns} ns a byte: {:?}", &spent[..20]);
+        assert!(settled(50) < best(byte_ns) * 1.1, "{byte_ns} ns a byte: {:?}", &spent[40..]);
+    }
+}
+
+#[test]
+fn a_slow_reader_is_not_sent_smaller_chunks() {
+    let mut transfer = Transfer::new(8.0);
+    (0..50).for_each(|_| {
+        transfer.step(8.0, 0.0);
+    });
+    let before = transfer.price.ns();
+    (0..50).for_each(|_| {
+        transfer.step(300.0, 1.0);
+    });
+    assert!(transfer.price.ns() < before * 3.0, "{before} ns, then {}", transfer.price.ns());
+}

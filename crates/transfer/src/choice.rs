@@ -1,0 +1,156 @@
+//! How each column is compressed: the way with the least `encode_ns + λ · bytes`, from what was measured on what was sent.
+
+use dray_format::{Compression, Type, Written};
+
+/// How many ways there are.
+pub(crate) const WAYS_COUNT: usize = 8;
+/// The ways that are weighed, from the quickest to the smallest.
+const WAYS: [Way; WAYS_COUNT] = [
+    Way::new(Compression::None, [0.02, 0.02], [1.0, 1.0], 0.0),
+    Way::new(Compression::Light, [0.3, 0.3], [0.35, 0.85], 0.2),
+    Way::new(Compression::Symbols, [0.31, 1.5], [0.35, 0.45], 0.4),
+    Way::new(Compression::Lz4, [0.8, 2.0], [0.34, 0.5], 0.4),
+    Way::new(Compression::Zstd(1), [1.5, 3.0], [0.32, 0.36], 1.0),
+    Way::new(Compression::Zstd(3), [2.5, 5.0], [0.31, 0.34], 1.0),
+    Way::new(Compression::Zstd(9), [10.0, 25.0], [0.30, 0.31], 1.0),
+    Way::new(Compression::Zstd(19), [100.0, 400.0], [0.29, 0.28], 1.2),
+];
+
+/// How much the newest chunk counts in what is known of a column.
+const NEWEST: f64 = 0.3;
+/// A chunk in so many tries the neighbour of a column's way.
+const TRY_EVERY: u64 = 32;
+/// No neighbour is tried that should cost so many times what the column does.
+const TRY_COST_MAX: f64 = 2.0;
+/// What is measured on fewer bytes says little of others.
+const MEASURED_BYTES_MIN: u64 = 4096;
+/// Another way is taken when it should cost less than this share of the present one: measurements are noisy.
+const CHANGE_BELOW: f64 = 0.97;
+
+/// A way to compress, and what is thought of it before it has been tried: for numbers, and for strings.
+struct Way {
+    compression: Compression,
+    /// Encoding, in nanoseconds a decoded byte.
+    encode_ns: [f64; 2],
+    /// Bytes sent a decoded byte.
+    share: [f64; 2],
+    /// Decoding, in nanoseconds a decoded byte.
+    decode_ns: f64,
+}
+
+impl Way {
+    const fn new(compression: Compression, encode_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
+        Self { compression, encode_ns, share, decode_ns }
+    }
+}
+
+/// The compression that stands at `way`.
+pub(crate) fn compression(way: usize) -> Compression {
+    WAYS[way].compression
+}
+
+/// How many of the ways need no higher level of zstd.
+pub(crate) fn ways_up_to(level_max: i32) -> usize {
+    WAYS.iter().filter(|way| !matches!(way.compression, Compression::Zstd(level) if level > level_max)).count()
+}
+
+/// What was measured of one way.
+#[derive(Debug, Clone, Copy)]
+struct Measured {
+    encode_ns: f64,
+    share: f64,
+}
+
+/// What is known of one column.
+#[derive(Debug)]
+pub(crate) struct Column {
+    /// 1 where there are strings in it, 0 elsewhere: the place in a [`Way`]'s guesses.
+    guess: usize,
+    measured: [Option<Measured>; WAYS_COUNT],
+    way: usize,
+    /// Only so many ways are weighed.
+    ways: usize,
+    chunks: u64,
+}
+
+impl Column {
+    /// Nothing is known but the type. `place` spreads the columns' trials over the chunks.
+    pub(crate) fn new(data_type: &Type, place: usize, ways: usize) -> Self {
+        let guess = usize::from(has_strings(data_type));
+        Self { guess, measured: [None; WAYS_COUNT], way: 0, ways, chunks: place as u64 }
+    }
+
+    /// The way for the next chunk.
+    pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64) -> usize {
+        let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| {
+            let Measured { encode_ns, share } = self.expected(way);
+            encode_ns + price_ns * share + reader_share * WAYS[way].decode_ns
+        });
+        let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
+        if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
+            self.way = best;
+        }
+        self.chunks += 1;
+        if self.chunks.is_multiple_of(TRY_EVERY) {
+            // The neighbours in turns, so that what has become better is noticed.
+            let upwards = (self.chunks / TRY_EVERY).is_multiple_of(2);
+            let neighbour = if upwards { self.way + 1 } else { self.way.wrapping_sub(1) };
+            if costs[..self.ways].get(neighbour).is_some_and(|cost| *cost < costs[self.way] * TRY_COST_MAX) {
+                return neighbour;
+            }
+        }
+        self.way
+    }
+
+    /// A chunk was written.
+    pub(crate) fn record(&mut self, way: usize, written: &Written) {
+        if written.decoded_bytes < MEASURED_BYTES_MIN {
+            return;
+        }
+        let bytes = written.decoded_bytes as f64;
+        let seen = Measured { encode_ns: written.encode_ns as f64 / bytes, share: written.bytes as f64 / bytes };
+        let slot = &mut self.measured[way];
+        *slot = Some(match *slot {
+            None => seen,
+            Some(before) => Measured {
+                // A thread that lost its processor for a while took no longer to encode.
+                encode_ns: before.encode_ns + (seen.encode_ns.min(4.0 * before.encode_ns) - before.encode_ns) * NEWEST,
+                share: before.share + (seen.share - before.share) * NEWEST,
+            },
+        });
+    }
+
+    /// What a way should take: as measured, or as much more or less than the nearest one measured as is usual.
+    fn expected(&self, way: usize) -> Measured {
+        if let Some(measured) = self.measured[way] {
+            return measured;
+        }
+        let usual = |way: usize| (WAYS[way].encode_ns[self.guess], WAYS[way].share[self.guess]);
+        let (encode_ns, share) = usual(way);
+        // What was sent plain says nothing of how it would be encoded.
+        let nearest =
+            (1..WAYS_COUNT).filter(|other| self.measured[*other].is_some()).min_by_key(|other| other.abs_diff(way));
+        match nearest.and_then(|other| Some((other, self.measured[other]?))) {
+            Some((other, measured)) if way > 0 => {
+                let (other_ns, other_share) = usual(other);
+                // What compresses well is quicker, too, and what does not is no smaller by more effort.
+                Measured {
+                    encode_ns: measured.encode_ns * encode_ns / other_ns,
+                    share: (measured.share * share / other_share).min(measured.share.max(share)),
+                }
+            }
+            _ => Measured { encode_ns, share },
+        }
+    }
+}
+
+fn has_strings(data_type: &Type) -> bool {
+    match data_type {
+        Type::Utf8 | Type::Binary => true,
+        Type::List(item) | Type::FixedList { item, .. } => has_strings(&item.data_type),
+        Type::Map { key, value, .. } => has_strings(&key.data_type) || has_strings(&value.data_type),
+        Type::Struct(fields) => fields.iter().any(|field| has_strings(&field.data_type)),
+        Type::Dictionary { value, .. } => has_strings(value),
+        _ => false,
+    }
+}

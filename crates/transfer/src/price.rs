@@ -1,0 +1,125 @@
+//! λ, the price of a byte: how many nanoseconds of encoding one byte less on the way is worth.
+//!
+//! The writer alone steers it, because it alone sees both sides:
+//!
+//! ```text
+//!   waits for a chunk (starved)  ──▶ encoding is what's slow  ──▶ λ falls: cheaper encodings, more bytes
+//!   waits for the socket (busy)  ──▶ the way is what's slow   ──▶ λ rises: smaller encodings, more time
+//! ```
+//!
+//! It rests where the socket is busy but for a small share of the time: then processor and way are both used up. The socket's
+//! own rate bounds it: below what a byte takes there, λ would leave processors idle that could save time; a multiple
+//! above, a byte saved costs more than it can bring back.
+
+use std::time::Duration;
+
+/// The share of the time in which the socket may stand idle: what λ aims at.
+const STARVED_AIM: f64 = 0.03;
+/// λ stays below so many times what a byte takes on the way: so many threads at most work for one socket.
+const TIMES_BYTE_MAX: f64 = 16.0;
+/// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
+const PRICE_NS_MIN: f64 = 0.01;
+const PRICE_NS_MAX: f64 = 100_000.0;
+/// λ is set anew after so long, and after a chunk.
+const SPAN: Duration = Duration::from_millis(20);
+/// The largest and smallest step of ln λ.
+const STEP_MAX: f64 = 1.0;
+const STEP_MIN: f64 = 0.05;
+/// How much the newest span counts in the rate of the way.
+const NEWEST: f64 = 0.5;
+/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
+const NEWEST_ALONE: f64 = 0.2;
+
+/// λ, and what it was learned from.
+#[derive(Debug)]
+pub(crate) struct Price {
+    ns: f64,
+    step: f64,
+    rising: bool,
+    /// What a byte takes on the way, as far as that has been seen.
+    byte_ns: Option<f64>,
+    /// The share of the time that the reader's own slowness holds the way up.
+    reader_share: f64,
+    span: Span,
+}
+
+/// What the writer did since λ was last set.
+#[derive(Debug, Default)]
+struct Span {
+    starved: Duration,
+    busy: Duration,
+    bytes: u64,
+}
+
+impl Price {
+    pub(crate) fn new(guess_ns: f64) -> Self {
+        let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        Self { ns, step: 0.5, rising: true, byte_ns: None, reader_share: 0.0, span: Span::default() }
+    }
+
+    pub(crate) fn ns(&self) -> f64 {
+        self.ns
+    }
+
+    /// What a byte takes on the way.
+    pub(crate) fn byte_ns(&self) -> Option<f64> {
+        self.byte_ns
+    }
+
+    /// How much of what is slow is the reader, from 0 to 1.
+    pub(crate) fn reader_share(&self) -> f64 {
+        self.reader_share
+    }
+
+    /// The writer waited for a chunk.
+    pub(crate) fn starved(&mut self, waited: Duration) {
+        self.span.starved += waited;
+    }
+
+    /// The writer had bytes taken by the socket, in so long; for `reader_share` of it the reader had no room. True if that set λ
+    /// anew.
+    pub(crate) fn sent(&mut self, bytes: u64, busy: Duration, reader_share: f64) -> bool {
+        self.span.bytes += bytes;
+        self.span.busy += busy;
+        self.reader_share += (reader_share.clamp(0.0, 1.0) - self.reader_share) * NEWEST;
+        let span = self.span.starved + self.span.busy;
+        if span < SPAN || self.span.bytes == 0 {
+            return false;
+        }
+        let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
+        let seen_ns = self.span.busy.as_secs_f64() * 1e9 / self.span.bytes as f64;
+        let byte_ns = self.byte_ns.map_or(seen_ns, |before| before + (seen_ns - before) * NEWEST);
+        self.byte_ns = Some(byte_ns);
+        self.span = Span::default();
+        self.set(starved, byte_ns);
+        true
+    }
+
+    /// The thread that makes the chunks sent so many bytes itself, and waited so long for the socket: that is what a byte costs it,
+    /// for it can do nothing else meanwhile.
+    pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
+        let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
+        self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        self.byte_ns = Some(self.ns);
+    }
+
+    fn set(&mut self, starved: f64, byte_ns: f64) {
+        let rising = starved < STARVED_AIM;
+        // Steps in one direction grow, a turn halves them: quick after a change, at rest otherwise.
+        self.step =
+            if rising == self.rising { (self.step * 1.4).min(STEP_MAX) } else { (self.step / 2.0).max(STEP_MIN) };
+        self.rising = rising;
+        if rising {
+            // Smaller chunks do not help a reader that is slow itself.
+            let network = 1.0 - self.reader_share;
+            self.ns *= (self.step * network).exp();
+            if network > 0.5 {
+                self.ns = self.ns.max(byte_ns);
+            }
+        } else {
+            let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
+            self.ns *= (-self.step * missed.sqrt()).exp();
+        }
+        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+    }
+}
