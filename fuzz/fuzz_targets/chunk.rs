@@ -36,7 +36,9 @@ fuzz_target!(|input: &[u8]| {
     if !schema.fields.iter().any(|field| has_long_lists(&field.data_type)) {
         arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     }
-    for compression in [Compression::None, Compression::Compact, Compression::Light, Compression::Zstd(1)] {
+    for compression in
+        [Compression::None, Compression::Compact, Compression::Light, Compression::Symbols, Compression::Zstd(1)]
+    {
         let batch = batch_from_arrow(&arrow).unwrap();
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let chunk = write(&schema, &[batch], compression, true, header.jumbo).unwrap();

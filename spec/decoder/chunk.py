@@ -17,10 +17,12 @@ from schema import Field, Type
 HEADER_BYTES = 64
 CHECKSUMMED, JUMBO = 1, 2  # flags
 COUNT_MAX = (1 << 31) - 1
-PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED = range(7)
+PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS = range(8)
 INNER = (PLAIN, CONSTANT, FRAME)
 PARTS = (*INNER, PATCHED)
-OFFSETS, LENGTHS = 0, 2
+OFFSETS, LENGTHS, SYMBOLS = 0, 2, 4
+EXPONENT_MAX = 22
+SYMBOLS_MAX, SYMBOL_BYTES_MAX = 3840, 16
 
 
 @dataclass(frozen=True)
@@ -296,7 +298,7 @@ class Reader:
             return np.broadcast_to(np.bool_(value), n)
         raise Refused("code", f"encoding {code} of booleans")
 
-    def fixed(self, width: int, n: int, codes=tuple(range(7))) -> np.ndarray:
+    def fixed(self, width: int, n: int, codes=tuple(range(8))) -> np.ndarray:
         """Section 2: values as uint8[n, width]."""
         code = self.cursor.u8("encoding of fixed width")
         if code not in codes:
@@ -316,6 +318,8 @@ class Reader:
             return self.delta(width, n)
         if code == PATCHED:
             return self.patched(width, n)
+        if code == DECIMALS:
+            return self.decimals(width, n)
         count = self.entry_count(n)
         entries = self.fixed(width, count, (PLAIN, CONSTANT))
         return entries[self.entry_indexes(n, count)]
@@ -351,7 +355,28 @@ class Reader:
     def patched(self, width: int, n: int) -> np.ndarray:
         values = np.array(self.frame(width, n))
         count = self.cursor.u32("count")
-        if not 1 <= count <= n:
+        if count == 0:
+            raise Refused("positions", "no exceptions")
+        return self.with_exceptions(values, count)
+
+    def decimals(self, width: int, n: int) -> np.ndarray:
+        """Section 2.1."""
+        if width not in (4, 8):
+            raise Refused("bits", f"decimals of width {width}")
+        exponent = self.cursor.u8("exponent")
+        if exponent > EXPONENT_MAX:
+            raise Refused("exponent", f"{exponent}, at most {EXPONENT_MAX}")
+        integers = self.integers(Type(f"int{8 * width}", width), n)
+        with np.errstate(over="ignore"):
+            floats = (integers.astype(np.float64) / np.float64(10**exponent)).astype(f"<f{width}")
+        values = floats.view(np.uint8).reshape(n, width)
+        count = self.cursor.u32("count")
+        return self.with_exceptions(values, count) if count else values
+
+    def with_exceptions(self, values: np.ndarray, count: int) -> np.ndarray:
+        """The positions and exceptions of patched and of decimals, put among the values."""
+        n, width = values.shape
+        if count > n:
             raise Refused("positions", f"{count} exceptions among {n} values")
         positions = number_view(self.fixed(4, count, INNER), Type("uint32", 4)).astype(np.int64)
         if (np.diff(positions) <= 0).any() or positions[-1] >= n:
@@ -359,7 +384,7 @@ class Reader:
         values[positions] = self.fixed(width, count, INNER)
         return values
 
-    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY)) -> tuple[np.ndarray, bytes]:
+    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS)) -> tuple[np.ndarray, bytes]:
         """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
         code = self.cursor.u8("encoding of strings")
         if code not in codes:
@@ -375,7 +400,7 @@ class Reader:
             return offsets, value * n
         if code == DICTIONARY:
             count = self.entry_count(n)
-            entry_offsets, entry_data = self.strings(type, count, (OFFSETS, LENGTHS))
+            entry_offsets, entry_data = self.strings(type, count, (OFFSETS, LENGTHS, SYMBOLS))
             indexes = self.entry_indexes(n, count)
             offsets = offsets_of(np.diff(entry_offsets)[indexes])
             self.check_string_bytes(int(offsets[-1]))
@@ -383,12 +408,40 @@ class Reader:
             return offsets, b"".join(entries[index] for index in indexes)
         offsets = self.offsets(n) if code == OFFSETS else offsets_of(self.lengths(n))
         self.check_string_bytes(int(offsets[-1]))
-        place = self.place("string data")
-        if place.raw != offsets[-1]:
-            raise Refused("offsets", f"strings end at {offsets[-1]}, their data at {place.raw}")
-        data = self.unpack(place, "string data")
+        if code == SYMBOLS:
+            data = self.symbols(int(offsets[-1]))
+        else:
+            place = self.place("string data")
+            if place.raw != offsets[-1]:
+                raise Refused("offsets", f"strings end at {offsets[-1]}, their data at {place.raw}")
+            data = self.unpack(place, "string data")
         check_utf8(type, offsets, data)
         return offsets, data
+
+    def symbols(self, total: int) -> bytes:
+        """Section 3.1: the data, `total` bytes, from the table and the codes."""
+        if (table := self.cursor.u8("table")) != 0:
+            raise Refused("code", f"table of symbols {table}")
+        count = self.cursor.u32("count of symbols")
+        if count > SYMBOLS_MAX:
+            raise Refused("symbols", f"{count}, at most {SYMBOLS_MAX}")
+        lengths = self.integers(Type("uint8", 1), count)
+        if np.any((lengths < 1) | (lengths > SYMBOL_BYTES_MAX)):
+            raise Refused("symbols", "of no bytes, or of too many")
+        ends = offsets_of(lengths)
+        text = self.buffer(int(ends[-1]), "symbols")
+        meanings = [text[start:end] for start, end in zip(ends[:-1], ends[1:])]
+        meanings += [bytes([byte]) for byte in range(256)]
+        codes = self.cursor.u32("count of codes")
+        if codes > total:
+            raise Refused("offsets", f"{codes} codes for {total} bytes")
+        codes = self.integers(Type("uint16", 2), codes)
+        if np.any(codes >= len(meanings)):
+            raise Refused("index", f"a code above {len(meanings) - 1}")
+        data = b"".join(meanings[code] for code in codes)
+        if len(data) != total:
+            raise Refused("offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}")
+        return data
 
     def offsets(self, n: int) -> np.ndarray:
         """n + 1 offsets, checked but for their end."""

@@ -3,6 +3,7 @@
 Each breaks one rule, so that every reader finds the same one, in whatever order it reads within a column.
 """
 
+from vectors_coded import rejected_coded
 from vectors_encodings import ZSTD_CHECKSUMMED, ZSTD_COMPRESSED
 from writer import *  # the vocabulary of this page
 
@@ -22,7 +23,7 @@ def container(schema_bytes: bytes, chunk: bytes) -> bytes:
 
 
 def rejected_chunks() -> dict[str, bytes]:
-    groups = (headers, limits, grammar, encodings, parts, contents, compressors, left_over)
+    groups = (headers, limits, grammar, encodings, parts, rejected_coded, contents, compressors, left_over)
     vectors = [(name, container(schema(*words), data)) for group in groups for name, words, data in group()]
     vectors += [(f"schema-{name}", container(data, chunk(1, [], 0))) for name, data in schemas()]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
@@ -137,9 +138,9 @@ def grammar():
             chunk(1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8),
         )
     yield "code-boolean-2", B, chunk(3, [NONE, b"\2\0"], 1)
-    yield "code-fixed-7", X, chunk(3, [NONE, b"\7", Buffer(SEVEN)], 12)
+    yield "code-fixed-8", X, chunk(3, [NONE, b"\x08", Buffer(SEVEN)], 12)
     yield "code-fixed-255", X, chunk(3, [NONE, b"\xff", Buffer(SEVEN)], 12)
-    yield "code-strings-4", S, chunk(1, [NONE, b"\4", offsets(b"a"), Buffer(b"a")], 9)
+    yield "code-strings-5", S, chunk(1, [NONE, b"\5", offsets(b"a"), Buffer(b"a")], 9)
     for code in (1, 3):
         yield f"code-list-{code}", lists, chunk(1, [NONE, u8(code), constant(u32(1)), NONE, plain(b"\1")], 9)
     yield "code-compressor-3", X, chunk(3, [NONE, b"\0", Buffer(SEVEN, 3, 12)], 12)

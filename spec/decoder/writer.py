@@ -150,6 +150,10 @@ def frame_patched(bits: int, reference: bytes, values: list[int], count: int, po
     return [b"\6", u8(bits), reference, Buffer(pack(values, bits)), u32(count), positions, exceptions]
 
 
+def decimals(exponent: int, integers: list, count: int = 0, positions: list = [], exceptions: list = []) -> list:
+    return [b"\7", u8(exponent), integers, u32(count), positions, exceptions]
+
+
 def strings(*values: bytes) -> list:
     """Strings, offsets."""
     return [b"\0", offsets(*values), Buffer(b"".join(values))]
@@ -166,6 +170,14 @@ def strings_constant(value: bytes) -> list:
 
 def strings_lengths(lengths: list, data: bytes) -> list:
     return [b"\2", lengths, Buffer(data)]
+
+
+def symbols_table(*symbols: bytes) -> list:
+    return [b"\0", u32(len(symbols)), plain(bytes(map(len, symbols))), Buffer(b"".join(symbols))]
+
+
+def strings_symbols(lengths: list, table: list, count: int, codes: list) -> list:
+    return [b"\4", lengths, table, u32(count), codes]
 
 
 def list_offsets(*ends: int) -> list:

@@ -3,6 +3,7 @@
 //! The rule is the smallest of what was tried; what is tried is what a sample promises. A later rule will weigh time as well;
 //! the place to change is [`fixed`] and [`strings`], and nothing else knows.
 
+mod decimals;
 mod dictionary;
 mod integers;
 mod memory;
@@ -10,9 +11,11 @@ mod range;
 mod sample;
 mod short_strings;
 mod slots;
+pub(crate) mod symbols;
 
 use bytes::Bytes;
 
+use self::decimals::{Decimals, likely_exponent};
 use self::dictionary::{Distinct, Index, Searched, dictionary_bytes, distinct_words};
 use self::integers::Part;
 pub(crate) use self::memory::Tried;
@@ -24,7 +27,7 @@ use crate::column::DECIMAL_BYTES;
 use crate::error::{Result, refuse};
 use crate::types::Type;
 use crate::word::{Word, for_word};
-use crate::write::{Strings, Writer, joined};
+use crate::write::{Compression, Strings, Writer, joined};
 
 /// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
 const OVERHEAD_BYTES: usize = 128;
@@ -43,15 +46,19 @@ pub(crate) fn fixed(
         UInt8 | UInt16 | UInt32 | UInt64 => Order::Unsigned,
         _ => Order::Signed,
     };
-    smallest(Slots::new(values, width, order).narrowed(), tried).write(writer)
+    let floats = matches!(data_type, Float32 | Float64);
+    smallest(Slots::new(values, width, order).narrowed(), floats, tried).write(writer)
 }
 
 /// The smallest of what a look at a few of the values promises to be small.
-fn smallest(slots: Slots, tried: &mut Tried) -> Encoded {
+fn smallest(slots: Slots, floats: bool, tried: &mut Tried) -> Encoded {
     let spread = slots.spread();
     let mut best = Encoded::Part(Part::with_spread(slots.clone(), spread.as_ref()));
     if slots.count() < 2 || best.bytes() <= slots.wire {
         return best;
+    }
+    if floats && let Some((exponent, likely_bytes)) = likely_exponent(&slots) {
+        best.consider(likely_bytes, &mut tried.decimals, || Decimals::of(&slots, exponent).map(Encoded::Decimals));
     }
     let sample = for_word!(slots.width, [u8 u16 u32 u64 u128], sampled, (&slots), else None);
     if let Some(sample) = sample {
@@ -86,6 +93,7 @@ enum Encoded {
     Dictionary { entries: Slots, indexes: Part },
     Runs { count: usize, entries: Part, lengths: Part },
     Delta { first: Vec<u8>, differences: Part },
+    Decimals(Decimals),
 }
 
 impl Encoded {
@@ -95,6 +103,7 @@ impl Encoded {
             Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
             Self::Delta { first, differences } => first.len() + differences.bytes,
+            Self::Decimals(decimals) => decimals.bytes,
         }
     }
 
@@ -126,6 +135,7 @@ impl Encoded {
                 entries.write(writer)?;
                 lengths.write(writer)
             }
+            Self::Decimals(decimals) => decimals.write(writer),
             Self::Delta { first, differences } => {
                 writer.descriptors.push(5);
                 writer.descriptors.extend_from_slice(&first);
@@ -253,7 +263,7 @@ pub(crate) fn narrow(
         _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
     };
     if writer.compression.encodes() {
-        return smallest(Slots::signed(values, width, DECIMAL_BYTES), tried).write(writer);
+        return smallest(Slots::signed(values, width, DECIMAL_BYTES), false, tried).write(writer);
     }
     let moved = match width {
         4 => values
@@ -278,7 +288,12 @@ pub(crate) fn narrow(
 }
 
 /// Writes strings, as small as the rule makes them.
-pub(crate) fn strings(writer: &mut Writer, strings: Strings, tried: &mut Tried) -> Result<()> {
+pub(crate) fn strings(
+    writer: &mut Writer,
+    strings: Strings,
+    tried: &mut Tried,
+    memory: &mut symbols::Memory,
+) -> Result<()> {
     let n = strings.offsets.len() / 4 - 1;
     let Strings { offsets, data } = strings;
     let data = joined(data);
@@ -297,16 +312,24 @@ pub(crate) fn strings(writer: &mut Writer, strings: Strings, tried: &mut Tried) 
             writer.descriptors.push(3);
             writer.put_u32(entries.lengths.len())?;
             let count = entries.lengths.len();
-            write_lengths(writer, entries.lengths, Bytes::from(entries.data))?;
+            write_lengths(writer, entries.lengths, Bytes::from(entries.data), memory)?;
             return part_of_indexes(&indexes, count).write(writer);
         }
     }
-    write_lengths(writer, lengths, data)
+    write_lengths(writer, lengths, data, memory)
 }
 
-fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes) -> Result<()> {
+fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
+    let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
+    if writer.compression == Compression::Symbols
+        && let Some(coded) = memory.encode(&data)
+    {
+        writer.descriptors.push(4);
+        lengths.write(writer)?;
+        return coded.write(writer);
+    }
     writer.descriptors.push(2);
-    Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(writer)?;
+    lengths.write(writer)?;
     writer.buffer(vec![data])
 }
 

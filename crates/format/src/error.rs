@@ -51,12 +51,16 @@ kinds! {
     Constant = "constant",
     /// A number of bits that the type does not have.
     Bits = "bits",
+    /// A power of ten that is too large.
+    Exponent = "exponent",
     /// Offsets or lengths that do not fit their data.
     Offsets = "offsets",
     /// Runs that do not make the values.
     Runs = "runs",
     /// Exceptions at positions that do not rise, or are none.
     Positions = "positions",
+    /// A table of too many symbols, or one that is empty or too long.
+    Symbols = "symbols",
     /// A dictionary index out of range, or an empty dictionary.
     Index = "index",
     /// A string that is not UTF-8.

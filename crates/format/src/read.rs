@@ -4,8 +4,10 @@
 //! of the size that the chunk declared. All that is read here is hostile until checked.
 
 mod checks;
+mod decimals;
 mod fixed;
 mod strings;
+mod symbols;
 
 use std::time::Instant;
 
@@ -369,7 +371,7 @@ impl Reader<'_> {
     /// n strings. The caller has charged their offsets.
     fn strings(&mut self, n: usize, utf8: bool) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
-            0 | 2 => {
+            0 | 2 | 4 => {
                 let (offsets, data) = self.flat_strings(n, utf8)?;
                 self.charge(data.len(), 1)?;
                 Ok(Values::Bytes { offsets, data })
@@ -412,15 +414,16 @@ impl Reader<'_> {
         }
     }
 
-    /// n strings as offsets or lengths: `(offsets, data)`, checked.
+    /// n strings as offsets, lengths or symbols: `(offsets, data)`, checked.
     fn flat_strings(&mut self, n: usize, utf8: bool) -> Result<(Bytes, Bytes)> {
-        let (offsets, total) = match self.descriptors.u8("encoding")? {
+        let code = self.descriptors.u8("encoding")?;
+        let (offsets, total) = match code {
             0 => {
                 let offsets = self.buffer((n + 1) * 4)?;
                 let total = check_offsets(&offsets)?;
                 (offsets, total)
             }
-            2 => {
+            2 | 4 => {
                 self.note("lengths");
                 let lengths = self.fixed(n, 4, Codes::PARTS)?;
                 offsets_of(&lengths)?
@@ -428,11 +431,15 @@ impl Reader<'_> {
             code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
         };
         self.check_string_bytes(total)?;
-        let placed = self.place()?;
-        if placed.raw_bytes != total {
-            refuse!(Offsets, "the strings end at {total}, their data at {}", placed.raw_bytes);
-        }
-        let data = self.unpack(placed)?;
+        let data = if code == 4 {
+            self.symbols(total)?
+        } else {
+            let placed = self.place()?;
+            if placed.raw_bytes != total {
+                refuse!(Offsets, "the strings end at {total}, their data at {}", placed.raw_bytes);
+            }
+            self.unpack(placed)?
+        };
         if utf8 {
             check_utf8(&data, u32s(&offsets))?;
         }

@@ -146,6 +146,7 @@ pub struct Encoder {
 /// What is known about a column, and about the columns within it, from the chunks before.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
+    symbols: encode::symbols::Memory,
     children: Vec<Memory>,
     tried: Tried,
 }
@@ -291,6 +292,11 @@ impl Writer {
         let packed = compress(compressor, level, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
         let compressor = if packed.is_some() { compressor } else { Compressor::None };
         let stored = packed.map_or(raw, Bytes::from);
+        self.stored_buffer(compressor, stored, raw_bytes)
+    }
+
+    /// Writes one buffer that is already compressed, or is not to be.
+    pub(crate) fn stored_buffer(&mut self, compressor: Compressor, stored: Bytes, raw_bytes: usize) -> Result<()> {
         self.buffer_head(compressor, stored.len(), raw_bytes)?;
         self.body.push(stored);
         Ok(())
@@ -399,7 +405,7 @@ impl Writer {
                 let strings = gather_strings(&pieces, packed)?;
                 self.decoded += strings.data_bytes() as u64;
                 if self.compression.encodes() {
-                    return encode::strings(self, strings, &mut memory.tried);
+                    return encode::strings(self, strings, &mut memory.tried, &mut memory.symbols);
                 }
                 self.descriptors.push(0);
                 self.buffer(vec![strings.offsets])?;

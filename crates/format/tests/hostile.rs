@@ -85,8 +85,13 @@ fn chunks() -> Vec<(String, Schema, Vec<u8>)> {
         }
         let pieces: Vec<_> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
         let schema = schema_from_arrow(&schema).unwrap();
-        let compression =
-            random.pick(&[Compression::None, Compression::Compact, Compression::Light, Compression::Zstd(1)]);
+        let compression = random.pick(&[
+            Compression::None,
+            Compression::Compact,
+            Compression::Light,
+            Compression::Symbols,
+            Compression::Zstd(1),
+        ]);
         let chunk = write(&schema, &pieces, compression, false, false).unwrap();
         out.push((format!("seed {seed}"), schema, chunk.to_bytes(0).to_vec()));
     }

@@ -17,8 +17,14 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
 use random::Random;
 
-const COMPRESSIONS: [Compression; 5] =
-    [Compression::None, Compression::Compact, Compression::Light, Compression::Lz4, Compression::Zstd(1)];
+const COMPRESSIONS: [Compression; 6] = [
+    Compression::None,
+    Compression::Compact,
+    Compression::Light,
+    Compression::Symbols,
+    Compression::Lz4,
+    Compression::Zstd(1),
+];
 
 /// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
 fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {

@@ -17,7 +17,9 @@ fn round_trip(batches: &[RecordBatch]) {
     let schema = schema_from_arrow(&batches[0].schema()).unwrap();
     let pieces: Vec<_> = batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
     let expected = arrow_select::concat::concat_batches(&batches[0].schema(), batches).unwrap();
-    for compression in [Compression::None, Compression::Compact, Compression::Light, Compression::Zstd(3)] {
+    for compression in
+        [Compression::None, Compression::Compact, Compression::Light, Compression::Symbols, Compression::Zstd(3)]
+    {
         let chunk = write(&schema, &pieces, compression, true, false).unwrap();
         let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
         assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain), "{compression:?}");

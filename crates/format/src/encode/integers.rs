@@ -63,7 +63,7 @@ impl Part {
     }
 
     /// What needs no integers: plain or constant.
-    fn unordered(slots: Slots) -> Self {
+    pub(super) fn unordered(slots: Slots) -> Self {
         if slots.are_constant() {
             return Self { bytes: slots.wire, slots, form: Form::Constant };
         }
@@ -71,7 +71,7 @@ impl Part {
     }
 
     /// The smallest of plain, constant and frame.
-    fn inner<T: Word>(slots: Slots) -> Self {
+    pub(super) fn inner<T: Word>(slots: Slots) -> Self {
         let part = Self::unordered(slots);
         if matches!(part.form, Form::Constant) || part.slots.order == Order::None {
             return part;

@@ -9,6 +9,7 @@ pub(crate) struct Tried {
     pub(super) runs: Vain,
     pub(super) delta: Vain,
     pub(super) dictionary: Vain,
+    pub(super) decimals: Vain,
 }
 
 /// How often a way was tried in vain: the more often in a row, the longer it is left alone, for a look at a few values will promise

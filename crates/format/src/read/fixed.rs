@@ -15,11 +15,11 @@ pub(super) struct Codes(u8);
 
 impl Codes {
     /// A column's own values.
-    pub(super) const VALUES: Self = Self(0b111_1111);
+    pub(super) const VALUES: Self = Self(0b1111_1111);
     /// Parts of an encoding, lengths and indexes: plain, constant, frame and patched.
     pub(super) const PARTS: Self = Self(0b100_0111);
     /// Parts of patched: plain, constant and frame.
-    const INNER: Self = Self(0b000_0111);
+    pub(super) const INNER: Self = Self(0b000_0111);
     /// Entries of a dictionary: plain and constant.
     const ENTRIES: Self = Self(0b000_0011);
 }
@@ -28,7 +28,7 @@ impl Reader<'_> {
     /// n values of `width` bytes, plain. The caller has charged them.
     pub(super) fn fixed(&mut self, n: usize, width: usize, allowed: Codes) -> Result<Bytes> {
         let code = self.descriptors.u8("encoding")?;
-        if code > 6 || allowed.0 >> code & 1 == 0 {
+        if code > 7 || allowed.0 >> code & 1 == 0 {
             refuse!(Code, "encoding {code} is unknown or not allowed here");
         }
         match code {
@@ -53,7 +53,8 @@ impl Reader<'_> {
             3 => self.dictionary(n, width),
             4 => self.runs(n, width),
             5 => self.delta(n, width),
-            _ => self.patched(n, width),
+            6 => self.patched(n, width),
+            _ => self.decimals(n, width),
         }
     }
 

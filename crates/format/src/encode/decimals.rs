@@ -1,0 +1,151 @@
+//! Floats that were decimals: integers, and one power of ten for all. `spec/encodings.md` section 2.1.
+
+use bytes::Bytes;
+
+use super::integers::Part;
+use super::slots::{Order, Slots};
+use crate::bitpack::bits_for;
+use crate::decimals::{POWERS, quotient};
+use crate::error::Result;
+use crate::write::Writer;
+
+/// The exponent is chosen by so many values.
+const SAMPLE: usize = 256;
+/// Integers stay below this, so that the sum that rounds them is exact.
+const INTEGER_MAX: f64 = (1u64 << 50) as f64;
+/// 1.5 × 2^52: a number that it is added to is rounded to an integer, which the lowest bits of the sum hold.
+const ROUNDING: f64 = 6_755_399_441_055_744.0;
+/// What positions and exceptions may take more than theirs: descriptors and padding.
+const OVERHEAD_BYTES: usize = 64;
+
+/// Integers in place of floats, and the floats that have none.
+pub(super) struct Decimals {
+    exponent: usize,
+    integers: Part,
+    exceptions: Option<(Part, Part)>,
+    count: usize,
+    pub(super) bytes: usize,
+}
+
+/// A float of W bytes.
+fn float<const W: usize>(raw: &[u8; W]) -> f64 {
+    match (raw.first_chunk::<8>(), raw.first_chunk::<4>()) {
+        (Some(raw), _) => f64::from_le_bytes(*raw),
+        (None, Some(raw)) => f32::from_le_bytes(*raw).into(),
+        _ => f64::NAN,
+    }
+}
+
+/// The integer for a float with an exponent, and whether it gives the same bits back.
+#[inline(always)]
+fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
+    let scaled = float(raw) * power;
+    let sum = scaled + ROUNDING;
+    let integer = sum.to_bits().wrapping_sub(ROUNDING.to_bits()).cast_signed();
+    let back = quotient::<W>(sum - ROUNDING, power) == *raw;
+    (integer, back & (scaled.abs() < INTEGER_MAX) & (W == 8 || (-0x8000_0000..0x8000_0000).contains(&integer)))
+}
+
+impl Decimals {
+    /// Floats as decimals with an exponent, unless more than an eighth of them have no integer.
+    pub(super) fn of(slots: &Slots, exponent: usize) -> Option<Self> {
+        match slots.width {
+            4 => Self::with_width::<4>(&slots.bytes, exponent),
+            8 => Self::with_width::<8>(&slots.bytes, exponent),
+            _ => None,
+        }
+    }
+
+    fn with_width<const W: usize>(values: &[u8], exponent: usize) -> Option<Self> {
+        let values = values.as_chunks::<W>().0;
+        let power = POWERS[exponent];
+        let mut integers = vec![[0; W]; values.len()];
+        let mut exceptions = 0;
+        for (slot, raw) in integers.iter_mut().zip(values) {
+            let (integer, same) = integer(raw, power);
+            slot.copy_from_slice(&integer.to_le_bytes()[..W]);
+            exceptions += usize::from(!same);
+        }
+        if exceptions > values.len() / 8 {
+            return None;
+        }
+        let (mut positions, mut others) = (Vec::new(), Vec::new());
+        if exceptions > 0 {
+            // What is packed in the place of an exception is not to widen the frame.
+            let is_exception = |raw: &[u8; W]| !integer(raw, power).1;
+            let first = values.iter().position(|raw| !is_exception(raw))?;
+            let mut before = integers[first];
+            for (at, (raw, slot)) in values.iter().zip(&mut integers).enumerate() {
+                if is_exception(raw) {
+                    // A chunk has fewer than 2^31 values.
+                    positions.push((at as u32).to_le_bytes());
+                    others.push(*raw);
+                    *slot = before;
+                }
+                before = *slot;
+            }
+        }
+        let integers = Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
+        let count = others.len();
+        let exceptions = (count > 0).then(|| {
+            let positions = Slots::unsigned(positions.into_flattened(), 4);
+            let others = Slots::new(Bytes::from(others.into_flattened()), W, Order::None);
+            (Part::inner::<u32>(positions), Part::unordered(others))
+        });
+        let more = exceptions.as_ref().map_or(0, |(a, b)| a.bytes + b.bytes + OVERHEAD_BYTES);
+        Some(Self { exponent, bytes: integers.bytes + more, integers, exceptions, count })
+    }
+
+    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+        // At most 22.
+        writer.descriptors.extend_from_slice(&[7, self.exponent as u8]);
+        self.integers.write(writer)?;
+        writer.put_u32(self.count)?;
+        match self.exceptions {
+            Some((positions, others)) => {
+                positions.write(writer)?;
+                others.write(writer)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely take then.
+pub(super) fn likely_exponent(slots: &Slots) -> Option<(usize, usize)> {
+    match slots.width {
+        4 => likely_with_width::<4>(&slots.bytes),
+        8 => likely_with_width::<8>(&slots.bytes),
+        _ => None,
+    }
+}
+
+fn likely_with_width<const W: usize>(values: &[u8]) -> Option<(usize, usize)> {
+    let values = values.as_chunks::<W>().0;
+    let stride = values.len().div_ceil(SAMPLE).max(1);
+    let sampled = values.len().div_ceil(stride);
+    let mut best = None;
+    let mut bits_min = usize::MAX;
+    for (exponent, power) in POWERS.iter().enumerate() {
+        let (mut min, mut max, mut exceptions) = (i64::MAX, i64::MIN, 0);
+        for raw in values.iter().step_by(stride) {
+            match integer(raw, *power) {
+                (integer, true) => (min, max) = (min.min(integer), max.max(integer)),
+                _ => exceptions += 1,
+            }
+        }
+        if min > max {
+            continue;
+        }
+        let bits = bits_for(max.wrapping_sub(min).cast_unsigned()) as usize * sampled + exceptions * (W * 8 + 16);
+        if bits < bits_min {
+            bits_min = bits;
+            best = Some((exponent, bits.div_ceil(8) * values.len() / sampled));
+        }
+        // More digits than those of all make larger integers only.
+        if exceptions == 0 {
+            break;
+        }
+    }
+    best
+}

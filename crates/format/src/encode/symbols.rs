@@ -1,0 +1,182 @@
+//! Strings coded with symbols that were trained on them: `spec/encodings.md` section 3.1.
+//!
+//! ```text
+//! some of the data ──train──▶ symbols ──▶ Matcher     kept from chunk to chunk
+//!              all of the data ──parse──▶ codes
+//! ```
+
+mod matcher;
+mod parse;
+mod training;
+
+use bytes::Bytes;
+
+use self::matcher::Matcher;
+use self::parse::parse;
+use self::training::{code_bits, train};
+use super::integers::Part;
+use super::slots::{Order, Slots};
+use crate::compress::{Compressor, compress};
+use crate::error::Result;
+use crate::symbols::Symbol;
+use crate::write::Writer;
+
+/// Less data is not worth a table.
+const DATA_BYTES_MIN: usize = 8 << 10;
+/// A matcher, which takes 300 KB, is kept from chunk to chunk by a column of so much data. Hundreds of smaller columns make theirs
+/// anew, so that what a stream keeps is not much larger than its chunks.
+const KEPT_BYTES_MIN: usize = 256 << 10;
+/// A table is trained on so much of the data, taken in pieces from all over it.
+const SAMPLE_BYTES: usize = 128 << 10;
+const PIECE_BYTES: usize = 1 << 10;
+/// The most chunks that pass before another table is tried where none helped.
+const PAUSE_MAX: u32 = 64;
+
+/// What is kept of one column's strings from chunk to chunk.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    table: Option<Table>,
+    /// Chunks to go before the next training, where the last did not help.
+    pause: u32,
+    next_pause: u32,
+}
+
+/// A trained table.
+#[derive(Debug)]
+struct Table {
+    symbols: Vec<Symbol>,
+    matcher: Option<Matcher>,
+    lengths: Bytes,
+    stored: Bytes,
+    raw_bytes: usize,
+    /// Whether `stored` is an LZ4 block.
+    compressor: Compressor,
+    /// The share of the data that the codes took in the first chunk.
+    share: f64,
+}
+
+/// Strings as codes, ready to be written.
+pub(super) struct Coded<'a> {
+    table: &'a Table,
+    codes: Vec<[u8; 2]>,
+}
+
+impl Memory {
+    /// The codes of `data`, if they save an eighth of it.
+    pub(super) fn encode(&mut self, data: &[u8]) -> Option<Coded<'_>> {
+        if data.len() < DATA_BYTES_MIN {
+            return None;
+        }
+        let mut codes = Vec::with_capacity(data.len() / 4);
+        let mut fresh = false;
+        if self.table.is_none() {
+            if self.pause > 0 {
+                self.pause -= 1;
+                return None;
+            }
+            self.table = Table::train(data);
+            fresh = true;
+        }
+        if let Some(table) = &mut self.table {
+            table.parse(data, &mut codes);
+            let share = table.coded_bytes(codes.len()) as f64 / data.len() as f64;
+            if fresh {
+                table.share = share;
+            }
+            // The data has become another: a table of its own may be worth more than the training.
+            if share > table.share * 1.25
+                && let Some(mut other) = Table::train(data)
+            {
+                let mut other_codes = Vec::with_capacity(data.len() / 4);
+                other.parse(data, &mut other_codes);
+                other.share = other.coded_bytes(other_codes.len()) as f64 / data.len() as f64;
+                if other.share + 0.01 < share {
+                    (*table, codes) = (other, other_codes);
+                } else {
+                    table.share = share;
+                }
+            }
+        }
+        let table = self.table.as_ref();
+        if table.is_some_and(|table| table.pays(codes.len(), data.len())) {
+            self.next_pause = 0;
+        } else if table.is_none_or(|table| table.coded_bytes(codes.len()) > data.len() / 8 * 7) {
+            self.table = None;
+            self.next_pause = (self.next_pause * 2).clamp(1, PAUSE_MAX);
+            self.pause = self.next_pause;
+            return None;
+        } else {
+            // Too little data for the table, which may fit the next chunk's.
+            return None;
+        }
+        self.table.as_ref().map(|table| Coded { table, codes })
+    }
+}
+
+impl Table {
+    fn train(data: &[u8]) -> Option<Self> {
+        let mut sample = Vec::with_capacity(SAMPLE_BYTES.min(data.len()));
+        if data.len() <= SAMPLE_BYTES {
+            sample.extend_from_slice(data);
+        } else {
+            let pieces = SAMPLE_BYTES / PIECE_BYTES;
+            let last = data.len() - PIECE_BYTES;
+            (0..pieces).for_each(|i| sample.extend_from_slice(&data[i * last / pieces..][..PIECE_BYTES]));
+        }
+        let (mut symbols, likely_bytes) = train(&sample, data.len());
+        if symbols.is_empty() || likely_bytes > data.len() / 8 * 7 {
+            return None;
+        }
+        // What begins alike compresses.
+        symbols.sort_unstable();
+        Some(Self::new(symbols))
+    }
+
+    fn new(symbols: Vec<Symbol>) -> Self {
+        let raw: Vec<u8> = symbols.iter().flat_map(Symbol::as_slice).copied().collect();
+        // At most 16.
+        let lengths: Vec<u8> = symbols.iter().map(|symbol| symbol.len() as u8).collect();
+        let raw_bytes = raw.len();
+        let packed = compress(Compressor::Lz4, 0, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
+        Self {
+            symbols,
+            matcher: None,
+            lengths: Bytes::from(lengths),
+            compressor: if packed.is_some() { Compressor::Lz4 } else { Compressor::None },
+            stored: Bytes::from(packed.unwrap_or(raw)),
+            raw_bytes,
+            share: 1.0,
+        }
+    }
+
+    fn parse(&mut self, data: &[u8], codes: &mut Vec<[u8; 2]>) {
+        let matcher = self.matcher.take().unwrap_or_else(|| Matcher::of(&self.symbols));
+        parse(&matcher, data, codes);
+        self.matcher = Some(matcher).filter(|_| data.len() >= KEPT_BYTES_MIN);
+    }
+
+    /// What so many codes take.
+    fn coded_bytes(&self, codes: usize) -> usize {
+        codes * code_bits(self.lengths.len()) / 8
+    }
+
+    /// Whether so many codes, the table included, save an eighth of the data.
+    fn pays(&self, codes: usize, data_bytes: usize) -> bool {
+        let table = self.stored.len() + self.lengths.len() / 2;
+        self.coded_bytes(codes) + table < data_bytes / 8 * 7
+    }
+}
+
+impl Coded<'_> {
+    /// Writes all but the strings' lengths.
+    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+        let Self { table, codes } = self;
+        // The table is in the chunk.
+        writer.descriptors.push(0);
+        writer.put_u32(table.lengths.len())?;
+        Part::new(Slots::new(table.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
+        writer.stored_buffer(table.compressor, table.stored.clone(), table.raw_bytes)?;
+        writer.put_u32(codes.len())?;
+        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).write(writer)
+    }
+}

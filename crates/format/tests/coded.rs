@@ -1,0 +1,204 @@
+//! Strings coded with symbols and floats that were decimals: all kinds of data, chunk after chunk, come back bit for bit.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+#[allow(dead_code, reason = "arrays are not needed here")]
+mod random;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{
+    Batch, Column, Compression, Encoder, Field, Limits, Profile, Schema, Type, Values, chunk_bytes_bound, decode, read,
+};
+use random::Random;
+
+fn schema(data_type: Type) -> Arc<Schema> {
+    Arc::new(Schema { fields: vec![Field { name: "c".into(), data_type, nullable: false, metadata: vec![] }] })
+}
+
+fn batch(rows: usize, values: Values) -> Batch {
+    Batch { rows, columns: vec![Column { rows, validity: None, values }] }
+}
+
+fn strings(values: &[Vec<u8>]) -> Batch {
+    let mut ends = vec![0u32];
+    values.iter().for_each(|value| ends.push(ends[ends.len() - 1] + value.len() as u32));
+    let offsets = Bytes::from(ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<_>>());
+    batch(values.len(), Values::Bytes { offsets, data: Bytes::from(values.concat()) })
+}
+
+/// Writes a batch, reads it back, and returns the names of the encodings and the chunk's size.
+fn through(encoder: &mut Encoder, schema: &Schema, batch: &Batch) -> (Vec<&'static str>, u64) {
+    let pieces = [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
+    let chunk = encoder.write(&pieces, |_| Compression::Symbols, false).unwrap();
+    let plain: u64 = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
+    assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain));
+    let bytes = chunk.to_bytes(0);
+    let (header, found) = read(&bytes, schema, &Limits::default()).unwrap();
+    assert!(found.columns == batch.columns, "other values came back");
+    let mut profile = Profile::default();
+    let descriptors = &bytes[64..bytes.len() - header.body_bytes as usize];
+    let body = bytes.slice(bytes.len() - header.body_bytes as usize..);
+    decode(&header, schema, descriptors, &body, Some(&mut profile)).unwrap();
+    (profile.columns[0].encodings.clone(), chunk.chunk_bytes())
+}
+
+fn words(random: &mut Random, n: usize, words: &[&str]) -> Vec<Vec<u8>> {
+    let mut line = || (0..random.below(9)).map(|_| random.pick(words)).collect::<Vec<_>>().join(" ").into_bytes();
+    (0..n).map(|_| line()).collect()
+}
+
+const ENGLISH: &[&str] =
+    &["carefully", "furiously", "final", "deposits", "sleep", "quickly", "the", "ironic", "accounts", "x", "é", "語"];
+const OTHERS: &[&str] = &["https://", "example.org", "/index", ".html", "?id=", "%20", "🐎🐎🐎", "0123456789"];
+
+#[test]
+fn symbols_follow_a_stream() {
+    let schema = schema(Type::Utf8);
+    let mut encoder = Encoder::new(schema.clone(), false);
+    let mut random = Random::new(1);
+    for (round, vocabulary) in [ENGLISH, ENGLISH, OTHERS, OTHERS, ENGLISH].into_iter().enumerate() {
+        let rows = strings(&words(&mut random, 20_000, vocabulary));
+        let (encodings, bytes) = through(&mut encoder, &schema, &rows);
+        assert!(encodings.contains(&"symbols"), "round {round}: {encodings:?}");
+        let plain = rows.plain_bytes(0, rows.rows);
+        assert!(bytes < plain / 3, "round {round}: {bytes} bytes of {plain}");
+    }
+    // Too little for a table, nothing at all, what can't be compressed, and words again.
+    assert!(!through(&mut encoder, &schema, &strings(&words(&mut random, 50, ENGLISH))).0.contains(&"symbols"));
+    through(&mut encoder, &schema, &strings(&[vec![], vec![], b"a".to_vec()]));
+    let noise = (0..3000).map(|_| (0..40).map(|_| (random.next() & 0x7F) as u8).collect()).collect::<Vec<_>>();
+    assert!(!through(&mut encoder, &schema, &strings(&noise)).0.contains(&"symbols"));
+    let mut coded = false;
+    for _ in 0..5 {
+        let rows = strings(&words(&mut random, 20_000, ENGLISH));
+        coded |= through(&mut encoder, &schema, &rows).0.contains(&"symbols");
+    }
+    assert!(coded, "no table after data that none could help");
+}
+
+#[test]
+fn any_bytes_come_back_from_symbols() {
+    let schema = schema(Type::Binary);
+    for seed in 0..60 {
+        let mut random = Random::new(seed);
+        let mut encoder = Encoder::new(schema.clone(), false);
+        // Few to all bytes, in strings that repeat themselves and each other, and strings longer than any symbol.
+        let alphabet = random.pick(&[1, 2, 3, 17, 256]);
+        let period = random.pick(&[1, 2, 3, 7, 16, 17, 1000]);
+        let parts: Vec<Vec<u8>> = (0..random.pick(&[1, 5, 300, 5000]))
+            .map(|_| (0..random.below(24)).map(|_| random.below(alphabet) as u8).collect())
+            .collect();
+        for _ in 0..3 {
+            let values: Vec<Vec<u8>> = (0..random.pick(&[1, 2, 500, 4000]))
+                .map(|i| match random.below(3) {
+                    0 => random.pick(&parts),
+                    1 => (0..random.below(100)).map(|j| ((i + j) % period) as u8).collect(),
+                    _ => [random.pick(&parts), random.pick(&parts)].concat(),
+                })
+                .collect();
+            through(&mut encoder, &schema, &strings(&values));
+        }
+    }
+}
+
+fn float64s(values: &[f64]) -> Batch {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+    batch(values.len(), Values::Fixed { width: 8, bytes: Bytes::from(bytes) })
+}
+
+fn float32s(values: &[f32]) -> Batch {
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
+    batch(values.len(), Values::Fixed { width: 4, bytes: Bytes::from(bytes) })
+}
+
+const ODD: [f64; 16] = [
+    -0.0,
+    f64::NAN,
+    f64::from_bits(0xFFF4_0000_0000_0123),
+    f64::INFINITY,
+    f64::NEG_INFINITY,
+    5e-324,
+    f64::MIN_POSITIVE,
+    f64::MAX,
+    f64::MIN,
+    0.1 + 0.2,
+    std::f64::consts::PI,
+    9_007_199_254_740_993.0,
+    1_125_899_906_842_624.0,
+    -1_125_899_906_842_624.5,
+    1e22,
+    1e-22,
+];
+
+#[test]
+fn damaged_chunks_are_refused_or_decode() {
+    let mut random = Random::new(9);
+    let of_strings = schema(Type::Utf8);
+    let of_floats = schema(Type::Float64);
+    let prices: Vec<f64> =
+        (0..2000).map(|i| if i % 90 == 0 { ODD[i / 90 % 16] } else { random.below(99_999) as f64 / 100.0 }).collect();
+    let chunks = [
+        (of_strings, strings(&words(&mut random, 2000, ENGLISH)), "symbols"),
+        (of_floats, float64s(&prices), "decimals"),
+    ];
+    for (schema, batch, encoding) in chunks {
+        let mut encoder = Encoder::new(schema.clone(), false);
+        assert!(through(&mut encoder, &schema, &batch).0.contains(&encoding));
+        let chunk = encoder.write(&[batch], |_| Compression::Symbols, false).unwrap().to_bytes(0);
+        for _ in 0..5000 {
+            let mut damaged = chunk.to_vec();
+            for _ in 0..1 + random.below(3) {
+                // Most of the meaning stands at the beginning.
+                let at =
+                    64 + random.below(damaged.len() - 64).min(random.below(damaged.len() - 64)).min(random.below(256));
+                damaged[at] ^= 1 << random.below(8);
+            }
+            if let Ok((header, found)) = read(&Bytes::from(damaged), &schema, &Limits::default()) {
+                assert_eq!(header.rows as usize, found.rows);
+            }
+        }
+    }
+}
+
+#[test]
+fn decimals_come_back_bit_for_bit() {
+    let (of_64, of_32) = (schema(Type::Float64), schema(Type::Float32));
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let power = 10f64.powi(random.below(20) as i32);
+        let magnitude = random.below(50) as u32;
+        let odd_share = random.pick(&[0, 0, 1, 3, 40]);
+        let values: Vec<f64> = (0..random.pick(&[1, 3, 1000, 5000]))
+            .map(|_| {
+                let integer = (random.next() as i64 >> (63 - magnitude)) as f64;
+                if random.below(100) < odd_share { random.pick(&ODD) } else { integer / power }
+            })
+            .collect();
+        through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&values));
+        let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+        through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&values));
+    }
+}
+
+#[test]
+fn prices_are_decimals() {
+    let mut random = Random::new(5);
+    let mut prices: Vec<f64> = (0..10_000).map(|_| random.below(1_000_000) as f64 / 100.0).collect();
+    let of_64 = schema(Type::Float64);
+    for (odd, per_value) in [(0, 2.6), (30, 2.7)] {
+        (0..odd).for_each(|i| prices[i * 300 + 7] = ODD[i % ODD.len()]);
+        let (encodings, bytes) = through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&prices));
+        assert!(encodings.contains(&"decimals"), "{encodings:?}");
+        assert!((bytes as f64) < per_value * 10_000.0, "{bytes} bytes");
+    }
+    let small: Vec<f32> = prices.iter().map(|price| *price as f32).collect();
+    let of_32 = schema(Type::Float32);
+    let (encodings, _) = through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&small));
+    assert!(encodings.contains(&"decimals"), "{encodings:?}");
+    // Real numbers stay as they are.
+    let reals: Vec<f64> = (0..10_000).map(|i| f64::from(i).sqrt()).collect();
+    let (encodings, _) = through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&reals));
+    assert!(!encodings.contains(&"decimals"), "{encodings:?}");
+}

@@ -1,0 +1,265 @@
+"""Symbols in strings and decimals in floats: what every reader accepts, and what it refuses, as vectors_accept.py and
+vectors_reject.py declare chunks."""
+
+from vectors_accept import NONE, Accepted, accept
+from writer import *  # the vocabulary of this page
+
+D = [field("d", "float64")]
+S = [field("s", "utf8")]
+CARE = symbols_table(b"care", b"fully")
+
+
+def accepted_coded() -> list[Accepted]:
+    return [*symbols(), *decimals_in_floats()]
+
+
+def doubles(*values: float) -> list[str]:
+    """As the vectors' JSON has them."""
+    return [struct.pack(">d", value).hex() for value in values]
+
+
+def singles(*values: float) -> list[str]:
+    return [struct.pack(">f", value).hex() for value in values]
+
+
+def symbols():
+    yield accept(
+        "symbols-spec-example",
+        "encodings.md section 3.1",
+        S,
+        [["carefully", "care"]],
+        [NONE, strings_symbols(plain(numbers("I", 9, 4)), CARE, 3, plain(numbers("H", 0, 1, 0)))],
+        decoded=12 + 13,
+    )
+    yield accept(
+        "symbols-bytes",
+        "codes of bytes after those of symbols; a symbol of two strings, of half a character, and of one byte",
+        S,
+        [["x!care", "lesé", "a"]],
+        [
+            NONE,
+            strings_symbols(
+                plain(numbers("I", 6, 5, 1)),
+                symbols_table(b"carel", b"es\xc3", b"a"),
+                6,
+                plain(numbers("H", 3 + ord("x"), 3 + ord("!"), 0, 1, 3 + 0xA9, 2)),
+            ),
+        ],
+        decoded=16 + 12,
+    )
+    yield accept(
+        "symbols-no-symbols",
+        "an empty table: the bytes alone, in frames",
+        [field("b", "binary")],
+        [["00ff", "80"]],
+        [
+            NONE,
+            strings_symbols(frame(1, u32(1), [1, 0]), symbols_table(), 3, frame(8, u16(0), [0, 255, 128])),
+        ],
+        decoded=12 + 3,
+    )
+    yield accept(
+        "symbols-no-strings",
+        "no data and no codes: empty strings; a list of no strings",
+        [field("s", "utf8"), field("l", "list", children=[field("item", "utf8")])],
+        [[""], [[]]],
+        [
+            [NONE, strings_symbols(constant(u32(0)), symbols_table(), 0, plain(b""))],
+            [NONE, list_offsets(0, 0), NONE, strings_symbols(plain(b""), CARE, 0, plain(b""))],
+        ],
+        decoded=8 + 8 + 4,
+    )
+    most = [b"%016d" % i for i in range(3840)]
+    yield accept(
+        "symbols-most",
+        "3840 symbols of 16 bytes, their lengths constant, their bytes and the codes plain; the last symbol and the last byte",
+        [field("b", "binary")],
+        [[most[0].hex(), most[3839].hex() + "ff"]],
+        [
+            NONE,
+            strings_symbols(
+                plain(numbers("I", 16, 17)),
+                [b"\0", u32(3840), constant(u8(16)), Buffer(b"".join(most))],
+                3,
+                plain(numbers("H", 0, 3839, 4095)),
+            ),
+        ],
+        decoded=12 + 33,
+    )
+    yield accept(
+        "symbols-compressed",
+        "table and codes compressed; codes patched; most values missing",
+        [nullable("s", "utf8")],
+        [[None, "abcabcabcabcabcabc", None, "!"]],
+        [
+            packed("0101"),
+            strings_symbols(
+                plain(numbers("I", 18, 1)),
+                [b"\0", u32(2), [b"\0", zstd(b"\x06\x03")], lz4(b"abcabcabc")],
+                4,
+                frame_patched(1, u16(0), [0, 0, 0, 0], 1, constant(u32(3)), constant(u16(2 + ord("!")))),
+            ),
+        ],
+        decoded=1 + 20 + 19,
+    )
+    entries = strings_symbols(plain(numbers("I", 4, 9)), CARE, 3, plain(numbers("H", 0, 0, 1)))
+    yield accept(
+        "symbols-entries",
+        "of a dictionary",
+        S,
+        [["carefully", "care", "carefully"]],
+        [NONE, dictionary(2, entries, plain(numbers("I", 1, 0, 1)))],
+        decoded=16 + 22,
+    )
+
+
+def decimals_in_floats():
+    yield accept(
+        "decimals-spec-example",
+        "encodings.md section 2.1: 1.5, 2.25, -0.0",
+        D,
+        [doubles(1.5, 2.25, -0.0)],
+        [NONE, decimals(2, plain(numbers("q", 150, 225, 225)), 1, constant(u32(2)), constant(struct.pack("<d", -0.0)))],
+        decoded=24,
+    )
+    integers_64 = [0, 1, -1, 3, 7, 10, 1234567, (1 << 53) - 1, (1 << 53) + 1, (1 << 63) - 1, -1 << 63]
+    for exponent in (0, 1, 2, 15, 22):
+        yield accept(
+            f"decimals-exponent-{exponent}",
+            "integers that a float64 has and some that it rounds; a correctly rounded division",
+            D,
+            [doubles(*(float(d) / float(10**exponent) for d in integers_64))],
+            [NONE, decimals(exponent, plain(numbers("q", *integers_64)))],
+            decoded=8 * len(integers_64),
+        )
+    # The last two are halfway between two float32s: ties go to even.
+    integers_32 = [0, 1, -1, 33, 2147483647, -1 << 31, (1 << 24) + 1, (1 << 24) + 3]
+    for exponent in (0, 1, 22):
+        yield accept(
+            f"decimals-float32-exponent-{exponent}",
+            "divided as float64s, then rounded",
+            [field("f", "float32")],
+            [singles(*(float(d) / float(10**exponent) for d in integers_32))],
+            [NONE, decimals(exponent, plain(numbers("i", *integers_32)))],
+            decoded=4 * len(integers_32),
+        )
+    payload = struct.pack("<Q", 0xFFF4000000000123)
+    others = payload + struct.pack("<ddd", float("inf"), float("-inf"), 5e-324)
+    yield accept(
+        "decimals-exceptions",
+        "a NaN with a payload, infinities and the least number, first and last; integers patched, positions in a frame",
+        D,
+        [["fff4000000000123", *doubles(0.25, float("inf"), 99.75, float("-inf"), 5e-324)]],
+        [
+            NONE,
+            decimals(
+                2,
+                frame_patched(1, numbers("q", 25), [0] * 6, 1, constant(u32(3)), constant(numbers("q", 9975))),
+                4,
+                frame(3, u32(0), [0, 2, 4, 5]),
+                plain(others),
+            ),
+        ],
+        decoded=48,
+    )
+    yield accept(
+        "decimals-all-exceptions",
+        "as many exceptions as values, constant; of missing values, and of none",
+        [nullable("d", "float64"), field("l", "list", children=[field("item", "float32")])],
+        [[None, *doubles(0.1, 0.1)], [[], [], []]],
+        [
+            [
+                packed("011"),
+                decimals(0, constant(bytes(8)), 2, plain(numbers("I", 0, 1)), constant(struct.pack("<d", 0.1))),
+            ],
+            [NONE, list_offsets(0, 0, 0, 0), NONE, decimals(3, plain(b""))],
+        ],
+        decoded=1 + 24 + 16,
+    )
+    yield accept(
+        "decimals-other-types",
+        "bytes are a float whatever the type is",
+        [field("i", "int32"), field("t", "timestamp", unit="us", zone="")],
+        [[0x3FC00000], ["4609434218613702656"]],
+        [[NONE, decimals(1, plain(numbers("i", 15)))], [NONE, decimals(1, plain(numbers("q", 15)))]],
+        decoded=12,
+    )
+
+
+def rejected_coded():
+    def care(lengths=plain(numbers("I", 9, 4)), table=CARE, count=3, codes=plain(numbers("H", 0, 1, 0)), decoded=25):
+        return chunk(2, [NONE, strings_symbols(lengths, table, count, codes)], decoded)
+
+    def lengths_of(*lengths: int, count: int | None = None) -> list:
+        return [b"\0", u32(len(lengths) if count is None else count), plain(bytes(lengths)), Buffer(b"carefully")]
+
+    yield "code-symbols-table-1", S, care(table=[b"\1", CARE[1:]])
+    yield "code-symbols-lengths-runs", S, care(runs(1, constant(u32(6)), constant(u32(2))))
+    yield "code-symbols-codes-dictionary", S, care(codes=dictionary(1, constant(u16(0)), constant(u32(0))))
+    yield "code-symbols-codes-delta", S, care(codes=delta(u16(0), constant(u16(0))))
+    yield "symbols-3841", S, care(table=[b"\0", u32(3841), constant(u8(1)), Buffer(bytes(3841))])
+    yield "symbols-2-32", S, care(table=[b"\0", u32((1 << 32) - 1), constant(u8(1)), Buffer(b"")])
+    yield "symbols-empty", S, care(table=lengths_of(9, 0))
+    yield "symbols-17-bytes", S, care(table=[b"\0", u32(1), constant(u8(17)), Buffer(bytes(17))])
+    yield "length-symbols-shorter", S, care(table=lengths_of(4, 4))
+    yield "length-symbols-longer", S, care(table=lengths_of(4, 6))
+    yield "length-symbols-lengths", S, care(table=lengths_of(4, 5, count=3))
+    yield "length-symbols-codes", S, care(count=2)
+    yield "constant-symbols-lengths", S, care(table=[b"\0", u32(0), constant(u8(1)), Buffer(b"")])
+    yield "index-symbols", S, care(codes=plain(numbers("H", 0, 1, 258)))
+    yield "index-symbols-65535", S, care(codes=plain(numbers("H", 65535, 1, 0)))
+    yield "offsets-symbols-fewer-bytes", S, care(plain(numbers("I", 9, 5)), decoded=26)
+    yield "offsets-symbols-more-bytes", S, care(plain(numbers("I", 9, 3)), decoded=24)
+    yield "offsets-symbols-more-codes", S, care(count=14, codes=constant(u16(2)))
+    yield "decoded-symbols", S, care(decoded=24)
+    yield "decoded-symbols-more", S, care(decoded=26)
+    yield "limit-symbols-lengths", S, care(constant(u32(1 << 30)))
+    yield "utf8-symbols-byte", S, care(table=symbols_table(b"care", b"full\xff"))
+    yield (
+        "utf8-symbols-between-values",
+        S,
+        chunk(2, [NONE, strings_symbols(constant(u32(1)), symbols_table("é".encode()), 1, constant(u16(0)))], 14),
+    )
+    yield "truncated-symbols-table", S, chunk(2, [NONE, b"\4", plain(numbers("I", 9, 4))], 25)
+    yield "truncated-symbols-codes", S, chunk(2, [NONE, b"\4", plain(numbers("I", 9, 4)), CARE], 25)
+
+    one = constant(u32(1))
+
+    def three(encoding: list, words=D, width=8) -> bytes:
+        return chunk(3, [NONE, encoding], 3 * width)
+
+    whole = plain(numbers("q", 1, 2, 3))
+    for width, words in (
+        (1, field("x", "int8")),
+        (2, field("x", "float16")),
+        (3, field("x", "fixed_binary", width=3)),
+        (16, field("x", "decimal128", precision=9, scale=0)),
+    ):
+        yield f"bits-decimals-width-{width}", [words], three(decimals(0, plain(bytes(3 * width))), width=width)
+    yield "exponent-23", D, three(decimals(23, whole))
+    yield "exponent-255", D, three(decimals(255, whole))
+    yield "exponent-23-float32", [field("f", "float32")], three(decimals(23, plain(bytes(12))), width=4)
+    for name, count, positions in (
+        ("more-than-values", 4, plain(numbers("I", 0, 1, 2, 3))),
+        ("fall", 2, plain(numbers("I", 1, 0))),
+        ("stay", 2, one),
+        ("reach-n", 2, plain(numbers("I", 1, 3))),
+    ):
+        yield f"positions-decimals-{name}", D, three(decimals(1, whole, count, positions, constant(u64(7))))
+    inner = plain(numbers("I", 0, 1))
+    forms = {
+        "dictionary": dictionary(1, plain(u64(7)), constant(u32(0))),
+        "runs": runs(1, constant(u64(1)), constant(u32(3))),
+        "delta": delta(u64(1), constant(u64(0))),
+        "decimals": decimals(0, whole),
+    }
+    for name, form in forms.items():
+        yield f"code-decimals-integers-{name}", D, three(decimals(1, form))
+        yield f"code-decimals-exceptions-{name}", D, three(decimals(1, whole, 2, inner, form))
+    patched_part = frame_patched(0, u32(0), [0, 0], 1, one, one)
+    yield "code-decimals-positions-patched", D, three(decimals(1, whole, 2, patched_part, constant(u64(7))))
+    yield "code-runs-entries-decimals", D, three(runs(1, decimals(0, plain(u64(1))), constant(u32(3))))
+    yield "code-delta-differences-decimals", D, three(delta(u64(1), decimals(0, plain(bytes(16)))))
+    yield "code-dictionary-entries-decimals", D, three(dictionary(1, decimals(0, plain(u64(1))), constant(u32(0))))
+    yield "length-decimals-integers", D, three(decimals(1, plain(numbers("q", 1, 2))))
+    yield "truncated-decimals-count", D, chunk(3, [NONE, b"\7\1", whole], 24)
