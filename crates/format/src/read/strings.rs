@@ -4,11 +4,14 @@ use super::fixed::looked_up;
 use super::{check_count, reserved};
 use crate::column::u32s;
 use crate::error::Result;
+use crate::vector::widest;
 
 /// Entries up to this size are copied whole, whatever their length: a copy of one size is a few instructions.
 const SHORT_BYTES_MAX: usize = 32;
 
-/// So many of them are put together at a time.
+/// Of so many entries it is counted how often each comes.
+const FEW: usize = 8;
+/// So many strings are put together at a time.
 const STEP: usize = 64;
 
 /// The entries of a dictionary of strings.
@@ -35,8 +38,11 @@ impl<'a> Entries<'a> {
     pub(super) fn total(&self, indexes: &[u8]) -> usize {
         match self.even {
             true => (indexes.len() / 4).saturating_mul(self.bytes_max),
+            // Fewer than 2^31 strings of fewer than 2^31 bytes.
+            false if self.spans.len() <= FEW => {
+                usize::try_from(total_of_few(indexes.as_chunks().0, &self.spans)).unwrap_or(usize::MAX)
+            }
             false => {
-                // Fewer than 2^31 strings of fewer than 2^31 bytes.
                 let total = u32s(indexes).map(|index| u64::from(self.spans[index as usize].1)).sum::<u64>();
                 usize::try_from(total).unwrap_or(usize::MAX)
             }
@@ -120,6 +126,20 @@ impl<'a> Entries<'a> {
             offsets.push((data.len() as u32).to_le_bytes());
         }
         Ok((offsets.into_flattened(), data))
+    }
+}
+
+widest! {
+    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked up.
+    fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
+        let mut total = 0;
+        for indexes in indexes.chunks(1024) {
+            for (entry, (_, bytes)) in (0u32..).zip(spans) {
+                let times: u32 = indexes.iter().map(|raw| u32::from(u32::from_le_bytes(*raw) == entry)).sum();
+                total += u64::from(times) * u64::from(*bytes);
+            }
+        }
+        total
     }
 }
 
