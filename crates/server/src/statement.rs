@@ -20,7 +20,7 @@ use tracing::info;
 use crate::connection::{Closed, Connection, ns_since};
 use crate::engine::{self, Plan};
 use crate::socket::{Link, Outgoing};
-use crate::way::Way;
+use crate::way::{self, Way};
 
 /// Rows that end a chunk unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
@@ -411,5 +411,6 @@ fn settings(query: &Query, link: Link) -> Settings {
             Checksums::On => true,
             Checksums::Off => false,
         },
+        clock: Some(way::processor_time),
     }
 }

@@ -1,6 +1,7 @@
-//! What the kernel knows of the way to a client over TCP: its round trip, and whether the reader holds it up.
+//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, and whether the reader holds it up.
+//! And what it knows of a thread: the processor time that it has used.
 
-#![allow(unsafe_code, reason = "the kernel fills a structure")]
+#![allow(unsafe_code, reason = "the kernel fills structures")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -82,6 +83,17 @@ impl Way {
     #[cfg(not(target_os = "linux"))]
     fn info(&self) -> io::Result<Info> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// The processor time of this thread, or nothing where there is no such clock.
+pub(crate) fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure, which is there.
+    let answer = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    match (answer, u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec)) {
+        (0, Ok(seconds), Ok(nanoseconds)) => Duration::new(seconds, nanoseconds),
+        _ => Duration::ZERO,
     }
 }
 

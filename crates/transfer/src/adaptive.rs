@@ -83,7 +83,7 @@ impl Adaptive {
         self.state().history.settings.clone()
     }
 
-    /// The writer waited so long for a chunk.
+    /// The writer waited so long for a chunk, and has it.
     pub fn starved(&self, waited: Duration) {
         let mut state = self.state();
         // Until the first chunk it waits for the query.
@@ -116,7 +116,8 @@ impl Adaptive {
         if *first && plain_bytes <= SMALL_BYTES {
             return Plan { ways: Vec::new() };
         }
-        let ways = columns.iter_mut().map(|column| column.choose(price.ns(), price.reader_share())).collect();
+        let (price_ns, reader_share) = (price.plan(), price.reader_share());
+        let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share)).collect();
         Plan { ways }
     }
 

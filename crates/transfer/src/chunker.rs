@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Compression, Limits, Schema, chunk_bytes_bound};
+use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, chunk_bytes_bound};
 
 use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
@@ -26,6 +26,9 @@ pub struct Settings {
     pub compression: Compression,
     /// Whether they carry checksums.
     pub checksum: bool,
+    /// By which encoding is measured, if not by that on the wall. That of the thread's own processor time also holds while
+    /// others want the processor, too.
+    pub clock: Option<Clock>,
 }
 
 /// The rows of a chunk, not yet encoded.

@@ -20,7 +20,12 @@ pub struct Maker {
 
 impl Maker {
     pub(crate) fn new(schema: Arc<Schema>, settings: Settings, adaptive: Option<Arc<Adaptive>>) -> Self {
-        Self { encoder: Encoder::new(schema, settings.checksum), settings, adaptive }
+        let encoder = Encoder::new(schema, settings.checksum);
+        let encoder = match settings.clock {
+            Some(clock) => encoder.timed_by(clock),
+            None => encoder,
+        };
+        Self { encoder, settings, adaptive }
     }
 
     /// Whether making this chunk keeps a thread busy for a while.

@@ -16,14 +16,14 @@ use std::time::Duration;
 /// The share of the time in which the socket may stand idle: what λ aims at.
 const STARVED_AIM: f64 = 0.03;
 /// λ stays below so many times what a byte takes on the way: so many threads at most work for one socket.
-const TIMES_BYTE_MAX: f64 = 16.0;
+const TIMES_BYTE_MAX: f64 = 8.0;
 /// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
 const PRICE_NS_MAX: f64 = 100_000.0;
 /// λ is set anew after so long, and after a chunk.
 const SPAN: Duration = Duration::from_millis(20);
 /// The largest and smallest step of ln λ.
-const STEP_MAX: f64 = 1.0;
+const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
@@ -40,6 +40,11 @@ pub(crate) struct Price {
     byte_ns: Option<f64>,
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
+    /// Chunks that were planned, and that were sent.
+    planned: u64,
+    sent: u64,
+    /// How many had been planned when λ was last set: it shows in those behind them only.
+    planned_before: u64,
     span: Span,
 }
 
@@ -65,7 +70,23 @@ struct Span {
 impl Price {
     pub(crate) fn new(guess_ns: f64) -> Self {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
-        Self { ns, step: 0.5, rising: true, byte_ns: None, reader_share: 0.0, span: Span::default() }
+        Self {
+            ns,
+            step: 0.5,
+            rising: true,
+            byte_ns: None,
+            reader_share: 0.0,
+            planned: 0,
+            sent: 0,
+            planned_before: 0,
+            span: Span::default(),
+        }
+    }
+
+    /// A chunk will be made under λ as it is now.
+    pub(crate) fn plan(&mut self) -> f64 {
+        self.planned += 1;
+        self.ns
     }
 
     pub(crate) fn ns(&self) -> f64 {
@@ -82,8 +103,9 @@ impl Price {
         self.reader_share
     }
 
-    /// The writer waited for a chunk.
+    /// The writer waited for a chunk, and has it.
     pub(crate) fn starved(&mut self, waited: Duration) {
+        self.sent += 1;
         self.span.starved += waited;
     }
 
@@ -105,7 +127,17 @@ impl Price {
         let byte_ns = self.byte_ns.map_or(seen_ns, |before| before + (seen_ns - before) * NEWEST);
         self.byte_ns = Some(byte_ns);
         self.span = Span::default();
-        self.set(starved, byte_ns);
+        let before = self.ns;
+        if self.sent > self.planned_before {
+            self.set(starved, byte_ns);
+        } else if starved < STARVED_AIM && self.reader_share < 0.5 {
+            self.ns = self.ns.max(byte_ns);
+        }
+        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        if self.ns == before {
+            return false;
+        }
+        self.planned_before = self.planned;
         true
     }
 
@@ -128,12 +160,12 @@ impl Price {
             let network = 1.0 - self.reader_share;
             self.ns *= (self.step * network).exp();
             if network > 0.5 {
+                // Less would leave processors idle that can save time.
                 self.ns = self.ns.max(byte_ns);
             }
         } else {
             let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
             self.ns *= (-self.step * missed.sqrt()).exp();
         }
-        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
     }
 }

@@ -19,7 +19,7 @@ use random::Random;
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Light, Compression::Zstd(1)];
 
 fn settings(limits: Limits) -> Settings {
-    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false }
+    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false, clock: None }
 }
 
 /// All chunks of some batches.
@@ -68,6 +68,7 @@ fn every_row_comes_out_once_and_in_order() {
             limits,
             chunk_rows: random.pick(&[0, 1, 2, 13, 500, 65_536, usize::MAX]),
             compression: random.pick(&COMPRESSIONS),
+            clock: None,
             checksum: random.below(2) == 0,
         };
         check(&arrow_schema, &pieces, settings);

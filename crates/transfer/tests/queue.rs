@@ -32,7 +32,7 @@ fn batch(rows: usize) -> Batch {
 
 fn chunker(limits: Limits) -> Chunker {
     let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
-    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false };
+    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false, clock: None };
     Chunker::new(Arc::new(Schema { fields: vec![field] }), settings)
 }
 
@@ -115,7 +115,8 @@ fn chunks_made_side_by_side_leave_in_order() {
         let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
         let schema = Arc::new(Schema { fields: vec![field] });
         let compression = Compression::Zstd(1);
-        let settings = Settings { limits: Limits::default(), chunk_rows: 40_000, compression, checksum: true };
+        let settings =
+            Settings { limits: Limits::default(), chunk_rows: 40_000, compression, checksum: true, clock: None };
         let chunker = Chunker::new(schema.clone(), settings);
         // The last batch is small: its chunk takes no time, and must wait for its turn.
         let sizes = [50_000u64; 30].into_iter().chain([7]);
