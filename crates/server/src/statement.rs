@@ -108,9 +108,13 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
             Some(_) => ADAPTIVE_QUEUE_BYTES,
             None => u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX),
         };
-        let (sender, receiver) = queue(bytes_max);
+        let (sender, receiver) = queue(bytes_max, plan.threads() + 1);
         let times = Arc::new(Times::default());
         let producers = start_producers(&plan, settings, adaptive.as_ref(), sender, &times).await?;
+        if let Some(way) = &mut connection.way {
+            // What passed before is no part of this.
+            let _ = way.passage();
+        }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
         let mut transfer = Transfer { connection, plan: &plan, producers, adaptive, encoded, out, socket_ns: 0 };
         transfer.run(receiver).await?;

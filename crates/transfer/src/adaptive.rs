@@ -136,7 +136,7 @@ impl Adaptive {
         }
         let row_bytes = chunk.chunk_bytes() as f64 / f64::from(chunk.rows().max(1));
         // They grow while the way is not known; then they are what it takes in time.
-        let fitting = price.byte_ns().map_or(f64::INFINITY, |byte_ns| CHUNK_NS / (byte_ns * row_bytes));
+        let fitting = CHUNK_NS / (price.byte_ns() * row_bytes);
         // Floats become whole numbers by saturation.
         *rows = (fitting as usize).min(*rows * 2).max(ROWS_MIN);
     }

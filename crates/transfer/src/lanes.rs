@@ -10,9 +10,15 @@ use tokio::task::{JoinHandle, block_in_place, spawn_blocking};
 
 use crate::chunker::{Chunker, Cut};
 use crate::maker::Maker;
+use crate::queue::Turn;
 
-/// A chunk, or why there is none, and how long it took.
-pub(crate) type Made = (Result<Chunk, Error>, Duration);
+/// A chunk, or why there is none.
+pub(crate) struct Made {
+    pub(crate) chunk: Result<Chunk, Error>,
+    pub(crate) took: Duration,
+    /// Ends when the chunk has been queued.
+    pub(crate) _turn: Turn,
+}
 
 /// What makes the chunks of a stream: in the task itself, or, where they take long and there are threads to spare, several at a
 /// time.
@@ -40,20 +46,20 @@ impl Lanes {
     }
 
     /// Begins a chunk, after which others must be taken until it is its turn; or makes it at once, when it is handed out.
-    pub(crate) fn begin(&mut self, cut: Cut) -> Option<Made> {
+    pub(crate) fn begin(&mut self, cut: Cut, turn: Turn) -> Option<Made> {
         let mut maker = self.makers.pop()?;
         let takes_long = maker.takes_long(&cut);
         if self.count > 1 && (takes_long || !self.under_way.is_empty()) {
             self.under_way.push_back(spawn_blocking(move || {
-                let made = make(&mut maker, &cut);
+                let made = make(&mut maker, &cut, turn);
                 (maker, made)
             }));
             return None;
         }
         let made = match Handle::current().runtime_flavor() {
             // Others, above all the writer, need not wait for it.
-            RuntimeFlavor::MultiThread if takes_long => block_in_place(|| make(&mut maker, &cut)),
-            _ => make(&mut maker, &cut),
+            RuntimeFlavor::MultiThread if takes_long => block_in_place(|| make(&mut maker, &cut, turn)),
+            _ => make(&mut maker, &cut, turn),
         };
         self.makers.push(maker);
         Some(made)
@@ -76,8 +82,8 @@ impl Lanes {
     }
 }
 
-fn make(maker: &mut Maker, cut: &Cut) -> Made {
+fn make(maker: &mut Maker, cut: &Cut, turn: Turn) -> Made {
     let started = Instant::now();
     let chunk = maker.make(cut);
-    (chunk, started.elapsed())
+    Made { chunk, took: started.elapsed(), _turn: turn }
 }

@@ -27,6 +27,10 @@ const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
+/// It counts less where fewer bytes than this have passed: they may have waited for anything.
+const TELLING_BYTES: f64 = 256e3;
+/// A reader that is slow is known after so long.
+const READER_TIME: Duration = Duration::from_millis(300);
 /// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
 const NEWEST_ALONE: f64 = 0.2;
 
@@ -36,8 +40,8 @@ pub(crate) struct Price {
     ns: f64,
     step: f64,
     rising: bool,
-    /// What a byte takes on the way, as far as that has been seen.
-    byte_ns: Option<f64>,
+    /// What a byte takes on the way: as guessed, then as seen.
+    byte_ns: f64,
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
     /// Chunks that were planned, and that were sent.
@@ -74,7 +78,7 @@ impl Price {
             ns,
             step: 0.5,
             rising: true,
-            byte_ns: None,
+            byte_ns: ns,
             reader_share: 0.0,
             planned: 0,
             sent: 0,
@@ -94,7 +98,7 @@ impl Price {
     }
 
     /// What a byte takes on the way.
-    pub(crate) fn byte_ns(&self) -> Option<f64> {
+    pub(crate) fn byte_ns(&self) -> f64 {
         self.byte_ns
     }
 
@@ -121,11 +125,15 @@ impl Price {
             return false;
         }
         let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
-        let reader_share = held_up.as_secs_f64() / busy.as_secs_f64();
-        self.reader_share += (reader_share.clamp(0.0, 1.0) - self.reader_share) * NEWEST;
-        let seen_ns = busy.as_secs_f64() * 1e9 / bytes as f64;
-        let byte_ns = self.byte_ns.map_or(seen_ns, |before| before + (seen_ns - before) * NEWEST);
-        self.byte_ns = Some(byte_ns);
+        let reader_share = (held_up.as_secs_f64() / busy.as_secs_f64()).min(1.0);
+        let newest = 1.0 - (-busy.as_secs_f64() / READER_TIME.as_secs_f64()).exp();
+        self.reader_share += (reader_share - self.reader_share) * newest;
+        if reader_share < 0.9 {
+            let seen_ns = busy.as_secs_f64() * (1.0 - reader_share) * 1e9 / bytes as f64;
+            let newest = NEWEST * (bytes as f64 / TELLING_BYTES).min(1.0);
+            self.byte_ns += (seen_ns - self.byte_ns) * newest;
+        }
+        let byte_ns = self.byte_ns;
         self.span = Span::default();
         let before = self.ns;
         if self.sent > self.planned_before {
@@ -146,7 +154,7 @@ impl Price {
     pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
         self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
-        self.byte_ns = Some(self.ns);
+        self.byte_ns = self.ns;
     }
 
     fn set(&mut self, starved: f64, byte_ns: f64) {

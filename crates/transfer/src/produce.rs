@@ -10,7 +10,7 @@ use futures_core::Stream;
 
 use crate::chunker::Chunker;
 use crate::lanes::{Lanes, Made};
-use crate::queue::Sender;
+use crate::queue::{Sender, Turn};
 
 /// Where the time of a transfer went, summed over its producers.
 #[derive(Debug, Default)]
@@ -86,7 +86,8 @@ pub async fn produce<E>(
             if lanes.is_full() {
                 send(lanes.next().await, &queue, times).await?;
             }
-            send(lanes.begin(cut), &queue, times).await?;
+            let Some(turn) = turn(&queue, times).await else { return Err(Failure::Abandoned) };
+            send(lanes.begin(cut, turn), &queue, times).await?;
         }
         if last {
             while let Some(made) = lanes.next().await {
@@ -97,9 +98,17 @@ pub async fn produce<E>(
     }
 }
 
+/// Waits until there is reason to make another chunk.
+async fn turn(queue: &Sender, times: &Times) -> Option<Turn> {
+    let started = Instant::now();
+    let turn = queue.turn().await;
+    add(&times.queue_ns, started.elapsed());
+    turn
+}
+
 async fn send<E>(made: Option<Made>, queue: &Sender, times: &Times) -> Result<(), Failure<E>> {
-    let Some((chunk, elapsed)) = made else { return Ok(()) };
-    add(&times.encode_ns, elapsed);
+    let Some(Made { chunk, took, _turn }) = made else { return Ok(()) };
+    add(&times.encode_ns, took);
     let started = Instant::now();
     if !queue.send(chunk.map_err(Failure::Chunk)?).await {
         return Err(Failure::Abandoned);
