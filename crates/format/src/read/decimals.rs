@@ -7,6 +7,7 @@ use super::{Reader, reserved};
 use crate::column::{u32_at, u32s};
 use crate::decimals::{POWERS, quotient};
 use crate::error::{Result, refuse};
+use crate::vector::widest;
 
 impl Reader<'_> {
     pub(super) fn decimals(&mut self, n: usize, width: usize) -> Result<Bytes> {
@@ -19,14 +20,15 @@ impl Reader<'_> {
             refuse!(Exponent, "decimals with exponent {exponent}, over the limit of {}", POWERS.len() - 1)
         };
         let integers = self.fixed(n, width, Codes::PARTS)?;
-        let mut out = reserved(n * width)?;
-        if width == 8 {
-            let values = integers.as_chunks().0.iter().map(|raw| i64::from_le_bytes(*raw) as f64);
-            divide::<8>(values, *power, &mut out);
+        let mut out = if width == 8 {
+            let mut out = reserved(n)?;
+            divide_64(integers.as_chunks().0, *power, &mut out);
+            out.into_flattened()
         } else {
-            let values = integers.as_chunks().0.iter().map(|raw| i32::from_le_bytes(*raw).into());
-            divide::<4>(values, *power, &mut out);
-        }
+            let mut out = reserved(n)?;
+            divide_32(integers.as_chunks().0, *power, &mut out);
+            out.into_flattened()
+        };
         let count = self.descriptors.u32("count")? as usize;
         if count == 0 {
             return Ok(Bytes::from(out));
@@ -47,9 +49,44 @@ impl Reader<'_> {
     }
 }
 
-fn divide<const W: usize>(values: impl ExactSizeIterator<Item = f64>, power: f64, out: &mut Vec<u8>) {
-    out.resize(values.len() * W, 0);
-    for (slot, value) in out.as_chunks_mut::<W>().0.iter_mut().zip(values) {
-        *slot = quotient(value, power);
+widest! {
+    fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Vec<[u8; 8]>) {
+        out.extend(integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)));
+    }
+}
+
+widest! {
+    fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Vec<[u8; 4]>) {
+        out.extend(integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector::tests::at_each_level;
+
+    #[test]
+    fn the_quotients_are_the_same_at_every_level() {
+        let mut seed = 88172645463325252u64;
+        let integers: Vec<[u8; 8]> = (0..3000)
+            .map(|i| {
+                seed ^= seed << 13;
+                seed ^= seed >> 7;
+                seed ^= seed << 17;
+                (seed >> (i % 64)).to_le_bytes()
+            })
+            .collect();
+        for power in POWERS {
+            let results = at_each_level(|| {
+                let (mut wide, mut narrow) = (Vec::new(), Vec::new());
+                divide_64(&integers, power, &mut wide);
+                divide_32(integers.as_flattened().as_chunks().0, power, &mut narrow);
+                (wide, narrow)
+            });
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{power}");
+            let plain = integers.iter().map(|raw| (i64::from_le_bytes(*raw) as f64 / power).to_le_bytes());
+            assert!(plain.eq(results[0].0.iter().copied()), "{power}");
+        }
     }
 }
