@@ -84,7 +84,7 @@ fn smallest(slots: Slots, floats: bool, tried: &mut Tried) -> Encoded {
 }
 
 fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
-    Sample::of::<T>(&slots.bytes)
+    Sample::of::<T>(&slots.bytes, slots.have_differences())
 }
 
 /// How a column is written.
@@ -219,7 +219,7 @@ fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
 
 /// What differences between neighbours likely take.
 fn likely_delta(slots: &Slots, sample: &Sample) -> usize {
-    if slots.order == Order::None || slots.wire > 8 {
+    if !slots.have_differences() {
         return usize::MAX;
     }
     // An exception takes about as many bits for its position as make the distance to the last one, and its own.

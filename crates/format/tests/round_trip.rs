@@ -9,8 +9,8 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, HEADER_BYTES, Header, Limits, Profile, Values, chunk_bytes_bound, decode, read,
-    write,
+    Batch, Bitmap, Column, Compression, Encoder, HEADER_BYTES, Header, Limits, Profile, Values, chunk_bytes_bound,
+    decode, read, write,
 };
 
 fn round_trip(batches: &[RecordBatch]) {
@@ -290,4 +290,55 @@ fn what_a_column_is_like_decides_its_encoding() {
         assert!(encodings.iter().all(|encoding| found.contains(encoding)), "{name}: {found:?}");
         assert!(chunk.len() < batch.column(0).get_array_memory_size() * 2 / 3, "{name}: {} bytes", chunk.len());
     }
+}
+
+#[test]
+fn a_column_that_changes_its_nature_comes_back_chunk_after_chunk() {
+    let n = 3000i64;
+    let random = |i: i64| (i.wrapping_mul(0x5851_F42D_4C95_7F2D) >> 33) & 0xFFFF_FFFF;
+    let numbers: [&dyn Fn(i64) -> i64; 5] = [&|i| i, &|i| random(i / 50), &|i| (random(i) % 9) << 40, &random, &|i| {
+        if i % 50 == 3 { i << 45 } else { i % 7 }
+    }];
+    let texts: [&dyn Fn(i64) -> String; 5] = [
+        &|i| format!("{}", (b'a' + (i % 3) as u8) as char),
+        &|i| "x".repeat((random(i) % 30) as usize),
+        &|i| format!("{:040}", i % 11),
+        &|i| random(i).to_string(),
+        &|_| String::new(),
+    ];
+    let schema = Schema::new(vec![
+        Field::new("n", DataType::Int64, false),
+        Field::new("d", DataType::Decimal128(38, 0), false),
+        Field::new("t", DataType::Utf8, false),
+    ]);
+    let schema = Arc::new(schema);
+    let sent = Arc::new(schema_from_arrow(&schema).unwrap());
+    let decoder = Decoder::new(sent.clone(), StringLayout::Offsets);
+    let mut encoder = Encoder::new(sent, true);
+    for chunk in 0..60usize {
+        let (number, text) = (numbers[chunk / 3 % 5], texts[chunk / 4 % 5]);
+        // Every other time the decimals need all their bits, or lie near each other far from zero.
+        let wide = |i| i128::from(number(i)) * [1, -1, 1 << 64, 3][chunk % 4] + [0, 1 << 100][chunk % 2];
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(Int64Array::from_iter_values((0..n).map(number))),
+            Arc::new(Decimal128Array::from_iter_values((0..n).map(wide)).with_precision_and_scale(38, 0).unwrap()),
+            Arc::new(StringArray::from_iter_values((0..n).map(text))),
+        ];
+        let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
+        let written = encoder.write(&[batch_from_arrow(&batch).unwrap()], |_| Compression::Light, false).unwrap();
+        let (_, back) = decoder.read(&written.to_bytes(0), &Limits::default()).unwrap();
+        assert_eq!(back.columns(), batch.columns(), "chunk {chunk}");
+    }
+}
+
+#[test]
+fn lists_are_sent_with_their_lengths() {
+    let lists = (0..4000).map(|i| Some((0..i % 4).map(Some).collect::<Vec<_>>()));
+    let array: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(lists));
+    let batch = RecordBatch::try_from_iter([("l", array)]).unwrap();
+    round_trip(&[batch.slice(0, 1000), batch.slice(1000, 3000)]);
+    let schema = schema_from_arrow(&batch.schema()).unwrap();
+    let chunk = write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::Light, false, false).unwrap();
+    // Two bits a length, two an item.
+    assert!(chunk.chunk_bytes() < 2 * 4000 * 2 / 8 * 3 / 2, "{} bytes", chunk.chunk_bytes());
 }

@@ -21,8 +21,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Looks at neighbours; none if there are too few.
-    pub(super) fn of<T: Word>(values: &[u8]) -> Option<Self> {
+    /// Looks at neighbours, and at their differences where these are of use; none if there are too few.
+    pub(super) fn of<T: Word>(values: &[u8], with_differences: bool) -> Option<Self> {
         let values = T::slice(values);
         let apart = values.len() / STRETCHES;
         if apart < NEIGHBOURS {
@@ -33,7 +33,9 @@ impl Sample {
         for stretch in values.chunks(apart).take(STRETCHES) {
             for pair in stretch[..NEIGHBOURS].windows(2) {
                 changes += usize::from(pair[0] != pair[1]);
-                differences.push(signed(T::of(&pair[1])).wrapping_sub(signed(T::of(&pair[0]))));
+                if with_differences {
+                    differences.push(signed(T::of(&pair[1])).wrapping_sub(signed(T::of(&pair[0]))));
+                }
             }
         }
         differences.sort_unstable();

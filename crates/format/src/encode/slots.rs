@@ -86,6 +86,11 @@ impl Slots {
         is_constant(&self.bytes, self.width)
     }
 
+    /// Whether the specification has differences between values of their width, and they are integers.
+    pub(super) fn have_differences(&self) -> bool {
+        self.order != Order::None && self.wire <= 8
+    }
+
     /// Values from all over, sorted.
     pub(super) fn spread(&self) -> Option<[u64; SPREAD]> {
         for_word!(self.width, [u8 u16 u32 u64 u128], spread, (&self.bytes, self.order), else None)

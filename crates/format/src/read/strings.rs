@@ -149,3 +149,44 @@ pub(super) fn even_offsets(n: usize, bytes: usize) -> Result<Vec<u8>> {
     offsets.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes()));
     Ok(offsets.into_flattened())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector::tests::at_each_level;
+
+    #[test]
+    fn entries_of_any_number_and_length_are_gathered_at_every_level() {
+        for (count, shortest, longest) in [
+            (1, 5, 5),
+            (2, 1, 1),
+            (3, 0, 8),
+            (8, 4, 4),
+            (8, 3, 16),
+            (9, 17, 32),
+            (9, 40, 90),
+            (300, 0, 7),
+            (300, 0, 40),
+        ] {
+            let texts: Vec<Vec<u8>> =
+                (0..count).map(|i| vec![i as u8; shortest + i * 7 % (longest - shortest + 1)]).collect();
+            let mut offsets = vec![0u32];
+            texts.iter().for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u32));
+            let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+            let data = texts.concat();
+            let picked: Vec<usize> = (0..20_001usize).map(|i| i.wrapping_mul(0x9E37_79B9) / 64 % count).collect();
+            let indexes: Vec<u8> = picked.iter().flat_map(|index| (*index as u32).to_le_bytes()).collect();
+            let expected: Vec<u8> = picked.iter().flat_map(|index| texts[*index].clone()).collect();
+            for found in at_each_level(|| {
+                let entries = Entries::new(&offsets, &data)?;
+                let total = entries.total(&indexes);
+                entries.gather(&indexes, total).map(|found| (total, found))
+            }) {
+                let Ok((total, (offsets, data))) = found else { panic!("{count} entries") };
+                assert_eq!((total, &data), (expected.len(), &expected), "{count} entries");
+                let lengths = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (end - start) as usize);
+                assert!(lengths.eq(picked.iter().map(|index| texts[*index].len())), "{count} entries");
+            }
+        }
+    }
+}
