@@ -4,7 +4,7 @@
 //! batches' own buffers, which the socket gathers: no value is copied here.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 
@@ -69,7 +69,7 @@ pub struct Written {
     pub decoded_bytes: u64,
     /// What it takes in the chunk, descriptors and padding included.
     pub bytes: u64,
-    /// How long it took to write.
+    /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
     pub encode_ns: u64,
 }
 
@@ -152,6 +152,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// How long it took since this was last asked to learn what is kept.
+    fn take_learning(&mut self) -> Duration {
+        let within = self.children.iter_mut().map(Self::take_learning).sum::<Duration>();
+        self.symbols.take_learning() + within
+    }
+
     /// Of the column number i within this one.
     fn child(&mut self, i: usize) -> &mut Self {
         if self.children.len() <= i {
@@ -201,7 +207,8 @@ impl Encoder {
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
                 bytes: writer.written_bytes() - before.1,
-                encode_ns: u64::try_from(now.duration_since(then).as_nanos()).unwrap_or(u64::MAX),
+                encode_ns: u64::try_from(now.duration_since(then).saturating_sub(memory.take_learning()).as_nanos())
+                    .unwrap_or(u64::MAX),
             });
         }
         let (Ok(descriptor_bytes), Ok(body_bytes)) =
