@@ -145,7 +145,7 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, ParamList
 	DrayOptions options;
 	DrayPlan	plan;
 	instr_time	start;
-	uint64		rows;
+	uint64		rows = 0;
 
 	INSTR_TIME_SET_CURRENT(start);
 	check_stack_depth();
@@ -162,7 +162,16 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, ParamList
 	pstate->p_queryEnv = environment;
 	dray_read_options(pstate, stmt->options, params, &options);
 	plan = dray_plan_copy(pstate, stmt, pstmt->stmt_location, pstmt->stmt_len, options.parameters);
-	rows = run_plan(plan, &options, source, start);
+	dray_choose_congestion_control();
+	PG_TRY();
+	{
+		rows = run_plan(plan, &options, source, start);
+	}
+	PG_FINALLY();
+	{
+		dray_restore_congestion_control();
+	}
+	PG_END_TRY();
 	free_parsestate(pstate);
 
 	MemoryContextSwitchTo(caller_context);

@@ -9,6 +9,7 @@
  *   describe_type.c  the result's types, as the catalog has them
  *   receiver.c       a row from the executor to Rust
  *   send.c           a frame from Rust to the client
+ *   congestion.c     how the connection shares the network meanwhile
  *
  * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport() is raised only while no
  * frame of Rust is on the stack, and no panic leaves Rust.
@@ -198,6 +199,10 @@ pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 
 /* send.c */
 extern bool dray_client_is_local(void);
+/* congestion.c */
+extern void dray_define_congestion_control(void);
+extern void dray_choose_congestion_control(void);
+extern void dray_restore_congestion_control(void);
 extern void dray_send_copy_out(int columns);
 extern void dray_send_frame(const DrayPart *parts, size_t count);
 extern void dray_send_now(void);

@@ -1,8 +1,10 @@
 """Other encodings, other extensions, a proxy in between."""
 
 import shutil
+import socket
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from client import Connection, ServerError
@@ -71,6 +73,38 @@ def test_statistics_and_explain(pg_config):
         # And in the text of the utility statement.
         assert connection.value("SELECT calls FROM pg_stat_statements WHERE query LIKE 'COPY%FORMAT dray%'") == "3"
         assert "Seq Scan on counted" in server.log.read_text(errors="replace")
+
+
+def congestion_of(port: int) -> str:
+    """The congestion control of the server's end of the one connection to it."""
+    shown = subprocess.run(["ss", "-Htin", f"sport = :{port}"], capture_output=True, check=True, text=True)
+    known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    (found,) = [word for word in shown.stdout.split() if word in known]
+    return found
+
+
+def test_the_congestion_control_of_a_statement(server):
+    with server.connect() as connection:
+        own = congestion_of(server.port)
+        # Those that every user may have; Linux always has reno among them.
+        offered = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
+        other = next((name for name in offered if name != own), own)
+        connection.run("SELECT pg_catalog.dray_load()")
+        assert connection.value("SHOW dray.congestion_control") == ""
+        # What the kernel does not have is left alone.
+        for wanted, during in ((other, other), ("none-such", own), ("x" * 5000, own), ("", own)):
+            connection.run(f"SET dray.congestion_control = '{wanted}'")
+            sql = "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 50000) i) TO STDOUT (FORMAT dray)"
+            connection.send(sql)
+            # More than the socket holds: the backend waits.
+            assert connection.socket.recv(1, socket.MSG_PEEK)
+            assert congestion_of(server.port) == during, wanted
+            connection.read_result()
+            assert congestion_of(server.port) == own, wanted
+        connection.run(f"SET dray.congestion_control = '{other}'")
+        with pytest.raises(ServerError, match="division"):
+            connection.copy("(SELECT 1 / (i - 40000) FROM generate_series(1, 50000) i)")
+        assert congestion_of(server.port) == own
 
 
 def test_over_tls(server):

@@ -83,7 +83,8 @@ class Result:
     def arrow(self) -> Table:
         """Read the whole result as a table. Its columns lie in the memory that the result was received into."""
         pyarrow = _import("pyarrow")
-        return pyarrow.table(self._read_all("arrow()"))
+        # pyarrow.table() would first look whether it is a DataFrame, and import pandas for that.
+        return pyarrow.RecordBatchReader.from_stream(self._read_all("arrow()")).read_all()
 
     def batches(self) -> Iterator[RecordBatch]:
         """Read the result batch by batch, in bounded memory.

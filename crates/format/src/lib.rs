@@ -54,4 +54,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use header::{HEADER_BYTES, Header, Limits, crc32c};
 pub use read::{ColumnProfile, Profile, decode, read};
 pub use types::{COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
-pub use write::{Chunk, Compression, Encoder, Written, chunk_bytes_bound, write};
+pub use write::{Chunk, Clock, Compression, Encoder, Written, chunk_bytes_bound, write};

@@ -3,6 +3,7 @@
 //! Plain buffers are shared with the chunk; everything else is decoded into memory of its own, each allocation taken out
 //! of the size that the chunk declared. All that is read here is hostile until checked.
 
+mod checks;
 mod decimals;
 mod fixed;
 mod strings;
@@ -12,9 +13,11 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
+pub(crate) use self::checks::check_utf8;
+use self::checks::{check_indexes, check_offsets};
 use self::fixed::Codes;
 use self::strings::{Entries, even_offsets};
-use crate::column::{Batch, Bitmap, Column, Values, u32_at, u32s};
+use crate::column::{Batch, Bitmap, Column, Values, u32s};
 use crate::compress::{Compressor, decompress};
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result, refuse};
@@ -399,7 +402,7 @@ impl Reader<'_> {
                 let count = self.dictionary_count(n)?;
                 let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
                 let indexes = self.fixed(n, 4, Codes::PARTS)?;
-                check_indexes(u32s(&indexes), count)?;
+                check_indexes(&indexes, count)?;
                 let entries = Entries::new(&entry_offsets, &entries)?;
                 let total = entries.total(&indexes);
                 self.check_string_bytes(total)?;
@@ -544,17 +547,6 @@ pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
     }
 }
 
-/// Checks offsets, which are not empty, and returns the last.
-fn check_offsets(offsets: &[u8]) -> Result<usize> {
-    let falls = u32s(offsets).zip(u32s(&offsets[4..])).fold(false, |falls, (a, b)| falls | (b < a));
-    let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
-    if u32_at(offsets, 0) != 0 || falls {
-        refuse!(Offsets, "offsets do not begin with 0, or fall");
-    }
-    check_count(last)?;
-    Ok(last)
-}
-
 /// Turns lengths into offsets, and returns these and their last.
 fn offsets_of(lengths: &[u8]) -> Result<(Bytes, usize)> {
     let mut offsets = reserved(lengths.len() / 4 + 1)?;
@@ -570,14 +562,6 @@ fn offsets_of(lengths: &[u8]) -> Result<(Bytes, usize)> {
         Ok(total) if total <= COUNT_MAX => Ok((Bytes::from(offsets), total)),
         _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),
     }
-}
-
-fn check_indexes(indexes: impl Iterator<Item = u32>, count: usize) -> Result<()> {
-    let largest = indexes.fold(0, u32::max);
-    if largest as usize >= count {
-        refuse!(Index, "index {largest} into a dictionary of {count} entries");
-    }
-    Ok(())
 }
 
 /// Checks the indexes of a column whose type is a dictionary; those under missing values may be anything.
@@ -596,18 +580,6 @@ fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
         if index >= end && column.is_valid(i) {
             refuse!(Index, "index {index} into a dictionary of {} entries", entries.rows);
         }
-    }
-    Ok(())
-}
-
-/// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
-pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
-    if data.is_ascii() {
-        return Ok(());
-    }
-    let splits = |offset: u32| data.get(offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
-    if simdutf8::basic::from_utf8(data).is_err() || offsets.any(splits) {
-        refuse!(Utf8, "a string is not UTF-8");
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 //! A chunk is made of slices of one or more batches. Where nothing is encoded, the body is a list of references to the
 //! batches' own buffers, which the socket gathers: no value is copied here.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
@@ -141,6 +141,16 @@ pub struct Encoder {
     schema: Arc<Schema>,
     memories: Vec<Memory>,
     checksum: bool,
+    clock: Clock,
+}
+
+/// The time since some moment.
+pub type Clock = fn() -> Duration;
+
+/// The time on the wall since the first call.
+fn wall_time() -> Duration {
+    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+    START.elapsed()
 }
 
 /// What is known about a column, and about the columns within it, from the chunks before.
@@ -171,7 +181,13 @@ impl Encoder {
     /// An encoder of a stream of chunks, with checksums or without.
     pub fn new(schema: Arc<Schema>, checksum: bool) -> Self {
         let memories = schema.fields.iter().map(|_| Memory::default()).collect();
-        Self { schema, memories, checksum }
+        Self { schema, memories, checksum, clock: wall_time }
+    }
+
+    /// Has what columns take ([`Written::encode_ns`]) measured by another clock than that on the wall.
+    #[must_use]
+    pub fn timed_by(self, clock: Clock) -> Self {
+        Self { clock, ..self }
     }
 
     /// Writes the rows of `batches` as one chunk, field i of the schema under `compression(i)`. The chunk is no larger than
@@ -188,10 +204,15 @@ impl Encoder {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
         let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
         check_count(rows)?;
-        let mut writer =
-            Writer { compression: Compression::None, descriptors: Vec::new(), body: Body::default(), decoded: 0 };
+        let mut writer = Writer {
+            compression: Compression::None,
+            clock: self.clock,
+            descriptors: Vec::new(),
+            body: Body::default(),
+            decoded: 0,
+        };
         let mut columns = Vec::with_capacity(self.schema.fields.len());
-        let mut now = Instant::now();
+        let mut now = (self.clock)();
         for (i, (field, memory)) in self.schema.fields.iter().zip(&mut self.memories).enumerate() {
             let mut pieces = Vec::with_capacity(batches.len());
             for batch in batches {
@@ -203,11 +224,11 @@ impl Encoder {
             let before = (writer.decoded, writer.written_bytes());
             writer.compression = compression(i);
             writer.column(field, pieces, rows, memory)?;
-            let then = std::mem::replace(&mut now, Instant::now());
+            let then = std::mem::replace(&mut now, (self.clock)());
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
                 bytes: writer.written_bytes() - before.1,
-                encode_ns: u64::try_from(now.duration_since(then).saturating_sub(memory.take_learning()).as_nanos())
+                encode_ns: u64::try_from(now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos())
                     .unwrap_or(u64::MAX),
             });
         }
@@ -276,6 +297,7 @@ impl Body {
 
 pub(crate) struct Writer {
     pub(crate) compression: Compression,
+    pub(crate) clock: Clock,
     pub(crate) descriptors: Vec<u8>,
     body: Body,
     decoded: u64,

@@ -102,6 +102,11 @@ impl Plan {
         execute_stream_partitioned(self.plan.clone(), self.task.clone()).map_err(execution_error)
     }
 
+    /// How many threads the plan may use.
+    pub(crate) fn threads(&self) -> usize {
+        self.task.session_config().target_partitions()
+    }
+
     /// Whether the plan reads so few rows that running it takes no time worth another thread.
     pub(crate) fn is_small(&self) -> bool {
         fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
-use dray_transfer::{Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
+use dray_transfer::{Adaptive, Chunker, Failure, Passage, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{
     Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, PriceSet, Query, Report, ServerError,
     Started,
@@ -20,7 +20,7 @@ use tracing::info;
 use crate::connection::{Closed, Connection, ns_since};
 use crate::engine::{self, Plan};
 use crate::socket::{Link, Outgoing};
-use crate::way::Way;
+use crate::way::{self, Way};
 
 /// Rows that end a chunk unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
@@ -108,9 +108,13 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
             Some(_) => ADAPTIVE_QUEUE_BYTES,
             None => u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX),
         };
-        let (sender, receiver) = queue(bytes_max);
+        let (sender, receiver) = queue(bytes_max, plan.threads() + 1);
         let times = Arc::new(Times::default());
         let producers = start_producers(&plan, settings, adaptive.as_ref(), sender, &times).await?;
+        if let Some(way) = &mut connection.way {
+            // What passed before is no part of this.
+            let _ = way.passage();
+        }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
         let mut transfer = Transfer { connection, plan: &plan, producers, adaptive, encoded, out, socket_ns: 0 };
         transfer.run(receiver).await?;
@@ -140,6 +144,8 @@ async fn start_producers(
     let mut producers = Producers::new();
     let streams = plan.execute()?;
     let at_once = streams.len() == 1 && plan.is_small();
+    // Streams that are fewer than threads have their chunks made side by side.
+    let lanes = (plan.threads() / streams.len().max(1)).max(1);
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings);
         if let Some(adaptive) = adaptive {
@@ -147,7 +153,7 @@ async fn start_producers(
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        let producer = async move { produce(batches, chunker, queue, &times).await.or_else(failure) };
+        let producer = async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
         let mut producer = AssertUnwindSafe(producer)
             .catch_unwind()
             .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
@@ -278,8 +284,8 @@ impl Transfer<'_> {
                     let busy = started.elapsed();
                     self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
                     if let Some(adaptive) = &self.adaptive {
-                        let reader_share = self.connection.way.as_mut().and_then(Way::reader_share);
-                        adaptive.sent(bytes, busy, reader_share.unwrap_or(0.0));
+                        let passage = self.connection.way.as_mut().and_then(Way::passage);
+                        adaptive.sent(busy, passage.unwrap_or(Passage { bytes, busy, ..Passage::default() }));
                     }
                     return written.map_err(|_| Stop::Closed).and(stopped);
                 }
@@ -409,5 +415,6 @@ fn settings(query: &Query, link: Link) -> Settings {
             Checksums::On => true,
             Checksums::Off => false,
         },
+        clock: Some(way::processor_time),
     }
 }

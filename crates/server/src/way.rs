@@ -1,10 +1,13 @@
-//! What the kernel knows of the way to a client over TCP: its round trip, and whether the reader holds it up.
+//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, and whether the reader holds it up.
+//! And what it knows of a thread: the processor time that it has used.
 
-#![allow(unsafe_code, reason = "the kernel fills a structure")]
+#![allow(unsafe_code, reason = "the kernel fills structures")]
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
+
+use dray_transfer::Passage;
 
 /// What the kernel keeps of data that it can't send yet. Its default is megabytes, seconds on a slow line: λ would learn
 /// of them too late, and so would a cancel.
@@ -13,8 +16,16 @@ const UNSENT_BYTES_MAX: u32 = 256 << 10;
 /// A look at a TCP socket that others write to.
 pub(crate) struct Way {
     socket: OwnedFd,
-    /// What it was busy and held up by the reader when it was last asked, in microseconds.
-    seen: (u64, u64),
+    /// What it had carried when it was last asked.
+    seen: Carried,
+}
+
+/// What a socket has carried since it was opened.
+#[derive(Clone, Copy, Default)]
+struct Carried {
+    bytes: u64,
+    busy_us: u64,
+    held_up_us: u64,
 }
 
 impl Way {
@@ -22,8 +33,8 @@ impl Way {
     pub(crate) fn of(stream: &impl AsFd) -> Option<Self> {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        let mut way = Self { socket, seen: (0, 0) };
-        way.reader_share()?;
+        let mut way = Self { socket, seen: Carried::default() };
+        way.passage()?;
         Some(way)
     }
 
@@ -32,13 +43,20 @@ impl Way {
         Some(Duration::from_micros(self.info().ok()?.u32_at(RTT)?.into()))
     }
 
-    /// The share of the time since the last call, as far as there was something to send, in which the reader had no room.
-    pub(crate) fn reader_share(&mut self) -> Option<f64> {
+    /// What has passed since the last call.
+    pub(crate) fn passage(&mut self) -> Option<Passage> {
         let info = self.info().ok()?;
-        let now = (info.u64_at(BUSY_TIME)?, info.u64_at(RECEIVER_LIMITED)?);
-        let (busy, limited) = (now.0.saturating_sub(self.seen.0), now.1.saturating_sub(self.seen.1));
-        self.seen = now;
-        Some(if busy == 0 { 0.0 } else { limited as f64 / busy as f64 })
+        let now = Carried {
+            bytes: info.u64_at(BYTES_ACKED)?,
+            busy_us: info.u64_at(BUSY_TIME)?,
+            held_up_us: info.u64_at(RECEIVER_LIMITED)?,
+        };
+        let before = std::mem::replace(&mut self.seen, now);
+        Some(Passage {
+            bytes: now.bytes.saturating_sub(before.bytes),
+            busy: Duration::from_micros(now.busy_us.saturating_sub(before.busy_us)),
+            held_up: Duration::from_micros(now.held_up_us.saturating_sub(before.held_up_us)),
+        })
     }
 
     #[cfg(target_os = "linux")]
@@ -68,6 +86,17 @@ impl Way {
     }
 }
 
+/// The processor time of this thread, or nothing where there is no such clock.
+pub(crate) fn processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel fills the structure, which is there.
+    let answer = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    match (answer, u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec)) {
+        (0, Ok(seconds), Ok(nanoseconds)) => Duration::new(seconds, nanoseconds),
+        _ => Duration::ZERO,
+    }
+}
+
 /// Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its end from version to version.
 struct Info {
     bytes: [u8; INFO_BYTES],
@@ -77,6 +106,7 @@ struct Info {
 const INFO_BYTES: usize = 192;
 /// Where its fields are.
 const RTT: usize = 68;
+const BYTES_ACKED: usize = 120;
 const BUSY_TIME: usize = 168;
 const RECEIVER_LIMITED: usize = 176;
 
@@ -111,8 +141,9 @@ mod tests {
         while started.elapsed() < Duration::from_millis(200) {
             let _ = sender.write(&[0; 1 << 16]);
         }
-        way.reader_share().unwrap();
+        assert!(way.passage().unwrap().bytes >= 1 << 16);
         std::thread::sleep(Duration::from_millis(200));
-        assert!(way.reader_share().unwrap() > 0.9);
+        let Passage { bytes, busy, held_up } = way.passage().unwrap();
+        assert!(bytes == 0 && busy > Duration::from_millis(150) && held_up > busy / 10 * 9, "{busy:?}, {held_up:?}");
     }
 }

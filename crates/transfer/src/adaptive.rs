@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use dray_format::{Chunk, Compression, Schema};
 
 use crate::choice::{self, Column};
-use crate::price::Price;
+use crate::price::{Passage, Price};
 
 /// A first chunk of no more than this is sent plain: it leaves in one flight of packets anyhow.
 const SMALL_BYTES: u64 = 10 << 10;
@@ -83,7 +83,7 @@ impl Adaptive {
         self.state().history.settings.clone()
     }
 
-    /// The writer waited so long for a chunk.
+    /// The writer waited so long for a chunk, and has it.
     pub fn starved(&self, waited: Duration) {
         let mut state = self.state();
         // Until the first chunk it waits for the query.
@@ -92,10 +92,10 @@ impl Adaptive {
         }
     }
 
-    /// The writer had so many bytes taken by the socket in so long; `reader_share` of that time the reader had no room for more.
-    pub fn sent(&self, bytes: u64, busy: Duration, reader_share: f64) {
+    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed.
+    pub fn sent(&self, busy: Duration, passage: Passage) {
         let mut state = self.state();
-        if state.price.sent(bytes, busy, reader_share) {
+        if state.price.sent(busy, passage) {
             let ns = state.price.ns();
             state.history.push(self.start.elapsed(), ns);
         }
@@ -116,7 +116,8 @@ impl Adaptive {
         if *first && plain_bytes <= SMALL_BYTES {
             return Plan { ways: Vec::new() };
         }
-        let ways = columns.iter_mut().map(|column| column.choose(price.ns(), price.reader_share())).collect();
+        let (price_ns, reader_share) = (price.plan(), price.reader_share());
+        let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share)).collect();
         Plan { ways }
     }
 
@@ -135,7 +136,7 @@ impl Adaptive {
         }
         let row_bytes = chunk.chunk_bytes() as f64 / f64::from(chunk.rows().max(1));
         // They grow while the way is not known; then they are what it takes in time.
-        let fitting = price.byte_ns().map_or(f64::INFINITY, |byte_ns| CHUNK_NS / (byte_ns * row_bytes));
+        let fitting = CHUNK_NS / (price.byte_ns() * row_bytes);
         // Floats become whole numbers by saturation.
         *rows = (fitting as usize).min(*rows * 2).max(ROWS_MIN);
     }

@@ -7,13 +7,13 @@ pub(crate) const WAYS_COUNT: usize = 8;
 /// The ways that are weighed, from the quickest to the smallest.
 const WAYS: [Way; WAYS_COUNT] = [
     Way::new(Compression::None, [0.02, 0.02], [1.0, 1.0], 0.0),
-    Way::new(Compression::Light, [0.3, 0.3], [0.35, 0.85], 0.2),
-    Way::new(Compression::Symbols, [0.31, 1.5], [0.35, 0.45], 0.4),
-    Way::new(Compression::Lz4, [0.8, 2.0], [0.34, 0.5], 0.4),
-    Way::new(Compression::Zstd(1), [1.5, 3.0], [0.32, 0.36], 1.0),
-    Way::new(Compression::Zstd(3), [2.5, 5.0], [0.31, 0.34], 1.0),
-    Way::new(Compression::Zstd(9), [10.0, 25.0], [0.30, 0.31], 1.0),
-    Way::new(Compression::Zstd(19), [100.0, 400.0], [0.29, 0.28], 1.2),
+    Way::new(Compression::Light, [0.1, 0.2], [0.3, 0.85], 0.1),
+    Way::new(Compression::Symbols, [0.1, 1.4], [0.3, 0.35], 0.3),
+    Way::new(Compression::Lz4, [0.15, 2.0], [0.3, 0.5], 0.4),
+    Way::new(Compression::Zstd(1), [0.4, 3.0], [0.28, 0.35], 1.0),
+    Way::new(Compression::Zstd(3), [0.8, 5.0], [0.28, 0.33], 1.0),
+    Way::new(Compression::Zstd(9), [8.0, 25.0], [0.27, 0.3], 1.0),
+    Way::new(Compression::Zstd(19), [80.0, 400.0], [0.26, 0.27], 1.2),
 ];
 
 /// How much the newest chunk counts in what is known of a column.

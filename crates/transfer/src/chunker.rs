@@ -3,16 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, chunk_bytes_bound};
+use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, chunk_bytes_bound};
 
 use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
+use crate::maker::Maker;
 
 /// The largest chunks of several rows, whatever the client accepts: every value takes a bit at least, so that none of a
 /// chunk's counts of values and bytes is over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
-/// Encoding more than this takes long enough for other tasks to wait for it.
-const LONG_BYTES: u64 = 256 << 10;
 /// The entries of a batch's dictionaries may take one part in so many of a chunk.
 const DICTIONARY_SHARE: u64 = 4;
 
@@ -27,6 +26,19 @@ pub struct Settings {
     pub compression: Compression,
     /// Whether they carry checksums.
     pub checksum: bool,
+    /// By which encoding is measured, if not by that on the wall. That of the thread's own processor time also holds while
+    /// others want the processor, too.
+    pub clock: Option<Clock>,
+}
+
+/// The rows of a chunk, not yet encoded.
+#[derive(Debug)]
+pub struct Cut {
+    pub(crate) pieces: Vec<Batch>,
+    pub(crate) rows: usize,
+    pub(crate) plain_bytes: u64,
+    /// Whether its chunk is surely one that the client accepts. If not, it is a row alone.
+    pub(crate) fits: bool,
 }
 
 /// Gathers batches until they fill a chunk.
@@ -35,7 +47,7 @@ pub struct Settings {
 /// those of the unencoded columns: an upper bound, whatever the compression.
 #[derive(Debug)]
 pub struct Chunker {
-    encoder: Encoder,
+    schema: Arc<Schema>,
     nodes: usize,
     settings: Settings,
     adaptive: Option<Arc<Adaptive>>,
@@ -49,8 +61,7 @@ impl Chunker {
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
-        let encoder = Encoder::new(schema, settings.checksum);
-        Self { encoder, nodes, settings, adaptive: None, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
+        Self { schema, nodes, settings, adaptive: None, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
     }
 
     /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to what the settings say.
@@ -64,7 +75,12 @@ impl Chunker {
         self.settings.chunk_rows.min(adaptive)
     }
 
-    /// Adds a batch. Take chunks with [`Self::full_chunk`] until there are none before adding the next.
+    /// Who makes chunks of what is cut here.
+    pub fn maker(&self) -> Maker {
+        Maker::new(self.schema.clone(), self.settings, self.adaptive.clone())
+    }
+
+    /// Adds a batch. Take what fills chunks with [`Self::full`] until there is no more before adding the next.
     pub fn push(&mut self, batch: Batch) {
         if batch.rows > 0 {
             let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
@@ -77,28 +93,16 @@ impl Chunker {
         }
     }
 
-    /// The next chunk, if enough rows are there to fill it.
-    ///
-    /// # Errors
-    /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
-    pub fn full_chunk(&mut self) -> Result<Option<Chunk>, Error> {
+    /// The rows of the next chunk, if there are enough to fill it.
+    pub fn full(&mut self) -> Option<Cut> {
         let chunk_rows = self.chunk_rows();
         let full = self.pending_rows >= chunk_rows || !self.fits(self.pending_bytes);
-        if self.pending_rows > 0 && full { self.cut(chunk_rows).map(Some) } else { Ok(None) }
+        (self.pending_rows > 0 && full).then(|| self.cut(chunk_rows))
     }
 
-    /// A chunk of what is left after the last batch; call it until there is none.
-    ///
-    /// # Errors
-    /// As [`Self::full_chunk`].
-    pub fn last_chunk(&mut self) -> Result<Option<Chunk>, Error> {
-        if self.pending_rows > 0 { self.cut(self.chunk_rows()).map(Some) } else { Ok(None) }
-    }
-
-    /// Whether making the next chunk keeps a thread busy for a while.
-    pub(crate) fn takes_long(&self) -> bool {
-        let encodes = self.adaptive.is_some() || self.settings.compression != Compression::None;
-        encodes && self.pending_bytes > LONG_BYTES
+    /// Rows of a chunk that are left after the last batch; call it until there are none.
+    pub fn last(&mut self) -> Option<Cut> {
+        (self.pending_rows > 0).then(|| self.cut(self.chunk_rows()))
     }
 
     fn fits(&self, plain_bytes: u64) -> bool {
@@ -107,8 +111,8 @@ impl Chunker {
             && plain_bytes <= decoded_bytes_max
     }
 
-    /// Cuts as many rows as fit, at least one, and encodes them.
-    fn cut(&mut self, chunk_rows: usize) -> Result<Chunk, Error> {
+    /// Cuts as many rows as fit, at least one.
+    fn cut(&mut self, chunk_rows: usize) -> Cut {
         let mut pieces = Vec::new();
         let (mut rows, mut bytes) = (0, 0);
         let mut dictionaries = Joined::default();
@@ -143,7 +147,7 @@ impl Chunker {
                 break;
             }
         }
-        self.encode(&pieces, rows, bytes)
+        Cut { pieces, rows, plain_bytes: bytes, fits: self.fits(bytes) }
     }
 
     /// The most rows of a batch, fewer than `rows_max`, that fit behind `bytes`.
@@ -154,28 +158,5 @@ impl Chunker {
             if self.fits(bytes + batch.plain_bytes(0, middle)) { fit = middle } else { too_many = middle }
         }
         fit
-    }
-
-    fn encode(&mut self, pieces: &[Batch], rows: usize, bytes: u64) -> Result<Chunk, Error> {
-        let fits = self.fits(bytes);
-        let Settings { limits, compression, .. } = self.settings;
-        let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(bytes));
-        let column = |i| plan.as_ref().map_or(compression, |plan| plan.compression(i));
-        let chunk = self.encoder.write(pieces, column, false)?;
-        if let (Some(adaptive), Some(plan)) = (&self.adaptive, &plan) {
-            adaptive.written(plan, &chunk);
-        }
-        if fits || rows > 1 {
-            return Ok(chunk);
-        }
-        // One row that may be too large: only its chunk knows.
-        if chunk.chunk_bytes() <= limits.chunk_bytes_max && chunk.decoded_bytes() <= limits.decoded_bytes_max {
-            return Ok(chunk);
-        }
-        let needed = chunk.chunk_bytes().max(chunk.decoded_bytes());
-        if needed > limits.row_bytes_max {
-            return Err(Error::row_too_large(needed, limits.row_bytes_max));
-        }
-        self.encoder.write(pieces, column, true)
     }
 }

@@ -7,7 +7,8 @@
 //!   └──────────────────────────────────────┘  counted in bytes └──────────────┘
 //! ```
 //!
-//! Encoding happens in the task that made the batch, so it scales with the source. The queue holds a fixed number of
+//! Encoding happens in the task that made the batch, so it scales with the source; where a source has fewer streams than threads,
+//! several chunks of a stream are made side by side, and leave in order. The queue holds a fixed number of
 //! encoded bytes, so a slow reader holds the producers back, and a transfer takes the same memory whatever the result's
 //! size.
 
@@ -19,6 +20,10 @@ mod choice;
 mod chunker;
 #[cfg(feature = "pipeline")]
 mod dictionary;
+#[cfg(feature = "pipeline")]
+mod lanes;
+#[cfg(feature = "pipeline")]
+mod maker;
 mod price;
 #[cfg(feature = "pipeline")]
 mod produce;
@@ -27,7 +32,10 @@ mod queue;
 
 pub use adaptive::{Adaptive, Plan};
 #[cfg(feature = "pipeline")]
-pub use chunker::{Chunker, Settings};
+pub use chunker::{Chunker, Cut, Settings};
+#[cfg(feature = "pipeline")]
+pub use maker::Maker;
+pub use price::Passage;
 #[cfg(feature = "pipeline")]
 pub use produce::{Failure, Times, produce};
 #[cfg(feature = "pipeline")]

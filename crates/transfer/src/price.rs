@@ -16,17 +16,21 @@ use std::time::Duration;
 /// The share of the time in which the socket may stand idle: what λ aims at.
 const STARVED_AIM: f64 = 0.03;
 /// λ stays below so many times what a byte takes on the way: so many threads at most work for one socket.
-const TIMES_BYTE_MAX: f64 = 16.0;
+const TIMES_BYTE_MAX: f64 = 8.0;
 /// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
 const PRICE_NS_MAX: f64 = 100_000.0;
 /// λ is set anew after so long, and after a chunk.
 const SPAN: Duration = Duration::from_millis(20);
 /// The largest and smallest step of ln λ.
-const STEP_MAX: f64 = 1.0;
+const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
+/// It counts less where fewer bytes than this have passed: they may have waited for anything.
+const TELLING_BYTES: f64 = 256e3;
+/// A reader that is slow is known after so long.
+const READER_TIME: Duration = Duration::from_millis(300);
 /// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
 const NEWEST_ALONE: f64 = 0.2;
 
@@ -36,11 +40,27 @@ pub(crate) struct Price {
     ns: f64,
     step: f64,
     rising: bool,
-    /// What a byte takes on the way, as far as that has been seen.
-    byte_ns: Option<f64>,
+    /// What a byte takes on the way: as guessed, then as seen.
+    byte_ns: f64,
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
+    /// Chunks that were planned, and that were sent.
+    planned: u64,
+    sent: u64,
+    /// How many had been planned when λ was last set: it shows in those behind them only.
+    planned_before: u64,
     span: Span,
+}
+
+/// What happened to bytes that were sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Passage {
+    /// How many have arrived, or were at least taken by the socket.
+    pub bytes: u64,
+    /// How long there were some on the way.
+    pub busy: Duration,
+    /// How much of that time the reader had no room for more.
+    pub held_up: Duration,
 }
 
 /// What the writer did since λ was last set.
@@ -48,13 +68,29 @@ pub(crate) struct Price {
 struct Span {
     starved: Duration,
     busy: Duration,
-    bytes: u64,
+    passage: Passage,
 }
 
 impl Price {
     pub(crate) fn new(guess_ns: f64) -> Self {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
-        Self { ns, step: 0.5, rising: true, byte_ns: None, reader_share: 0.0, span: Span::default() }
+        Self {
+            ns,
+            step: 0.5,
+            rising: true,
+            byte_ns: ns,
+            reader_share: 0.0,
+            planned: 0,
+            sent: 0,
+            planned_before: 0,
+            span: Span::default(),
+        }
+    }
+
+    /// A chunk will be made under λ as it is now.
+    pub(crate) fn plan(&mut self) -> f64 {
+        self.planned += 1;
+        self.ns
     }
 
     pub(crate) fn ns(&self) -> f64 {
@@ -62,7 +98,7 @@ impl Price {
     }
 
     /// What a byte takes on the way.
-    pub(crate) fn byte_ns(&self) -> Option<f64> {
+    pub(crate) fn byte_ns(&self) -> f64 {
         self.byte_ns
     }
 
@@ -71,27 +107,45 @@ impl Price {
         self.reader_share
     }
 
-    /// The writer waited for a chunk.
+    /// The writer waited for a chunk, and has it.
     pub(crate) fn starved(&mut self, waited: Duration) {
+        self.sent += 1;
         self.span.starved += waited;
     }
 
-    /// The writer had bytes taken by the socket, in so long; for `reader_share` of it the reader had no room. True if that set λ
-    /// anew.
-    pub(crate) fn sent(&mut self, bytes: u64, busy: Duration, reader_share: f64) -> bool {
-        self.span.bytes += bytes;
+    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed. True if that set λ anew.
+    pub(crate) fn sent(&mut self, busy: Duration, passage: Passage) -> bool {
         self.span.busy += busy;
-        self.reader_share += (reader_share.clamp(0.0, 1.0) - self.reader_share) * NEWEST;
+        self.span.passage.bytes += passage.bytes;
+        self.span.passage.busy += passage.busy;
+        self.span.passage.held_up += passage.held_up;
         let span = self.span.starved + self.span.busy;
-        if span < SPAN || self.span.bytes == 0 {
+        let Passage { bytes, busy, held_up } = self.span.passage;
+        if span < SPAN || bytes == 0 || busy.is_zero() {
             return false;
         }
         let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
-        let seen_ns = self.span.busy.as_secs_f64() * 1e9 / self.span.bytes as f64;
-        let byte_ns = self.byte_ns.map_or(seen_ns, |before| before + (seen_ns - before) * NEWEST);
-        self.byte_ns = Some(byte_ns);
+        let reader_share = (held_up.as_secs_f64() / busy.as_secs_f64()).min(1.0);
+        let newest = 1.0 - (-busy.as_secs_f64() / READER_TIME.as_secs_f64()).exp();
+        self.reader_share += (reader_share - self.reader_share) * newest;
+        if reader_share < 0.9 {
+            let seen_ns = busy.as_secs_f64() * (1.0 - reader_share) * 1e9 / bytes as f64;
+            let newest = NEWEST * (bytes as f64 / TELLING_BYTES).min(1.0);
+            self.byte_ns += (seen_ns - self.byte_ns) * newest;
+        }
+        let byte_ns = self.byte_ns;
         self.span = Span::default();
-        self.set(starved, byte_ns);
+        let before = self.ns;
+        if self.sent > self.planned_before {
+            self.set(starved, byte_ns);
+        } else if starved < STARVED_AIM && self.reader_share < 0.5 {
+            self.ns = self.ns.max(byte_ns);
+        }
+        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        if self.ns == before {
+            return false;
+        }
+        self.planned_before = self.planned;
         true
     }
 
@@ -100,7 +154,7 @@ impl Price {
     pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
         self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
-        self.byte_ns = Some(self.ns);
+        self.byte_ns = self.ns;
     }
 
     fn set(&mut self, starved: f64, byte_ns: f64) {
@@ -114,12 +168,12 @@ impl Price {
             let network = 1.0 - self.reader_share;
             self.ns *= (self.step * network).exp();
             if network > 0.5 {
+                // Less would leave processors idle that can save time.
                 self.ns = self.ns.max(byte_ns);
             }
         } else {
             let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
             self.ns *= (-self.step * missed.sqrt()).exp();
         }
-        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
     }
 }

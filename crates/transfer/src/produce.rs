@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Error};
 use futures_core::Stream;
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::block_in_place;
 
 use crate::chunker::Chunker;
-use crate::queue::Sender;
+use crate::lanes::{Lanes, Made};
+use crate::queue::{Sender, Turn};
 
 /// Where the time of a transfer went, summed over its producers.
 #[derive(Debug, Default)]
@@ -38,8 +37,8 @@ impl Times {
     }
 }
 
-fn add(counter: &AtomicU64, since: Instant) {
-    let ns = u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+fn add(counter: &AtomicU64, elapsed: Duration) {
+    let ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
     counter.fetch_add(ns, Ordering::Relaxed);
 }
 
@@ -54,48 +53,66 @@ pub enum Failure<E> {
     Abandoned,
 }
 
-/// Drives a stream of batches to its end: each batch is cut and encoded here, and its chunks are queued.
+/// Drives a stream of batches to its end: each batch is cut and encoded here, up to `lanes` chunks at a time, and the chunks are
+/// queued in order.
 ///
 /// # Errors
 /// When the source fails, a chunk can't be made, or the queue's receiver is gone.
 pub async fn produce<E>(
     batches: impl Stream<Item = Result<Batch, E>>,
     mut chunker: Chunker,
+    lanes: usize,
     queue: Sender,
     times: &Times,
 ) -> Result<(), Failure<E>> {
+    let mut lanes = Lanes::new(&chunker, lanes);
     let mut batches = pin!(batches);
     loop {
         let started = Instant::now();
-        let batch = poll_fn(|context| batches.as_mut().poll_next(context)).await;
-        add(&times.execute_ns, started);
+        let batch = loop {
+            tokio::select! {
+                biased;
+                // What is made leaves while the source is busy.
+                made = lanes.next(), if !lanes.is_empty() => send(made, &queue, times).await?,
+                batch = poll_fn(|context| batches.as_mut().poll_next(context)) => break batch,
+            }
+        };
+        add(&times.execute_ns, started.elapsed());
         let last = batch.is_none();
         if let Some(batch) = batch {
             chunker.push(batch.map_err(Failure::Source)?);
         }
-        loop {
-            let started = Instant::now();
-            let takes_long = chunker.takes_long();
-            let mut next = || if last { chunker.last_chunk() } else { chunker.full_chunk() };
-            let chunk = if takes_long { aside(next) } else { next() }.map_err(Failure::Chunk)?;
-            add(&times.encode_ns, started);
-            let Some(chunk) = chunk else { break };
-            let started = Instant::now();
-            if !queue.send(chunk).await {
-                return Err(Failure::Abandoned);
+        while let Some(cut) = if last { chunker.last() } else { chunker.full() } {
+            if lanes.is_full() {
+                send(lanes.next().await, &queue, times).await?;
             }
-            add(&times.queue_ns, started);
+            let Some(turn) = turn(&queue, times).await else { return Err(Failure::Abandoned) };
+            send(lanes.begin(cut, turn), &queue, times).await?;
         }
         if last {
+            while let Some(made) = lanes.next().await {
+                send(Some(made), &queue, times).await?;
+            }
             return Ok(());
         }
     }
 }
 
-/// Does what keeps the thread busy where other tasks, above all the writer, need not wait for it.
-fn aside<T>(work: impl FnOnce() -> T) -> T {
-    match Handle::current().runtime_flavor() {
-        RuntimeFlavor::MultiThread => block_in_place(work),
-        _ => work(),
+/// Waits until there is reason to make another chunk.
+async fn turn(queue: &Sender, times: &Times) -> Option<Turn> {
+    let started = Instant::now();
+    let turn = queue.turn().await;
+    add(&times.queue_ns, started.elapsed());
+    turn
+}
+
+async fn send<E>(made: Option<Made>, queue: &Sender, times: &Times) -> Result<(), Failure<E>> {
+    let Some(Made { chunk, took, _turn }) = made else { return Ok(()) };
+    add(&times.encode_ns, took);
+    let started = Instant::now();
+    if !queue.send(chunk.map_err(Failure::Chunk)?).await {
+        return Err(Failure::Abandoned);
     }
+    add(&times.queue_ns, started.elapsed());
+    Ok(())
 }

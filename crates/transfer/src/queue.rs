@@ -6,13 +6,15 @@ use dray_format::Chunk;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 /// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet dropped. A chunk larger
-/// than that has the queue to itself.
-pub fn queue(bytes_max: u32) -> (Sender, Receiver) {
+/// than that has the queue to itself. At most `makers_max` chunks are being made, or wait for room, at a time, however many
+/// producers there are.
+pub fn queue(bytes_max: u32, makers_max: usize) -> (Sender, Receiver) {
     let (chunks, receiver) = mpsc::unbounded_channel();
     // Every chunk takes some room, or there would be no bound.
     let bytes_max = bytes_max.max(1);
     let room = Arc::new(Semaphore::new(bytes_max as usize));
-    (Sender { chunks, room: room.clone(), bytes_max }, Receiver { chunks: receiver, room })
+    let turns = Arc::new(Semaphore::new(makers_max.max(1)));
+    (Sender { chunks, room: room.clone(), turns: turns.clone(), bytes_max }, Receiver { chunks: receiver, room, turns })
 }
 
 /// The producers' end.
@@ -20,8 +22,12 @@ pub fn queue(bytes_max: u32) -> (Sender, Receiver) {
 pub struct Sender {
     chunks: mpsc::UnboundedSender<Queued>,
     room: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
     bytes_max: u32,
 }
+
+/// The right to make a chunk, until it has been appended.
+pub(crate) type Turn = OwnedSemaphorePermit;
 
 /// A chunk, and the room that it takes in the queue until it is dropped.
 #[derive(Debug)]
@@ -32,6 +38,11 @@ pub struct Queued {
 }
 
 impl Sender {
+    /// Waits until another chunk may be made. None when the receiver is gone.
+    pub(crate) async fn turn(&self) -> Option<Turn> {
+        self.turns.clone().acquire_owned().await.ok()
+    }
+
     /// Waits for room, then appends a chunk. False when the receiver is gone.
     pub async fn send(&self, chunk: Chunk) -> bool {
         let bytes = u32::try_from(chunk.chunk_bytes()).unwrap_or(u32::MAX).min(self.bytes_max);
@@ -47,6 +58,7 @@ impl Sender {
 pub struct Receiver {
     chunks: mpsc::UnboundedReceiver<Queued>,
     room: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
 }
 
 impl Receiver {
@@ -60,5 +72,6 @@ impl Drop for Receiver {
     /// Wakes the senders that wait for room: chunks that the writer still holds would keep them waiting.
     fn drop(&mut self) {
         self.room.close();
+        self.turns.close();
     }
 }

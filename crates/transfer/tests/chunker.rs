@@ -19,21 +19,22 @@ use random::Random;
 const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Light, Compression::Zstd(1)];
 
 fn settings(limits: Limits) -> Settings {
-    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false }
+    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false, clock: None }
 }
 
 /// All chunks of some batches.
 fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<Chunk>, Error> {
     let mut chunker = Chunker::new(Arc::new(schema.clone()), settings);
+    let mut maker = chunker.maker();
     let mut chunks = Vec::new();
     for batch in batches {
         chunker.push(batch);
-        while let Some(chunk) = chunker.full_chunk()? {
-            chunks.push(chunk);
+        while let Some(cut) = chunker.full() {
+            chunks.push(maker.make(&cut)?);
         }
     }
-    while let Some(chunk) = chunker.last_chunk()? {
-        chunks.push(chunk);
+    while let Some(cut) = chunker.last() {
+        chunks.push(maker.make(&cut)?);
     }
     Ok(chunks)
 }
@@ -67,6 +68,7 @@ fn every_row_comes_out_once_and_in_order() {
             limits,
             chunk_rows: random.pick(&[0, 1, 2, 13, 500, 65_536, usize::MAX]),
             compression: random.pick(&COMPRESSIONS),
+            clock: None,
             checksum: random.below(2) == 0,
         };
         check(&arrow_schema, &pieces, settings);

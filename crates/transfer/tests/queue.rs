@@ -32,7 +32,7 @@ fn batch(rows: usize) -> Batch {
 
 fn chunker(limits: Limits) -> Chunker {
     let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
-    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false };
+    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false, clock: None };
     Chunker::new(Arc::new(Schema { fields: vec![field] }), settings)
 }
 
@@ -40,7 +40,7 @@ fn produce_from(
     batches: impl Stream<Item = Result<Batch, &'static str>> + Send + 'static,
     sender: Sender,
 ) -> JoinHandle<Ended> {
-    tokio::spawn(async move { produce(batches, chunker(Limits::default()), sender, &Times::default()).await })
+    tokio::spawn(async move { produce(batches, chunker(Limits::default()), 1, sender, &Times::default()).await })
 }
 
 /// Takes what there is, and keeps it.
@@ -55,7 +55,7 @@ fn bytes(queued: &[Queued]) -> u64 {
 #[test]
 fn a_stalled_writer_holds_the_producers_back() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(100_000);
+        let (sender, mut receiver) = queue(100_000, 4);
         let endless = || stream::repeat_with(|| Ok(batch(1000)));
         let producers: Vec<_> = (0..3).map(|_| produce_from(endless(), sender.clone())).collect();
         let mut held = Vec::new();
@@ -76,7 +76,7 @@ fn a_stalled_writer_holds_the_producers_back() {
 fn a_chunk_larger_than_the_queue_has_it_to_itself() {
     runtime().block_on(async {
         for bytes_max in [0, 1, 5000] {
-            let (sender, mut receiver) = queue(bytes_max);
+            let (sender, mut receiver) = queue(bytes_max, 4);
             let producer = produce_from(stream::iter((0..3).map(|_| Ok(batch(1000)))), sender);
             for _ in 0..3 {
                 turns().await;
@@ -91,7 +91,7 @@ fn a_chunk_larger_than_the_queue_has_it_to_itself() {
 #[test]
 fn producers_end_when_the_writer_leaves() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(100_000);
+        let (sender, mut receiver) = queue(100_000, 4);
         let producers: Vec<_> =
             (0..3).map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone())).collect();
         turns().await;
@@ -108,24 +108,60 @@ fn producers_end_when_the_writer_leaves() {
 }
 
 #[test]
+fn chunks_made_side_by_side_leave_in_order() {
+    let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    runtime.block_on(async {
+        let (sender, mut receiver) = queue(1 << 20, 4);
+        let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+        let schema = Arc::new(Schema { fields: vec![field] });
+        let compression = Compression::Zstd(1);
+        let settings =
+            Settings { limits: Limits::default(), chunk_rows: 40_000, compression, checksum: true, clock: None };
+        let chunker = Chunker::new(schema.clone(), settings);
+        // The last batch is small: its chunk takes no time, and must wait for its turn.
+        let sizes = [50_000u64; 30].into_iter().chain([7]);
+        let batches = sizes.clone().scan(0, |start, rows| {
+            let bytes: Vec<u8> = (*start..*start + rows).flat_map(|i| (i * i).to_le_bytes()).collect();
+            *start += rows;
+            let rows = rows as usize;
+            let values = Values::Fixed { width: 8, bytes: bytes.into() };
+            Some(Ok::<_, &str>(Batch { rows, columns: vec![Column { rows, validity: None, values }] }))
+        });
+        let batches = stream::iter(batches.collect::<Vec<_>>());
+        let producer = tokio::spawn(async move { produce(batches, chunker, 3, sender, &Times::default()).await });
+        let mut row = 0u64;
+        while let Some(queued) = receiver.receive().await {
+            let (_, batch) = dray_format::read(&queued.chunk.to_bytes(0), &schema, &Limits::default()).unwrap();
+            let Values::Fixed { bytes, .. } = &batch.columns[0].values else { panic!("not numbers") };
+            for raw in bytes.as_chunks().0 {
+                assert_eq!(u64::from_le_bytes(*raw), row * row);
+                row += 1;
+            }
+        }
+        assert_eq!(row, sizes.sum::<u64>());
+        producer.await.unwrap().unwrap();
+    });
+}
+
+#[test]
 fn rows_before_the_end_are_sent_and_failures_are_told() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(1 << 20);
+        let (sender, mut receiver) = queue(1 << 20, 4);
         let producer = produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
         let queued = receiver.receive().await.unwrap();
         assert_eq!(queued.chunk.rows(), 15);
         assert!(receiver.receive().await.is_none());
         assert!(producer.await.unwrap().is_ok());
 
-        let (sender, mut receiver) = queue(1 << 20);
+        let (sender, mut receiver) = queue(1 << 20, 4);
         let producer = produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
         assert!(matches!(producer.await.unwrap(), Err(Failure::Source("the disk is gone"))));
         assert_eq!(take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(), 2000);
 
-        let (sender, _receiver) = queue(1 << 20);
+        let (sender, _receiver) = queue(1 << 20, 4);
         let limits = Limits { chunk_bytes_max: 64, decoded_bytes_max: 4, row_bytes_max: 64 };
         let batches = stream::iter([Ok::<_, &str>(batch(1))]);
-        let ended = produce(batches, chunker(limits), sender, &Times::default()).await;
+        let ended = produce(batches, chunker(limits), 1, sender, &Times::default()).await;
         let is_limit = |error: &Error| error.kind() == ErrorKind::Limit;
         assert!(matches!(ended, Err(Failure::Chunk(error)) if is_limit(&error)));
     });

@@ -102,13 +102,8 @@ pub(super) fn distinct_words<T: Word>(
 
 /// By a table of all that lies between.
 fn near<T: Word>(values: &[T::Raw], min: T, range: usize, count_max: usize) -> Option<Distinct<Vec<T::Raw>>> {
-    let slots = (range + 1).next_power_of_two();
-    let mask = slots as u32 - 1;
-    let place = |raw: &T::Raw| (T::of(raw).minus(min).low_32() & mask) as usize;
-    let mut numbers: Vec<Index> = vec![0; slots];
-    for raw in values {
-        numbers[place(raw)] = 1;
-    }
+    let mut numbers: Vec<Index> = vec![0; (range + 1).next_power_of_two()];
+    see(values, min, &mut numbers);
     let mut entries = Vec::new();
     for (distance, number) in numbers.iter_mut().enumerate().filter(|(_, number)| **number > 0) {
         if entries.len() == count_max {
@@ -118,8 +113,25 @@ fn near<T: Word>(values: &[T::Raw], min: T, range: usize, count_max: usize) -> O
         *number = entries.len() as Index;
         entries.push(min.plus_32(distance as u32).raw());
     }
-    let indexes = values.iter().map(|raw| numbers[place(raw)]).collect();
+    let mut indexes = vec![0; values.len()];
+    look_up(values, min, &numbers, &mut indexes);
     Some(Distinct { entries, indexes })
+}
+
+/// Marks the distances of values from the smallest, all of which have a place.
+fn see<T: Word>(values: &[T::Raw], min: T, seen: &mut [Index]) {
+    // The length is a power of two, and so nothing is masked out: the compiler learns that each place is within.
+    let mask = seen.len() - 1;
+    for raw in values {
+        seen[T::of(raw).minus(min).low_32() as usize & mask] = 1;
+    }
+}
+
+fn look_up<T: Word>(values: &[T::Raw], min: T, numbers: &[Index], indexes: &mut [Index]) {
+    let mask = numbers.len() - 1;
+    for (index, raw) in indexes.iter_mut().zip(values) {
+        *index = numbers[T::of(raw).minus(min).low_32() as usize & mask];
+    }
 }
 
 fn hashed<T: Word>(values: &[T::Raw], count_max: usize) -> Option<Distinct<Vec<T::Raw>>> {

@@ -1,12 +1,11 @@
 //! Distinct strings among short ones: each is a few words, loaded, hashed and compared without a branch on its length.
 
 use super::dictionary::{Distinct, Index, PROBES_MAX, Searched, hopeless};
-use crate::column::u32s;
 
 /// The most bytes of a short string: four words, less one byte for its length.
 pub(super) const SHORT_BYTES_MAX: usize = 4 * 8 - 1;
 
-/// A string in K words, zeros behind its end; the last byte is its length.
+/// A string in K words, zeros behind its end. The last byte is its length plus one, so that no string has the key of nothing, zeros.
 type Key<const K: usize> = [u64; K];
 
 /// The bits of four words that belong to a string of so many bytes.
@@ -28,7 +27,7 @@ const fn masks() -> [[u64; 4]; SHORT_BYTES_MAX + 1] {
 
 /// An open-addressing table that holds the keys themselves.
 struct Table<const K: usize> {
-    /// A key and its number plus one; 0 where there is none.
+    /// Keys and their numbers.
     slots: Vec<(Key<K>, u32)>,
     shift: u32,
     count: usize,
@@ -37,32 +36,41 @@ struct Table<const K: usize> {
 impl<const K: usize> Table<K> {
     /// So many slots at first: few strings are distinct most of the time, and few slots stay in the nearest cache.
     const SLOTS: usize = 256;
+    /// With fewer slots no key is left at another place than its own: a second look at every string of a kind costs more than
+    /// slots that stay empty.
+    const ROOMY_SLOTS: usize = 1 << 13;
 
     fn new(slots: usize) -> Self {
         Self { slots: vec![([0; K], 0); slots], shift: 64 - slots.trailing_zeros(), count: 0 }
     }
 
+    /// Where a key belongs, if there is nothing yet.
+    fn home(&self, key: &Key<K>) -> usize {
+        (hash(key) >> self.shift) as usize
+    }
+
     /// The slot that has the key, or where it belongs; none if it has no room.
-    #[inline(always)]
     fn slot(&self, key: &Key<K>) -> Option<usize> {
         let mask = self.slots.len() - 1;
-        let start = (hash(key) >> self.shift) as usize;
+        let start = self.home(key);
         (start..start + PROBES_MAX).map(|at| at & mask).find(|at| {
-            let (taken, number) = &self.slots[*at];
-            taken == key && *number > 0 || *number == 0
+            let taken = &self.slots[*at].0;
+            taken == key || *taken == [0; K]
         })
     }
 
     /// Gives a key the next number.
-    #[cold]
     fn insert(&mut self, at: usize, key: Key<K>) -> Option<()> {
-        self.count += 1;
-        // At most 2^16.
+        let mut displaced = at != self.home(&key);
+        // Fewer than 2^16.
         self.slots[at] = (key, self.count as u32);
-        if self.count * 4 > self.slots.len() {
+        self.count += 1;
+        while self.count * 4 > self.slots.len() || displaced && self.slots.len() < Self::ROOMY_SLOTS {
             let mut larger = Self::new(self.slots.len() * 4);
-            for (key, number) in self.slots.iter().filter(|(_, number)| *number > 0) {
+            displaced = false;
+            for (key, number) in self.slots.iter().filter(|(key, _)| *key != [0; K]) {
                 let at = larger.slot(key)?;
+                displaced |= at != larger.home(key);
                 larger.slots[at] = (*key, *number);
             }
             larger.count = self.count;
@@ -70,14 +78,35 @@ impl<const K: usize> Table<K> {
         }
         Some(())
     }
+
+    /// Numbers strings as long as each is the first found at its place, and says how many those were. Nothing is inserted, so that
+    /// all of the table stays in registers but its slots.
+    fn number_known(&self, data: &[u8], offsets: &[[u8; 4]], indexes: &mut [Index]) -> usize {
+        let (slots, shift) = (&self.slots[..], self.shift);
+        let mask = slots.len() - 1;
+        let Some((start, ends)) = offsets.split_first() else { return 0 };
+        let mut start = u32::from_le_bytes(*start);
+        for (i, (index, end)) in indexes.iter_mut().zip(ends).enumerate() {
+            let end = u32::from_le_bytes(*end);
+            let key = key::<K>(data, start as usize, (end - start) as usize);
+            let (taken, number) = &slots[(hash(&key) >> shift) as usize & mask];
+            if key.iter().zip(taken).fold(0, |differs, (a, b)| differs | (a ^ b)) != 0 {
+                return i;
+            }
+            // Fewer than 2^16.
+            *index = *number as Index;
+            start = end;
+        }
+        indexes.len()
+    }
 }
 
+/// The upper bits of the products depend on all bits of their words.
 #[inline(always)]
 fn hash<const K: usize>(key: &Key<K>) -> u64 {
     const FACTORS: [u64; 4] =
         [0x9E37_79B9_7F4A_7C15, 0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
-    // The products' upper bits depend on all bits of their words, but hardly on the upper ones: hence the fold.
-    key.iter().zip(FACTORS).fold(0u64, |sum, (word, factor)| sum.wrapping_add((word ^ word >> 32).wrapping_mul(factor)))
+    key.iter().zip(FACTORS).fold(0u64, |sum, (word, factor)| sum.wrapping_add(word.wrapping_mul(factor)))
 }
 
 /// The key of the string at `start`.
@@ -92,7 +121,7 @@ fn key<const K: usize>(data: &[u8], start: usize, bytes: usize) -> Key<K> {
     }
     let bytes = bytes & SHORT_BYTES_MAX;
     key.iter_mut().zip(&MASKS[bytes]).for_each(|(word, mask)| *word &= mask);
-    key[K - 1] |= (bytes as u64) << 56;
+    key[K - 1] |= (bytes as u64 + 1) << 56;
     key
 }
 
@@ -114,28 +143,35 @@ pub(super) fn distinct_short<const K: usize>(
     count_max: usize,
     bytes_max: usize,
 ) -> Option<Distinct<Vec<usize>>> {
+    let offsets = strings.offsets.as_chunks::<4>().0;
+    let at = |i: usize| u32::from_le_bytes(offsets[i]) as usize;
+    let n = offsets.len() - 1;
     let mut table = Table::<K>::new(Table::<K>::SLOTS);
     let mut entries: Vec<usize> = Vec::new();
     let mut entry_bytes = 0;
-    let spans = u32s(strings.offsets).zip(u32s(&strings.offsets[4..]));
-    let mut indexes: Vec<Index> = vec![0; spans.len()];
-    for (i, (index, (start, end))) in indexes.iter_mut().zip(spans).enumerate() {
-        let bytes = (end - start) as usize;
-        let key = key::<K>(strings.data, start as usize, bytes);
-        let at = table.slot(&key)?;
-        let number = table.slots[at].1;
-        if number == 0 {
+    let mut indexes: Vec<Index> = vec![0; n];
+    let mut i = 0;
+    while i < n {
+        i += table.number_known(strings.data, &offsets[i..], &mut indexes[i..]);
+        if i == n {
+            break;
+        }
+        let bytes = at(i + 1) - at(i);
+        let key = key::<K>(strings.data, at(i), bytes);
+        let slot = table.slot(&key)?;
+        if table.slots[slot].0 == key {
+            // Fewer than 2^16.
+            indexes[i] = table.slots[slot].1 as Index;
+        } else {
             entry_bytes += bytes + 4;
             if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
                 return None;
             }
-            // Fewer than 2^16 entries.
-            *index = entries.len() as Index;
+            indexes[i] = entries.len() as Index;
             entries.push(i);
-            table.insert(at, key)?;
-        } else {
-            *index = (number - 1) as Index;
+            table.insert(slot, key)?;
         }
+        i += 1;
     }
     Some(Distinct { entries, indexes })
 }

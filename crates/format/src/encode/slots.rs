@@ -71,8 +71,9 @@ impl Slots {
         }
     }
 
+    /// How many there are; 0 of those that take no bytes.
     pub(super) fn count(&self) -> usize {
-        self.bytes.len() / self.width
+        self.bytes.len().checked_div(self.width).unwrap_or(0)
     }
 
     /// What the values take unencoded.

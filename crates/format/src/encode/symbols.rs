@@ -9,7 +9,7 @@ mod matcher;
 mod parse;
 mod training;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -21,7 +21,7 @@ use super::slots::{Order, Slots};
 use crate::compress::{Compressor, compress};
 use crate::error::Result;
 use crate::symbols::Symbol;
-use crate::write::Writer;
+use crate::write::{Clock, Writer};
 
 /// Less data is not worth a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
@@ -69,7 +69,7 @@ pub(super) struct Coded<'a> {
 
 impl Memory {
     /// The codes of `data`, if they save an eighth of it.
-    pub(super) fn encode(&mut self, data: &[u8]) -> Option<Coded<'_>> {
+    pub(super) fn encode(&mut self, data: &[u8], clock: Clock) -> Option<Coded<'_>> {
         if data.len() < DATA_BYTES_MIN {
             return None;
         }
@@ -80,7 +80,7 @@ impl Memory {
                 self.pause -= 1;
                 return None;
             }
-            self.table = self.train(data);
+            self.table = self.train(data, clock);
             fresh = true;
         }
         let mut table = self.table.take();
@@ -94,7 +94,7 @@ impl Memory {
             let outgrown = table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
             if share > table.share * 1.25 || outgrown {
                 (table.share, table.trained_bytes) = (share, data.len());
-                if let Some(mut other) = self.train(data) {
+                if let Some(mut other) = self.train(data, clock) {
                     let mut other_codes = Vec::with_capacity(data.len() / 4);
                     other.parse(data, &mut other_codes);
                     other.share = other.coded_bytes(other_codes.len()) as f64 / data.len() as f64;
@@ -120,10 +120,10 @@ impl Memory {
         self.table.as_ref().map(|table| Coded { table, codes })
     }
 
-    fn train(&mut self, data: &[u8]) -> Option<Table> {
-        let start = Instant::now();
+    fn train(&mut self, data: &[u8], clock: Clock) -> Option<Table> {
+        let start = clock();
         let table = Table::train(data);
-        self.learning += start.elapsed();
+        self.learning += clock().saturating_sub(start);
         table
     }
 

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use super::{Reader, check_indexes, reserved};
+use super::checks::check_indexes;
+use super::{Reader, reserved};
 use crate::bitpack::{self, Near};
 use crate::column::{u32_at, u32s};
 use crate::error::{Result, refuse};
@@ -82,7 +83,7 @@ impl Reader<'_> {
         let count = self.dictionary_count(n)?;
         let entries = self.fixed(count, width, Codes::ENTRIES)?;
         let indexes = self.fixed(n, 4, Codes::PARTS)?;
-        check_indexes(u32s(&indexes), count)?;
+        check_indexes(&indexes, count)?;
         let out = for_word!(width, [u8 u16 u32 u64 u128], gathered, (&entries, &indexes), else {
             let mut out = reserved(n * width)?;
             for index in u32s(&indexes) {
@@ -187,10 +188,24 @@ fn repeated<T: Word>(value: &[u8], n: usize) -> Result<Vec<u8>> {
 }
 
 fn gathered<T: Word>(entries: &[u8], indexes: &[u8]) -> Result<Vec<u8>> {
-    let entries = T::slice(entries);
+    Ok(T::bytes(looked_up(T::slice(entries), indexes)?))
+}
+
+/// The entry of each index; all indexes are below the number of entries, of which there is one.
+pub(super) fn looked_up<R: Copy>(entries: &[R], indexes: &[u8]) -> Result<Vec<R>> {
+    /// A table of so many has a place for every index of one byte.
+    const FEW: usize = 256;
     let mut out = reserved(indexes.len() / 4)?;
-    out.extend(u32s(indexes).map(|index| entries[index as usize]));
-    Ok(T::bytes(out))
+    match entries {
+        [first, ..] if entries.len() <= FEW => {
+            let mut table = [*first; FEW];
+            table[..entries.len()].copy_from_slice(entries);
+            let table = &table;
+            out.extend(u32s(indexes).map(move |index| table[index as usize % FEW]));
+        }
+        _ => out.extend(u32s(indexes).map(move |index| entries[index as usize])),
+    }
+    Ok(out)
 }
 
 /// Each entry as often as its length says; n values in all.

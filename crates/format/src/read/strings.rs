@@ -1,11 +1,18 @@
 //! Strings made of a dictionary's entries: `spec/encodings.md` section 3.
 
+use super::fixed::looked_up;
 use super::{check_count, reserved};
 use crate::column::u32s;
 use crate::error::Result;
+use crate::vector::widest;
 
 /// Entries up to this size are copied whole, whatever their length: a copy of one size is a few instructions.
 const SHORT_BYTES_MAX: usize = 32;
+
+/// Of so many entries it is counted how often each comes.
+const FEW: usize = 8;
+/// So many strings are put together at a time.
+const STEP: usize = 64;
 
 /// The entries of a dictionary of strings.
 pub(super) struct Entries<'a> {
@@ -31,8 +38,11 @@ impl<'a> Entries<'a> {
     pub(super) fn total(&self, indexes: &[u8]) -> usize {
         match self.even {
             true => (indexes.len() / 4).saturating_mul(self.bytes_max),
+            // Fewer than 2^31 strings of fewer than 2^31 bytes.
+            false if self.spans.len() <= FEW => {
+                usize::try_from(total_of_few(indexes.as_chunks().0, &self.spans)).unwrap_or(usize::MAX)
+            }
             false => {
-                // Fewer than 2^31 strings of fewer than 2^31 bytes.
                 let total = u32s(indexes).map(|index| u64::from(self.spans[index as usize].1)).sum::<u64>();
                 usize::try_from(total).unwrap_or(usize::MAX)
             }
@@ -56,10 +66,7 @@ impl<'a> Entries<'a> {
     }
 
     fn gather_even<const W: usize>(&self, indexes: &[u8]) -> Result<Vec<u8>> {
-        let entries = self.data.as_chunks::<W>().0;
-        let mut data = reserved(indexes.len() / 4)?;
-        data.extend(u32s(indexes).map(|index| entries[index as usize]));
-        Ok(data.into_flattened())
+        Ok(looked_up(self.data.as_chunks::<W>().0, indexes)?.into_flattened())
     }
 
     fn gather_uneven(&self, indexes: &[u8], total: usize) -> Result<(Vec<u8>, Vec<u8>)> {
@@ -84,17 +91,26 @@ impl<'a> Entries<'a> {
             padded[..bytes].copy_from_slice(&self.data[*start as usize..][..bytes]);
             (padded, bytes)
         }));
-        let mut data = reserved(total + W)?;
+        let mut data = reserved(total)?;
         let mut offsets = reserved(indexes.len() / 4 + 1)?;
         offsets.push([0; 4]);
+        // A few strings at a time are put together in the nearest cache.
         let mut end = 0;
-        for index in u32s(indexes) {
-            let (padded, bytes) = &entries[index as usize];
-            data.extend_from_slice(padded);
-            end += bytes;
-            data.truncate(end);
-            // The total is below 2^31.
-            offsets.push((end as u32).to_le_bytes());
+        let mut bytes_of_some = [0; STEP * SHORT_BYTES_MAX];
+        let mut ends_of_some = [[0; 4]; STEP];
+        for indexes in indexes.chunks(4 * STEP) {
+            let mut at = 0;
+            for (slot, index) in ends_of_some.iter_mut().zip(u32s(indexes)) {
+                let (padded, bytes) = &entries[index as usize];
+                // The entries before have taken at most W bytes each.
+                bytes_of_some[at..at + W].copy_from_slice(padded);
+                at += bytes;
+                // The total is below 2^31.
+                *slot = ((end + at) as u32).to_le_bytes();
+            }
+            end += at;
+            data.extend_from_slice(&bytes_of_some[..at]);
+            offsets.extend_from_slice(&ends_of_some[..indexes.len() / 4]);
         }
         Ok((offsets.into_flattened(), data))
     }
@@ -113,9 +129,23 @@ impl<'a> Entries<'a> {
     }
 }
 
+widest! {
+    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked up.
+    fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
+        let mut total = 0;
+        for indexes in indexes.chunks(1024) {
+            for (entry, (_, bytes)) in (0u32..).zip(spans) {
+                let times: u32 = indexes.iter().map(|raw| u32::from(u32::from_le_bytes(*raw) == entry)).sum();
+                total += u64::from(times) * u64::from(*bytes);
+            }
+        }
+        total
+    }
+}
+
 /// The offsets of n strings of `bytes` bytes each; their sum is below 2^32.
 pub(super) fn even_offsets(n: usize, bytes: usize) -> Result<Vec<u8>> {
     let mut offsets = reserved(n + 1)?;
-    offsets.extend((0..=n).map(|i| ((i * bytes) as u32).to_le_bytes()));
+    offsets.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes()));
     Ok(offsets.into_flattened())
 }
