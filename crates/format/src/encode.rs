@@ -322,7 +322,7 @@ pub(crate) fn strings(
 fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
     let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
     if writer.compression == Compression::Symbols
-        && let Some(coded) = memory.encode(&data)
+        && let Some(coded) = memory.encode(&data, writer.clock)
     {
         writer.descriptors.push(4);
         lengths.write(writer)?;

@@ -69,7 +69,7 @@ pub struct Written {
     pub decoded_bytes: u64,
     /// What it takes in the chunk, descriptors and padding included.
     pub bytes: u64,
-    /// How long it took to write.
+    /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
     pub encode_ns: u64,
 }
 
@@ -162,6 +162,12 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
+    /// How long it took since this was last asked to learn what is kept.
+    fn take_learning(&mut self) -> Duration {
+        let within = self.children.iter_mut().map(Self::take_learning).sum::<Duration>();
+        self.symbols.take_learning() + within
+    }
+
     /// Of the column number i within this one.
     fn child(&mut self, i: usize) -> &mut Self {
         if self.children.len() <= i {
@@ -198,8 +204,13 @@ impl Encoder {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
         let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
         check_count(rows)?;
-        let mut writer =
-            Writer { compression: Compression::None, descriptors: Vec::new(), body: Body::default(), decoded: 0 };
+        let mut writer = Writer {
+            compression: Compression::None,
+            clock: self.clock,
+            descriptors: Vec::new(),
+            body: Body::default(),
+            decoded: 0,
+        };
         let mut columns = Vec::with_capacity(self.schema.fields.len());
         let mut now = (self.clock)();
         for (i, (field, memory)) in self.schema.fields.iter().zip(&mut self.memories).enumerate() {
@@ -217,7 +228,8 @@ impl Encoder {
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
                 bytes: writer.written_bytes() - before.1,
-                encode_ns: u64::try_from(now.saturating_sub(then).as_nanos()).unwrap_or(u64::MAX),
+                encode_ns: u64::try_from(now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos())
+                    .unwrap_or(u64::MAX),
             });
         }
         let (Ok(descriptor_bytes), Ok(body_bytes)) =
@@ -285,6 +297,7 @@ impl Body {
 
 pub(crate) struct Writer {
     pub(crate) compression: Compression,
+    pub(crate) clock: Clock,
     pub(crate) descriptors: Vec<u8>,
     body: Body,
     decoded: u64,

@@ -9,6 +9,8 @@ mod matcher;
 mod parse;
 mod training;
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use self::matcher::Matcher;
@@ -19,7 +21,7 @@ use super::slots::{Order, Slots};
 use crate::compress::{Compressor, compress};
 use crate::error::Result;
 use crate::symbols::Symbol;
-use crate::write::Writer;
+use crate::write::{Clock, Writer};
 
 /// Less data is not worth a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
@@ -39,6 +41,8 @@ pub(crate) struct Memory {
     /// Chunks to go before the next training, where the last did not help.
     pause: u32,
     next_pause: u32,
+    /// How long trainings have taken that nobody has asked for yet.
+    learning: Duration,
 }
 
 /// A trained table.
@@ -53,6 +57,8 @@ struct Table {
     compressor: Compressor,
     /// The share of the data that the codes took in the first chunk.
     share: f64,
+    /// The bytes of the data that it was trained on a sample of.
+    trained_bytes: usize,
 }
 
 /// Strings as codes, ready to be written.
@@ -63,7 +69,7 @@ pub(super) struct Coded<'a> {
 
 impl Memory {
     /// The codes of `data`, if they save an eighth of it.
-    pub(super) fn encode(&mut self, data: &[u8]) -> Option<Coded<'_>> {
+    pub(super) fn encode(&mut self, data: &[u8], clock: Clock) -> Option<Coded<'_>> {
         if data.len() < DATA_BYTES_MIN {
             return None;
         }
@@ -74,29 +80,31 @@ impl Memory {
                 self.pause -= 1;
                 return None;
             }
-            self.table = Table::train(data);
+            self.table = self.train(data, clock);
             fresh = true;
         }
-        if let Some(table) = &mut self.table {
+        let mut table = self.table.take();
+        if let Some(table) = &mut table {
             table.parse(data, &mut codes);
             let share = table.coded_bytes(codes.len()) as f64 / data.len() as f64;
             if fresh {
                 table.share = share;
             }
-            // The data has become another: a table of its own may be worth more than the training.
-            if share > table.share * 1.25
-                && let Some(mut other) = Table::train(data)
-            {
-                let mut other_codes = Vec::with_capacity(data.len() / 4);
-                other.parse(data, &mut other_codes);
-                other.share = other.coded_bytes(other_codes.len()) as f64 / data.len() as f64;
-                if other.share + 0.01 < share {
-                    (*table, codes) = (other, other_codes);
-                } else {
-                    table.share = share;
+            // The data has become another, or much more: a table of its own may be worth more than the training.
+            let outgrown = table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
+            if share > table.share * 1.25 || outgrown {
+                (table.share, table.trained_bytes) = (share, data.len());
+                if let Some(mut other) = self.train(data, clock) {
+                    let mut other_codes = Vec::with_capacity(data.len() / 4);
+                    other.parse(data, &mut other_codes);
+                    other.share = other.coded_bytes(other_codes.len()) as f64 / data.len() as f64;
+                    if other.share + 0.01 < share {
+                        (*table, codes) = (other, other_codes);
+                    }
                 }
             }
         }
+        self.table = table;
         let table = self.table.as_ref();
         if table.is_some_and(|table| table.pays(codes.len(), data.len())) {
             self.next_pause = 0;
@@ -110,6 +118,18 @@ impl Memory {
             return None;
         }
         self.table.as_ref().map(|table| Coded { table, codes })
+    }
+
+    fn train(&mut self, data: &[u8], clock: Clock) -> Option<Table> {
+        let start = clock();
+        let table = Table::train(data);
+        self.learning += clock().saturating_sub(start);
+        table
+    }
+
+    /// How long trainings have taken since this was last asked.
+    pub(crate) fn take_learning(&mut self) -> Duration {
+        std::mem::take(&mut self.learning)
     }
 }
 
@@ -129,10 +149,10 @@ impl Table {
         }
         // What begins alike compresses.
         symbols.sort_unstable();
-        Some(Self::new(symbols))
+        Some(Self::new(symbols, data.len()))
     }
 
-    fn new(symbols: Vec<Symbol>) -> Self {
+    fn new(symbols: Vec<Symbol>, trained_bytes: usize) -> Self {
         let raw: Vec<u8> = symbols.iter().flat_map(Symbol::as_slice).copied().collect();
         // At most 16.
         let lengths: Vec<u8> = symbols.iter().map(|symbol| symbol.len() as u8).collect();
@@ -146,6 +166,7 @@ impl Table {
             stored: Bytes::from(packed.unwrap_or(raw)),
             raw_bytes,
             share: 1.0,
+            trained_bytes,
         }
     }
 
