@@ -109,9 +109,9 @@ impl Incoming {
             Self::Tcp(stream, peer, tls) => (stream, peer, tls),
         };
         let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
-        tune(&stream, loopback)?;
+        tune(&stream)?;
+        let way = if loopback && !behind_proxy { None } else { Way::of(&stream, !loopback) };
         let loopback = loopback && !behind_proxy;
-        let way = if loopback { None } else { Way::of(&stream) };
         let (read, write, link): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {
                 let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
@@ -151,18 +151,15 @@ fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {
 
 /// BBR's pacing costs half the rate on one host.
 const ON_THIS_HOST: &[&[u8]] = &[b"cubic", b"reno"];
-/// A lost packet on the way to another would halve CUBIC's rate.
-const TO_OTHER_HOSTS: &[&[u8]] = &[b"bbr"];
 
 /// Asks for the first of these congestion controls that the kernel has. With none of them it keeps its own.
 fn prefer_congestion(socket: &SockRef<'_>, wanted: &[&[u8]]) {
     let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
 }
 
-fn tune(stream: &TcpStream, loopback: bool) -> io::Result<()> {
+fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    prefer_congestion(&socket, if loopback { ON_THIS_HOST } else { TO_OTHER_HOSTS });
     // A client that vanished without a word is noticed within minutes.
     let keepalive = socket2::TcpKeepalive::new().with_time(std::time::Duration::from_secs(60));
     socket.set_tcp_keepalive(&keepalive)

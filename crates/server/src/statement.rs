@@ -28,6 +28,8 @@ const CHUNK_ROWS: usize = 65_536;
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
 /// What the queue of a stream that adapts holds: of what is in it λ learns late.
 const ADAPTIVE_QUEUE_BYTES: u32 = 2 << 20;
+/// A result of more than this is worth another congestion control.
+const LONG_RESULT_BYTES: u64 = 256 << 10;
 /// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
 const LEVEL_MAX: i32 = 19;
 /// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
@@ -87,8 +89,9 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let settings = settings(query, connection.link);
     let compression = resolved(query.compression, connection.link);
     let adaptive = (compression == CompressionChoice::Auto).then(|| {
-        let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(connection.way.as_ref()));
-        Arc::new(Adaptive::new(&plan.schema, price_ns, LEVEL_MAX))
+        let round_trip = connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default();
+        let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(round_trip));
+        Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, LEVEL_MAX))
     });
     let mut out = Vec::new();
     let started = Started {
@@ -116,7 +119,8 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
             let _ = way.passage();
         }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
-        let mut transfer = Transfer { connection, plan: &plan, producers, adaptive, encoded, out, socket_ns: 0 };
+        let mut transfer =
+            Transfer { connection, plan: &plan, producers, adaptive, encoded, out, sent_bytes: 0, socket_ns: 0 };
         transfer.run(receiver).await?;
         transfer.report();
         let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -177,6 +181,7 @@ struct Transfer<'a> {
     encoded: Vec<Encoded>,
     /// Small frames that wait for the next write.
     out: Vec<u8>,
+    sent_bytes: u64,
     socket_ns: u64,
 }
 
@@ -266,6 +271,10 @@ impl Transfer<'_> {
     /// the frame that has begun is finished.
     async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
         let started = Instant::now();
+        self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        if let Some(way) = self.connection.way.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES) {
+            way.expect_much();
+        }
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
         parts.into_iter().for_each(|part| outgoing.push(part));
@@ -390,11 +399,8 @@ fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
 
 /// Where λ begins on a connection: at what a byte takes on a line as fast as such a round trip is usual for, 1 Gbit/s
 /// within a building and 100 Mbit/s beyond.
-fn first_price_ns(way: Option<&Way>) -> f64 {
-    match way.and_then(Way::round_trip) {
-        Some(round_trip) if round_trip > Duration::from_millis(3) => 80.0,
-        _ => 8.0,
-    }
+fn first_price_ns(round_trip: Duration) -> f64 {
+    if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
 }
 
 fn settings(query: &Query, link: Link) -> Settings {

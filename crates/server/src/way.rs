@@ -13,11 +13,16 @@ use dray_transfer::Passage;
 /// of them too late, and so would a cancel.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
+/// A lost packet would halve CUBIC's rate.
+const FOR_LARGE_RESULTS: &[u8] = b"bbr";
+
 /// A look at a TCP socket that others write to.
 pub(crate) struct Way {
     socket: OwnedFd,
     /// What it had carried when it was last asked.
     seen: Carried,
+    /// Whether it has the congestion control that it is to have.
+    expects_much: bool,
 }
 
 /// What a socket has carried since it was opened.
@@ -29,13 +34,23 @@ struct Carried {
 }
 
 impl Way {
-    /// Of a socket to another host, whose buffer is made small. None where the kernel has no such figures.
-    pub(crate) fn of(stream: &impl AsFd) -> Option<Self> {
+    /// Of a socket to a client on another host, or, unless `leaves_host`, to a proxy of one; its buffer is made small. None where
+    /// the kernel has no such figures.
+    pub(crate) fn of(stream: &impl AsFd, leaves_host: bool) -> Option<Self> {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        let mut way = Self { socket, seen: Carried::default() };
+        let mut way = Self { socket, seen: Carried::default(), expects_much: !leaves_host };
         way.passage()?;
         Some(way)
+    }
+
+    /// A large result is on its way: from now on the connection asks for a congestion control that a lost packet does not slow down.
+    /// Small results are better off without: BBR spreads each over its round trip.
+    pub(crate) fn expect_much(&mut self) {
+        if !std::mem::replace(&mut self.expects_much, true) {
+            // With another kernel it stays what it is.
+            let _ = socket2::SockRef::from(&self.socket).set_tcp_congestion(FOR_LARGE_RESULTS);
+        }
     }
 
     /// The smoothed round trip.
@@ -133,7 +148,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let _reader = listener.accept().unwrap();
-        let mut way = Way::of(&sender).unwrap();
+        let mut way = Way::of(&sender, true).unwrap();
         assert!(way.round_trip().unwrap() < Duration::from_secs(1));
         sender.set_nonblocking(true).unwrap();
         // Until the reader's buffer is full.

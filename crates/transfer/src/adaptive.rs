@@ -23,6 +23,8 @@ const SMALL_BYTES: u64 = 10 << 10;
 const FIRST_ROWS: usize = 8192;
 /// Chunks have at least so many rows, however slow the way.
 const ROWS_MIN: usize = 4096;
+/// After so many round trips a connection sends as fast as it can.
+const STARTING_ROUND_TRIPS: u32 = 8;
 /// A chunk takes about so long on the way, so that λ keeps up with it.
 const CHUNK_NS: f64 = 300e6;
 /// So many settings of λ are kept to be shown.
@@ -59,12 +61,13 @@ impl Plan {
 }
 
 impl Adaptive {
-    /// Of a stream of these columns. λ begins with `guess_ns`; zstd goes up to level `level_max`.
-    pub fn new(schema: &Schema, guess_ns: f64, level_max: i32) -> Self {
+    /// Of a stream of these columns. λ begins with `guess_ns`, and learns nothing of the way in the first few times of
+    /// `round_trip`; zstd goes up to level `level_max`.
+    pub fn new(schema: &Schema, guess_ns: f64, round_trip: Duration, level_max: i32) -> Self {
         let columns = schema.fields.iter().enumerate();
         let ways = choice::ways_up_to(level_max);
         let state = State {
-            price: Price::new(guess_ns),
+            price: Price::new(guess_ns, round_trip * STARTING_ROUND_TRIPS),
             columns: columns.map(|(i, field)| Column::new(&field.data_type, i, ways)).collect(),
             rows: FIRST_ROWS,
             first: true,

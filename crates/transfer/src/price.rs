@@ -9,10 +9,15 @@
 //!
 //! It rests where the socket is busy but for a small share of the time: then processor and way are both used up. The socket's
 //! own rate bounds it: below what a byte takes there, λ would leave processors idle that could save time; a multiple
-//! above, a byte saved costs more than it can bring back.
+//! above, the next byte saved costs far more than it brings back, and others may want the processors. While a connection finds out how
+//! fast it may send, in its first round trips, it says nothing of the way: λ can only fall.
 
 use std::time::Duration;
 
+/// A span tells of a way so many times slower than the last at most: a stall is not a line.
+const TIMES_SLOWER_MAX: f64 = 4.0;
+/// Standing idle for a larger share than this, the socket wants chunks at once.
+const STARVED_LONG: f64 = 0.5;
 /// The share of the time in which the socket may stand idle: what λ aims at.
 const STARVED_AIM: f64 = 0.03;
 /// λ stays below so many times what a byte takes on the way: so many threads at most work for one socket.
@@ -44,6 +49,8 @@ pub(crate) struct Price {
     byte_ns: f64,
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
+    /// For how long the connection is still finding out how fast it may send.
+    starting: Duration,
     /// Chunks that were planned, and that were sent.
     planned: u64,
     sent: u64,
@@ -72,7 +79,8 @@ struct Span {
 }
 
 impl Price {
-    pub(crate) fn new(guess_ns: f64) -> Self {
+    /// λ begins with `guess_ns`. For a time of `starting` on the way nothing is learned of how slow that is.
+    pub(crate) fn new(guess_ns: f64, starting: Duration) -> Self {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
             ns,
@@ -80,6 +88,7 @@ impl Price {
             rising: true,
             byte_ns: ns,
             reader_share: 0.0,
+            starting,
             planned: 0,
             sent: 0,
             planned_before: 0,
@@ -130,15 +139,22 @@ impl Price {
         self.reader_share += (reader_share - self.reader_share) * newest;
         if reader_share < 0.9 {
             let seen_ns = busy.as_secs_f64() * (1.0 - reader_share) * 1e9 / bytes as f64;
+            let times_max = if self.starting.is_zero() { TIMES_SLOWER_MAX } else { 1.0 };
+            let seen_ns = seen_ns.min(self.byte_ns * times_max);
             let newest = NEWEST * (bytes as f64 / TELLING_BYTES).min(1.0);
             self.byte_ns += (seen_ns - self.byte_ns) * newest;
         }
         let byte_ns = self.byte_ns;
         self.span = Span::default();
         let before = self.ns;
-        if self.sent > self.planned_before {
+        let is_starting = !self.starting.is_zero();
+        self.starting = self.starting.saturating_sub(busy);
+        if starved > STARVED_LONG {
+            self.ns = self.ns.min(2.0 * byte_ns);
+        }
+        if self.sent > self.planned_before && (!is_starting || starved > STARVED_AIM) {
             self.set(starved, byte_ns);
-        } else if starved < STARVED_AIM && self.reader_share < 0.5 {
+        } else if !is_starting && starved < STARVED_AIM && self.reader_share < 0.5 {
             self.ns = self.ns.max(byte_ns);
         }
         self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);

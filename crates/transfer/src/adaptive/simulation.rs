@@ -46,7 +46,7 @@ fn best(byte_ns: f64) -> f64 {
 impl Transfer {
     fn new(guess_ns: f64) -> Self {
         let columns = [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
-        Self { price: Price::new(guess_ns), columns, queue: VecDeque::new() }
+        Self { price: Price::new(guess_ns, Duration::ZERO), columns, queue: VecDeque::new() }
     }
 
     /// Sends one chunk, and makes the next; the nanoseconds that took.
