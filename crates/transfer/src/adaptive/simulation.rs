@@ -37,7 +37,7 @@ fn chunk(ways: [usize; 2]) -> (f64, f64) {
     sum
 }
 
-/// The nanoseconds that a chunk takes with the best two ways, on a line where a byte takes `byte_ns`.
+/// The nanoseconds that a chunk takes with the best two ways, whatever they cost the processors, on a line where a byte takes `byte_ns`.
 fn best(byte_ns: f64) -> f64 {
     let all = (0..WAYS_COUNT * WAYS_COUNT).map(|i| chunk([i / WAYS_COUNT, i % WAYS_COUNT]));
     all.map(|(encode, bytes)| encode.max(bytes * byte_ns)).fold(f64::INFINITY, f64::min)
@@ -103,7 +103,7 @@ fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
             let mut transfer = Transfer::new(guess_ns);
             let mut spent: Vec<f64> = (0..400).map(|_| transfer.step(byte_ns, 0.0)).collect();
             let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
-            assert!(settled < best(byte_ns) * 1.1, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
+            assert!(settled < best(byte_ns) * 1.15, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
         }
     }
 }
@@ -136,7 +136,7 @@ fn a_line_that_changes_is_followed_within_some_chunks() {
         let spent: Vec<f64> = (0..60).map(|_| transfer.step(byte_ns, 0.0)).collect();
         let settled = |from: usize| spent[from..from + 10].iter().sum::<f64>() / 10.0;
         assert!(settled(QUEUED + 12) < best(byte_ns) * 1.25, "{byte_ns} ns a byte: {:?}", &spent[..20]);
-        assert!(settled(50) < best(byte_ns) * 1.1, "{byte_ns} ns a byte: {:?}", &spent[40..]);
+        assert!(settled(50) < best(byte_ns) * 1.15, "{byte_ns} ns a byte: {:?}", &spent[40..]);
     }
 }
 
