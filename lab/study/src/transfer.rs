@@ -1,0 +1,205 @@
+//! Real bytes through a real socket.
+//!
+//! ```text
+//! server: encoder ──queue of 2──▶ writer ──TCP──▶ reader ──queue of 2──▶ decoder :client
+//! ```
+//!
+//! Both ends are pipelined, a thread each side of a queue. The client asks for so many chunks of a case; its clock starts
+//! before it asks and stops when the last chunk is decoded. Each chunk is led by its length; a length of 0 ends them.
+
+use std::collections::HashMap;
+use std::io::{BufRead, IoSlice, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::sync_channel;
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::Result;
+use crate::codec::AnyCodec;
+use crate::data::{Table, chunks, plain_bytes};
+use crate::experiment::formats;
+
+/// Chunks that wait between two threads.
+const QUEUE_CHUNKS: usize = 2;
+
+/// What a client asks for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Order {
+    experiment: String,
+    data: String,
+    case: String,
+    chunk_bytes: usize,
+    /// If the table has fewer, it begins again.
+    chunks: usize,
+}
+
+/// What came.
+#[derive(Debug, Serialize)]
+struct Delivery {
+    #[serde(flatten)]
+    order: Order,
+    /// From the request to the last row.
+    seconds: f64,
+    rows: usize,
+    plain_bytes: usize,
+    /// With the four bytes that lead each chunk.
+    wire_bytes: usize,
+}
+
+/// The formats of an experiment on one table, and its rows as they send them.
+type Shelf = (RecordBatch, Vec<(String, AnyCodec)>);
+
+/// Tables, and what has been made of them.
+pub struct Shop {
+    tables: Vec<Table>,
+    shelves: HashMap<(String, String), Shelf>,
+}
+
+impl Shop {
+    /// A shop of these tables.
+    pub fn new(tables: Vec<Table>) -> Self {
+        Self { tables, shelves: HashMap::new() }
+    }
+
+    fn find(&mut self, order: &Order) -> Result<(&RecordBatch, &AnyCodec)> {
+        let key = (order.experiment.clone(), order.data.clone());
+        if !self.shelves.contains_key(&key) {
+            let table = self.tables.iter().find(|table| table.name == order.data).ok_or("no such table")?;
+            self.shelves.insert(key.clone(), formats(&order.experiment, &table.volume)?);
+        }
+        let (rows, formats) = &self.shelves[&key];
+        let (_, codec) = formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
+        Ok((rows, codec))
+    }
+}
+
+/// Serves one client after another until it is ended.
+///
+/// # Errors
+/// When the address cannot be had.
+pub fn serve(address: &str, mut shop: Shop) -> Result<()> {
+    let listener = TcpListener::bind(address)?;
+    eprintln!("ready");
+    loop {
+        let (mut socket, _) = listener.accept()?;
+        socket.set_nodelay(true)?;
+        // A client that has gone away is no failure of the server.
+        if let Err(error) = serve_client(&mut socket, &mut shop) {
+            eprintln!("{error}");
+        }
+    }
+}
+
+fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
+    loop {
+        let mut length = [0; 4];
+        if socket.read_exact(&mut length).is_err() {
+            return Ok(());
+        }
+        let mut order = vec![0; u32::from_le_bytes(length) as usize];
+        socket.read_exact(&mut order)?;
+        let order: Order = serde_json::from_slice(&order)?;
+        let (rows, codec) = shop.find(&order)?;
+        let row_bytes = plain_bytes(rows) as f64 / rows.num_rows() as f64;
+        let cut = chunks(rows, order.chunk_bytes, row_bytes, order.chunks.saturating_mul(order.chunk_bytes));
+        let (sender, receiver) = sync_channel::<Vec<Bytes>>(QUEUE_CHUNKS);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| -> std::io::Result<()> {
+                for message in receiver {
+                    write_message(socket, &message)?;
+                }
+                socket.write_all(&[0; 4])
+            });
+            for chunk in cut.iter().cycle().take(order.chunks) {
+                if sender.send(codec.encode(chunk)?).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            writer.join().map_err(|_| "the writer failed")??;
+            Ok::<_, crate::Error>(())
+        })?;
+    }
+}
+
+fn write_message(socket: &mut TcpStream, parts: &[Bytes]) -> std::io::Result<()> {
+    let bytes = parts.iter().map(Bytes::len).sum::<usize>() as u32;
+    let length = bytes.to_le_bytes();
+    let mut slices: Vec<_> =
+        std::iter::once(IoSlice::new(&length)).chain(parts.iter().map(|part| IoSlice::new(part))).collect();
+    let mut left = &mut slices[..];
+    while !left.is_empty() {
+        let written = socket.write_vectored(left)?;
+        IoSlice::advance_slices(&mut left, written);
+    }
+    Ok(())
+}
+
+/// Fetches each order, a line of JSON in the input, and prints a line of JSON for each.
+///
+/// # Errors
+/// When the connection fails, or a delivery is not whole.
+pub fn fetch(address: &str, mut shop: Shop, orders: impl BufRead) -> Result<()> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.set_nodelay(true)?;
+    for line in orders.lines() {
+        let order: Order = serde_json::from_str(&line?)?;
+        let (_, codec) = shop.find(&order)?;
+        let delivery = fetch_one(&mut socket, order, codec)?;
+        println!("{}", serde_json::to_string(&delivery)?);
+    }
+    Ok(())
+}
+
+fn fetch_one(socket: &mut TcpStream, order: Order, codec: &AnyCodec) -> Result<Delivery> {
+    let request = serde_json::to_vec(&order)?;
+    let start = Instant::now();
+    socket.write_all(&(request.len() as u32).to_le_bytes())?;
+    socket.write_all(&request)?;
+    let (sender, receiver) = sync_channel::<Bytes>(QUEUE_CHUNKS);
+    let mut delivery = Delivery { order, seconds: 0.0, rows: 0, plain_bytes: 0, wire_bytes: 0 };
+    let mut received = 0;
+    std::thread::scope(|scope| -> Result<()> {
+        let reader = scope.spawn(|| -> std::io::Result<usize> {
+            let mut wire_bytes = 0;
+            while let Some(message) = read_message(socket)? {
+                wire_bytes += message.len() + 4;
+                if sender.send(message).is_err() {
+                    break;
+                }
+            }
+            drop(sender);
+            Ok(wire_bytes)
+        });
+        for message in receiver {
+            let rows = codec.decode(message)?;
+            received += 1;
+            delivery.rows += rows.num_rows();
+            delivery.plain_bytes += plain_bytes(&rows);
+        }
+        delivery.wire_bytes = reader.join().map_err(|_| "the reader failed")??;
+        Ok(())
+    })?;
+    delivery.seconds = start.elapsed().as_secs_f64();
+    if received != delivery.order.chunks {
+        return Err(format!("{received} chunks came of {}", delivery.order.chunks).into());
+    }
+    Ok(delivery)
+}
+
+fn read_message(socket: &mut TcpStream) -> std::io::Result<Option<Bytes>> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length == 0 {
+        return Ok(None);
+    }
+    let mut message = Vec::with_capacity(length);
+    if socket.take(length as u64).read_to_end(&mut message)? != length {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(Some(message.into()))
+}
