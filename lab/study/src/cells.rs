@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, SchemaRef};
 
 use crate::Result;
@@ -198,5 +198,30 @@ pub fn batch(schema: &SchemaRef, columns: Vec<Column>) -> Result<RecordBatch> {
 /// Which values are not the reserved one; none if no value is.
 pub fn not_reserved<T: PartialEq + Copy>(values: &[T], reserved: T) -> Option<NullBuffer> {
     let missing = values.iter().filter(|value| **value == reserved).count();
-    (missing > 0).then(|| values.iter().map(|value| *value != reserved).collect::<Vec<_>>().into())
+    (missing > 0).then(|| NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| values[i] != reserved)))
+}
+
+/// The values, with `missing` in place of those that are not there.
+pub fn filled<T: Copy>(values: &[T], nulls: &NullBuffer, missing: T) -> Vec<T> {
+    let mut out = Vec::with_capacity(values.len());
+    for (valid, block) in nulls.inner().bit_chunks().iter_padded().zip(values.chunks(64)) {
+        out.extend(block.iter().enumerate().map(|(i, value)| if valid >> i & 1 == 1 { *value } else { missing }));
+    }
+    out
+}
+
+/// The values that are there.
+pub fn present<T: Copy>(values: &[T], nulls: &NullBuffer) -> Vec<T> {
+    let mut out = Vec::with_capacity(values.len() - nulls.null_count());
+    for (mut valid, block) in nulls.inner().bit_chunks().iter_padded().zip(values.chunks(64)) {
+        if valid == u64::MAX {
+            out.extend_from_slice(block);
+            continue;
+        }
+        while valid != 0 {
+            out.push(block[valid.trailing_zeros() as usize]);
+            valid &= valid - 1;
+        }
+    }
+    out
 }

@@ -173,14 +173,19 @@ fn column_bytes(array: &Arc<dyn Array>) -> usize {
     values + if array.null_count() > 0 { rows.div_ceil(8) } else { 0 }
 }
 
-/// The first rows, at most so many bytes of them, in chunks of a size and at least two where there are.
-pub fn chunks(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64, bytes_max: usize) -> Vec<RecordBatch> {
+/// All rows in chunks of one size: the largest that is not over `chunk_bytes` and leaves no rest.
+pub fn cut_evenly(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64) -> Vec<RecordBatch> {
     let total = rows.num_rows();
     let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);
-    let wanted = ((bytes_max as f64 / row_bytes) as usize).max(2 * chunk_rows).min(total);
-    // The rest of the last chunk would be a small one, and cost more than its share.
-    let count = (wanted / chunk_rows).max(1);
-    (0..count).map(|i| rows.slice(i * chunk_rows, chunk_rows)).collect()
+    let even = total.div_ceil(total.div_ceil(chunk_rows));
+    (0..total).step_by(even).map(|from| rows.slice(from, even.min(total - from))).collect()
+}
+
+/// The first rows in chunks of this size, so many or as many as there are; a rest that fills no chunk is left out.
+pub fn cut(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64, count: usize) -> Vec<RecordBatch> {
+    let total = rows.num_rows();
+    let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);
+    (0..(total / chunk_rows).min(count)).map(|i| rows.slice(i * chunk_rows, chunk_rows)).collect()
 }
 
 /// SplitMix64: the same numbers everywhere.

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 
 use crate::Result;
 use crate::codec::AnyCodec;
-use crate::data::{Table, chunks, plain_bytes};
+use crate::data::{Table, cut, cut_evenly, plain_bytes};
 use crate::measure::Case;
 use crate::{chunk_size, compressors, integers, nulls, row_major, serialization, strings};
 
@@ -71,10 +71,10 @@ fn in_chunks(
     formats: Vec<(String, AnyCodec)>,
 ) -> Vec<Case> {
     let row_bytes = plain_bytes(rows) as f64 / rows.num_rows() as f64;
-    let cut = chunks(rows, chunk_bytes, row_bytes, usize::MAX);
+    let chunks = cut_evenly(rows, chunk_bytes, row_bytes);
     formats
         .into_iter()
-        .map(|(name, codec)| case(experiment, data, name, (Some(chunk_bytes), cut.clone(), codec)))
+        .map(|(name, codec)| case(experiment, data, name, (Some(chunk_bytes), chunks.clone(), codec)))
         .collect()
 }
 
@@ -85,11 +85,11 @@ fn chunk_sizes(table: &Table) -> Result<Vec<Case>> {
         if 2 * chunk_bytes > plain_bytes(&table.volume) {
             continue;
         }
-        let bytes_max = CHUNK_SIZE_BYTES.min(chunk_bytes * CHUNKS_MAX);
-        let cut = chunks(&table.volume, chunk_bytes, row_bytes, bytes_max);
-        let sample = chunks(&table.sample, chunk_bytes, row_bytes, usize::MAX);
+        let count = (CHUNK_SIZE_BYTES / chunk_bytes).clamp(2, CHUNKS_MAX);
+        let chunks = cut(&table.volume, chunk_bytes, row_bytes, count);
+        let sample = cut_evenly(&table.sample, chunk_bytes, row_bytes);
         for (name, codec) in chunk_size::cases(&table.volume.schema())? {
-            let mut case = case("chunk-size", table.name, name, (Some(chunk_bytes), cut.clone(), codec));
+            let mut case = case("chunk-size", table.name, name, (Some(chunk_bytes), chunks.clone(), codec));
             case.sample.clone_from(&sample);
             cases.push(case);
         }
@@ -105,8 +105,9 @@ fn string_columns(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
         let row_bytes = plain_bytes(&rows) as f64 / rows.num_rows() as f64;
         for (name, codec, width) in strings::cases(&rows.schema(), widths)? {
             // Wide rows make chunks of fewer, as the paper's chunks have a size in bytes.
-            let cut = chunks(&rows, chunk_bytes, width.map_or(row_bytes, |width| row_bytes.max(width as f64)), usize::MAX);
-            cases.push(case("strings", column, name, (Some(chunk_bytes), cut, codec)));
+            let row_bytes = width.map_or(row_bytes, |width| row_bytes.max(width as f64));
+            let chunks = cut_evenly(&rows, chunk_bytes, row_bytes);
+            cases.push(case("strings", column, name, (Some(chunk_bytes), chunks, codec)));
         }
     }
     Ok(cases)

@@ -7,7 +7,7 @@ use bitpacking::{BitPacker, BitPacker4x};
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Cells, Growing, MISSING_I32, Values, array, not_reserved};
+use crate::cells::{Cells, Growing, MISSING_I32, Values, array, filled, not_reserved};
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
 use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
@@ -40,11 +40,7 @@ impl Codec for IntegerColumns {
             let Values::Int32(values) = column.values else { return Err("a column that is not of integers".into()) };
             match column.nulls {
                 None => pack(values, self.packing, &mut out),
-                Some(nulls) => {
-                    let pairs = values.iter().zip(nulls.iter());
-                    let values: Vec<_> = pairs.map(|(value, valid)| if valid { *value } else { MISSING_I32 }).collect();
-                    pack(&values, self.packing, &mut out);
-                }
+                Some(nulls) => pack(&filled(values, nulls, MISSING_I32), self.packing, &mut out),
             }
         }
         Ok(vec![out.into()])

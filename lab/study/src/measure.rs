@@ -66,7 +66,13 @@ pub fn measure(cases: &[Case], rounds: usize) -> Result<Vec<Figures>> {
     let mut messages = Vec::new();
     for case in cases {
         let sent = round_trip(case, &case.chunks)?;
-        let sample = if case.sample.is_empty() { &case.chunks } else { &case.sample };
+        // Without a sample of their own, the chunks are the sample.
+        let sample = match case.sample.is_empty() {
+            true => None,
+            false => Some(round_trip(case, &case.sample)?),
+        };
+        let bytes = |messages: &[Bytes]| messages.iter().map(Bytes::len).sum::<usize>();
+        let sample_chunks = if case.sample.is_empty() { &case.chunks } else { &case.sample };
         measured.push(Figures {
             experiment: case.experiment,
             data: case.data.clone(),
@@ -76,10 +82,10 @@ pub fn measure(cases: &[Case], rounds: usize) -> Result<Vec<Figures>> {
             rows: case.chunks.iter().map(RecordBatch::num_rows).sum(),
             columns: case.chunks[0].num_columns(),
             plain_bytes: case.chunks.iter().map(plain_bytes).sum(),
-            encoded_bytes: sent.iter().map(Bytes::len).sum(),
-            sample_plain_bytes: sample.iter().map(plain_bytes).sum(),
-            sample_encoded_bytes: round_trip(case, sample)?.iter().map(Bytes::len).sum(),
-            sample_chunks: sample.len(),
+            encoded_bytes: bytes(&sent),
+            sample_plain_bytes: sample_chunks.iter().map(plain_bytes).sum(),
+            sample_encoded_bytes: bytes(sample.as_ref().unwrap_or(&sent)),
+            sample_chunks: sample_chunks.len(),
             encode_ns: Vec::new(),
             decode_ns: Vec::new(),
         });
@@ -87,7 +93,8 @@ pub fn measure(cases: &[Case], rounds: usize) -> Result<Vec<Figures>> {
     }
     for _ in 0..rounds {
         for ((case, messages), figures) in cases.iter().zip(&messages).zip(&mut measured) {
-            let last = figures.encode_ns.last().zip(figures.decode_ns.last()).map_or(0.0, |(encode, decode)| encode + decode);
+            let last =
+                figures.encode_ns.last().zip(figures.decode_ns.last()).map_or(0.0, |(encode, decode)| encode + decode);
             if last > LONG_NS && figures.encode_ns.len() >= LONG_ROUNDS {
                 continue;
             }

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Cells, Column, Growing, Values, array, text};
+use crate::cells::{Cells, Column, Growing, Values, array, filled, present, text};
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
 use crate::compressors::Compressor;
 use crate::data::Random;
@@ -104,10 +104,9 @@ impl Bitmaps {
     ) {
         match nulls {
             None => out.extend(values.iter().flat_map(|value| bytes(*value))),
-            Some(nulls) if self.left_out => out.extend(nulls.valid_indices().flat_map(|i| bytes(values[i]))),
             Some(nulls) => {
-                let pairs = values.iter().zip(nulls.iter());
-                out.extend(pairs.flat_map(|(value, valid)| bytes(if valid { *value } else { T::default() })));
+                let values = if self.left_out { present(values, nulls) } else { filled(values, nulls, T::default()) };
+                out.extend(values.into_iter().flat_map(bytes));
             }
         }
     }

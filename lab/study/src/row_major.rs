@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::cells::{
-    Cells, Column, Growing, MISSING_I32, MISSING_I64, MISSING_TEXT, Values, array, batch, not_reserved, text,
+    Cells, Column, Growing, MISSING_I32, MISSING_I64, MISSING_TEXT, Values, array, batch, filled, not_reserved, text,
 };
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
 use crate::compressors::COMPRESSORS;
@@ -168,9 +168,7 @@ fn put_fixed<T: Copy, const N: usize>(
 ) {
     match column.nulls {
         None => out.extend(values.iter().flat_map(|value| bytes(*value))),
-        Some(nulls) => out.extend(
-            values.iter().zip(nulls.iter()).flat_map(|(value, valid)| bytes(if valid { *value } else { missing })),
-        ),
+        Some(nulls) => out.extend(filled(values, nulls, missing).into_iter().flat_map(bytes)),
     }
 }
 

@@ -8,7 +8,7 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Column, text};
+use crate::cells::{Column, Growing, text};
 use crate::codec::{AnyCodec, Codec, Compressed, Input, put_varint};
 use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
@@ -56,6 +56,11 @@ impl Codec for Strings {
                 out.extend_from_slice(value);
             }),
             Layout::Width(width) => {
+                let offsets = &strings.value_offsets()[..=count];
+                if width == 1 && offsets.windows(2).all(|pair| pair[1] - pair[0] == 1) {
+                    out.extend_from_slice(&strings.value_data()[offsets[0] as usize..offsets[count] as usize]);
+                    return Ok(vec![out.into()]);
+                }
                 for value in values {
                     let end = out.len() + width;
                     if value.len() > width {
@@ -107,6 +112,9 @@ impl Codec for Strings {
                     let length = input.u32()?;
                     column.push_text(input.take(length)?);
                 }
+            }
+            Layout::Width(1) if memchr::memchr(0, input.0).is_none() => {
+                column.values = Growing::Text((0..=rows as i32).collect(), input.take(rows)?.to_vec());
             }
             Layout::Width(width) => {
                 for _ in 0..rows {

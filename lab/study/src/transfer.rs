@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::codec::AnyCodec;
-use crate::data::{Table, chunks, plain_bytes};
+use crate::data::{Table, cut, plain_bytes};
 use crate::experiment::formats;
 
 /// Chunks that wait between two threads.
@@ -104,7 +104,7 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
         let order: Order = serde_json::from_slice(&order)?;
         let (rows, codec) = shop.find(&order)?;
         let row_bytes = plain_bytes(rows) as f64 / rows.num_rows() as f64;
-        let cut = chunks(rows, order.chunk_bytes, row_bytes, order.chunks.saturating_mul(order.chunk_bytes));
+        let chunks = cut(rows, order.chunk_bytes, row_bytes, order.chunks);
         let (sender, receiver) = sync_channel::<Vec<Bytes>>(QUEUE_CHUNKS);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| -> std::io::Result<()> {
@@ -113,7 +113,7 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
                 }
                 socket.write_all(&[0; 4])
             });
-            for chunk in cut.iter().cycle().take(order.chunks) {
+            for chunk in chunks.iter().cycle().take(order.chunks) {
                 if sender.send(codec.encode(chunk)?).is_err() {
                     break;
                 }
