@@ -6,6 +6,7 @@
 //!
 //! Both ends are pipelined, a thread each side of a queue. The client asks for so many chunks of a case; its clock starts
 //! before it asks and stops when the last chunk is decoded. Each chunk is led by its length; a length of 0 ends them.
+//! A request of length 0 asks for bytes that mean nothing.
 
 use std::collections::HashMap;
 use std::io::{BufRead, IoSlice, Read, Write};
@@ -22,6 +23,8 @@ use crate::codec::AnyCodec;
 use crate::data::{Table, cut, plain_bytes};
 use crate::experiment::formats;
 
+/// What a client fetches before its clock starts: a link's token bucket, full after a pause, would carry as much for nothing.
+const DRAIN_BYTES: usize = 256 << 10;
 /// Chunks that wait between two threads.
 const QUEUE_CHUNKS: usize = 2;
 
@@ -100,6 +103,10 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
             return Ok(());
         }
         let mut order = vec![0; u32::from_le_bytes(length) as usize];
+        if order.is_empty() {
+            socket.write_all(&[0; DRAIN_BYTES])?;
+            continue;
+        }
         socket.read_exact(&mut order)?;
         let order: Order = serde_json::from_slice(&order)?;
         let (rows, codec) = shop.find(&order)?;
@@ -156,6 +163,8 @@ pub fn fetch(address: &str, mut shop: Shop, orders: impl BufRead) -> Result<()> 
 
 fn fetch_one(socket: &mut TcpStream, order: Order, codec: &AnyCodec) -> Result<Delivery> {
     let request = serde_json::to_vec(&order)?;
+    socket.write_all(&[0; 4])?;
+    socket.read_exact(&mut vec![0; DRAIN_BYTES])?;
     let start = Instant::now();
     socket.write_all(&(request.len() as u32).to_le_bytes())?;
     socket.write_all(&request)?;
