@@ -35,6 +35,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=0.8, help="of a transfer, more or less (default: 0.8)")
     parser.add_argument("--quick", action="store_true", help="one round of little data: to try it, not to quote it")
     parser.add_argument("--no-links", action="store_true", help="over loopback only, which needs no root")
+    parser.add_argument("--program", type=Path, help="the compiled program (default: compile it)")
     parser.add_argument("--report", action="store_true", help="only write the report of the last run again")
     parser.add_argument("--output", type=Path, default=RESULTS / "study", help="without suffix (default: %(default)s)")
     given = parser.parse_args()
@@ -87,7 +88,9 @@ class Study:
     def transfer(self, experiments: tuple[str, ...]) -> None:
         """Send what was measured over each link."""
         for link in study_links.LINKS[:1] if self.given.no_links else study_links.LINKS:
-            orders = study_links.plan(link, [f for f in self.figures if f["experiment"] in experiments], self.given.seconds)
+            orders = study_links.plan(
+                link, [f for f in self.figures if f["experiment"] in experiments], self.given.seconds
+            )
             print(f"study: {link.title}, {len(orders)} transfers a round", file=sys.stderr)
             self.transfers += study_links.run(self.program, self.sizes, link, orders, self.given.link_rounds)
 
@@ -99,7 +102,7 @@ class Study:
 
 
 def run(given: argparse.Namespace) -> dict[str, object]:
-    program = build()
+    program = given.program or build()
     described = machine.description(program)
     described["versions"] = {"rustc": machine.program_version(["rustc", "--version"]), "kernel": described["kernel"]}
     described["crates"] = locked_versions()

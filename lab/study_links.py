@@ -50,7 +50,9 @@ def plan(link: StudyLink, figures: list[dict], seconds: float) -> list[dict]:
     for figure in figures:
         if figure["experiment"] not in link.experiments or figure["case"] == "Columns+Snappy":
             continue
-        encode_s, decode_s = (statistics.median(figure[name]) / 1e9 / figure["chunks"] for name in ("encode_ns", "decode_ns"))
+        encode_s, decode_s = (
+            statistics.median(figure[name]) / 1e9 / figure["chunks"] for name in ("encode_ns", "decode_ns")
+        )
         line_s = figure["encoded_bytes"] * 8 / figure["chunks"] / link.bits_per_second if link.bits_per_second else 0.0
         # What a chunk takes on its way through two sockets and four threads, at the least.
         chunk_s = max(encode_s, decode_s, line_s, figure["encoded_bytes"] / figure["chunks"] / 2e9, 5e-6)
@@ -122,6 +124,11 @@ def chunk_means(transfers: list[dict], tables: tuple[str, ...]) -> dict[int, flo
         if (transfer["experiment"], transfer["case"]) == ("chunk-size", case) and transfer["data"] in tables:
             curve = curves.setdefault((transfer["data"], transfer["link"]), {})
             curve[transfer["chunk_bytes"]] = seconds_per_gb(transfer)
+    return geometric_means(curves)
+
+
+def geometric_means(curves: dict[tuple[str, str], dict[int, float]]) -> dict[int, float]:
+    """By size: how many times the least time of each curve it takes, in the mean over the curves."""
     # A size that one of them lacks cannot be compared.
     sizes = set.intersection(*(set(curve) for curve in curves.values()))
     return {
