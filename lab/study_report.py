@@ -54,7 +54,7 @@ def introduction(measured: dict, published: dict) -> str:
     quick = '<p class="warning">A quick run: little data, one round. It shows that everything works, and no figure.</p>'
     busy = (
         f'<p class="warning">Other programs ran at the start (load average {machine["load_average"]:.1f}): they '
-        "change times over links, most of all over loopback, and processor times less. The spread stands beside them.</p>"
+        "change times over links, most of all over loopback, and processor times less. Their spread is given.</p>"
     )
     notes = "".join(f"<li>{escape(note)}</li>" for note in published["notes"])
     memory = f"{machine['memory_bytes'] / 2**30:.0f} GiB"
@@ -66,17 +66,17 @@ format, and the <span class=paper>paper's own numbers</span> beside ours. Its ma
 compare factors and orders, not seconds.</p>
 <ul>
 <li><b>Data.</b> TPC-H lineitem with keys of 32 bits, and samples of two of the paper's data sets: PUMS (189 columns,
-its ACS) and ontime (109 columns, half of the values missing). Where more rows are needed than a sample has (chunk sizes,
-links) they are drawn from it in contiguous runs of 50 to 500 rows. Ratios and bytes are of the undisturbed sample in
-file order: drawn rows repeat, which large windows of compressors find.</li>
+its ACS) and ontime (109 columns, half of the values missing). Where more rows are needed than a sample has (chunk
+sizes, links) they are drawn from it in contiguous runs of 50 to 500 rows. Ratios and bytes are of the undisturbed sample
+in file order: drawn rows repeat, which large windows of compressors find.</li>
 <li><b>Tuning.</b> Defaults are chosen on lineitem and PUMS. ontime had no part in it, and is reported as it comes
 out.</li>
 <li><b>One core.</b> Processor time of one thread, medians over {measured["rounds"]} rounds in which the cases
-alternate, after one that warms up and compares every decoded value with what was encoded. Cases that take seconds have three
-rounds. A gigabyte is 10⁹ bytes in Arrow's layout with utf8 strings and decimals of 128 bits; every decoder ends with
-Arrow arrays.</li>
-<li><b>Links.</b> Real TCP between two processes: over loopback, or over a veth pair between two network namespaces with token
-buckets of Ethernet frames, and no delay or loss of its own. Pipelined: encoder, writer, reader and decoder are a
+alternate, after one that warms up and compares every decoded value with what was encoded. Cases that take seconds
+have three rounds. A gigabyte is 10⁹ bytes in Arrow's layout with utf8 strings and decimals of 128 bits; every decoder
+ends with Arrow arrays.</li>
+<li><b>Links.</b> Real TCP between two processes: over loopback, or over a veth pair between two network namespaces
+with token buckets of Ethernet frames, and no delay or loss of its own. Pipelined: encoder, writer, reader and decoder are a
 thread each, with queues of two chunks between. Time runs from the request to the last decoded row; medians over
 {measured["link_rounds"]} alternating transfers of about {measured["seconds"]:g} s, ± half of their range. Congestion
 control: {congestion}.</li>

@@ -70,11 +70,11 @@ def chunk_size(results: Results, published: dict) -> str:
     parts.append(
         sentences(
             [
-                f"With {listing(results.raw['tuned_on'])} over {listing(LINKS[name] for name in CHOSEN)} (raw on "
-                f"loopback, light otherwise) chunks of {size_name(least)} take the least time in the mean. The smallest "
-                f"chunks that take at most {results.raw['nearly'] - 1:.0%} longer, and less memory, are of "
-                f"<b>{size_name(results.chunk_bytes)}</b>: the experiments below use them. ontime had no say in it.",
-                f"By processor time alone, raw and light, chunks of {size_name(core_least)} take the least in the mean.",
+                f"With {listing(results.raw['tuned_on'])} over {listing(LINKS[name] for name in CHOSEN)} (raw "
+                f"on loopback, light otherwise) chunks of {size_name(least)} take the least in the mean. The smallest "
+                f"chunks that take at most {results.raw['nearly'] - 1:.0%} longer, and less memory, are "
+                f"of <b>{size_name(results.chunk_bytes)}</b>: what is used below. ontime had no say in it.",
+                f"By processor time alone, raw and light, chunks of {size_name(core_least)} take the least.",
             ]
         )
     )
@@ -209,9 +209,9 @@ def integers(results: Results, published: dict) -> str:
         {(row[0], row[1]): row[2:5] for row in published["6"]["rows"]},
         {(row[0], row[1]): row[5] for row in published["6"]["rows"]},
         "None",
-        "<p>Only the columns of 32-bit integers; lineitem's decimals count among them, as in the paper. A missing value "
-        "is the least integer, but in Dray's format. The paper's LAN is 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, 25 ms "
-        "and 1 % loss; ours have the rates alone.</p>",
+        "<p>Only the columns of 32-bit integers; lineitem's decimals are among them, as in the paper. A missing value "
+        "is the least integer, but not in Dray's format. The paper's LAN is 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, 25 "
+        "ms and 1 % loss; ours have the rates alone.</p>",
     )
 
 
@@ -224,9 +224,9 @@ def serialization(results: Results, published: dict) -> str:
         {(row[0], row[1]): row[5] for row in published["7"]["rows"]},
         "Custom",
         "<p>Custom is the paper's form: columns, strings ended by a zero, decimals in 64 bits; +C is Snappy. Arrow IPC "
-        "and Dray's none send decimals of 128 bits, as the reader has them. Protocol Buffers are written by hand, without "
-        "an object for each row. Every decoder ends with Arrow arrays and has checked that text is UTF-8. Links as "
-        "above.</p>",
+        "and Dray's none send decimals of 128 bits, as the reader has them. Protocol Buffers are written by hand, "
+        "without an object for each row. Every decoder ends with Arrow arrays and has checked that text is UTF-8. Links "
+        "as above.</p>",
     )
     found = []
     for data in TABLES:
