@@ -67,7 +67,7 @@ compare factors and orders, not seconds.</p>
 <ul>
 <li><b>Data.</b> TPC-H lineitem with keys of 32 bits, and samples of two of the paper's data sets: PUMS (189 columns,
 its ACS) and ontime (109 columns, half of the values missing). Where more rows are needed than a sample has (chunk
-sizes, links) they are drawn from it in contiguous runs of 50 to 500 rows. Ratios and bytes are of the undisturbed sample
+sizes, links) they are drawn from it in runs of 50 to 500 rows. Ratios and bytes are of the undisturbed sample
 in file order: drawn rows repeat, which large windows of compressors find.</li>
 <li><b>Tuning.</b> Defaults are chosen on lineitem and PUMS. ontime had no part in it, and is reported as it comes
 out.</li>
@@ -76,8 +76,8 @@ alternate, after one that warms up and compares every decoded value with what wa
 have three rounds. A gigabyte is 10⁹ bytes in Arrow's layout with utf8 strings and decimals of 128 bits; every decoder
 ends with Arrow arrays.</li>
 <li><b>Links.</b> Real TCP between two processes: over loopback, or over a veth pair between two network namespaces
-with token buckets of Ethernet frames, and no delay or loss of its own. Pipelined: encoder, writer, reader and decoder are a
-thread each, with queues of two chunks between. Time runs from the request to the last decoded row; medians over
+with token buckets of Ethernet frames, and no delay or loss of its own. Pipelined: encoder, writer, reader and
+decoder are a thread each, with queues of two chunks between. Time runs from the request to the last decoded row; medians over
 {measured["link_rounds"]} alternating transfers of about {measured["seconds"]:g} s, ± half of their range. Congestion
 control: {congestion}.</li>
 <li><b>Chunks</b> have {size_name(measured["chunk_bytes"])} of rows before they are encoded, unless a section says

@@ -209,9 +209,9 @@ def integers(results: Results, published: dict) -> str:
         {(row[0], row[1]): row[2:5] for row in published["6"]["rows"]},
         {(row[0], row[1]): row[5] for row in published["6"]["rows"]},
         "None",
-        "<p>Only the columns of 32-bit integers; lineitem's decimals are among them, as in the paper. A missing value "
-        "is the least integer, but not in Dray's format. The paper's LAN is 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, 25 "
-        "ms and 1 % loss; ours have the rates alone.</p>",
+        "<p>Only the columns of 32-bit integers; lineitem's decimals are among them, as in the paper. Missing values "
+        "are the least integer, but not in Dray's format. The paper's LAN is 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, "
+        "25 ms and 1 % loss; ours have the rates alone.</p>",
     )
 
 
@@ -225,8 +225,8 @@ def serialization(results: Results, published: dict) -> str:
         "Custom",
         "<p>Custom is the paper's form: columns, strings ended by a zero, decimals in 64 bits; +C is Snappy. Arrow IPC "
         "and Dray's none send decimals of 128 bits, as the reader has them. Protocol Buffers are written by hand, "
-        "without an object for each row. Every decoder ends with Arrow arrays and has checked that text is UTF-8. Links "
-        "as above.</p>",
+        "without an object for each row. Every decoder ends with Arrow arrays and has checked that text is UTF-8. "
+        "Links as above.</p>",
     )
     found = []
     for data in TABLES:
