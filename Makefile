@@ -14,7 +14,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -29,6 +29,11 @@ bench: setup-bench build python
 bench-postgres: setup-postgres build python
 	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
 	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
+
+# The links of the laboratory against their own settings.
+check-link: setup-bench
+	$(SUDO) $(PYTHON) lab/link.py --rate 100mbit --round-trip 25ms --loss 1% --check
+	$(SUDO) $(PYTHON) lab/link.py --rate 1gbit --veth --check
 
 # A workspace of its own, and so a target of its own. The links between namespaces take root.
 study: setup-bench
@@ -56,9 +61,11 @@ lint: setup-test
 	cargo deny --locked check bans licenses sources
 	cargo run --quiet --release --locked --package xtask -- dependencies
 	$(VENV)/bin/mypy --strict python/dray
+	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
 
 rust-test: build
 	cargo test --release --locked --workspace
+	cargo test --release --locked --manifest-path lab/link/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/link
 
 spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder

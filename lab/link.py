@@ -31,8 +31,8 @@ LISTENING_TIMEOUT_S = 30.0
 EXAMPLES = """examples:
   link.py --rate 100mbit --round-trip 25ms --loss 1% --check
   link.py --rate 1gbit --veth --check
-  link.py --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms --far-command 'nc -lN 7000' -- sh -c \\
-      'nc $LINK_FAR_ADDRESS 7000 < /dev/zero'
+  link.py --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms --far-command 'python3 -m http.server' -- \\
+      sh -c 'curl -so /dev/null http://$LINK_FAR_ADDRESS:8000/FILE'
   link.py --rate 50mbit --round-trip 40ms --cut 3s+2s --stall 8s+500ms -- COMMAND
   link.py --rate 50mbit --round-trip 40ms --to-far 'rate=5mbit loss=0' --congestion bbr -- COMMAND
 
@@ -51,6 +51,7 @@ class Link:
         self.line = line
         self.near_namespace, self.far_namespace = link_namespace.pair()
         self.exit = ExitStack()
+        self.is_started = False
 
     @classmethod
     def shaped(
@@ -69,7 +70,7 @@ class Link:
         mtu: int = 1500,
         seed: int = 1,
     ) -> Link:
-        """An emulated link of at most 200 Mbit/s, the same in both directions but for what `to_far` or `to_near` replaces.
+        """An emulated link of at most 200 Mbit/s. `to_far` or `to_near` replace what both directions have in common.
 
         Parameters
         ----------
@@ -134,10 +135,19 @@ class Link:
     def start(self) -> None:
         """Begin the schedule now, again if it was begun before."""
         self.line.start()
+        self.is_started = True
+
+    def measure(self) -> link_check.Check:
+        """Measure the link at its first rate, for about ten seconds, before its schedule is started."""
+        if self.is_started:
+            raise Failure("a link is measured before its schedule is started")
+        return link_check.measure(self)
 
     def check(self) -> link_check.Check:
-        """Measure the link at rest, for about ten seconds. Raises Failure when it is not as it was set."""
-        return link_check.check(self)
+        """Measure the link. Raises Failure when it is not as it was set."""
+        seen = self.measure()
+        link_check.compare(seen, self)
+        return seen
 
     def counters(self) -> dict[str, dict[str, int]]:
         """For `to_far` and `to_near`: packets `passed`, `passed_bytes`, those that `overflowed` the queue, and more."""
@@ -147,10 +157,12 @@ class Link:
         """CPU seconds of the emulator so far, with what the kernel does in its name: the receiver's TCP."""
         return self.line.cpu_s()
 
-    def await_listening(self, timeout_s: float = LISTENING_TIMEOUT_S) -> None:
-        """Wait until something listens at the far end."""
+    def await_listening(self, server: subprocess.Popen[bytes], timeout_s: float = LISTENING_TIMEOUT_S) -> None:
+        """Wait until something listens at the far end, which a server there is to do."""
         deadline = time.monotonic() + timeout_s
         while not self.far_namespace.is_listening():
+            if server.poll() is not None:
+                raise Failure(f"the server at the far end ended with code {server.returncode}")
             if time.monotonic() > deadline:
                 raise Failure(f"nothing listens at the far end after {timeout_s:.0f} s")
             time.sleep(0.05)
@@ -189,6 +201,9 @@ def link_of(given: argparse.Namespace) -> Link:
     """The link that the options describe."""
     queue_bytes = size_bytes(given.queue) if given.queue else None
     if given.veth:
+        shaping = (given.round_trip, given.loss, given.reorder, given.cut, given.stall, given.to_far, given.to_near)
+        if shaping != ("0ms", "0", "0", [], [], "", ""):
+            raise Failure("a veth link has only a rate, a queue and an MTU")
         return Link.veth(given.rate, queue_bytes=queue_bytes, mtu=given.mtu)
     for text in (*given.cut, *given.stall):
         interval(text)
@@ -212,7 +227,7 @@ def run(link: Link, given: argparse.Namespace) -> int:
     far = None
     if given.far_command:
         far = subprocess.Popen([*link.far, *shlex.split(given.far_command)], env=link.environment)
-        link.await_listening()
+        link.await_listening(far)
     if link.line.to_far.is_scheduled() or link.line.to_near.is_scheduled():
         link.start()
     try:
@@ -234,7 +249,9 @@ def main() -> int:
             if given.congestion:
                 link.congestion = given.congestion
             if given.check:
-                print(link.check(), file=sys.stderr)
+                seen = link.measure()
+                print(seen, file=sys.stderr)
+                link_check.compare(seen, link)
             return run(link, given) if given.command else 0
     except Failure as failure:
         print(failure, file=sys.stderr)

@@ -7,7 +7,6 @@ import math
 import statistics
 import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,8 @@ ROUND_TRIP_TOLERANCE, ROUND_TRIP_TOLERANCE_MS = 0.1, 1.0
 #: Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
 LOSS_DEVIATIONS = 4
 PINGS = 25
+#: After which a receiver takes the sender to be done.
+IDLE_S = 2
 #: Of the loss: small packets, which leave the line idle half of the time.
 LOSS_IP_BYTES, LOSS_PACKETS_PER_S, LOSS_S = 128, 4000, 3.0
 #: Of the rate: more than passes, so that the line is never idle.
@@ -41,20 +42,23 @@ class Passage:
     """What was seen of one direction."""
 
     bits_per_second: float
-    loss: float
-    late: float
+    #: CPU seconds of the emulator for each second at full rate.
     cpu_share: float
+    #: Packets of the measurement of the loss, those of them that were lost, and those that came after a later one.
+    sent: int
+    lost: int
+    late: int
 
     def __str__(self) -> str:
         return (
-            f"{self.bits_per_second / 1e6:.2f} Mbit/s, loss {self.loss:.2%}, late {self.late:.2%}, "
-            f"emulator at {self.cpu_share:.0%} of a core"
+            f"{self.bits_per_second / 1e6:.2f} Mbit/s, emulator at {self.cpu_share:.0%} of a core; "
+            f"of {self.sent} packets {self.lost} lost ({self.lost / self.sent:.2%}), {self.late} late"
         )
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was seen of a link. `late` packets came after one that was sent later."""
+    """What was seen of a link."""
 
     round_trip_ms: float
     to_far: Passage
@@ -87,7 +91,8 @@ class Probe:
             raise Failure(f"the probe {self.part} did not end within {timeout_s:.0f} s") from error
         if self.popen.returncode != 0:
             raise Failure(f"the probe {self.part} failed: {last_line(errors)}")
-        return json.loads(output.splitlines()[-1])
+        printed: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return printed
 
     def stop(self) -> None:
         if self.popen.poll() is None:
@@ -106,26 +111,48 @@ class Way:
     address: str
 
 
-def check(link: Link) -> Check:
-    """Measure a link at rest. Raises Failure when it is not what it should be."""
+def measure(link: Link) -> Check:
+    """Measure a link at rest, in both directions."""
     line = link.line
-    ways = (
-        Way("to far", line.to_far, link.near_namespace, link.far_namespace, FAR_ADDRESS),
-        Way("to near", line.to_near, link.far_namespace, link.near_namespace, NEAR_ADDRESS),
-    )
+    ways = ways_of(link)
     round_trip_ms = measure_round_trip(ways[0])
-    losses = measure_losses(ways)
     passages = []
-    for way, (loss, late) in zip(ways, losses):
-        cpu_before_s, begin = line.cpu_s(), time.monotonic()
-        measure = measure_datagrams if isinstance(line, Emulated) else measure_stream
-        bits_per_second = measure(way, line.mtu)
-        cpu_share = (line.cpu_s() - cpu_before_s) / (time.monotonic() - begin)
-        passages.append(Passage(bits_per_second, loss, late, cpu_share))
+    for way, (sent, lost, late) in zip(ways, measure_losses(ways)):
+        cpu_before_s = line.cpu_s()
+        measure_rate = measure_datagrams if isinstance(line, Emulated) else measure_stream
+        bits_per_second = measure_rate(way, line.mtu)
+        passages.append(Passage(bits_per_second, (line.cpu_s() - cpu_before_s) / RATE_S, sent, lost, late))
         settle(line)
-    seen = Check(round_trip_ms, *passages)
-    compare(seen, line.round_trip_ms, ways)
-    return seen
+    return Check(round_trip_ms, *passages)
+
+
+def compare(seen: Check, link: Link) -> None:
+    """Raise Failure when a link is not what it was set to be."""
+    round_trip_ms = link.line.round_trip_ms
+    allowed_ms = max(ROUND_TRIP_TOLERANCE_MS, round_trip_ms * ROUND_TRIP_TOLERANCE)
+    if abs(seen.round_trip_ms - round_trip_ms) > allowed_ms:
+        raise Failure(f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms")
+    for way, passage in zip(ways_of(link), (seen.to_far, seen.to_near)):
+        loss, rate = way.direction.loss, way.direction.rate_at_rest()
+        expected, deviation = passage.sent * loss, math.sqrt(passage.sent * loss * (1 - loss))
+        if abs(passage.lost - expected) > LOSS_DEVIATIONS * deviation:
+            raise Failure(
+                f"{way.name}: expected {expected:.0f} of {passage.sent} packets to be lost ({loss:.2%}, "
+                f"with a deviation of {deviation:.0f}), but {passage.lost} were"
+            )
+        if abs(passage.bits_per_second / rate - 1) > RATE_TOLERANCE:
+            raise Failure(
+                f"{way.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
+                "the link, or the machine at this moment, is not as fast as its settings"
+            )
+
+
+def ways_of(link: Link) -> tuple[Way, Way]:
+    near, far = link.near_namespace, link.far_namespace
+    return (
+        Way("to far", link.line.to_far, near, far, FAR_ADDRESS),
+        Way("to near", link.line.to_near, far, near, NEAR_ADDRESS),
+    )
 
 
 def measure_round_trip(way: Way) -> float:
@@ -136,53 +163,31 @@ def measure_round_trip(way: Way) -> float:
         echo.stop()
     if not round_trips_ms:
         raise Failure(f"none of {PINGS} echoes came back over the link")
-    return statistics.median(round_trips_ms)
+    return float(statistics.median(round_trips_ms))
 
 
-def measure_losses(ways: tuple[Way, Way]) -> list[tuple[float, float]]:
-    """The share of packets that were lost, and that came late, in both directions at once, at half of the rate."""
-    receivers = [Probe(way.target, "receive", PORT, 2, is_ready_first=True) for way in ways]
+def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
+    """Packets sent, lost and late, in both directions at once, at half of the rate at most."""
+    receivers = [Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True) for way in ways]
     senders = []
     for way in ways:
         bits_per_second = min(way.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8)
         senders.append(Probe(way.source, "send", way.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S))
     sent = [sender.result()["packets"] for sender in senders]
     received = [receiver.result() for receiver in receivers]
-    for way, packets, seen in zip(ways, sent, received):
-        expected = way.direction.loss
-        lost = packets - seen["packets"]
-        deviation = math.sqrt(packets * expected * (1 - expected))
-        if abs(lost - packets * expected) > LOSS_DEVIATIONS * deviation:
-            raise Failure(
-                f"{way.name}: expected {packets * expected:.0f} of {packets} packets to be lost "
-                f"({expected:.2%}, with a deviation of {deviation:.0f}), but {lost} were ({lost / packets:.2%})"
-            )
-    return [(1 - seen["packets"] / packets, seen["late"] / packets) for packets, seen in zip(sent, received)]
+    return [(packets, packets - seen["packets"], seen["late"]) for packets, seen in zip(sent, received)]
 
 
 def measure_datagrams(way: Way, mtu: int) -> float:
     """Bits of IP packets per second that the line passes; those that are lost behind it have taken their time."""
-    receiver = Probe(way.target, "receive", PORT, 2, is_ready_first=True)
+    receiver = Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True)
     excess = way.direction.rate_at_rest() * EXCESS
     Probe(way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S).result()
-    return receiver.result()["bits_per_second"] / (1 - way.direction.loss)
+    return float(receiver.result()["bits_per_second"]) / (1 - way.direction.loss)
 
 
 def measure_stream(way: Way, mtu: int) -> float:
     """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control: nothing is lost."""
     receiver = Probe(way.target, "tcp-receive", PORT, is_ready_first=True)
     Probe(way.source, "tcp-send", way.address, PORT, "cubic", RATE_S).result()
-    return receiver.result()["bits_per_second"] * (mtu + ETHERNET_BYTES) / (mtu - IP_AND_TCP_BYTES)
-
-
-def compare(seen: Check, round_trip_ms: float, ways: tuple[Way, Way]) -> None:
-    allowed_ms = max(ROUND_TRIP_TOLERANCE_MS, round_trip_ms * ROUND_TRIP_TOLERANCE)
-    if abs(seen.round_trip_ms - round_trip_ms) > allowed_ms:
-        raise Failure(f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms")
-    for way, passage in zip(ways, (seen.to_far, seen.to_near)):
-        rate = way.direction.rate_at_rest()
-        if abs(passage.bits_per_second / rate - 1) > RATE_TOLERANCE:
-            raise Failure(
-                f"{way.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
-                "the link, or the machine at this moment, is not as fast as its settings"
-            )
+    return float(receiver.result()["bits_per_second"]) * (mtu + ETHERNET_BYTES) / (mtu - IP_AND_TCP_BYTES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, replace
 
@@ -55,7 +56,7 @@ def rate_steps(text: str) -> list[tuple[float, int]]:
         if number and not begin:
             raise Failure(f"expected a rate with its beginning, like 20mbit@5s, found {step!r}")
         steps.append((seconds(begin) if begin else 0.0, rate_bits(rate)))
-    if any(earlier[0] >= later[0] for earlier, later in zip(steps, steps[1:])):
+    if any(earlier[0] >= later[0] for earlier, later in itertools.pairwise(steps)):
         raise Failure(f"expected rates in the order of their beginnings, found {text!r}")
     return steps
 

