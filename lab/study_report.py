@@ -66,9 +66,10 @@ format, and the <span class=paper>paper's own numbers</span> beside ours. Its ma
 compare factors and orders, not seconds.</p>
 <ul>
 <li><b>Data.</b> TPC-H lineitem with keys of 32 bits, and samples of two of the paper's data sets: PUMS (189 columns,
-its ACS) and ontime (109 columns, half of the values missing). Where more rows are needed than a sample has (chunk
-sizes, links) they are drawn from it in runs of 50 to 500 rows. Ratios and bytes are of the undisturbed sample
-in file order: drawn rows repeat, which large windows of compressors find.</li>
+its ACS) and ontime (109 columns, half of the values missing). Ratios and bytes are of the undisturbed
+sample in file order, and so are the chunks that travel, over and over. Only chunks larger than the sample, and the
+processor time by chunk size, take rows drawn from it in contiguous runs of 50 to 500: such rows repeat, which a large
+window finds.</li>
 <li><b>Tuning.</b> Defaults are chosen on lineitem and PUMS. ontime had no part in it, and is reported as it comes
 out.</li>
 <li><b>One core.</b> Processor time of one thread, medians over {measured["rounds"]} rounds in which the cases

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::codec::AnyCodec;
-use crate::data::{Table, cut, plain_bytes};
+use crate::data::{Table, cut, cut_evenly, plain_bytes};
 use crate::experiment::formats;
 
 /// What a client fetches before its clock starts: a link's token bucket, full after a pause, would carry as much for nothing.
@@ -35,7 +35,7 @@ struct Order {
     data: String,
     case: String,
     chunk_bytes: usize,
-    /// If the table has fewer, it begins again.
+    /// If there are fewer, they begin again.
     chunks: usize,
 }
 
@@ -52,8 +52,24 @@ struct Delivery {
     wire_bytes: usize,
 }
 
-/// The formats of an experiment on one table, and its rows as they send them.
-type Shelf = (RecordBatch, Vec<(String, AnyCodec)>);
+/// The formats of an experiment on one table, and its rows as they send them: the sample's, and as many as there are.
+struct Shelf {
+    sample: RecordBatch,
+    volume: RecordBatch,
+    formats: Vec<(String, AnyCodec)>,
+}
+
+impl Shelf {
+    /// The rows that are sent in chunks of a size. Rows that were drawn repeat, which a large window finds: they are
+    /// sent only where a chunk is larger than the whole sample.
+    fn chunks(&self, order: &Order) -> Vec<RecordBatch> {
+        let row_bytes = plain_bytes(&self.sample) as f64 / self.sample.num_rows() as f64;
+        if order.experiment == "chunk-size" && order.chunk_bytes > plain_bytes(&self.sample) {
+            return cut(&self.volume, order.chunk_bytes, row_bytes, order.chunks);
+        }
+        cut_evenly(&self.sample, order.chunk_bytes, row_bytes)
+    }
+}
 
 /// Tables, and what has been made of them.
 pub struct Shop {
@@ -67,15 +83,17 @@ impl Shop {
         Self { tables, shelves: HashMap::new() }
     }
 
-    fn find(&mut self, order: &Order) -> Result<(&RecordBatch, &AnyCodec)> {
+    fn find(&mut self, order: &Order) -> Result<(&Shelf, &AnyCodec)> {
         let key = (order.experiment.clone(), order.data.clone());
         if !self.shelves.contains_key(&key) {
             let table = self.tables.iter().find(|table| table.name == order.data).ok_or("no such table")?;
-            self.shelves.insert(key.clone(), formats(&order.experiment, &table.volume)?);
+            let (volume, _) = formats(&order.experiment, &table.volume)?;
+            let (sample, formats) = formats(&order.experiment, &table.sample)?;
+            self.shelves.insert(key.clone(), Shelf { sample, volume, formats });
         }
-        let (rows, formats) = &self.shelves[&key];
-        let (_, codec) = formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
-        Ok((rows, codec))
+        let shelf = &self.shelves[&key];
+        let (_, codec) = shelf.formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
+        Ok((shelf, codec))
     }
 }
 
@@ -109,9 +127,8 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
         }
         socket.read_exact(&mut order)?;
         let order: Order = serde_json::from_slice(&order)?;
-        let (rows, codec) = shop.find(&order)?;
-        let row_bytes = plain_bytes(rows) as f64 / rows.num_rows() as f64;
-        let chunks = cut(rows, order.chunk_bytes, row_bytes, order.chunks);
+        let (shelf, codec) = shop.find(&order)?;
+        let chunks = shelf.chunks(&order);
         let (sender, receiver) = sync_channel::<Vec<Bytes>>(QUEUE_CHUNKS);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| -> std::io::Result<()> {
