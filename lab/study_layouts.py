@@ -121,7 +121,7 @@ def strings(results: Results, published: dict) -> str:
         parts.append(
             sentences(
                 [
-                    f"{column}: the fewest bytes have {smallest} ({number(plain[smallest])} a value) and, under Snappy, "
+                    f"{column}: the fewest bytes have {smallest} ({number(plain[smallest])} a value) and under Snappy "
                     f"{least} ({number(compressed[least])}); the least time to write and read has {quickest} "
                     f"({number(fastest[quickest])} ns a value). The least time in the paper had {paper_quickest}.",
                     f"Dray's light takes {number(plain[light])} bytes a value, {plain[light] / compressed[least]:.2f}× "
@@ -139,8 +139,8 @@ def nulls(results: Results, published: dict) -> str:
     ]
     parts = [
         "<p>Bytes a value, missing ones counted, and below them nanoseconds a value of one core to encode and decode: "
-        "two integer columns of lineitem (l_partkey, l_linenumber) with some values made missing at random. +C is Snappy. "
-        "Dray's compact leaves missing values out where most are missing.</p>"
+        "two integer columns of lineitem (l_partkey, l_linenumber) with some values made missing at random. "
+        "+C is Snappy. Dray's compact leaves missing values out where most are missing.</p>"
     ]
     cases = results.cases("nulls", shares[0]) if shares else []
     rows = []

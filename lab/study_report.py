@@ -79,8 +79,8 @@ ends with Arrow arrays.</li>
 <li><b>Links.</b> Real TCP between two processes: over loopback, or over a veth pair between two network namespaces
 with token buckets of Ethernet frames, and no delay or loss of its own. Pipelined: encoder, writer, reader and
 decoder are a thread each, with queues of two chunks between. Time runs from the request to the last decoded row;
-medians over {measured["link_rounds"]} alternating transfers of about {measured["seconds"]:g} s, ± half of their range. Congestion
-control: {congestion}.</li>
+medians over {measured["link_rounds"]} alternating transfers of about {measured["seconds"]:g} s, ± half of their range.
+Congestion control: {congestion}.</li>
 <li><b>Chunks</b> have {size_name(measured["chunk_bytes"])} of rows before they are encoded, unless a section says
 otherwise.</li>
 </ul>

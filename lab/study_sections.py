@@ -50,8 +50,9 @@ def chunk_size(results: Results, published: dict) -> str:
         "<p>A chunk's size is that of its rows before they are encoded. Time is seconds for a gigabyte of Arrow data: "
         "of one core to encode and decode it, and from the request to the last decoded row over a link. Behind the "
         "time over a link: how many times the best size of that column it takes. Ratios are of the sample in file "
-        "order; * where the whole sample is one chunk, so that larger chunks cannot tell more. “Snappy” is the "
-        "paper's form, columns and Snappy over the chunk, for the comparison with its ratio.</p>"
+        "order; * where the whole sample is one chunk, so larger chunks cannot tell more. † What travels is drawn: "
+        "the sample is smaller than the chunk. “Snappy” is the paper's form, columns and Snappy over the chunk, "
+        "for the comparison with its ratio.</p>"
     ]
     for data in TABLES:
         parts.append(f"<h3>{TITLES[data]}{unseen(results, data)}</h3>")
@@ -106,7 +107,8 @@ def chunk_size_table(results: Results, data: str, theirs: dict) -> str:
             continue
         row = theirs.get((data, size))
         whole = "*" if light["sample_chunks"] == 1 else ""
-        cells = [size_name(size), *([f"{row[2]:,}", number(row[3]), f"{row[5]:.2f}"] if row else [NONE] * 3)]
+        drawn = "†" if whole and data != "lineitem" else ""
+        cells = [size_name(size) + drawn, *([f"{row[2]:,}", number(row[3]), f"{row[5]:.2f}"] if row else [NONE] * 3)]
         cells += [
             f"{light['rows'] / light['chunks']:,.0f}",
             f"{ratio(snappy):.2f}{whole}",
