@@ -14,7 +14,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres check-link lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -34,6 +34,15 @@ bench-postgres: setup-postgres build python
 check-link: setup-bench
 	$(SUDO) $(PYTHON) lab/link.py --rate 100mbit --round-trip 25ms --loss 1% --check
 	$(SUDO) $(PYTHON) lab/link.py --rate 1gbit --veth --check
+
+# A workspace of its own, and so a target of its own. The links between namespaces take root.
+study: setup-bench
+	cargo build --release --locked --manifest-path lab/study/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/study
+	$(SUDO) $(PYTHON) lab/study.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --program $(CARGO_TARGET_DIR)/study/release/study
+
+study-test: setup
+	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
+	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
 
 # One profile and one selection of crates everywhere: another would compile the engine again.
 build: setup

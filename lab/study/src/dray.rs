@@ -1,0 +1,52 @@
+//! The product's own format, as the study uses it: the only file that names its functions.
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
+use dray_format::{Compression, Limits, Schema, write};
+
+use crate::Result;
+use crate::codec::Codec;
+
+/// What the product offers, under the names that reports give them.
+pub const COMPRESSIONS: [(&str, Compression); 5] = [
+    ("none", Compression::None),
+    ("light", Compression::Light),
+    ("LZ4", Compression::Lz4),
+    ("zstd 1", Compression::Zstd(1)),
+    ("zstd 9", Compression::Zstd(9)),
+];
+/// No chunk of the study is refused for its size.
+const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 31, decoded_bytes_max: 1 << 31, row_bytes_max: 1 << 31 };
+
+/// Chunks of one stream.
+pub struct Dray {
+    schema: Schema,
+    decoder: Decoder,
+    compression: Compression,
+}
+
+impl Dray {
+    /// Chunks of this schema.
+    ///
+    /// # Errors
+    /// When the format does not carry a type.
+    pub fn new(schema: &SchemaRef, compression: Compression) -> Result<Self> {
+        let schema = schema_from_arrow(schema)?;
+        Ok(Self { decoder: Decoder::new(schema.clone(), StringLayout::Offsets), schema, compression })
+    }
+}
+
+impl Codec for Dray {
+    fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
+        let chunk = write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
+        let (header, mut parts) = chunk.numbered(0);
+        parts.insert(0, Bytes::copy_from_slice(&header));
+        Ok(parts)
+    }
+
+    fn decode(&self, message: Bytes) -> Result<RecordBatch> {
+        Ok(self.decoder.read(&message, &LIMITS)?.1)
+    }
+}
