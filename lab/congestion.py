@@ -79,18 +79,22 @@ def allowed(name: str) -> Iterator[None]:
 
 
 class Witness(threading.Thread):
-    """Watches the server's connections on a port until `ss` tells which congestion control they use."""
+    """Watches the server's connections on a port until `ss` tells which congestion control they use.
 
-    def __init__(self, port: int) -> None:
+    `prefix` is what a command line begins with to run where the server does.
+    """
+
+    def __init__(self, port: int, prefix: tuple[str, ...] = ()) -> None:
         super().__init__(daemon=True)
         self.port = port
+        self.prefix = prefix
         self.seen: str | None = None
         self.done = threading.Event()
 
     def run(self) -> None:
         names = set(available())
         while self.seen is None and not self.done.wait(0.02):
-            command = ["ss", "-tinH", "state", "established", "sport", "=", f":{self.port}"]
+            command = [*self.prefix, "ss", "-tinH", "state", "established", "sport", "=", f":{self.port}"]
             listing = subprocess.run(command, capture_output=True, text=True, check=False)
             self.seen = next((word for word in listing.stdout.split() if word in names), None)
 

@@ -40,12 +40,16 @@ def run(given: argparse.Namespace, rounds: int, entries: Callable[[Setting], lis
     """
     with arena(given) as setting:
         rows = entries(setting)
-        try:
-            measure(rows, rounds)
-        finally:
-            for row in rows:
-                row.contender.stop()
+        measure_and_stop(rows, rounds)
     return rows
+
+
+def measure_and_stop(rows: list[Row], rounds: int) -> None:
+    try:
+        measure(rows, rounds)
+    finally:
+        for row in rows:
+            row.contender.stop()
 
 
 @contextmanager
