@@ -38,7 +38,7 @@ class Kind:
     share : float
         Of the rows of each data set, so that a fetch takes at most half a minute or so.
     fetches : int
-        Of each client process. Where a fetch takes seconds, what the first one waits for besides is little.
+        Of each client process. Only where a fetch takes half a minute, what the first one waits for besides is little.
     """
 
     name: str
@@ -89,7 +89,7 @@ KINDS = (
         "100 Mbit/s, round trip 25 ms, 1 % lost each way, emulated",
         lambda: Link.shaped("100mbit", 25, 0.01),
         0.3,
-        1,
+        2,
         pipes=tuple(PIPES),
     ),
     Kind(
