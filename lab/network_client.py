@@ -1,4 +1,4 @@
-"""The client of a scenario, in a process of its own: it says when it is ready, begins when told, and prints one JSON line."""
+"""The client of a scenario: it says when it is ready, begins when told, and prints one JSON line."""
 
 from __future__ import annotations
 

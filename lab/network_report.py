@@ -91,9 +91,9 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
         "",
         f"`{machine['command']}`",
         "",
-        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on a Unix "
-        "socket they are those that the client counted. The congestion control is the one that `ss` saw on the server's "
-        "socket.",
+        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on a "
+        "Unix socket they are those that the client counted. The congestion control is the one that `ss` saw on the "
+        "server's socket.",
         "",
     ]
     if races:
@@ -107,7 +107,8 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
 
 def asked(races: list[Race]) -> list[str]:
     """The figures that `auto` has to reach, in each race."""
-    content = [["network", "data", "auto s", "best fixed", "× best fixed", "× best Flight", "× best rival", "missed"]]
+    headings = ["network", "data", "auto s", "best fixed", "× best fixed", "× best Flight", "× best rival", "missed"]
+    content = [headings]
     for race in races:
         auto_s, fixed = race.auto_s(), race.fixed()
         if auto_s is None or not fixed:
@@ -143,7 +144,8 @@ def section(race: Race) -> list[str]:
     lines = [
         f"## {race.kind.title}: {race.table.name}",
         "",
-        f"{race.table.title}; {race.table.rows:,} rows, {race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. {race.checked}",
+        f"{race.table.title}; {race.table.rows:,} rows, {race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. "
+        f"{race.checked}".strip(),
         "",
         *table([HEADINGS, *(cells(row, race) for row in measured)]),
         "",
