@@ -57,7 +57,8 @@ class Server(ABC):
             return
         if self.unix_path is not None:
             self.unix_path.unlink(missing_ok=True)
-        self.process = Process([*self.setting.place.far, *self.command()], self.setting.folder / f"{self.name}.log", self.stdin())
+        command = [*self.setting.place.far, *self.command()]
+        self.process = Process(command, self.setting.folder / f"{self.name}.log", self.stdin())
         try:
             self.process.await_listening(self.port, self.unix_path, self.announcement, self.setting.timeout_s)
         except Failure:

@@ -165,8 +165,8 @@ def sleep(given: argparse.Namespace) -> dict:
         lines = [
             f"{rows:,} rows of lineitem over {SLEEP_LINK} (veth), `auto`; the reader sleeps for {SLEEP_S:g} s in the "
             f"middle. The server's anonymous memory: at most {mib[0]} before, {mib[1]} when it fell asleep, at most "
-            f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before, {first:,.0f} in the first second "
-            f"after, {second:,.0f} in the next two. λ in ns a byte: {prices(told)}."
+            f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before, {first:,.0f} in the first "
+            f"second after, {second:,.0f} in the next two. λ in ns a byte: {prices(told)}."
         ]
     return {**told, "lines": lines}
 

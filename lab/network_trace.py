@@ -32,7 +32,7 @@ def between(trace: Trace, from_s: float, to_s: float) -> float:
 
 
 def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
-    """Seconds from the beginning of an interval until the rate has settled; None if it does not, or for want of time."""
+    """Seconds from the beginning of an interval until the rate has settled; None if there is no such moment."""
     count = int((to_s - from_s - WINDOW_S) / STEP_S) + 1
     if count < 3:
         return None

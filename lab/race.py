@@ -23,7 +23,7 @@ def options(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H (default: 1)")
     parser.add_argument("--dray", type=Path, default=default_dray(), help="the program (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one start or fetch (default: 120)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one start or client (default: %(default)s)")
     return parser
 
 
