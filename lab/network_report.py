@@ -186,7 +186,7 @@ def adaptation(stats: dict) -> str:
     prices = stats["byte_prices"]
     every = max(1, -(-len(prices) // PRICES_MAX))
     shown = [*prices[:-1][::every], *prices[-1:]]
-    path = " → ".join(f"{ns:.3g} ({at_s:.2f} s)" for at_s, ns in shown) or "did not adapt"
+    path = "λ in ns a byte " + " → ".join(f"{ns:.3g} ({at_s:.2f} s)" for at_s, ns in shown)
     server = stats["server"] or {}
     spent = ", ".join(
         f"{name} {server[f'{name}_seconds']:.2f} s"
@@ -195,8 +195,9 @@ def adaptation(stats: dict) -> str:
     )
     sent: dict[str, int] = {}
     for column in stats["columns"]:
-        names = " | ".join(column["encodings"])
+        names = " | ".join(column["encodings"]) or "plain"
         sent[names] = sent.get(names, 0) + (column["wire_bytes"] or 0)
     largest = sorted(sent.items(), key=lambda item: -item[1])[:4]
     encodings = "; ".join(f"{names} {count / 1e6:.1f} MB" for names, count in largest)
-    return f"λ in ns a byte {path}. Server's threads: {spent}. {stats['chunks']} chunks. Encodings: {encodings}."
+    how = path if prices else "it did not adapt"
+    return f"{how}. Server's threads: {spent}. {stats['chunks']} chunks. Encodings: {encodings}."
