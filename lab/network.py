@@ -30,7 +30,7 @@ RESULTS = Path(__file__).resolve().parent / "results" / "network"
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray with its rivals over networks. Needs root.")
     kinds, scenarios = [kind.name for kind in KINDS], list(network_scenario.SCENARIOS)
-    parser.set_defaults(timeout=60.0)
+    parser.set_defaults(timeout=90.0)
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument("--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)")
     parser.add_argument("--links", default=",".join(kinds), help="default: %(default)s")

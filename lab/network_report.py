@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 
 from lineitem import Table
 from network_kind import Kind
-from report import number, table
-from row import Row
+from report import number, peak, table
+from row import Row, Run
 
 HEADINGS = [
     "contender",
@@ -165,9 +165,14 @@ def cells(row: Row, race: Race) -> list[str]:
         f"{min(row.totals()):.3f}–{max(row.totals()):.3f}",
         number(line_bytes(row), 1e-6, 1),
         number(total / best if best else None, 1, 2),
-        number(statistics.median(run.server.cpu_s / run.client.fetches for run in row.runs), 1, 2),
+        number(peak(row, server_cpu_s), 1, 2),
         number(row.median("client_cpu_s"), 1, 2),
     ]
+
+
+def server_cpu_s(run: Run) -> float | None:
+    """Of one fetch."""
+    return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
 
 
 def line_bytes(row: Row) -> float | None:
