@@ -91,8 +91,8 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
         "",
         f"`{machine['command']}`",
         "",
-        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on a "
-        "Unix socket they are those that the client counted. The congestion control is the one that `ss` saw on the "
+        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on one "
+        "host they are those that the client counted, or else the least that loopback carried. The congestion control is the one that `ss` saw on the "
         "server's socket.",
         "",
     ]
@@ -163,7 +163,7 @@ def cells(row: Row, race: Race) -> list[str]:
         row.congestion,
         number(total, 1, 3),
         f"{min(row.totals()):.3f}–{max(row.totals()):.3f}",
-        number(line_bytes(row), 1e-6, 1),
+        number(line_bytes(row, race.kind), 1e-6, 1),
         number(total / best if best else None, 1, 2),
         number(peak(row, server_cpu_s), 1, 2),
         number(row.median("client_cpu_s"), 1, 2),
@@ -175,10 +175,11 @@ def server_cpu_s(run: Run) -> float | None:
     return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
 
 
-def line_bytes(row: Row) -> float | None:
-    """What a fetch put on the line."""
-    carried = [run.carried_bytes for run in row.runs]
-    return row.median("wire_bytes") if None in carried else statistics.median(carried)
+def line_bytes(row: Row, kind: Kind) -> float | None:
+    """What a fetch put on the line. The loopback interface carries others' bytes, too."""
+    if kind.make is None:
+        return row.wire_bytes()
+    return statistics.median(run.carried_bytes for run in row.runs)
 
 
 def adapted(row: Row) -> list[str]:
