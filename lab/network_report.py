@@ -92,8 +92,8 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
         f"`{machine['command']}`",
         "",
         "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on one "
-        "host they are those that the client counted, or else the least that loopback carried. The congestion control is the one that `ss` saw on the "
-        "server's socket.",
+        "host they are those that the client counted, or else the least that loopback carried. The congestion control "
+        "is the one that `ss` saw on the server's socket.",
         "",
     ]
     if races:
