@@ -10,11 +10,12 @@ DRAY := $(CARGO_TARGET_DIR)/release/dray
 SCALE_FACTOR ?= 1
 ROUNDS ?= 5
 ROWS ?= 1000000
+NETWORK_ROWS ?= 500000
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres bench-network check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -29,6 +30,10 @@ bench: setup-bench build python
 bench-postgres: setup-postgres build python
 	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
 	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
+
+# Over links between namespaces, which takes root. A small run of it: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
+bench-network: setup-bench build python
+	$(SUDO) $(PYTHON) lab/network.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
 
 # The links of the laboratory against their own settings.
 check-link: setup-bench

@@ -27,10 +27,10 @@ class FlightServer(Server):
         self.unix_path = setting.folder / "flight.sock"
 
     def command(self) -> list[str]:
-        return python(FILE, "serve", self.setting.lineitem.parquet(), *self.locations())
+        return python(FILE, "serve", self.setting.table.parquet(), *self.locations())
 
     def locations(self) -> list[str]:
-        return [f"grpc+tcp://127.0.0.1:{self.port}", f"grpc+unix://{self.unix_path}"]
+        return [f"grpc+tcp://{self.setting.place.address}:{self.port}", f"grpc+unix://{self.unix_path}"]
 
 
 class FlightContender(Contender):
@@ -45,7 +45,8 @@ class FlightContender(Contender):
 
     def client_command(self) -> list[str]:
         tcp, unix = self.server.locations()
-        return python(FILE, "fetch", tcp if self.over_tcp else unix, self.compression)
+        fetches = self.server.setting.fetches
+        return python(FILE, "fetch", tcp if self.over_tcp else unix, self.compression, "--fetches", fetches)
 
 
 class TableServer(flight.FlightServerBase):
@@ -92,8 +93,9 @@ if __name__ == "__main__":
     end = ends.add_parser("fetch")
     end.add_argument("location")
     end.add_argument("compression")
+    end.add_argument("--fetches", type=int, required=True)
     given = parser.parse_args()
     if given.end == "serve":
         serve(given.parquet, given.locations)
     else:
-        Client().report(repeated(lambda: fetch(given.location, given.compression)))
+        Client().report(repeated(lambda: fetch(given.location, given.compression), given.fetches))

@@ -18,6 +18,7 @@ from pathlib import Path
 from process import Failure
 
 SYSCTL = Path("/proc/sys/net/ipv4")
+TIMES_SEEN = 4
 
 
 def available() -> list[str]:
@@ -79,20 +80,29 @@ def allowed(name: str) -> Iterator[None]:
 
 
 class Witness(threading.Thread):
-    """Watches the server's connections on a port until `ss` tells which congestion control they use."""
+    """Watches the server's connections on a port until `ss` has told some times which congestion control they use.
 
-    def __init__(self, port: int) -> None:
+    The last time counts: a server may choose another one after it has accepted a connection.
+    `prefix` is what a command line begins with to run where the server does.
+    """
+
+    def __init__(self, port: int, prefix: tuple[str, ...] = ()) -> None:
         super().__init__(daemon=True)
         self.port = port
+        self.prefix = prefix
         self.seen: str | None = None
         self.done = threading.Event()
 
     def run(self) -> None:
         names = set(available())
-        while self.seen is None and not self.done.wait(0.02):
-            command = ["ss", "-tinH", "state", "established", "sport", "=", f":{self.port}"]
+        times = 0
+        while times < TIMES_SEEN and not self.done.wait(0.02):
+            command = [*self.prefix, "ss", "-tinH", "state", "established", "sport", "=", f":{self.port}"]
             listing = subprocess.run(command, capture_output=True, text=True, check=False)
-            self.seen = next((word for word in listing.stdout.split() if word in names), None)
+            seen = next((word for word in listing.stdout.split() if word in names), None)
+            if seen is not None:
+                self.seen = seen
+                times += 1
 
     def testimony(self) -> str | None:
         self.done.set()

@@ -1,4 +1,4 @@
-"""A contender: a server that holds lineitem in memory, and a way to fetch it in a fresh client process."""
+"""A contender: a server that holds a table in memory, and a way to fetch it in a fresh client process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from lineitem import Lineitem
-from measurement import Measurement
+from lineitem import Table
+from measurement import FETCHES, Measurement
+from place import Place
 from process import Failure, Process, Watch, free_port, last_line, memory_bytes
 
 LAB = Path(__file__).resolve().parent
@@ -20,10 +21,13 @@ LAB = Path(__file__).resolve().parent
 class Setting:
     """What all contenders of one run share."""
 
-    lineitem: Lineitem
+    table: Table
     dray: Path
     folder: Path
     timeout_s: float
+    place: Place = field(default_factory=Place)
+    #: How often a client process fetches; only the first is dropped, if there are more.
+    fetches: int = FETCHES
 
 
 class Server(ABC):
@@ -42,7 +46,7 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line that loads lineitem into memory, and then listens."""
+        """The command line that loads the table into memory, and then listens."""
 
     def stdin(self) -> Path:
         return Path("/dev/null")
@@ -53,7 +57,8 @@ class Server(ABC):
             return
         if self.unix_path is not None:
             self.unix_path.unlink(missing_ok=True)
-        self.process = Process(self.command(), self.setting.folder / f"{self.name}.log", self.stdin())
+        command = [*self.setting.place.far, *self.command()]
+        self.process = Process(command, self.setting.folder / f"{self.name}.log", self.stdin())
         try:
             self.process.await_listening(self.port, self.unix_path, self.announcement, self.setting.timeout_s)
         except Failure:
@@ -72,10 +77,10 @@ class Server(ABC):
 
 
 class Contender(ABC):
-    """A named way to haul lineitem from a server to a client."""
+    """A named way to haul a table from a server to a client."""
 
     over_tcp = True
-    #: A client that keeps no table, or does not fetch lineitem once, is not compared by its total.
+    #: A client that keeps no table, or does not fetch the table once, is not compared by its total.
     into_table = True
     #: Runs once after the rounds instead of in each of them.
     once = False
@@ -94,7 +99,7 @@ class Contender(ABC):
         """The command line of a client that prints one measurement."""
 
     def expected_rows(self) -> int | None:
-        return self.server.setting.lineitem.rows
+        return self.server.setting.table.rows
 
     def start_server(self) -> None:
         self.server.start()
@@ -105,7 +110,7 @@ class Contender(ABC):
         Raises Failure when the client fails, runs out of time, or brings another number of rows.
         """
         setting = self.server.setting
-        command = self.client_command()
+        command = [*setting.place.near, *self.client_command()]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=setting.timeout_s, check=False)
         except subprocess.TimeoutExpired as error:

@@ -1,15 +1,16 @@
-"""Dray itself: `dray serve --tpch` with both listeners, and the Python package at the client."""
+"""Dray itself: `dray serve` with both listeners, and the Python package at the client."""
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
 import math
+import secrets
 import statistics
 import time
 
 from contender import Contender, Server, Setting, python
-from measurement import Client, Measurement, Stopwatch, repeated
+from measurement import FETCHES, Client, Measurement, Stopwatch, repeated
 from process import Failure
 
 FILE = "dray_contender.py"
@@ -25,12 +26,19 @@ class DrayServer(Server):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, "dray")
         self.unix_path = setting.folder / "dray.sock"
+        # Any address but loopback needs one.
+        self.token = None if setting.place.is_loopback() else secrets.token_hex(16)
 
     def command(self) -> list[str]:
-        scale_factor = f"{self.setting.lineitem.scale_factor:g}"
-        tcp = f"tcp://127.0.0.1:{self.port}"
-        listeners = ["--listen", tcp, "--unix", str(self.unix_path)]
-        return [str(self.setting.dray), "serve", "--tpch", scale_factor, "--in-memory", *listeners]
+        listeners = ["--listen", f"tcp://{self.setting.place.address}:{self.port}", "--unix", str(self.unix_path)]
+        if self.token is not None:
+            file = self.setting.folder / "token"
+            file.write_text(self.token)
+            listeners += ["--token-file", str(file)]
+        return [str(self.setting.dray), "serve", *self.setting.table.dray_words(), "--in-memory", *listeners]
+
+    def tcp_uri(self) -> str:
+        return f"dray://{self.token + '@' if self.token else ''}{self.setting.place.address}:{self.port}"
 
     def start(self) -> None:
         if not self.setting.dray.exists():
@@ -41,21 +49,30 @@ class DrayServer(Server):
 
 
 class DrayContender(Contender):
-    """Lineitem into a pyarrow Table, or batch by batch with each batch dropped."""
+    """The table into a pyarrow Table, or batch by batch with each batch dropped.
 
-    def __init__(self, server: DrayServer, over_tcp: bool, stream: bool = False) -> None:
+    A compression that is named belongs to the contender's name.
+    """
+
+    def __init__(self, server: DrayServer, over_tcp: bool, stream: bool = False, compression: str = "") -> None:
         medium = "TCP" if over_tcp else "Unix socket"
         dropped = ", batches dropped" if stream else ""
-        name = f"dray-{'tcp' if over_tcp else 'unix'}{'-stream' if stream else ''}"
-        super().__init__(name, f"Dray, {medium}{dropped}", server)
+        suffix = f"-{compression}" if compression else ""
+        name = f"dray-{'tcp' if over_tcp else 'unix'}{'-stream' if stream else ''}{suffix}"
+        super().__init__(name, f"Dray, {compression + ', ' if compression else ''}{medium}{dropped}", server)
         self.over_tcp = over_tcp
         self.into_table = not stream
+        self.compression = compression
 
     def uri(self) -> str:
-        return f"dray://127.0.0.1:{self.server.port}" if self.over_tcp else f"dray+unix://{self.server.unix_path}"
+        return self.server.tcp_uri() if self.over_tcp else f"dray+unix://{self.server.unix_path}"
 
     def client_command(self) -> list[str]:
-        return python(FILE, "table" if self.into_table else "stream", self.uri())
+        setting = self.server.setting
+        chosen = ["--sql", setting.table.query, "--fetches", setting.fetches]
+        if self.compression:
+            chosen += ["--compression", self.compression]
+        return python(FILE, "table" if self.into_table else "stream", self.uri(), *chosen)
 
 
 class DrayLatency(DrayContender):
@@ -84,7 +101,7 @@ class DrayMemory(DrayContender):
         self.name, self.label = "dray-memory", "Dray, Unix socket, a result of over 10 GB in 1 MiB chunks, dropped"
 
     def copies(self) -> int:
-        return math.ceil(LONG_RESULT_BYTES / self.server.setting.lineitem.arrow_bytes())
+        return math.ceil(LONG_RESULT_BYTES / self.server.setting.table.arrow_bytes())
 
     def client_command(self) -> list[str]:
         sql = " UNION ALL ".join([LINEITEM] * self.copies())
@@ -94,7 +111,7 @@ class DrayMemory(DrayContender):
         return super().expected_rows() * self.copies()
 
 
-def fetch(uri: str, sql: str, stream: bool, options: dict[str, int]) -> Measurement:
+def fetch(uri: str, sql: str, stream: bool, options: dict[str, object]) -> Measurement:
     import dray
 
     watch = Stopwatch()
@@ -156,12 +173,15 @@ if __name__ == "__main__":
     parser.add_argument("uri")
     parser.add_argument("--sql", default=LINEITEM)
     parser.add_argument("--chunk-bytes-max", type=int)
+    parser.add_argument("--compression")
+    parser.add_argument("--fetches", type=int, default=FETCHES)
     given = parser.parse_args()
-    chosen = {} if given.chunk_bytes_max is None else {"chunk_bytes_max": given.chunk_bytes_max}
+    asked = {"chunk_bytes_max": given.chunk_bytes_max, "compression": given.compression}
+    chosen = {name: value for name, value in asked.items() if value is not None}
     process = Client()
     if given.what == "latency":
         process.report(fetch_latency(given.uri))
     elif given.what == "memory":
         process.report(fetch(given.uri, given.sql, True, chosen))
     else:
-        process.report(repeated(lambda: fetch(given.uri, given.sql, given.what == "stream", chosen)))
+        process.report(repeated(lambda: fetch(given.uri, given.sql, given.what == "stream", chosen), given.fetches))

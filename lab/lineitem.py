@@ -1,4 +1,4 @@
-"""The data set: TPC-H lineitem at a scale factor, written once to a cache folder outside the checkout."""
+"""Data sets as files in a cache folder outside the checkout; the first is TPC-H lineitem at a scale factor."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,27 +25,63 @@ def cache_folder() -> Path:
     return Path(base) / "dray" / "lab"
 
 
+class Table(ABC):
+    """A table as files that every contender reads the same rows from."""
+
+    name: str
+    title: str
+    rows: int
+    folder: Path
+
+    @abstractmethod
+    def parquet(self) -> Path:
+        """The table as Parquet, for those that load it; made when it is not there yet."""
+
+    @abstractmethod
+    def csv(self) -> Path:
+        """The table as CSV, for the contender that sends text."""
+
+    @abstractmethod
+    def dray_words(self) -> list[str]:
+        """What `dray serve` is told to have it."""
+
+    @property
+    def query(self) -> str:
+        return f"SELECT * FROM {self.name}"
+
+    def arrow_bytes(self) -> int:
+        """Bytes of the table in Arrow with plain utf8 strings: the yardstick of every GB/s here."""
+        path = self.folder / "arrow_bytes"
+        if not path.exists():
+            counted = sum(batch.nbytes for batch in utf8_batches(self.parquet()))
+            path.write_text(str(counted))
+        return int(path.read_text())
+
+
 @dataclass(frozen=True)
-class Lineitem:
-    """One scale factor of lineitem, as files that every contender reads the same rows from."""
+class Lineitem(Table):
+    """One scale factor of lineitem."""
 
     scale_factor: float
     folder: Path
+    name = "lineitem"
 
     @classmethod
     def of(cls, scale_factor: float) -> Lineitem:
         return cls(scale_factor, cache_folder() / f"sf{scale_factor:g}")
 
     @property
+    def title(self) -> str:
+        return f"TPC-H lineitem, scale factor {self.scale_factor:g}"
+
+    @property
     def rows(self) -> int:
         return pq.read_metadata(self.parquet()).num_rows
 
     def parquet(self) -> Path:
-        """The table as Parquet, for those that load it."""
         return self.file("parquet")
 
     def csv(self) -> Path:
-        """The table as CSV, for the contender that sends text."""
         return self.file("csv")
 
     def file(self, form: str) -> Path:
@@ -63,12 +100,9 @@ class Lineitem:
                 Path(partial, path.name).rename(path)
         return path
 
-    def arrow_bytes(self) -> int:
-        """Bytes of the table in Arrow with plain utf8 strings: the yardstick of every GB/s here."""
-        path = self.folder / "arrow_bytes"
-        if not path.exists():
-            path.write_text(str(sum(batch.nbytes for batch in utf8_batches(self.parquet()))))
-        return int(path.read_text())
+    def dray_words(self) -> list[str]:
+        """Dray generates the same rows itself."""
+        return ["--tpch", f"{self.scale_factor:g}"]
 
 
 def plain_strings(schema: pa.Schema) -> pa.Schema:

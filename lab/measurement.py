@@ -66,11 +66,16 @@ def repeated(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measur
 
 
 def with_cpu(fetch: Callable[[], Measurement]) -> Measurement:
-    before = resource.getrusage(resource.RUSAGE_SELF)
+    before_s = cpu_s()
     measurement = fetch()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    measurement.client_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    measurement.client_cpu_s = cpu_s() - before_s
     return measurement
+
+
+def cpu_s() -> float:
+    """User and system time so far, with that of children that have ended."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 class Client:

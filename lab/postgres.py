@@ -65,7 +65,7 @@ def options() -> argparse.Namespace:
 
 def chosen_tables(setting: Setting, given: argparse.Namespace) -> list[DataSet]:
     """The tables named by `--tables`, or all; lineitem also for the tiny queries, which read its first rows."""
-    known = data_sets(setting.lineitem, given.rows)
+    known = data_sets(setting.table, given.rows)
     names = set(given.tables.split(",")) if given.tables else {data_set.name for data_set in known}
     for name in names - {"tiny"} - {data_set.name for data_set in known}:
         raise Failure(f"--tables {name}: there are {', '.join(data_set.name for data_set in known)}, tiny")

@@ -98,7 +98,7 @@ class Process:
         """Wait until the process listens and has said so, without connecting: one contender serves a single connection."""
         deadline = time.monotonic() + timeout_s
         while (
-            not (port is None or is_listening(port))
+            not (port is None or is_listening(self.pid, port))
             or not (unix_path is None or unix_path.exists())
             or announcement not in self.output()
         ):
@@ -124,9 +124,10 @@ class Process:
                 self.popen.wait()
 
 
-def is_listening(port: int) -> bool:
+def is_listening(pid: int, port: int) -> bool:
+    """Whether anyone in the network namespace of a process listens on a port."""
     local_end = f":{port:04X}"
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         if Path(table).exists():
             for line in Path(table).read_text().splitlines()[1:]:
                 fields = line.split()

@@ -24,7 +24,7 @@ class QuackServer(Server):
         super().__init__(setting, "quack")
 
     def command(self) -> list[str]:
-        return python(FILE, "serve", self.port, self.setting.lineitem.parquet())
+        return python(FILE, "serve", self.port, self.setting.table.parquet())
 
 
 class QuackContender(Contender):

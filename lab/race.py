@@ -23,7 +23,7 @@ def options(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H (default: 1)")
     parser.add_argument("--dray", type=Path, default=default_dray(), help="the program (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one start or fetch (default: 120)")
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one start or client (default: %(default)s)")
     return parser
 
 
@@ -40,12 +40,16 @@ def run(given: argparse.Namespace, rounds: int, entries: Callable[[Setting], lis
     """
     with arena(given) as setting:
         rows = entries(setting)
-        try:
-            measure(rows, rounds)
-        finally:
-            for row in rows:
-                row.contender.stop()
+        measure_and_stop(rows, rounds)
     return rows
+
+
+def measure_and_stop(rows: list[Row], rounds: int) -> None:
+    try:
+        measure(rows, rounds)
+    finally:
+        for row in rows:
+            row.contender.stop()
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import congestion
 from contender import Contender
@@ -21,14 +20,14 @@ class Run:
     server: Usage
     #: The memory of the server after loading, before any query.
     server_loaded_bytes: int
-    #: Bytes that the loopback interface carried a fetch, of whatever program.
-    loopback_bytes: int | None
+    #: Bytes that the network carried to the client a fetch, of whatever program; None on a Unix socket.
+    carried_bytes: int | None
 
 
 @dataclass
 class Row:
     contender: Contender
-    #: The congestion control that is set for the machine; None on a Unix socket.
+    #: The congestion control that is set where the server runs; None on a Unix socket, or if the server asks for its own.
     congestion_set: str | None
     #: The one that `ss` saw on the server's own connections.
     congestion_seen: str | None = None
@@ -44,7 +43,7 @@ class Row:
     def congestion(self) -> str:
         """The congestion control of this row, with a word when the sockets' own was another or went unseen."""
         if self.congestion_set in (None, self.congestion_seen):
-            return self.congestion_set or "–"
+            return self.congestion_seen or "–"
         return f"{self.congestion_set} set, {self.congestion_seen or 'none'} seen"
 
     def measure(self, warm_up: bool) -> None:
@@ -59,23 +58,26 @@ class Row:
 
     def run(self, warm_up: bool) -> Run:
         contender, server = self.contender, self.contender.server
+        place = server.setting.place
         if self.congestion_set is not None:
-            congestion.choose(self.congestion_set)
+            place.choose_congestion(self.congestion_set)
         contender.start_server()
         self.command = server.command()
-        # Asking `ss` costs time, so only the warm-up is watched.
-        witness = congestion.Witness(server.port) if warm_up and contender.over_tcp else None
+        # Asking `ss` costs time, so only the warm-up is watched, or the first run of those without one.
+        is_first = warm_up or not (contender.warms_up or self.runs)
+        watched = is_first and contender.over_tcp
+        witness = congestion.Witness(server.port, place.far) if watched else None
         if witness is not None:
             witness.start()
         watch = server.watch()
-        carried = loopback_bytes()
+        carried = place.carried_bytes()
         try:
             client = contender.run_client()
         finally:
             usage = watch.finish()
             if witness is not None:
                 self.congestion_seen = witness.testimony()
-        carried = (loopback_bytes() - carried) // client.fetches if contender.over_tcp else None
+        carried = (place.carried_bytes() - carried) // client.fetches if contender.over_tcp else None
         return Run(client, usage, server.loaded_bytes, carried)
 
     def median(self, name: str) -> float | None:
@@ -86,15 +88,7 @@ class Row:
         return [run.client.total_s for run in self.runs]
 
     def wire_bytes(self) -> int | None:
-        """As the client counted; else the least that the loopback interface carried, headers included."""
+        """As the client counted; else the least that the network carried, headers included."""
         counted = self.median("wire_bytes")
-        carried = [run.loopback_bytes for run in self.runs if run.loopback_bytes is not None]
+        carried = [run.carried_bytes for run in self.runs if run.carried_bytes is not None]
         return int(counted) if counted is not None else min(carried, default=None)
-
-
-def loopback_bytes() -> int:
-    for line in Path("/proc/net/dev").read_text().splitlines():
-        name, _, counters = line.partition(":")
-        if name.strip() == "lo":
-            return int(counters.split()[0])
-    raise Failure("there is no loopback interface")
