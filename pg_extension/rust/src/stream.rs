@@ -1,6 +1,6 @@
 //! One result: rows in, frames out.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const PRICE_NS: f64 = 8.0;
 /// it is encoded, dictionaries and what did not pay.
 const PLAIN_BYTES_FACTOR: u64 = 4;
 const ENCODE_BYTES_FACTOR: u64 = 8;
-const ENCODE_BYTES: u64 = 8 << 20;
+const ENCODE_BYTES: u64 = 16 << 20;
 /// The plain bytes of a chunk that is encoded, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
 /// encoding of a chunk, so it has to end within a second. The last are those of everything that is faster.
 const PLAIN_BYTES_MAX: [(i32, u64); 3] = [(16, 1 << 20), (8, 4 << 20), (i32::MIN, 16 << 20)];
@@ -168,8 +168,8 @@ impl Stream {
         }
         let schema = Arc::new(Schema { fields });
         let compression = writer_compression(settings.compression);
-        let adaptive =
-            (settings.compression == CompressionChoice::Auto).then(|| Adaptive::new(&schema, PRICE_NS, LEVEL_MAX));
+        let adaptive = (settings.compression == CompressionChoice::Auto)
+            .then(|| Adaptive::new(&schema, PRICE_NS, Duration::ZERO, LEVEL_MAX));
         let encoder = Encoder::new(schema.clone(), settings.checksums);
         let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
         let nodes = schema.nodes();
