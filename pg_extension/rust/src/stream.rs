@@ -1,10 +1,9 @@
 //! One result: rows in, frames out.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use std::sync::Arc;
-
 use dray_format::{
     Batch, BatchBuilder, COUNT_MAX, Chunk, Compression, Encoder, Error, Schema, Type, chunk_bytes_bound,
 };
