@@ -107,11 +107,11 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     }
     let mut finished = Finished::default();
     if !query.plan_only {
-        let bytes_max = match adaptive {
-            Some(_) => ADAPTIVE_QUEUE_BYTES,
-            None => u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX),
+        let (bytes_max, chunks_min) = match adaptive {
+            Some(_) => (ADAPTIVE_QUEUE_BYTES, 2),
+            None => (u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1),
         };
-        let (sender, receiver) = queue(bytes_max, plan.threads() + 1);
+        let (sender, receiver) = queue(bytes_max, chunks_min, plan.threads() + 1);
         let times = Arc::new(Times::default());
         let producers = start_producers(&plan, settings, adaptive.as_ref(), sender, &times).await?;
         if let Some(way) = &mut connection.way {

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use dray_format::Chunk;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet dropped. A chunk larger
-/// than that has the queue to itself. At most `makers_max` chunks are being made, or wait for room, at a time, however many
-/// producers there are.
-pub fn queue(bytes_max: u32, makers_max: usize) -> (Sender, Receiver) {
+/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet dropped. It holds `chunks_min`
+/// of them however large they are: with one, a chunk that is larger has the queue to itself; with two, the next one waits
+/// already while it is written. At most `makers_max` chunks are being made, or wait for room, at a time, however many producers
+/// there are.
+pub fn queue(bytes_max: u32, chunks_min: u32, makers_max: usize) -> (Sender, Receiver) {
     let (chunks, receiver) = mpsc::unbounded_channel();
     // Every chunk takes some room, or there would be no bound.
-    let bytes_max = bytes_max.max(1);
+    let chunks_min = chunks_min.max(1);
+    let bytes_max = bytes_max.max(chunks_min);
     let room = Arc::new(Semaphore::new(bytes_max as usize));
     let turns = Arc::new(Semaphore::new(makers_max.max(1)));
-    (Sender { chunks, room: room.clone(), turns: turns.clone(), bytes_max }, Receiver { chunks: receiver, room, turns })
+    (
+        Sender { chunks, room: room.clone(), turns: turns.clone(), chunk_bytes_max: bytes_max / chunks_min },
+        Receiver { chunks: receiver, room, turns },
+    )
 }
 
 /// The producers' end.
@@ -23,7 +28,8 @@ pub struct Sender {
     chunks: mpsc::UnboundedSender<Queued>,
     room: Arc<Semaphore>,
     turns: Arc<Semaphore>,
-    bytes_max: u32,
+    /// No chunk takes more room than this.
+    chunk_bytes_max: u32,
 }
 
 /// The right to make a chunk, until it has been appended.
@@ -45,7 +51,7 @@ impl Sender {
 
     /// Waits for room, then appends a chunk. False when the receiver is gone.
     pub async fn send(&self, chunk: Chunk) -> bool {
-        let bytes = u32::try_from(chunk.chunk_bytes()).unwrap_or(u32::MAX).min(self.bytes_max);
+        let bytes = u32::try_from(chunk.chunk_bytes()).unwrap_or(u32::MAX).min(self.chunk_bytes_max);
         match self.room.clone().acquire_many_owned(bytes).await {
             Ok(room) => self.chunks.send(Queued { chunk, _room: room }).is_ok(),
             Err(_) => false,

@@ -55,7 +55,7 @@ fn bytes(queued: &[Queued]) -> u64 {
 #[test]
 fn a_stalled_writer_holds_the_producers_back() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(100_000, 4);
+        let (sender, mut receiver) = queue(100_000, 1, 4);
         let endless = || stream::repeat_with(|| Ok(batch(1000)));
         let producers: Vec<_> = (0..3).map(|_| produce_from(endless(), sender.clone())).collect();
         let mut held = Vec::new();
@@ -76,7 +76,7 @@ fn a_stalled_writer_holds_the_producers_back() {
 fn a_chunk_larger_than_the_queue_has_it_to_itself() {
     runtime().block_on(async {
         for bytes_max in [0, 1, 5000] {
-            let (sender, mut receiver) = queue(bytes_max, 4);
+            let (sender, mut receiver) = queue(bytes_max, 1, 4);
             let producer = produce_from(stream::iter((0..3).map(|_| Ok(batch(1000)))), sender);
             for _ in 0..3 {
                 turns().await;
@@ -89,9 +89,24 @@ fn a_chunk_larger_than_the_queue_has_it_to_itself() {
 }
 
 #[test]
+fn two_chunks_may_find_room_however_large_they_are() {
+    runtime().block_on(async {
+        let (sender, mut receiver) = queue(5000, 2, 4);
+        let producer = produce_from(stream::iter((0..3).map(|_| Ok(batch(1000)))), sender);
+        turns().await;
+        let held = take_all(&mut receiver);
+        assert_eq!(held.len(), 2);
+        drop(held);
+        turns().await;
+        assert_eq!(take_all(&mut receiver).len(), 1);
+        producer.await.unwrap().unwrap();
+    });
+}
+
+#[test]
 fn producers_end_when_the_writer_leaves() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(100_000, 4);
+        let (sender, mut receiver) = queue(100_000, 1, 4);
         let producers: Vec<_> =
             (0..3).map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone())).collect();
         turns().await;
@@ -111,7 +126,7 @@ fn producers_end_when_the_writer_leaves() {
 fn chunks_made_side_by_side_leave_in_order() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
-        let (sender, mut receiver) = queue(1 << 20, 4);
+        let (sender, mut receiver) = queue(1 << 20, 1, 4);
         let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
         let schema = Arc::new(Schema { fields: vec![field] });
         let compression = Compression::Zstd(1);
@@ -146,19 +161,19 @@ fn chunks_made_side_by_side_leave_in_order() {
 #[test]
 fn rows_before_the_end_are_sent_and_failures_are_told() {
     runtime().block_on(async {
-        let (sender, mut receiver) = queue(1 << 20, 4);
+        let (sender, mut receiver) = queue(1 << 20, 1, 4);
         let producer = produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
         let queued = receiver.receive().await.unwrap();
         assert_eq!(queued.chunk.rows(), 15);
         assert!(receiver.receive().await.is_none());
         assert!(producer.await.unwrap().is_ok());
 
-        let (sender, mut receiver) = queue(1 << 20, 4);
+        let (sender, mut receiver) = queue(1 << 20, 1, 4);
         let producer = produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
         assert!(matches!(producer.await.unwrap(), Err(Failure::Source("the disk is gone"))));
         assert_eq!(take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(), 2000);
 
-        let (sender, _receiver) = queue(1 << 20, 4);
+        let (sender, _receiver) = queue(1 << 20, 1, 4);
         let limits = Limits { chunk_bytes_max: 64, decoded_bytes_max: 4, row_bytes_max: 64 };
         let batches = stream::iter([Ok::<_, &str>(batch(1))]);
         let ended = produce(batches, chunker(limits), 1, sender, &Times::default()).await;
