@@ -4,17 +4,23 @@ use dray_format::{Compression, Type, Written};
 
 /// How many ways there are.
 pub(crate) const WAYS_COUNT: usize = 8;
-/// The ways that are weighed, from the quickest to the smallest.
+/// The ways that are weighed, from the quickest to the smallest. Those behind light work on what light makes.
 const WAYS: [Way; WAYS_COUNT] = [
-    Way::new(Compression::None, [0.02, 0.02], [1.0, 1.0], 0.0),
-    Way::new(Compression::Light, [0.1, 0.2], [0.3, 0.85], 0.1),
-    Way::new(Compression::Symbols, [0.1, 1.4], [0.3, 0.35], 0.3),
-    Way::new(Compression::Lz4, [0.15, 2.0], [0.3, 0.5], 0.4),
-    Way::new(Compression::Zstd(1), [0.4, 3.0], [0.28, 0.35], 1.0),
-    Way::new(Compression::Zstd(3), [0.8, 5.0], [0.28, 0.33], 1.0),
-    Way::new(Compression::Zstd(9), [8.0, 25.0], [0.27, 0.3], 1.0),
-    Way::new(Compression::Zstd(19), [80.0, 400.0], [0.26, 0.27], 1.2),
+    Way::new(Compression::None, [0.0, 0.0], [1.0, 1.0], 0.0),
+    Way::new(Compression::Light, [0.0, 0.0], [1.0, 1.0], 0.1),
+    Way::new(Compression::Symbols, [0.0, 1.5], [1.0, 0.4], 0.3),
+    Way::new(Compression::Lz4, [2.0, 2.0], [0.97, 0.55], 0.4),
+    Way::new(Compression::Zstd(1), [4.0, 3.5], [0.85, 0.4], 1.0),
+    Way::new(Compression::Zstd(3), [6.0, 6.0], [0.83, 0.37], 1.0),
+    Way::new(Compression::Zstd(9), [40.0, 30.0], [0.8, 0.34], 1.0),
+    Way::new(Compression::Zstd(19), [400.0, 450.0], [0.77, 0.31], 1.2),
 ];
+/// Where plain and light stand among them.
+const NONE: usize = 0;
+const LIGHT: usize = 1;
+/// What plain columns take, and what light is thought to take before it has been tried: numbers, and strings.
+const PLAIN: Measured = Measured { encode_ns: 0.02, share: 1.0 };
+const LIGHT_GUESS: [Measured; 2] = [Measured { encode_ns: 0.15, share: 0.3 }, Measured { encode_ns: 0.2, share: 0.85 }];
 
 /// How much the newest chunk counts in what is known of a column.
 const NEWEST: f64 = 0.3;
@@ -30,17 +36,17 @@ const CHANGE_BELOW: f64 = 0.97;
 /// A way to compress, and what is thought of it before it has been tried: for numbers, and for strings.
 struct Way {
     compression: Compression,
-    /// Encoding, in nanoseconds a decoded byte.
-    encode_ns: [f64; 2],
-    /// Bytes sent a decoded byte.
+    /// What it takes longer than light, in nanoseconds a byte that light would send.
+    more_ns: [f64; 2],
+    /// What it sends of what light would.
     share: [f64; 2],
     /// Decoding, in nanoseconds a decoded byte.
     decode_ns: f64,
 }
 
 impl Way {
-    const fn new(compression: Compression, encode_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
-        Self { compression, encode_ns, share, decode_ns }
+    const fn new(compression: Compression, more_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
+        Self { compression, more_ns, share, decode_ns }
     }
 }
 
@@ -54,10 +60,12 @@ pub(crate) fn ways_up_to(level_max: i32) -> usize {
     WAYS.iter().filter(|way| !matches!(way.compression, Compression::Zstd(level) if level > level_max)).count()
 }
 
-/// What was measured of one way.
+/// What one way takes a column.
 #[derive(Debug, Clone, Copy)]
 struct Measured {
+    /// Encoding, in nanoseconds a decoded byte.
     encode_ns: f64,
+    /// Bytes sent a decoded byte.
     share: f64,
 }
 
@@ -120,27 +128,30 @@ impl Column {
         });
     }
 
-    /// What a way should take: as measured, or as much more or less than the nearest one measured as is usual.
+    /// What a way should take: as measured, or as light and so much more as is usual.
     fn expected(&self, way: usize) -> Measured {
         if let Some(measured) = self.measured[way] {
             return measured;
         }
-        let usual = |way: usize| (WAYS[way].encode_ns[self.guess], WAYS[way].share[self.guess]);
-        let (encode_ns, share) = usual(way);
-        // What was sent plain says nothing of how it would be encoded.
-        let nearest =
-            (1..WAYS_COUNT).filter(|other| self.measured[*other].is_some()).min_by_key(|other| other.abs_diff(way));
-        match nearest.and_then(|other| Some((other, self.measured[other]?))) {
-            Some((other, measured)) if way > 0 => {
-                let (other_ns, other_share) = usual(other);
-                // What compresses well is quicker, too, and what does not is no smaller by more effort.
-                Measured {
-                    encode_ns: measured.encode_ns * encode_ns / other_ns,
-                    share: (measured.share * share / other_share).min(measured.share.max(share)),
-                }
-            }
-            _ => Measured { encode_ns, share },
+        if way == NONE {
+            return PLAIN;
         }
+        let light = self.light();
+        let Way { more_ns, share, .. } = &WAYS[way];
+        Measured {
+            encode_ns: light.encode_ns + light.share * more_ns[self.guess],
+            share: light.share * share[self.guess],
+        }
+    }
+
+    /// What light takes: as measured, or as the nearest way that has been would have it.
+    fn light(&self) -> Measured {
+        let nearest =
+            self.measured.iter().enumerate().skip(LIGHT).find_map(|(way, measured)| Some((way, (*measured)?)));
+        let Some((way, measured)) = nearest else { return LIGHT_GUESS[self.guess] };
+        let share = measured.share / WAYS[way].share[self.guess];
+        let encode_ns = measured.encode_ns - share * WAYS[way].more_ns[self.guess];
+        Measured { encode_ns: encode_ns.max(PLAIN.encode_ns), share }
     }
 }
 

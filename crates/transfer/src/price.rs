@@ -84,7 +84,7 @@ impl Price {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
             ns,
-            step: 0.5,
+            step: 0.7,
             rising: true,
             byte_ns: ns,
             reader_share: 0.0,

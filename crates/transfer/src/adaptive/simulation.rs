@@ -103,7 +103,7 @@ fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
             let mut transfer = Transfer::new(guess_ns);
             let mut spent: Vec<f64> = (0..400).map(|_| transfer.step(byte_ns, 0.0)).collect();
             let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
-            assert!(settled < best(byte_ns) * 1.15, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
+            assert!(settled < best(byte_ns) * 1.2, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
         }
     }
 }
