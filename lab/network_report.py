@@ -113,7 +113,7 @@ def asked(races: list[Race]) -> list[str]:
         auto_s, fixed = race.auto_s(), race.fixed()
         if auto_s is None or not fixed:
             continue
-        best = min(fixed, key=fixed.get)
+        best = min(fixed, key=fixed.__getitem__)
         flight = min(race.seconds("flight").values(), default=None)
         rival = min(race.seconds("flight", "netcat").values(), default=None)
         missed = []

@@ -18,7 +18,7 @@ from contender import Setting, python
 from dray_contender import DrayServer
 from lineitem import Lineitem
 from link import Link
-from network_trace import Sampler, between, settled_s
+from network_trace import Sampler, between, reached_s, settled_s
 from place import LinkPlace, Place
 from process import Failure, last_line, memory_bytes
 from report import number, table
@@ -32,6 +32,8 @@ FIXED = ("light", "lz4", "zstd:1", "zstd:3", "zstd:9")
 FAST_SHARE, SLOW_SHARE = 0.3, 0.1
 SLOW_S_MAX = 10.0
 SLEEP_S, SLEEP_LINK = 5.0, "1gbit"
+#: The rate before the sleep is that from so many seconds on; it is back when this much of it is.
+SLEEP_AFTER_S, BACK = 0.5, 0.9
 CUT, STALL = "2s+2s", "6s+2s"
 SMALL_SHARE = 0.1
 SMALL_ROWS, SMALL_TIMES = 100, 500
@@ -88,7 +90,7 @@ def transfer(dray: DrayServer, compression: str, *options: object, **chosen: Cal
 def change(given: argparse.Namespace) -> dict:
     """A line of 150 Mbit/s that has 20 for a while, against the best fixed setting in each of its states."""
     rates = {rate: constant(given, rate, share) for rate, share in ((FAST, FAST_SHARE), (SLOW, SLOW_SHARE))}
-    best = {rate: max((name for name in of if name != "auto"), key=of.get) for rate, of in rates.items()}
+    best = {rate: max((name for name in of if name != "auto"), key=of.__getitem__) for rate, of in rates.items()}
     fast, slow = rates[FAST][best[FAST]], rates[SLOW][best[SLOW]]
     rows = Lineitem.of(given.scale_factor).rows
     slow_from = round(0.35 * rows / fast, 1)
@@ -158,15 +160,15 @@ def sleep(given: argparse.Namespace) -> dict:
         told["server_memory"] = samples
         before = [value for at, value in samples if 0 <= at < slept_from]
         during = [value for at, value in samples if slept_from <= at < slept_to]
-        full = between(told["trace"], 1.0, slept_from)
-        first = between(told["trace"], slept_to, slept_to + 1)
-        second = between(told["trace"], slept_to + 1, min(slept_to + 3, told["total_s"]))
+        full = between(told["trace"], SLEEP_AFTER_S, slept_from)
+        after = between(told["trace"], slept_to, told["total_s"])
+        back_s = told["back_s"] = reached_s(told["trace"], slept_to, told["total_s"], BACK * full)
         mib = [f"{value / MIB:.0f} MiB" for value in (max(before), during[0], max(during), samples[-1][1])]
         lines = [
             f"{rows:,} rows of lineitem over {SLEEP_LINK} (veth), `auto`; the reader sleeps for {SLEEP_S:g} s in the "
             f"middle. The server's anonymous memory: at most {mib[0]} before, {mib[1]} when it fell asleep, at most "
-            f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before, {first:,.0f} in the first "
-            f"second after, {second:,.0f} in the next two. λ in ns a byte: {prices(told)}."
+            f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before and {after:,.0f} after, "
+            f"{BACK:.0%} of the former again after {number(back_s, 1, 2)} s. λ in ns a byte: {prices(told)}."
         ]
     return {**told, "lines": lines}
 
@@ -194,14 +196,14 @@ def cut(given: argparse.Namespace) -> dict:
     """A line on which nothing passes for a while, and on which packets are held for a while."""
     content = [["link", "compression", "seconds", "settled after the cut", "settled after the stall"]]
     runs = []
-    for title, interruptions in (("as it is", {}), ("cut and stall", {"cuts": (CUT,), "stalls": (STALL,)})):
-        with Link.shaped("100mbit", 25, 0.01, **interruptions) as link, server(given, LinkPlace(link)) as dray:
+    for title, cuts, stalls in (("as it is", (), ()), ("cut and stall", (CUT,), (STALL,))):
+        with Link.shaped("100mbit", 25, 0.01, cuts=cuts, stalls=stalls) as link, server(given, LinkPlace(link)) as dray:
             for name in ("auto", "zstd:1"):
-                begin = link.start if interruptions else lambda: None
+                begin = link.start if cuts else lambda: None
                 told = {"link": title, "compression": name, **transfer(dray, name, at_begin=begin)}
                 total_s = told["total_s"]
                 after = [settled_s(told["trace"], 4.0, min(6.0, total_s)), settled_s(told["trace"], 8.0, total_s)]
-                told["settled_s"] = after if interruptions else [None, None]
+                told["settled_s"] = after if cuts else [None, None]
                 runs.append(told)
                 content.append([title, name, number(total_s, 1, 2), *(number(s, 1, 1) for s in told["settled_s"])])
     lines = [

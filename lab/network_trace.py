@@ -44,6 +44,17 @@ def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
     return next((begins[i] - from_s for i in settled), None)
 
 
+def reached_s(trace: Trace, from_s: float, to_s: float, rate: float) -> float | None:
+    """Seconds from the beginning of an interval until so many rows come in a second, looked at for a quarter of one."""
+    look_s = WINDOW_S / 4
+    begin = from_s
+    while begin + look_s <= to_s:
+        if between(trace, begin, begin + look_s) >= rate:
+            return begin - from_s
+        begin += STEP_S / 2
+    return None
+
+
 class Sampler(threading.Thread):
     """Asks for a value again and again, with the moment."""
 
