@@ -189,7 +189,10 @@ impl Price {
             }
         } else {
             let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
-            self.ns *= (-self.step * missed.sqrt()).exp();
+            // While the way is busy for most of the time, a byte less is worth that much of its time there.
+            let worth = byte_ns * (1.0 - starved);
+            let lower = self.ns * (-self.step * missed.sqrt()).exp();
+            self.ns = lower.max(worth.min(self.ns));
         }
     }
 }
