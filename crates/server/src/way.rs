@@ -158,7 +158,7 @@ mod tests {
         }
         assert!(way.passage().unwrap().bytes >= 1 << 16);
         std::thread::sleep(Duration::from_millis(200));
-        let Passage { bytes, busy, held_up } = way.passage().unwrap();
-        assert!(bytes == 0 && busy > Duration::from_millis(150) && held_up > busy / 10 * 9, "{busy:?}, {held_up:?}");
+        let Passage { busy, held_up, .. } = way.passage().unwrap();
+        assert!(busy > Duration::from_millis(150) && held_up > busy / 10 * 9, "{busy:?}, {held_up:?}");
     }
 }

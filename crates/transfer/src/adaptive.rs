@@ -66,13 +66,14 @@ impl Adaptive {
     pub fn new(schema: &Schema, guess_ns: f64, round_trip: Duration, level_max: i32) -> Self {
         let columns = schema.fields.iter().enumerate();
         let ways = choice::ways_up_to(level_max);
-        let state = State {
+        let mut state = State {
             price: Price::new(guess_ns, round_trip * STARTING_ROUND_TRIPS),
             columns: columns.map(|(i, field)| Column::new(&field.data_type, i, ways)).collect(),
             rows: FIRST_ROWS,
             first: true,
             history: History::default(),
         };
+        state.history.push(Duration::ZERO, state.price.ns());
         Self { start: Instant::now(), state: Mutex::new(state) }
     }
 
