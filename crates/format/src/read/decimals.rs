@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use super::fixed::Codes;
 use super::{Reader, reserved};
-use crate::column::{u32_at, u32s};
 use crate::decimals::{POWERS, quotient};
 use crate::error::{Result, refuse};
 use crate::vector::widest;
@@ -30,20 +29,8 @@ impl Reader<'_> {
             out.into_flattened()
         };
         let count = self.descriptors.u32("count")? as usize;
-        if count == 0 {
-            return Ok(Bytes::from(out));
-        }
-        if count > n {
-            refuse!(Positions, "{count} exceptions among {n} values");
-        }
-        let positions = self.fixed(count, 4, Codes::INNER)?;
-        let rise = u32s(&positions).zip(u32s(&positions[4..])).fold(true, |rise, (a, b)| rise & (a < b));
-        if !rise || u32_at(&positions, count - 1) as usize >= n {
-            refuse!(Positions, "the positions of exceptions do not rise, or reach {n}");
-        }
-        let exceptions = self.fixed(count, width, Codes::INNER)?;
-        for (exception, position) in exceptions.chunks_exact(width).zip(u32s(&positions)) {
-            out[position as usize * width..][..width].copy_from_slice(exception);
+        if count > 0 {
+            self.exceptions(count, n, width, &mut out)?;
         }
         Ok(Bytes::from(out))
     }

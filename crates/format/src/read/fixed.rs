@@ -140,7 +140,16 @@ impl Reader<'_> {
         self.note("patched");
         let mut out = self.frame(n, width)?;
         let count = self.descriptors.u32("count")? as usize;
-        if count == 0 || count > n {
+        if count == 0 {
+            refuse!(Positions, "no exceptions among {n} values");
+        }
+        self.exceptions(count, n, width, &mut out)?;
+        Ok(Bytes::from(out))
+    }
+
+    /// Puts `count` exceptions in their places among n values.
+    pub(super) fn exceptions(&mut self, count: usize, n: usize, width: usize, out: &mut [u8]) -> Result<()> {
+        if count > n {
             refuse!(Positions, "{count} exceptions among {n} values");
         }
         let positions = self.fixed(count, 4, Codes::INNER)?;
@@ -149,8 +158,8 @@ impl Reader<'_> {
             refuse!(Positions, "the positions of exceptions do not rise, or reach {n}");
         }
         let exceptions = self.fixed(count, width, Codes::INNER)?;
-        for_word!(width, [u8 u16 u32 u64 u128], patch, (&mut out, &positions, &exceptions), else {});
-        Ok(Bytes::from(out))
+        for_word!(width, [u8 u16 u32 u64 u128], patch, (out, &positions, &exceptions), else {});
+        Ok(())
     }
 }
 
