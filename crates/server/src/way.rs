@@ -22,7 +22,7 @@ pub(crate) struct Way {
     /// What it had carried when it was last asked.
     seen: Carried,
     /// Whether it has the congestion control that it is to have.
-    expects_much: bool,
+    has_control: bool,
 }
 
 /// What a socket has carried since it was opened.
@@ -39,7 +39,7 @@ impl Way {
     pub(crate) fn of(stream: &impl AsFd, leaves_host: bool) -> Option<Self> {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        let mut way = Self { socket, seen: Carried::default(), expects_much: !leaves_host };
+        let mut way = Self { socket, seen: Carried::default(), has_control: !leaves_host };
         way.passage()?;
         Some(way)
     }
@@ -47,7 +47,7 @@ impl Way {
     /// A large result is on its way: from now on the connection asks for a congestion control that a lost packet does not slow down.
     /// Small results are better off without: BBR spreads each over its round trip.
     pub(crate) fn expect_much(&mut self) {
-        if !std::mem::replace(&mut self.expects_much, true) {
+        if !std::mem::replace(&mut self.has_control, true) {
             // With another kernel it stays what it is.
             let _ = socket2::SockRef::from(&self.socket).set_tcp_congestion(FOR_LARGE_RESULTS);
         }

@@ -20,7 +20,7 @@ const TIMES_SLOWER_MAX: f64 = 4.0;
 const STARVED_LONG: f64 = 0.5;
 /// The share of the time in which the socket may stand idle: what λ aims at.
 const STARVED_AIM: f64 = 0.03;
-/// λ stays below so many times what a byte takes on the way: so many threads at most work for one socket.
+/// λ stays below so many times what a byte takes on the way: beyond, a tenth fewer bytes cost several times the work.
 const TIMES_BYTE_MAX: f64 = 8.0;
 /// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
@@ -32,12 +32,12 @@ const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
+/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
+const NEWEST_ALONE: f64 = 0.2;
 /// It counts less where fewer bytes than this have passed: they may have waited for anything.
 const TELLING_BYTES: f64 = 256e3;
 /// A reader that is slow is known after so long.
 const READER_TIME: Duration = Duration::from_millis(300);
-/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
-const NEWEST_ALONE: f64 = 0.2;
 
 /// λ, and what it was learned from.
 #[derive(Debug)]
