@@ -1,4 +1,4 @@
-//! A schema and a chunk, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, the chunk.
+//! A schema, state frames and a chunk, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, the frames, the chunk.
 //!
 //! What is accepted must be a valid Arrow array, and come back the same from every compression.
 
@@ -7,7 +7,9 @@
 use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow};
-use dray_format::{Compression, Header, Limits, Schema, Type, chunk_bytes_bound, write};
+use dray_format::{
+    Compression, HEADER_BYTES, Header, Limits, Schema, StateHeader, Tables, Type, chunk_bytes_bound, write,
+};
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
 
@@ -17,21 +19,30 @@ static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
 
 const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 
-/// Clears the flag and the field of the checksum, so that the rest of the chunk is met.
-fn without_checksum(chunk: &[u8]) -> Vec<u8> {
-    let mut chunk = chunk.to_vec();
-    if chunk.len() >= 64 {
-        chunk[6] &= !1;
-        chunk[28..32].fill(0);
+/// Clears the flags and the fields of checksums, so that the rest of the state frames and of the chunk is met.
+fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(rest.len());
+    while rest.len() >= HEADER_BYTES {
+        let start = out.len();
+        out.extend_from_slice(&rest[..HEADER_BYTES]);
+        rest = &rest[HEADER_BYTES..];
+        out[start + 6] &= !1;
+        out[start + 28..start + 32].fill(0);
+        let Some(Ok(header)) = out.last_chunk().map(|raw| StateHeader::decode(raw, &LIMITS)) else { break };
+        let frame_bytes = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);
+        let (parts, behind) = rest.split_at(rest.len().min(frame_bytes - HEADER_BYTES));
+        out.extend_from_slice(parts);
+        rest = behind;
     }
-    chunk
+    out.extend_from_slice(rest);
+    out
 }
 
 fuzz_target!(|input: &[u8]| {
     let Some((schema_bytes, rest)) = input.split_first_chunk::<4>() else { return };
     let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
     let Ok(schema) = Schema::decode(schema) else { return };
-    let Ok((header, arrow)) = decode(Bytes::from(without_checksum(chunk)), &schema) else { return };
+    let Ok((header, arrow)) = decode(Bytes::from(without_checksums(chunk)), &schema) else { return };
     // Arrow's check of a list of two billion NULLs takes a bitmap of as many.
     if !schema.fields.iter().any(|field| has_long_lists(&field.data_type)) {
         arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
@@ -59,6 +70,8 @@ fn has_long_lists(data_type: &Type) -> bool {
     }
 }
 
-fn decode(chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
-    Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &LIMITS)
+fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
+    let mut tables = Tables::default();
+    tables.take(&mut chunk, &LIMITS)?;
+    Decoder::new(schema.clone(), StringLayout::Offsets).read_with(&chunk, &LIMITS, &tables)
 }

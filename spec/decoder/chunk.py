@@ -1,4 +1,4 @@
-"""A chunk: bytes to columns (chunk.md and encodings.md), with every check of a reader.
+"""A chunk: bytes to columns (chunk.md and encodings.md), and state frames: bytes to tables (state.md), with every check of a reader.
 
 Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3.
 """
@@ -17,12 +17,15 @@ from schema import Field, Type
 HEADER_BYTES = 64
 CHECKSUMMED, JUMBO = 1, 2  # flags
 COUNT_MAX = (1 << 31) - 1
-PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS = range(8)
+PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS, RELATIVE, KEPT_DICTIONARY = range(10)
+VALUES = (*range(RELATIVE), KEPT_DICTIONARY)
 INNER = (PLAIN, CONSTANT, FRAME)
 PARTS = (*INNER, PATCHED)
-OFFSETS, LENGTHS, SYMBOLS = 0, 2, 4
+OFFSETS, LENGTHS, SYMBOLS, KEPT_STRINGS = 0, 2, 4, 5
 EXPONENT_MAX = 22
 SYMBOLS_MAX, SYMBOL_BYTES_MAX = 3840, 16
+TABLE_NUMBERS, TABLE_ENTRIES_MAX, TABLE_BYTES_MAX = 1 << 16, 1 << 14, 1 << 16
+TABLE_SYMBOLS, TABLE_FIXED, TABLE_UTF8, TABLE_BINARY = range(4)
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Header:
     body_bytes: int
     checksum: int
     decoded_bytes: int
+    states: int
 
     def chunk_bytes(self) -> int:
         return HEADER_BYTES + pad(self.descriptor_bytes, 64) + self.body_bytes
@@ -71,9 +75,68 @@ class Chunk:
     columns: list[Column]
 
 
-def decode_chunk(data: bytes, fields: list[Field], limits: Limits = Limits()) -> Chunk:
+@dataclass
+class Table:
+    """state.md section 2. Symbols and strings: bytes; values of fixed width: uint8[width]."""
+
+    code: int
+    width: int = 0
+    entries: list = with_default(default_factory=list)
+    decoded_bytes: int = 0
+
+
+@dataclass
+class Tables:
+    """Those that stand, by their numbers."""
+
+    frames: int = 0
+    standing: dict[int, Table] = with_default(default_factory=dict)
+
+    def get(self, number: int, code: int, width: int = 0) -> Table:
+        table = self.standing.get(number)
+        if table is None or (table.code, table.width) != (code, width):
+            raise Refused("state", f"no table {number} of code {code}, width {width}")
+        return table
+
+
+def decode_chunk(data: bytes, fields: list[Field], limits: Limits = Limits(), tables: Tables = Tables()) -> Chunk:
     """The columns of one whole chunk, or Refused. The order of the checks is that of chunk.md section 9."""
     header = decode_header(data, limits)
+    reader = reader_of(data, header, tables)
+    if header.states != tables.frames:
+        raise Refused("state", f"behind {header.states} state frames, {tables.frames} were received")
+    columns: list[Column] = []
+    for field in fields:
+        columns.append(reader.field(field, header.rows, columns))
+    reader.check_used_up()
+    return Chunk(header, columns)
+
+
+def receive_state(data: bytes, tables: Tables, limits: Limits = Limits()) -> Header:
+    """Takes in one whole state frame, or Refused (state.md)."""
+    header = decode_header(data, limits, magic=b"DRYS")
+    reader = reader_of(data, header, Tables())
+    for _ in range(header.rows):
+        reader.table(tables.standing)
+        decoded_bytes = sum(table.decoded_bytes for table in tables.standing.values())
+        if decoded_bytes > limits.decoded_bytes_max:
+            raise Refused("limit", f"all tables decode to {decoded_bytes} bytes, at most {limits.decoded_bytes_max}")
+    reader.check_used_up()
+    tables.frames += 1
+    return header
+
+
+def take_states(data: bytes, tables: Tables, limits: Limits = Limits()) -> bytes:
+    """Takes in the state frames that `data` begins with; what is behind them."""
+    while data.startswith(b"DRYS"):
+        size = decode_header(data, limits, magic=b"DRYS").chunk_bytes()
+        receive_state(data[:size], tables, limits)
+        data = data[size:]
+    return data
+
+
+def reader_of(data: bytes, header: Header, tables: Tables) -> "Reader":
+    """A reader of a whole chunk or state frame, whose size and checksum are checked here."""
     if len(data) != header.chunk_bytes():
         raise Refused("size", f"{len(data)} bytes, the header says {header.chunk_bytes()}")
     check_checksum(data, header)
@@ -81,23 +144,21 @@ def decode_chunk(data: bytes, fields: list[Field], limits: Limits = Limits()) ->
     descriptors_end = HEADER_BYTES + header.descriptor_bytes
     if any(data[descriptors_end:body_at]):
         raise Refused("reserved", "padding after the descriptors is not zero")
-    reader = Reader(data[HEADER_BYTES:descriptors_end], data[body_at:], header.decoded_bytes)
-    columns = [reader.column(field, header.rows) for field in fields]
-    reader.check_used_up()
-    return Chunk(header, columns)
+    return Reader(data[HEADER_BYTES:descriptors_end], data[body_at:], header.decoded_bytes, tables)
 
 
-def decode_header(data: bytes, limits: Limits = Limits()) -> Header:
-    """chunk.md section 2, and the limits of section 7, which need no more than the header."""
+def decode_header(data: bytes, limits: Limits = Limits(), magic: bytes = b"DRYC") -> Header:
+    """chunk.md section 2, and the limits of section 7, which need no more than the header; state.md section 1, where rows are tables."""
+    state = magic == b"DRYS"
     cursor = Cursor(data[:HEADER_BYTES], short="size")
     if len(data) < HEADER_BYTES:
         raise Refused("size", f"{len(data)} bytes, a header has {HEADER_BYTES}")
-    if cursor.take(4, "magic") != b"DRYC":
-        raise Refused("magic", "not DRYC")
+    if cursor.take(4, "magic") != magic:
+        raise Refused("magic", f"not {magic.decode()}")
     if (version := cursor.u16("version")) != 0:
         raise Refused("version", f"{version}, expected 0")
     flags = cursor.u16("flags")
-    if flags & ~(CHECKSUMMED | JUMBO):
+    if flags & ~(CHECKSUMMED if state else CHECKSUMMED | JUMBO):
         raise Refused("flags", f"{flags:#06x}")
     header = Header(
         flags,
@@ -107,11 +168,14 @@ def decode_header(data: bytes, limits: Limits = Limits()) -> Header:
         body_bytes=cursor.u32("body_bytes"),
         checksum=cursor.u32("checksum"),
         decoded_bytes=cursor.u64("decoded_bytes"),
+        states=0 if state else cursor.u32("states"),
     )
     jumbo = flags & JUMBO != 0
+    if state and header.rows == 0:
+        raise Refused("state", "no tables")
     if header.rows == 0 or jumbo and header.rows != 1:
         raise Refused("rows", f"{header.rows}, jumbo: {jumbo}")
-    if any(cursor.take(24, "reserved")):
+    if any(cursor.take(cursor.left(), "reserved")):
         raise Refused("reserved", "a reserved byte of the header is not 0")
     check_count(header.rows, "rows")
     chunk_limit, decoded_limit = limits.chunk_bytes_max, limits.decoded_bytes_max
@@ -160,13 +224,23 @@ class Buffer:
 class Reader:
     """Walks through descriptors and body side by side."""
 
-    def __init__(self, descriptors: bytes, body: bytes, decoded_bytes: int):
+    def __init__(self, descriptors: bytes, body: bytes, decoded_bytes: int, tables: Tables):
+        self.tables = tables
         self.cursor = Cursor(descriptors, short="truncated")
         self.body = body
         self.at = 0
         self.decoded_left = decoded_bytes
 
     # --- chunk.md section 3: the grammar ---
+
+    def field(self, field: Field, n: int, earlier: list[Column]) -> Column:
+        """column(T, n) of a field of the schema, which may be relative to an earlier one."""
+        width = field.type.width
+        if width is None or self.cursor.ahead(2) != bytes([0, RELATIVE]):
+            return self.column(field, n)
+        self.cursor.take(2, "nulls and encoding")
+        self.hold(n * width)
+        return Column(field.type, n, values=self.relative(width, n, earlier))
 
     def column(self, field: Field, n: int) -> Column:
         """column(T, n)"""
@@ -298,7 +372,7 @@ class Reader:
             return np.broadcast_to(np.bool_(value), n)
         raise Refused("code", f"encoding {code} of booleans")
 
-    def fixed(self, width: int, n: int, codes=tuple(range(8))) -> np.ndarray:
+    def fixed(self, width: int, n: int, codes=VALUES) -> np.ndarray:
         """Section 2: values as uint8[n, width]."""
         code = self.cursor.u8("encoding of fixed width")
         if code not in codes:
@@ -320,6 +394,9 @@ class Reader:
             return self.patched(width, n)
         if code == DECIMALS:
             return self.decimals(width, n)
+        if code == KEPT_DICTIONARY:
+            entries = self.tables.get(self.cursor.u32("table"), TABLE_FIXED, width).entries
+            return np.array(entries)[self.entry_indexes(n, len(entries))]
         count = self.entry_count(n)
         entries = self.fixed(width, count, (PLAIN, CONSTANT))
         return entries[self.entry_indexes(n, count)]
@@ -351,6 +428,18 @@ class Reader:
         differences = self.fixed(width, n - 1, PARTS)
         steps = np.ascontiguousarray(np.concatenate([first, differences])).view(f"<u{width}").reshape(n)
         return np.cumsum(steps, dtype=f"<u{width}").view(np.uint8).reshape(n, width)
+
+    def relative(self, width: int, n: int, earlier: list[Column]) -> np.ndarray:
+        """Section 2.2."""
+        if width not in (2, 4, 8):
+            raise Refused("bits", f"relative of width {width}")
+        number = self.cursor.u32("field")
+        base = earlier[number] if number < len(earlier) else None
+        if base is None or base.type.width != width or base.present is not None:
+            raise Refused("base", f"field {number} for a column of width {width}")
+        differences = self.fixed(width, n, (*PARTS, DICTIONARY))
+        words = [np.ascontiguousarray(part).view(f"<u{width}").reshape(n) for part in (base.values, differences)]
+        return (words[0] + words[1]).view(np.uint8).reshape(n, width)
 
     def patched(self, width: int, n: int) -> np.ndarray:
         values = np.array(self.frame(width, n))
@@ -384,7 +473,8 @@ class Reader:
         values[positions] = self.fixed(width, count, INNER)
         return values
 
-    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS)) -> tuple[np.ndarray, bytes]:
+    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS, KEPT_STRINGS)
+    ) -> tuple[np.ndarray, bytes]:
         """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
         code = self.cursor.u8("encoding of strings")
         if code not in codes:
@@ -398,13 +488,16 @@ class Reader:
             offsets = np.arange(n + 1, dtype=np.int64) * len(value)
             check_utf8(type, offsets[:2], value)
             return offsets, value * n
-        if code == DICTIONARY:
-            count = self.entry_count(n)
-            entry_offsets, entry_data = self.strings(type, count, (OFFSETS, LENGTHS, SYMBOLS))
-            indexes = self.entry_indexes(n, count)
-            offsets = offsets_of(np.diff(entry_offsets)[indexes])
+        if code in (DICTIONARY, KEPT_STRINGS):
+            if code == DICTIONARY:
+                count = self.entry_count(n)
+                entries = slices(*self.strings(type, count, (OFFSETS, LENGTHS, SYMBOLS)))
+            else:
+                table_code = TABLE_UTF8 if type.name == "utf8" else TABLE_BINARY
+                entries = self.tables.get(self.cursor.u32("table"), table_code).entries
+            indexes = self.entry_indexes(n, len(entries))
+            offsets = offsets_of(np.array([len(entry) for entry in entries])[indexes])
             self.check_string_bytes(int(offsets[-1]))
-            entries = [entry_data[start:end] for start, end in zip(entry_offsets[:-1], entry_offsets[1:])]
             return offsets, b"".join(entries[index] for index in indexes)
         offsets = self.offsets(n) if code == OFFSETS else offsets_of(self.lengths(n))
         self.check_string_bytes(int(offsets[-1]))
@@ -420,18 +513,14 @@ class Reader:
 
     def symbols(self, total: int) -> bytes:
         """Section 3.1: the data, `total` bytes, from the table and the codes."""
-        if (table := self.cursor.u8("table")) != 0:
+        table = self.cursor.u8("table")
+        if table > 1:
             raise Refused("code", f"table of symbols {table}")
-        count = self.cursor.u32("count of symbols")
-        if count > SYMBOLS_MAX:
-            raise Refused("symbols", f"{count}, at most {SYMBOLS_MAX}")
-        lengths = self.integers(Type("uint8", 1), count)
-        if np.any((lengths < 1) | (lengths > SYMBOL_BYTES_MAX)):
-            raise Refused("symbols", "of no bytes, or of too many")
-        ends = offsets_of(lengths)
-        text = self.buffer(int(ends[-1]), "symbols")
-        meanings = [text[start:end] for start, end in zip(ends[:-1], ends[1:])]
-        meanings += [bytes([byte]) for byte in range(256)]
+        if table == 1:
+            symbols = self.tables.get(self.cursor.u32("table"), TABLE_SYMBOLS).entries
+        else:
+            symbols = self.symbol_table()
+        meanings = symbols + [bytes([byte]) for byte in range(256)]
         codes = self.cursor.u32("count of codes")
         if codes > total:
             raise Refused("offsets", f"{codes} codes for {total} bytes")
@@ -442,6 +531,53 @@ class Reader:
         if len(data) != total:
             raise Refused("offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}")
         return data
+
+    def symbol_table(self) -> list[bytes]:
+        count = self.cursor.u32("count of symbols")
+        if count > SYMBOLS_MAX:
+            raise Refused("symbols", f"{count}, at most {SYMBOLS_MAX}")
+        lengths = self.integers(Type("uint8", 1), count)
+        if np.any((lengths < 1) | (lengths > SYMBOL_BYTES_MAX)):
+            raise Refused("symbols", "of no bytes, or of too many")
+        ends = offsets_of(lengths)
+        return slices(ends, self.buffer(int(ends[-1]), "symbols"))
+
+    # --- state.md section 2 ---
+
+    def table(self, standing: dict[int, Table]):
+        """Reads one table, which stands from now on."""
+        number = self.cursor.u32("number")
+        if number >= TABLE_NUMBERS:
+            raise Refused("state", f"table {number}, below {TABLE_NUMBERS}")
+        before = self.decoded_left
+        code = self.cursor.u8("code of a table")
+        if code > TABLE_BINARY:
+            raise Refused("code", f"table code {code}")
+        if code == TABLE_SYMBOLS:
+            table = Table(code, entries=self.symbol_table())
+            self.hold(len(table.entries) + sum(map(len, table.entries)))
+        else:
+            first, count = self.cursor.u32("first"), self.cursor.u32("count")
+            width = self.cursor.u32("width") if code == TABLE_FIXED else 0
+            table = Table(code, width) if first == 0 else standing.get(number, Table(code, width))
+            if (table.code, table.width, len(table.entries)) != (code, width, first):
+                raise Refused("state", f"entries of code {code} and width {width} appended from {first} on")
+            if code == TABLE_FIXED and not 1 <= width <= TABLE_BYTES_MAX:
+                raise Refused("state", f"entries of {width} bytes")
+            if not 1 <= count <= TABLE_ENTRIES_MAX - first:
+                raise Refused("state", f"{count} entries behind {first}")
+            if code == TABLE_FIXED:
+                check_table_bytes((first + count) * width)
+                self.hold(count * width)
+                table.entries += list(self.fixed(width, count, (PLAIN, CONSTANT)))
+            else:
+                self.hold(count * 4)
+                type = Type("utf8" if code == TABLE_UTF8 else "binary", None)
+                table.entries += slices(*self.strings(type, count, (OFFSETS, LENGTHS)))
+                check_table_bytes(sum(map(len, table.entries)))
+                self.hold(sum(map(len, table.entries[first:])))
+        table.decoded_bytes += before - self.decoded_left
+        standing[number] = table
 
     def offsets(self, n: int) -> np.ndarray:
         """n + 1 offsets, checked but for their end."""
@@ -560,6 +696,15 @@ def check_utf8(type: Type, offsets: np.ndarray, data: bytes):
         raise Refused("utf8", "a value begins within a character")
 
 
+def slices(ends: np.ndarray, data: bytes) -> list[bytes]:
+    return [data[start:end] for start, end in zip(ends[:-1], ends[1:])]
+
+
+def check_table_bytes(count: int):
+    if count > TABLE_BYTES_MAX:
+        raise Refused("state", f"{count} bytes of entries")
+
+
 def unpack_lz4(stored: bytes, raw: int) -> bytes | None:
     try:
         return lz4.block.decompress(stored, uncompressed_size=raw)
@@ -593,6 +738,8 @@ def unpack_frame(data: bytes, n: int, bits: int) -> np.ndarray:
     """encodings.md section 4: the packed values as uint64[n]."""
     if bits == 0:
         return np.broadcast_to(np.uint64(0), n)
+    if bits in (8, 16, 32, 64):
+        return np.frombuffer(data, f"<u{bits // 8}").astype(np.uint64)
     block_bytes = 128 * bits
     blocks = [unpack_block(data[at : at + block_bytes], bits) for at in range(0, n // 1024 * block_bytes, block_bytes)]
     tail_n = n % 1024

@@ -26,6 +26,10 @@ class Cursor:
         self.at += count
         return self.data[self.at - count : self.at]
 
+    def ahead(self, count: int) -> bytes:
+        """The next bytes, fewer at the end; they stay to be read."""
+        return self.data[self.at : self.at + count]
+
     def uint(self, width: int, field: str) -> int:
         return int.from_bytes(self.take(width, field), "little")
 

@@ -9,6 +9,7 @@ from vectors_coded import accepted_coded
 from vectors_encodings import accepted_encodings
 from vectors_reject import container, rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
+from vectors_state import accepted_states
 from writer import schema
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
@@ -17,7 +18,7 @@ VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 def files() -> dict[str, bytes]:
     """Every vector: path below spec/vectors -> contents."""
     out = {}
-    for vector in accepted_chunks() + accepted_encodings() + accepted_coded():
+    for vector in accepted_chunks() + accepted_encodings() + accepted_coded() + accepted_states():
         assert f"accept/{vector.name}.chunk" not in out, vector.name
         out[f"accept/{vector.name}.chunk"] = container(schema(*vector.schema), vector.chunk)
         out[f"accept/{vector.name}.json"] = chunk_json(vector)

@@ -1,6 +1,6 @@
 """A recorded session: frames and messages of one direction, and the rules between them (protocol.md)."""
 
-from chunk import HEADER_BYTES, Chunk, Limits, decode_chunk, decode_header
+from chunk import HEADER_BYTES, Chunk, Limits, Tables, decode_chunk, decode_header, receive_state
 from dataclasses import dataclass
 
 from crc32c import crc32c
@@ -14,9 +14,9 @@ PAYLOAD_BYTES_MAX = 16 << 20
 U32_MAX = (1 << 32) - 1
 
 HELLO, QUERY, CANCEL, GOODBYE = 0x01, 0x02, 0x03, 0x05
-WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT = 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87
+WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE = range(0x81, 0x89)
 CLIENT_KINDS = (HELLO, QUERY, CANCEL, GOODBYE)
-SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT)
+SERVER_KINDS = (WELCOME, STARTED, CHUNK, PROGRESS, FINISHED, ERROR, REPORT, STATE)
 
 COMPRESSIONS = ("auto", "none", "light", "lz4", "zstd")
 ERROR_KINDS = (
@@ -64,6 +64,8 @@ def frames(data: bytes, kinds: tuple, first: int, session):
         payload_bytes_max = PAYLOAD_BYTES_MAX if greeted else PAYLOAD_BYTES_MAX_BEFORE_WELCOME
         if greeted and kind == CHUNK:
             payload_bytes_max = session.limits.row_bytes_max
+        if greeted and kind == STATE:
+            payload_bytes_max = session.limits.chunk_bytes_max
         if any(reserved) or payload_bytes > payload_bytes_max:
             raise Refused(
                 "frame", f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; reserved {reserved.hex()}"
@@ -85,6 +87,7 @@ class _ServerSession:
         self.statement = 0  # the last one, or the running one
         self.schema: list[Field] | None = None  # of the running statement
         self.rows = self.chunks = self.digest = 0
+        self.tables = Tables()
 
     def message(self, kind: int, payload: bytes) -> Message:
         if self.ended:
@@ -92,6 +95,8 @@ class _ServerSession:
         cursor = Cursor(payload, short="payload")
         if kind == CHUNK:
             return self.chunk(payload)
+        if kind == STATE:
+            return self.state(payload)
         read = {
             WELCOME: self.welcome,
             STARTED: self.started,
@@ -130,6 +135,7 @@ class _ServerSession:
         }
         self.statement, self.schema = statement, schema
         self.rows = self.chunks = self.digest = 0
+        self.tables = Tables()
         return Message("started", fields)
 
     def chunk(self, payload: bytes) -> Message:
@@ -138,11 +144,21 @@ class _ServerSession:
         header = decode_header(payload, self.limits)
         if header.sequence != self.chunks:
             raise Refused("sequence", f"{header.sequence}, expected {self.chunks}")
-        chunk: Chunk = decode_chunk(payload, self.schema, self.limits)
+        chunk: Chunk = decode_chunk(payload, self.schema, self.limits, self.tables)
         self.rows += header.rows
         self.chunks += 1
         self.digest = crc32c(payload[:HEADER_BYTES], self.digest)
         return Message("chunk", {"sequence": header.sequence, "rows": header.rows, "columns": chunk.columns})
+
+    def state(self, payload: bytes) -> Message:
+        if self.schema is None:
+            raise Refused("order", "a state frame outside a statement")
+        header = decode_header(payload, self.limits, magic=b"DRYS")
+        if header.sequence != self.tables.frames:
+            raise Refused("sequence", f"state frame {header.sequence}, expected {self.tables.frames}")
+        receive_state(payload, self.tables, self.limits)
+        self.digest = crc32c(payload[:HEADER_BYTES], self.digest)
+        return Message("state", {"sequence": header.sequence, "tables": header.rows})
 
     def progress(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))

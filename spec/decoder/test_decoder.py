@@ -2,7 +2,7 @@
 
 import json
 import random
-from chunk import Chunk, Limits, decode_chunk, decode_header
+from chunk import Chunk, Limits, Tables, decode_chunk, decode_header, take_states
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from protocol import check_client_session, check_server_session
 from schema import Field, decode_schema, field_words
 from values import column_values
 from vectors_accept import worked_example
+from vectors_state import worked_frame
 from writer import NONE_MISSING, chunk, constant, field, schema, u32, u64
 
 ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
@@ -28,7 +29,9 @@ def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
     """vectors/README.md"""
     cursor = Cursor(data, short="schema")
     fields = decode_schema(cursor.bytes("schema"))
-    return fields, decode_chunk(cursor.take(cursor.left(), "chunk"), fields)
+    tables = Tables()
+    chunk = take_states(cursor.take(cursor.left(), "chunk"), tables)
+    return fields, decode_chunk(chunk, fields, tables=tables)
 
 
 def decode(path: Path, data: bytes):
@@ -75,16 +78,17 @@ def test_vectors_are_those_declared():
 
 def test_every_refusal_of_the_specification_has_vectors():
     names = {path.name.split("-")[0] for path in REJECT.iterdir()}
-    for page, section in (("chunk.md", "## 9."), ("protocol.md", "## 8.")):
+    for page, section in (("chunk.md", "## 9."), ("protocol.md", "## 8."), ("state.md", "## 6.")):
         text = (VECTORS.parent / page).read_text().split(section)[1].split("\n## ")[0]
         cells = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
         assert {name for cell in cells for name in cell.split("`")[1::2]} <= names
 
 
 def test_worked_bytes_of_the_specification():
-    drawn = (VECTORS.parent / "chunk.md").read_text().split("## 8.")[1].split("```")[1]
-    drawn = bytes.fromhex(" ".join(line.split("  ")[0] for line in drawn.splitlines()))
-    assert drawn == worked_example().chunk
+    for page, section, bytes_made in (("chunk.md", "## 8.", worked_example().chunk), ("state.md", "## 5.", worked_frame())):
+        drawn = (VECTORS.parent / page).read_text().split(section)[1].split("```")[1]
+        drawn = bytes.fromhex(" ".join(line.lstrip().split("  ")[0] for line in drawn.splitlines()))
+        assert drawn == bytes_made, page
 
 
 def test_crc32c_check_value():

@@ -1,7 +1,7 @@
-"""Symbols in strings and decimals in floats: what every reader accepts, and what it refuses, as vectors_accept.py and
+"""Symbols in strings, decimals in floats and columns relative to others: what every reader accepts, and what it refuses, as vectors_accept.py and
 vectors_reject.py declare chunks."""
 
-from vectors_accept import NONE, Accepted, accept
+from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
 
 D = [field("d", "float64")]
@@ -10,7 +10,7 @@ CARE = symbols_table(b"care", b"fully")
 
 
 def accepted_coded() -> list[Accepted]:
-    return [*symbols(), *decimals_in_floats()]
+    return [*symbols(), *decimals_in_floats(), *relative_columns()]
 
 
 def doubles(*values: float) -> list[str]:
@@ -186,6 +186,62 @@ def decimals_in_floats():
     )
 
 
+PAIR = [field("a", "int32"), field("b", "int32")]
+BASE = [NONE, plain(numbers("i", 100, 101, 99))]
+
+
+def relative_columns():
+    yield accept(
+        "relative-spec-example",
+        "encodings.md section 2.2",
+        PAIR,
+        [[100, 101, 99], [103, 101, 100]],
+        [BASE, NONE, relative(0, frame(2, u32(0), [3, 0, 1]))],
+        decoded=24,
+    )
+    forms = {
+        "plain": (plain(numbers("i", -1, 0, 1)), [99, 101, 100]),
+        "constant": (constant(numbers("i", -100)), [0, 1, -1]),
+        "dictionary": (dictionary(2, plain(numbers("i", 7, -7)), plain(numbers("I", 0, 1, 0))), [107, 94, 106]),
+        "patched": (
+            frame_patched(1, u32(0), [1, 0, 0], 1, constant(u32(1)), constant(numbers("i", 900))),
+            [101, 1001, 99],
+        ),
+    }
+    for form, (differences, values) in forms.items():
+        yield accept(
+            f"relative-{form}",
+            f"differences {form}",
+            PAIR,
+            [[100, 101, 99], values],
+            [BASE, NONE, relative(0, differences)],
+            decoded=24,
+        )
+    for width, type in ((2, "uint16"), (4, "uint32"), (8, "uint64")):
+        most = (1 << 8 * width) - 1
+        yield accept(
+            f"relative-wraps-{type}",
+            "modulo 2^(8w)",
+            [field("a", type), field("b", type)],
+            [[exact(most), exact(0)], [exact(1), exact(most)]],
+            [NONE, plain(integers(width, most, 0)), NONE, relative(0, plain(integers(width, 2, most)))],
+            decoded=4 * width,
+        )
+    yield accept(
+        "relative-chain",
+        "to a relative column, to a constant, to a nullable one without missing values, of other types",
+        [field("a", "date32"), field("b", "int32"), nullable("c", "uint32"), field("d", "float32")],
+        [[5, 5], [6, 7], [7, 9], singles(0.0, 2 ** -149)],
+        [
+            [NONE, constant(u32(5))],
+            [NONE, relative(0, plain(numbers("i", 1, 2)))],
+            [NONE, relative(1, plain(numbers("i", 1, 2)))],
+            [NONE, relative(2, plain(numbers("i", -7, -8)))],
+        ],
+        decoded=32,
+    )
+
+
 def rejected_coded():
     def care(lengths=plain(numbers("I", 9, 4)), table=CARE, count=3, codes=plain(numbers("H", 0, 1, 0)), decoded=25):
         return chunk(2, [NONE, strings_symbols(lengths, table, count, codes)], decoded)
@@ -193,7 +249,7 @@ def rejected_coded():
     def lengths_of(*lengths: int, count: int | None = None) -> list:
         return [b"\0", u32(len(lengths) if count is None else count), plain(bytes(lengths)), Buffer(b"carefully")]
 
-    yield "code-symbols-table-1", S, care(table=[b"\1", CARE[1:]])
+    yield "code-symbols-table-2", S, care(table=[b"\2", CARE[1:]])
     yield "code-symbols-lengths-runs", S, care(runs(1, constant(u32(6)), constant(u32(2))))
     yield "code-symbols-codes-dictionary", S, care(codes=dictionary(1, constant(u16(0)), constant(u32(0))))
     yield "code-symbols-codes-delta", S, care(codes=delta(u16(0), constant(u16(0))))
@@ -263,3 +319,41 @@ def rejected_coded():
     yield "code-dictionary-entries-decimals", D, three(dictionary(1, decimals(0, plain(u64(1))), constant(u32(0))))
     yield "length-decimals-integers", D, three(decimals(1, plain(numbers("q", 1, 2))))
     yield "truncated-decimals-count", D, chunk(3, [NONE, b"\7\1", whole], 24)
+
+    def pair(second: list, words=PAIR, first=BASE, decoded=24) -> bytes:
+        return chunk(3, [first, second], decoded)
+
+    near = plain(numbers("i", 1, 2, 3))
+    yield "base-itself", PAIR, pair([NONE, relative(1, near)])
+    yield "base-later", [*PAIR, PAIR[0]], chunk(3, [BASE, [NONE, relative(2, near)], BASE], 36)
+    yield "base-none", PAIR, pair([NONE, relative((1 << 32) - 1, near)])
+    yield "base-first", PAIR, chunk(3, [NONE, relative(0, near), BASE], 24)
+    narrow = [NONE, plain(numbers("h", 1, 2, 3))]
+    yield "base-width", [field("a", "int16"), PAIR[1]], pair([NONE, relative(0, near)], first=narrow, decoded=18)
+    yield "base-strings", [*S, PAIR[1]], pair([NONE, relative(0, near)], first=[NONE, strings(b"", b"", b"")], decoded=28)
+    with_nulls = [nullable("a", "int32"), PAIR[1]]
+    dense_base = [dense("101"), plain(numbers("i", 100, 0, 99))]
+    yield "base-missing", with_nulls, pair([NONE, relative(0, near)], first=dense_base, decoded=25)
+    yield "base-all-missing", with_nulls, pair([NONE, relative(0, near)], first=[b"\3"], decoded=25)
+    nulls = [PAIR[0], nullable("b", "int32")]
+    yield "code-relative-dense", nulls, pair([dense("101"), relative(0, near)], decoded=25)
+    yield "code-relative-packed", nulls, pair([packed("101"), relative(0, plain(numbers("i", 1, 2)))], decoded=25)
+    within = field("b", "struct", children=[PAIR[1]])
+    yield "code-relative-child", [PAIR[0], within], pair([NONE, [NONE, relative(0, near)]])
+    for name, form in {
+        "runs": runs(1, constant(u32(1)), constant(u32(3))),
+        "delta": delta(u32(1), constant(u32(0))),
+        "decimals": decimals(0, near),
+        "relative": relative(0, near),
+    }.items():
+        yield f"code-relative-differences-{name}", PAIR, pair([NONE, relative(0, form)])
+    for width, words in (
+        (1, field("x", "int8")),
+        (3, field("x", "fixed_binary", width=3)),
+        (16, field("x", "decimal128", precision=9, scale=0)),
+    ):
+        first = [NONE, plain(bytes(3 * width))]
+        yield f"bits-relative-width-{width}", [words, words], chunk(3, [first, [NONE, relative(0, first[1])]], 6 * width)
+    yield "length-relative", PAIR, pair([NONE, relative(0, plain(numbers("i", 1, 2)))])
+    yield "decoded-relative", PAIR, pair([NONE, relative(0, near)], decoded=23)
+    yield "truncated-relative", PAIR, pair([NONE, b"\10\0\0"])

@@ -5,6 +5,7 @@ Each breaks one rule, so that every reader finds the same one, in whatever order
 
 from vectors_coded import rejected_coded
 from vectors_encodings import ZSTD_CHECKSUMMED, ZSTD_COMPRESSED
+from vectors_state import rejected_states
 from writer import *  # the vocabulary of this page
 
 NONE = NONE_MISSING
@@ -23,7 +24,7 @@ def container(schema_bytes: bytes, chunk: bytes) -> bytes:
 
 
 def rejected_chunks() -> dict[str, bytes]:
-    groups = (headers, limits, grammar, encodings, parts, rejected_coded, contents, compressors, left_over)
+    groups = (headers, limits, grammar, encodings, parts, rejected_coded, rejected_states, contents, compressors, left_over)
     vectors = [(name, container(schema(*words), data)) for group in groups for name, words, data in group()]
     vectors += [(f"schema-{name}", container(data, chunk(1, [], 0))) for name, data in schemas()]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
@@ -47,8 +48,8 @@ def headers():
     yield "flags-bit-15", X, sevens(other_flags=1 << 15)
     yield "rows-0", [], chunk(0, [], 0)
     yield "rows-jumbo-2", [], chunk(2, [], 0, jumbo=True)
-    yield "reserved-header-first", X, sevens(reserved=b"\1" + bytes(23))
-    yield "reserved-header-last", X, sevens(reserved=bytes(23) + b"\x80")
+    yield "reserved-header-44", X, sevens(reserved=b"\1" + bytes(19))
+    yield "reserved-header-last", X, sevens(reserved=bytes(19) + b"\x80")
     yield "reserved-padding-descriptors", X, sevens(padding=b"\1")
     two = chunk(1, [NONE, plain(b"\1"), NONE, plain(b"\2")], 2)
     yield "reserved-padding-body", [field("x", "int8"), field("y", "int8")], patched(two, 128 + 7, b"\1")
@@ -138,9 +139,9 @@ def grammar():
             chunk(1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8),
         )
     yield "code-boolean-2", B, chunk(3, [NONE, b"\2\0"], 1)
-    yield "code-fixed-8", X, chunk(3, [NONE, b"\x08", Buffer(SEVEN)], 12)
+    yield "code-fixed-16", X, chunk(3, [NONE, b"\x10", Buffer(SEVEN)], 12)
     yield "code-fixed-255", X, chunk(3, [NONE, b"\xff", Buffer(SEVEN)], 12)
-    yield "code-strings-5", S, chunk(1, [NONE, b"\5", offsets(b"a"), Buffer(b"a")], 9)
+    yield "code-strings-6", S, chunk(1, [NONE, b"\6", offsets(b"a"), Buffer(b"a")], 9)
     for code in (1, 3):
         yield f"code-list-{code}", lists, chunk(1, [NONE, u8(code), constant(u32(1)), NONE, plain(b"\1")], 9)
     yield "code-compressor-3", X, chunk(3, [NONE, b"\0", Buffer(SEVEN, 3, 12)], 12)

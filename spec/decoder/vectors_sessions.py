@@ -2,6 +2,7 @@
 
 from crc32c import crc32c
 from vectors_reject import container, patched
+from vectors_state import kept_values
 from writer import *  # the vocabulary of this page
 
 X = [field("x", "int32")]
@@ -13,6 +14,10 @@ def x_chunk(*values: int, **header) -> bytes:
 
 
 CHUNKS = [x_chunk(7, -1, 2, sequence=0, checksummed=True), x_chunk(5, sequence=1, checksummed=True)]
+
+
+STATE = state([table_fixed(0, 0, 1, 4, plain(numbers("i", 7)))], 4, checksummed=True)
+BEHIND = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1)
 
 
 def welcome(version=1) -> bytes:
@@ -30,6 +35,10 @@ def started(
 
 def sent(data: bytes) -> bytes:
     return message(0x83, data)
+
+
+def state_sent(data: bytes) -> bytes:
+    return message(0x88, data)
 
 
 def progress(statement=1, rows_read=6, rows_sent=3) -> bytes:
@@ -104,6 +113,11 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             welcome() + started() + report() + first + report(prices=()) + finished(CHUNKS[:1]),
             ["welcome", "started", "report", "chunk", "report", "finished"],
         ),
+        "states.session": (
+            welcome() + started() + first + state_sent(STATE) + sent(BEHIND) + finished([CHUNKS[0], STATE, BEHIND], rows=4, count=2)
+            + started(2) + state_sent(STATE) + finished([STATE], statement=2, rows=0, count=0),
+            ["welcome", "started", "chunk", "state", "chunk", "finished", "started", "state", "finished"],
+        ),
         "goodbye.requests": (hello() + GOODBYE, ["hello", "goodbye"]),
         "closed-without-goodbye.requests": (hello(), ["hello"]),
         "queries.requests": (
@@ -167,7 +181,7 @@ def rejected_answers():
         "frame-started-too-large": welcome() + u32((16 << 20) + 1) + b"\x82" + bytes(3),
         "frame-chunk-too-large": begun + u32((256 << 20) + 1) + b"\x83" + bytes(3),
         "kind-0": begun + message(0x00),
-        "kind-88": begun + message(0x88),
+        "kind-89": begun + message(0x89),
         "kind-from-client": begun + cancel(1),
         "order-started-before-welcome": started(),
         "order-welcome-twice": welcome() + welcome(),
@@ -210,6 +224,19 @@ def rejected_answers():
         "sequence-from-1": begun + second + finished(CHUNKS[1:]),
         "sequence-gap": begun + first + sent(x_chunk(5, sequence=2)) + finished(),
         "sequence-repeated": begun + first + first + finished(CHUNKS[:1] * 2),
+        "order-state-before-started": welcome() + state_sent(STATE),
+        "order-state-after-finished": whole + state_sent(STATE),
+        "frame-state-too-large": begun + u32((16 << 20) + 1) + b"\x88" + bytes(3),
+        "sequence-state-from-1": begun + state_sent(STATE[:8] + u64(1) + STATE[16:]) + finished(),
+        "sequence-state-repeated": begun + state_sent(STATE) + state_sent(STATE) + finished(),
+        "state-of-the-last-statement": begun + state_sent(STATE) + finished([STATE], rows=0, count=0)
+        + started(2) + sent(patched(BEHIND, 8, u64(0))),
+        "finished-state-lost": begun + first + second + finished([*CHUNKS, STATE], rows=4, count=2),
+        "finished-state-not-counted": begun + first + second + state_sent(STATE) + ended,
+        "checksum-of-state": begun + state_sent(patched(STATE, 128, b"\6")),
+        "size-of-state": begun + state_sent(STATE + b"\0"),
+        "size-of-state-header": begun + state_sent(STATE[:63]),
+        "magic-of-state": begun + state_sent(CHUNKS[0]),
         "finished-rows": begun + first + second + finished(CHUNKS, rows=5),
         "finished-chunks": begun + first + second + finished(CHUNKS, count=3),
         "finished-digest": begun + first + second + finished(CHUNKS, digest=0),

@@ -65,7 +65,8 @@ def chunk(
     magic: bytes = b"DRYC",
     version: int = 0,
     other_flags: int = 0,
-    reserved: bytes = bytes(24),
+    states: int = 0,
+    reserved: bytes = bytes(20),
     body_after: bytes = b"",
     padding: bytes = b"\0",
     checksum_xor: int = 0,
@@ -87,10 +88,15 @@ def chunk(
     def header(checksum: int) -> bytes:
         flags = other_flags | (1 if checksummed else 0) | (2 if jumbo else 0)
         sizes = u32(rows) + u32(descriptor_bytes) + u32(len(body))
-        return magic + u16(version) + u16(flags) + u64(sequence) + sizes + u32(checksum) + u64(decoded) + reserved
+        return magic + u16(version) + u16(flags) + u64(sequence) + sizes + u32(checksum) + u64(decoded) + u32(states) + reserved
 
     checksum = crc32c(descriptors + body + header(0)) if checksummed else 0
     return header(checksum ^ checksum_xor) + bytes(descriptors + body)
+
+
+def state(tables: list, decoded: int, rows: int | None = None, **header) -> bytes:
+    """A state frame (state.md): a chunk's fields, with tables instead of rows and columns."""
+    return chunk(len(tables) if rows is None else rows, tables, decoded, magic=b"DRYS", **header)
 
 
 def flat(parts):
@@ -154,6 +160,10 @@ def decimals(exponent: int, integers: list, count: int = 0, positions: list = []
     return [b"\7", u8(exponent), integers, u32(count), positions, exceptions]
 
 
+def relative(field: int, differences: list) -> list:
+    return [b"\10", u32(field), differences]
+
+
 def strings(*values: bytes) -> list:
     """Strings, offsets."""
     return [b"\0", offsets(*values), Buffer(b"".join(values))]
@@ -180,6 +190,18 @@ def strings_symbols(lengths: list, table: list, count: int, codes: list) -> list
     return [b"\4", lengths, table, u32(count), codes]
 
 
+def table_symbols(number: int, table: list) -> list:
+    return [u32(number), b"\0", table]
+
+
+def table_fixed(number: int, first: int, count: int, width: int, values: list) -> list:
+    return [u32(number), b"\1", u32(first), u32(count), u32(width), values]
+
+
+def table_strings(number: int, code: int, first: int, count: int, values: list) -> list:
+    return [u32(number), u8(code), u32(first), u32(count), values]
+
+
 def list_offsets(*ends: int) -> list:
     """A list's n + 1 offsets; its children follow."""
     return [b"\0", Buffer(numbers("I", *ends))]
@@ -195,6 +217,8 @@ def dictionary_type(count: int, entries: list, indexes: list) -> list:
 
 def pack(values: list[int], bits: int) -> bytes:
     """encodings.md section 4, with Python's integers as the bit strings."""
+    if bits in (8, 16, 32, 64):
+        return integers(bits // 8, *values)
     tail_at = len(values) // 1024 * 1024
     blocks = [_pack_block(values[at : at + 1024], bits) for at in range(0, tail_at, 1024)]
     tail = values[tail_at:]

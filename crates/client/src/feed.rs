@@ -89,10 +89,14 @@ impl Feed {
             let (descriptors, body) =
                 payload[HEADER_BYTES..].split_at_checked(descriptors_bytes).ok_or_else(out_of_turn)?;
             // Arrays point into the body, which so gets the alignment that they want.
-            let body = arena.copy(body)?;
+            let body = arena.receive_chunk(&header, |room| {
+                room.copy_from_slice(body);
+                Ok::<_, Error>(())
+            })?;
             header.verify(&[descriptors, &body])?;
             let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
-            self.batches.push(decoder.decode(&header, descriptors, &body, None)?);
+            let columns = &mut arena.columns(&header);
+            self.batches.push(decoder.decode(&header, descriptors, &body, &session.tables(), Some(columns), None)?);
             return Ok(true);
         }
         match session.message(frame, &payload)? {

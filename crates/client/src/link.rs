@@ -8,11 +8,12 @@ mod postgres;
 mod times;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use dray_format::{Built, HEADER_BYTES, Header, Profile};
+use dray_format::{Built, HEADER_BYTES, Header, Profile, Tables};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Finished, Kind, ServerEvent};
 
 pub(crate) use self::dray::DrayLink;
@@ -35,6 +36,8 @@ pub(crate) enum Received {
         header: Header,
         descriptors: Vec<u8>,
         body: Bytes,
+        /// Those that stand where the chunk came.
+        tables: Arc<Tables>,
     },
     /// Rows that were received one by one.
     Built {
@@ -133,8 +136,8 @@ fn receive_frame(
     // Both sizes are within the query's limits: the session has held the header against them.
     let mut descriptors = vec![0; usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX)];
     read_exact(&mut descriptors)?;
-    let body = arena.receive(header.body_bytes as usize, read_exact)?;
-    Ok(Received::Chunk { header, descriptors, body })
+    let body = arena.receive_chunk(&header, read_exact)?;
+    Ok(Received::Chunk { header, descriptors, body, tables: session.tables() })
 }
 
 /// When a server must have stopped a statement.

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use dray_format::arrow::Decoder;
-use dray_format::{Profile, Schema};
+use dray_format::{Profile, Schema, Tables};
 use dray_wire::{CompressionChoice, Estimate, Finished, Report, ServerEvent, Started};
 
 use crate::connection::{Connection, QueryOptions, Watch};
@@ -194,12 +194,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
         while self.pending_rows < self.batch_rows.max(1) && self.pending_bytes < self.batch_bytes_max && !self.ended {
             match self.receive()? {
-                Received::Chunk { header, descriptors, body } => {
+                Received::Chunk { header, descriptors, body, tables } => {
                     if self.stats.chunks == 0 {
                         self.stats.first_chunk = self.sent.elapsed();
                     }
                     let started = Instant::now();
-                    let batch = self.decode(&header, &descriptors, &body).inspect_err(|_| self.give_up())?;
+                    let batch = self.decode(&header, &descriptors, &body, &tables).inspect_err(|_| self.give_up())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += header.chunk_bytes();
                     self.take(batch, header.decoded_bytes)?;
@@ -220,6 +220,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     self.look()?;
                 }
                 Received::Event(ServerEvent::Report(report)) => self.stats.report = report,
+                Received::Event(ServerEvent::State(state)) => self.stats.wire_bytes += state.frame_bytes(),
                 Received::Event(ServerEvent::Finished(finished)) => {
                     self.stats.server = Some(finished);
                     self.end();
@@ -315,9 +316,17 @@ impl<C: BorrowMut<Connection>> Results<C> {
         std::mem::take(&mut self.connection)
     }
 
-    fn decode(&mut self, header: &dray_format::Header, descriptors: &[u8], body: &bytes::Bytes) -> Result<RecordBatch> {
+    fn decode(
+        &mut self,
+        header: &dray_format::Header,
+        descriptors: &[u8],
+        body: &bytes::Bytes,
+        tables: &Tables,
+    ) -> Result<RecordBatch> {
         header.verify(&[descriptors, body])?;
-        Ok(self.decoder.decode(header, descriptors, body, Some(&mut self.stats.profile))?)
+        let arena = if self.joins { &mut self.parts } else { &mut self.arena };
+        let profile = Some(&mut self.stats.profile);
+        Ok(self.decoder.decode(header, descriptors, body, tables, Some(&mut arena.columns(header)), profile)?)
     }
 
     /// The pending batches as one, but for the last where it would be one too many bytes.

@@ -14,7 +14,8 @@ use crate::build::Built;
 use crate::column::{Batch, Bitmap, Column, Values, u32s};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::header::{Header, Limits};
-use crate::read::{Profile, check_utf8, decode, read};
+use crate::read::{Profile, Tables, check_utf8, decode, read_with};
+use crate::room::Memory;
 use crate::types::{Field, Schema, Type, Unit};
 
 /// How a reader wants to hold strings and binary.
@@ -320,9 +321,11 @@ impl Decoder {
         header: &Header,
         descriptors: &[u8],
         body: &Bytes,
+        tables: &Tables,
+        memory: Option<&mut dyn Memory>,
         profile: Option<&mut Profile>,
     ) -> Result<RecordBatch> {
-        self.batch(decode(header, &self.schema, descriptors, body, profile)?)
+        self.batch(decode(header, &self.schema, descriptors, body, tables, memory, profile)?)
     }
 
     /// As [`crate::read`], into Arrow.
@@ -330,7 +333,15 @@ impl Decoder {
     /// # Errors
     /// As [`Self::decode`].
     pub fn read(&self, chunk: &Bytes, limits: &Limits) -> Result<(Header, RecordBatch)> {
-        let (header, batch) = read(chunk, &self.schema, limits)?;
+        self.read_with(chunk, limits, &Tables::default())
+    }
+
+    /// As [`crate::read_with`], into Arrow.
+    ///
+    /// # Errors
+    /// As [`Self::decode`].
+    pub fn read_with(&self, chunk: &Bytes, limits: &Limits, tables: &Tables) -> Result<(Header, RecordBatch)> {
+        let (header, batch) = read_with(chunk, &self.schema, limits, tables)?;
         Ok((header, self.batch(batch)?))
     }
 

@@ -1,9 +1,10 @@
 //! Bit-packing: `spec/encodings.md` section 4.
 //!
 //! A block of 1024 values is interleaved over lanes, so that the plain loops below compile to vector code on every
-//! processor; what is left over is one bit string. Values go in and come out in their own width, a row of lanes at a time: the
-//! reference is subtracted and added on the way, in registers.
+//! processor; what is left over is one bit string. Whole bytes need no lanes and stay in order. Values go in and come out in their
+//! own width, a row of lanes at a time: the reference is subtracted and added on the way, in registers.
 
+use crate::room::{Flat, Writer};
 use crate::vector::widest;
 use crate::word::Word;
 
@@ -37,8 +38,11 @@ widest! {
     /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may be farther: for these
     /// 0 is packed, and `bits` is less than the width.
     pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
-        if bits == 0 {
-            return;
+        match bits {
+            0 => return,
+            8 => return pack_bytes::<T, MOST, 1>(values, reference, bits, out),
+            16 => return pack_bytes::<T, MOST, 2>(values, reference, bits, out),
+            _ => {}
         }
         let (blocks, tail) = values.as_chunks::<BLOCK>();
         for block in blocks {
@@ -57,6 +61,35 @@ widest! {
 fn distance<T: Word, const MOST: bool>(raw: &T::Raw, reference: T, bits: u32) -> T {
     let distance = T::of(raw).minus(reference);
     if !MOST || distance.fits(bits) { distance } else { T::ZERO }
+}
+
+/// Values of whole bytes stay in their order.
+#[inline(always)]
+fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
+    values: &[T::Raw],
+    reference: T,
+    bits: u32,
+    out: &mut Vec<u8>,
+) {
+    let low = |raw| distance::<T, MOST>(raw, reference, bits).low_32().to_le_bytes();
+    let (rows, rest) = values.as_chunks::<LANES_32>();
+    for row in rows {
+        let mut raws = [[0; BYTES]; LANES_32];
+        for (slot, raw) in raws.iter_mut().zip(row) {
+            slot.copy_from_slice(&low(raw)[..BYTES]);
+        }
+        out.extend_from_slice(raws.as_flattened());
+    }
+    rest.iter().for_each(|raw| out.extend_from_slice(&low(raw)[..BYTES]));
+}
+
+#[inline(always)]
+fn unpack_bytes<S: Sums, const BYTES: usize>(packed: &[u8], reference: S, out: &mut Writer<'_, S::Raw>) {
+    let sum =
+        |raw: &[u8; BYTES]| reference.sum_32(raw.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)));
+    let (rows, rest) = packed.as_chunks::<BYTES>().0.as_chunks::<LANES_32>();
+    rows.iter().for_each(|row| out.extend_by(row, sum));
+    out.extend(rest.iter().map(sum));
 }
 
 macro_rules! block {
@@ -144,8 +177,7 @@ fn pack_tail<T: Word, const MOST: bool>(values: &[T::Raw], reference: T, bits: u
 
 /// A value under construction: what a reader adds the unpacked distances to.
 pub(crate) trait Sums: Copy {
-    type Raw: Copy;
-    const ZERO: Self::Raw;
+    type Raw: Flat;
 
     fn sum_32(self, distance: u32) -> Self::Raw;
     fn sum_64(self, distance: u64) -> Self::Raw;
@@ -155,7 +187,6 @@ macro_rules! sums {
     ($($word:ty)*) => {$(
         impl Sums for $word {
             type Raw = [u8; size_of::<$word>()];
-            const ZERO: Self::Raw = [0; size_of::<$word>()];
 
             #[inline(always)]
             fn sum_32(self, distance: u32) -> Self::Raw {
@@ -185,7 +216,6 @@ impl Near {
 
 impl Sums for Near {
     type Raw = [u8; 16];
-    const ZERO: Self::Raw = [0; 16];
 
     #[inline(always)]
     fn sum_32(self, distance: u32) -> Self::Raw {
@@ -205,24 +235,19 @@ impl Sums for Near {
 widest! {
     /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the size that [`packed_bytes`]
     /// gives.
-    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Vec<S::Raw>) {
-        if bits == 0 {
-            return out.resize(out.len() + count, reference.sum_32(0));
+    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Writer<'_, S::Raw>) {
+        match bits {
+            0 => return out.repeat(reference.sum_32(0), count),
+            8 => return unpack_bytes::<S, 1>(packed, reference, out),
+            16 => return unpack_bytes::<S, 2>(packed, reference, out),
+            _ => {}
         }
         let (blocks, tail) = packed.split_at(count / BLOCK * BLOCK_BYTES_PER_BIT * bits as usize);
         for block in blocks.chunks_exact(BLOCK_BYTES_PER_BIT * bits as usize) {
             if bits <= 32 {
-                unpack_block_32(block, bits, |row| {
-                    let mut sums = [S::ZERO; LANES_32];
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = reference.sum_32(*value));
-                    out.extend_from_slice(&sums);
-                });
+                unpack_block_32(block, bits, |row| out.extend_by(row, |value| reference.sum_32(*value)));
             } else {
-                unpack_block_64(block, bits, |row| {
-                    let mut sums = [S::ZERO; LANES_64];
-                    sums.iter_mut().zip(row).for_each(|(sum, value)| *sum = reference.sum_64(*value));
-                    out.extend_from_slice(&sums);
-                });
+                unpack_block_64(block, bits, |row| out.extend_by(row, |value| reference.sum_64(*value)));
             }
         }
         unpack_tail(tail, count % BLOCK, bits, |value| out.push(reference.sum_64(value)));
@@ -249,6 +274,7 @@ fn unpack_tail(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(u64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::tests::written;
     use crate::vector::tests::at_each_level;
 
     fn words<T: Word>(values: &[u64]) -> Vec<T::Raw> {
@@ -269,7 +295,7 @@ mod tests {
         for (i, value) in values.iter().enumerate() {
             for bit in 0..bits {
                 let (block, at) = (i / BLOCK, i % BLOCK);
-                let of_block = if block < values.len() / BLOCK {
+                let of_block = if block < values.len() / BLOCK && !matches!(bits, 8 | 16) {
                     let of_lane = at / lanes * bits + bit;
                     (of_lane / word_bits * lanes + at % lanes) * word_bits + of_lane % word_bits
                 } else {
@@ -297,11 +323,9 @@ mod tests {
         });
         packed.iter().for_each(|packed| assert_eq!(*packed, expected, "{context}"));
         let back = at_each_level(|| {
-            let mut out = Vec::new();
-            unpack::<T>(&expected, values.len(), bits, reference, &mut out);
-            out
+            written(values.len() * size_of::<T>(), |out| unpack::<T>(&expected, values.len(), bits, reference, out))
         });
-        back.iter().for_each(|back| assert_eq!(*back, moved, "{context}"));
+        back.iter().for_each(|back| assert_eq!(T::slice(back), moved, "{context}"));
         if bits > 0 {
             // Half of the values as exceptions.
             let fewer = bits - 1;
@@ -350,14 +374,9 @@ mod tests {
             let values: Vec<u64> = (0..2049u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)).collect();
             let packed = packed_by_the_book(&values, bits);
             let near = Near::new(reference, bits).map(|near| {
-                at_each_level(|| {
-                    let mut out = Vec::new();
-                    unpack(&packed, values.len(), bits, near, &mut out);
-                    out
-                })
+                at_each_level(|| written(16 * values.len(), |out| unpack(&packed, values.len(), bits, near, out)))
             });
-            let mut wide = Vec::new();
-            unpack(&packed, values.len(), bits, reference as u128, &mut wide);
+            let wide = written(16 * values.len(), |out| unpack(&packed, values.len(), bits, reference as u128, out));
             assert!(near.is_some_and(|levels| levels.iter().all(|near| *near == wide)), "{reference} {bits}");
         }
         assert!(Near::new(i64::MAX.into(), 1).is_none());

@@ -1,6 +1,9 @@
 //! Compressors: `spec/encodings.md` section 5.
 
+use bytes::Bytes;
+
 use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::room::Room;
 
 /// The magic number of a zstd frame (RFC 8878 section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
@@ -24,45 +27,55 @@ impl Compressor {
     }
 }
 
-/// Unpacks `packed` to exactly `raw_bytes` bytes. The caller has taken these out of the chunk's budget.
-pub(crate) fn decompress(compressor: Compressor, packed: &[u8], raw_bytes: usize) -> Result<Vec<u8>> {
-    let mut raw = Vec::new();
-    if raw.try_reserve_exact(raw_bytes).is_err() {
-        refuse!(Limit, "no memory for a buffer of {raw_bytes} bytes");
-    }
+/// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out of the chunk's budget.
+pub(crate) fn decompress(compressor: Compressor, packed: &[u8], raw_bytes: usize, mut room: Room) -> Result<Bytes> {
     let unpacked = match compressor {
         Compressor::None => {
-            raw.extend_from_slice(packed);
+            room.write(|out| out.extend_from_slice(packed));
             Some(packed.len())
         }
-        Compressor::Lz4 => {
-            raw.resize(raw_bytes, 0);
-            lz4_flex::block::decompress_into(packed, &mut raw).ok()
-        }
+        Compressor::Lz4 => lz4_flex::block::decompress_into(packed, room.all()).ok(),
         // Exactly one frame, and no skippable one: the library would accept several.
         Compressor::Zstd if packed.starts_with(&ZSTD_MAGIC) => {
             let whole = zstd::zstd_safe::find_frame_compressed_size(packed) == Ok(packed.len());
             zstd::bulk::Decompressor::new()
-                .and_then(|mut decompressor| decompressor.decompress_to_buffer(packed, &mut raw))
+                .and_then(|mut decompressor| match room.heap() {
+                    Some(heap) => decompressor.decompress_to_buffer(packed, heap),
+                    None => decompressor.decompress_to_buffer(packed, room.all()),
+                })
                 .ok()
                 .filter(|_| whole)
         }
         Compressor::Zstd => None,
     };
-    if unpacked != Some(raw_bytes) || raw.len() != raw_bytes {
+    if unpacked != Some(raw_bytes) {
         return Err(Error::new(
             ErrorKind::Compressed,
             format!("a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes", packed.len()),
         ));
     }
-    Ok(raw)
+    room.finish()
 }
 
-/// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then stays as it is.
-pub(crate) fn compress(compressor: Compressor, level: i32, raw: &[u8]) -> Option<Vec<u8>> {
-    match compressor {
-        Compressor::None => None,
-        Compressor::Lz4 => Some(lz4_flex::block::compress(raw)),
-        Compressor::Zstd => zstd::bulk::compress(raw, level).ok(),
+/// What packs buffers. zstd's working memory, which takes longer to set up than a small buffer to pack, is kept from one to the next.
+#[derive(Default)]
+pub(crate) struct Packer {
+    zstd: Option<zstd::bulk::Compressor<'static>>,
+}
+
+impl Packer {
+    /// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then stays as it is.
+    pub(crate) fn pack(&mut self, compressor: Compressor, level: i32, raw: &[u8]) -> Option<Vec<u8>> {
+        match compressor {
+            Compressor::None => None,
+            Compressor::Lz4 => Some(lz4_flex::block::compress(raw)),
+            Compressor::Zstd => {
+                let mut zstd = self.zstd.take().map_or_else(|| zstd::bulk::Compressor::new(level), Ok).ok()?;
+                zstd.set_compression_level(level).ok()?;
+                let packed = zstd.compress(raw).ok();
+                self.zstd = Some(zstd);
+                packed
+            }
+        }
     }
 }

@@ -6,8 +6,10 @@
 mod decimals;
 mod dictionary;
 mod integers;
+pub(crate) mod kept;
 mod memory;
 mod range;
+pub(crate) mod relative;
 mod sample;
 mod short_strings;
 mod slots;
@@ -18,8 +20,10 @@ use bytes::Bytes;
 use self::decimals::{Decimals, likely_exponent};
 use self::dictionary::{Distinct, Index, Searched, dictionary_bytes, distinct_words};
 use self::integers::Part;
+use self::kept::{Kept, Kind, NewTables, Plan};
 pub(crate) use self::memory::Tried;
-use self::range::{differences, lengths_of};
+use self::range::{lengths_of, neighbours};
+use self::relative::Bases;
 use self::sample::{SPREAD, Sample, distinct};
 use self::slots::{Order, Slots, is_constant};
 use crate::bitpack::{bits_for, packed_bytes};
@@ -32,13 +36,15 @@ use crate::write::{Compression, Strings, Writer, joined};
 /// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
 const OVERHEAD_BYTES: usize = 128;
 
-/// Writes values of fixed width, as small as the rule makes them.
+/// Writes values of fixed width, as small as the rule makes them; by the differences from one of `bases` too.
 pub(crate) fn fixed(
     writer: &mut Writer,
     data_type: &Type,
     values: Bytes,
     width: usize,
     tried: &mut Tried,
+    kept: &mut Kept,
+    bases: &Bases,
 ) -> Result<()> {
     use Type::*;
     let order = match data_type {
@@ -47,11 +53,18 @@ pub(crate) fn fixed(
         _ => Order::Signed,
     };
     let floats = matches!(data_type, Float32 | Float64);
-    smallest(Slots::new(values, width, order).narrowed(), floats, tried).write(writer)
+    let slots = Slots::new(values, width, order).narrowed();
+    smallest(slots, floats, tried, (kept, writer.tables.as_ref()), bases).write(writer, kept)
 }
 
 /// The smallest of what a look at a few of the values promises to be small.
-fn smallest(slots: Slots, floats: bool, tried: &mut Tried) -> Encoded {
+fn smallest(
+    slots: Slots,
+    floats: bool,
+    tried: &mut Tried,
+    (kept, tables): (&mut Kept, Option<&NewTables>),
+    bases: &Bases,
+) -> Encoded {
     let spread = slots.spread();
     let mut best = Encoded::Part(Part::with_spread(slots.clone(), spread.as_ref()));
     if slots.count() < 2 || best.bytes() <= slots.wire {
@@ -77,10 +90,31 @@ fn smallest(slots: Slots, floats: bool, tried: &mut Tried) -> Encoded {
         _ => None,
     };
     let bytes_max = best.bytes();
-    best.consider(likely_dictionary(&slots, spread.as_ref()), &mut tried.dictionary, || {
-        dictionary(&slots, frame, bytes_max)
+    let known = tables.map_or(0, |_| kept.known().0);
+    best.consider(likely_dictionary(&slots, spread.as_ref(), known), &mut tried.dictionary, || {
+        dictionary(&slots, frame, bytes_max, tables.map(|tables| (kept, tables)))
     });
+    if bases.fit(&slots) && tried.relative.is_due() {
+        // A look at the pairs is what takes its time where there are hundreds of columns.
+        let likely = bases.nearest(&slots).filter(|near| near.bytes <= best.bytes() / 8 * 7);
+        let better = likely.map(|near| relative(near.field(), near.differences(&slots)));
+        let better = better.filter(|better| better.bytes() + OVERHEAD_BYTES < best.bytes());
+        tried.relative.record(better.is_some());
+        best = better.unwrap_or(best);
+    }
     best
+}
+
+fn relative(field: u32, differences: Slots) -> Encoded {
+    let spread = differences.spread();
+    let mut best = Encoded::Part(Part::with_spread(differences.clone(), spread.as_ref()));
+    let bytes_max = best.bytes();
+    if likely_dictionary(&differences, spread.as_ref(), 0) < bytes_max / 8 * 7
+        && let Some(smaller) = dictionary(&differences, None, bytes_max, None)
+    {
+        best = smaller;
+    }
+    Encoded::Relative { field, differences: Box::new(best) }
 }
 
 fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
@@ -90,10 +124,26 @@ fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
 /// How a column is written.
 enum Encoded {
     Part(Part),
-    Dictionary { entries: Slots, indexes: Part },
-    Runs { count: usize, entries: Part, lengths: Part },
-    Delta { first: Vec<u8>, differences: Part },
+    Dictionary {
+        entries: Slots,
+        indexes: Part,
+    },
+    Kept(Plan),
+    Runs {
+        count: usize,
+        entries: Part,
+        lengths: Part,
+    },
+    Delta {
+        first: Vec<u8>,
+        differences: Part,
+    },
     Decimals(Decimals),
+    /// The differences are a part or a dictionary.
+    Relative {
+        field: u32,
+        differences: Box<Encoded>,
+    },
 }
 
 impl Encoded {
@@ -101,9 +151,11 @@ impl Encoded {
         match self {
             Self::Part(part) => part.bytes,
             Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
+            Self::Kept(plan) => plan.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
             Self::Delta { first, differences } => first.len() + differences.bytes,
             Self::Decimals(decimals) => decimals.bytes,
+            Self::Relative { differences, .. } => differences.bytes(),
         }
     }
 
@@ -119,9 +171,10 @@ impl Encoded {
         }
     }
 
-    fn write(self, writer: &mut Writer) -> Result<()> {
+    fn write(self, writer: &mut Writer, kept: &mut Kept) -> Result<()> {
         match self {
             Self::Part(part) => part.write(writer),
+            Self::Kept(plan) => kept.write(plan, writer),
             Self::Dictionary { entries, indexes } => {
                 writer.descriptors.push(3);
                 writer.put_u32(entries.count())?;
@@ -136,6 +189,11 @@ impl Encoded {
                 lengths.write(writer)
             }
             Self::Decimals(decimals) => decimals.write(writer),
+            Self::Relative { field, differences } => {
+                writer.descriptors.push(8);
+                writer.descriptors.extend_from_slice(&field.to_le_bytes());
+                differences.write(writer, kept)
+            }
             Self::Delta { first, differences } => {
                 writer.descriptors.push(5);
                 writer.descriptors.extend_from_slice(&first);
@@ -145,28 +203,45 @@ impl Encoded {
     }
 }
 
-/// What a dictionary likely takes.
-fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>) -> usize {
+/// What a dictionary likely takes, where a table has so many `known` entries.
+fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>, known: usize) -> usize {
     // Values of one byte take no fewer bits as indexes of as many.
     if slots.width == 1 || !matches!(slots.width, 2 | 4 | 8 | 16) {
         return usize::MAX;
     }
     // Few values are all looked at.
     let Some(spread) = spread else { return 0 };
+    if let Some(bits) = known.checked_sub(1).map(|last| bits_for(last as u64)) {
+        return packed_bytes(slots.count(), bits).unwrap_or(usize::MAX);
+    }
     let entries = distinct(spread).filter(|entries| *entries <= slots.count() / 4);
     entries.and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire)).unwrap_or(usize::MAX)
 }
 
-fn dictionary(slots: &Slots, frame: Option<(u64, u64)>, bytes_max: usize) -> Option<Encoded> {
-    let arguments = (&slots.bytes, frame, slots.wire, bytes_max);
+fn dictionary(
+    slots: &Slots,
+    frame: Option<(u64, u64)>,
+    bytes_max: usize,
+    keep: Option<(&mut Kept, &NewTables)>,
+) -> Option<Encoded> {
+    let known = keep.as_ref().map_or(0, |(kept, _)| kept.known().0);
+    let arguments = (&slots.bytes, frame, slots.wire, bytes_max, known);
     fn search<T: Word>(
-        (values, frame, entry_bytes, bytes_max): (&Bytes, Option<(u64, u64)>, usize, usize),
+        (values, frame, entry_bytes, bytes_max, known): (&Bytes, Option<(u64, u64)>, usize, usize, usize),
     ) -> Option<Distinct<Vec<u8>>> {
-        distinct_words::<T>(values, frame, entry_bytes, bytes_max)
+        distinct_words::<T>(values, frame, entry_bytes, bytes_max, known)
     }
     let Distinct { entries, indexes } = for_word!(slots.width, [u16 u32 u64 u128], search, (arguments), else None)?;
     let count = entries.len() / slots.width;
-    Some(Encoded::Dictionary { entries: slots.of(entries), indexes: part_of_indexes(&indexes, count) })
+    let entries = slots.of(entries);
+    if let Some((kept, tables)) = keep {
+        let values = entries.clone().plain();
+        let entries = kept::Entries::Fixed { values: &values, width: slots.wire };
+        if let Some(plan) = kept.plan(tables, Kind::Fixed(slots.wire), &entries, &indexes) {
+            return Some(Encoded::Kept(plan));
+        }
+    }
+    Some(Encoded::Dictionary { entries, indexes: part_of_indexes(&indexes, count) })
 }
 
 /// Indexes into `count` entries, at least one of them into each.
@@ -234,10 +309,7 @@ fn delta(slots: &Slots) -> Option<Encoded> {
 }
 
 fn differences_of<T: Word>(values: &[u8]) -> Vec<u8> {
-    let values = T::slice(values);
-    let mut out = Vec::with_capacity(values.len().saturating_sub(1));
-    differences::<T>(values, &mut out);
-    T::bytes(out)
+    T::bytes(neighbours::<T>(T::slice(values)))
 }
 
 /// Writes unsigned integers that are part of something else.
@@ -253,6 +325,7 @@ pub(crate) fn narrow(
     values: Bytes,
     width: usize,
     tried: &mut Tried,
+    kept: &mut Kept,
 ) -> Result<()> {
     if !matches!(data_type, Type::Decimal128 { .. }) {
         refuse!(Unsupported, "narrow decimals instead of {data_type:?}");
@@ -263,7 +336,9 @@ pub(crate) fn narrow(
         _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
     };
     if writer.compression.encodes() {
-        return smallest(Slots::signed(values, width, DECIMAL_BYTES), false, tried).write(writer);
+        let slots = Slots::signed(values, width, DECIMAL_BYTES);
+        let encoded = smallest(slots, false, tried, (kept, writer.tables.as_ref()), &Bases::default());
+        return encoded.write(writer, kept);
     }
     let moved = match width {
         4 => values
@@ -291,8 +366,10 @@ pub(crate) fn narrow(
 pub(crate) fn strings(
     writer: &mut Writer,
     strings: Strings,
+    utf8: bool,
     tried: &mut Tried,
     memory: &mut symbols::Memory,
+    kept: &mut Kept,
 ) -> Result<()> {
     let n = strings.offsets.len() / 4 - 1;
     let Strings { offsets, data } = strings;
@@ -305,9 +382,22 @@ pub(crate) fn strings(
     // What the strings take without a dictionary.
     let bytes_max = data.len() + packed_bytes(n, bits_for((longest - shortest.min(longest)) as u64)).unwrap_or(0);
     let searched = Searched { offsets: &offsets, data: &data, shortest, longest };
-    if n > 0 && searched.may_repeat(bytes_max) && tried.dictionary.is_due() {
-        let found = searched.distinct(bytes_max);
-        tried.dictionary.record(found.is_some());
+    let known = writer.tables.as_ref().map_or((0, 0), |_| kept.known());
+    if n > 0 && (known.0 > 0 || searched.may_repeat(bytes_max)) && tried.dictionary.is_due() {
+        let found = searched.distinct(bytes_max, known);
+        let plan = match (&found, &writer.tables) {
+            (Some(Distinct { entries, indexes }), Some(tables)) => {
+                let entries = kept::Entries::Strings { lengths: &entries.lengths, data: &entries.data };
+                kept.plan(tables, Kind::Strings { utf8 }, &entries, indexes).filter(|plan| plan.bytes < bytes_max)
+            }
+            _ => None,
+        };
+        // Without the table all entries count.
+        let found = found.filter(|found| known.0 == 0 || found.bytes() < bytes_max);
+        tried.dictionary.record(found.is_some() || plan.is_some());
+        if let Some(plan) = plan {
+            return kept.write(plan, writer);
+        }
         if let Some(Distinct { entries, indexes }) = found {
             writer.descriptors.push(3);
             writer.put_u32(entries.lengths.len())?;
@@ -322,7 +412,7 @@ pub(crate) fn strings(
 fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
     let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
     if writer.compression == Compression::Symbols
-        && let Some(coded) = memory.encode(&data, writer.clock)
+        && let Some(coded) = memory.encode(&data, writer.clock, writer.tables.is_some())
     {
         writer.descriptors.push(4);
         lengths.write(writer)?;

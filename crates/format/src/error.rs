@@ -53,6 +53,8 @@ kinds! {
     Bits = "bits",
     /// A power of ten that is too large.
     Exponent = "exponent",
+    /// A column relative to one that can't be its base.
+    Base = "base",
     /// Offsets or lengths that do not fit their data.
     Offsets = "offsets",
     /// Runs that do not make the values.
@@ -73,6 +75,8 @@ kinds! {
     Decoded = "decoded",
     /// Bytes left over after the last column.
     Trailing = "trailing",
+    /// A table that can't be, or a chunk that does not fit the tables that stand.
+    State = "state",
     /// A schema that breaks a rule.
     Schema = "schema",
     /// Data that the layout can't carry: a writer's error.

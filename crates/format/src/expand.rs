@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use crate::column::{Bitmap, u32s};
+use crate::room::Writer;
 
 /// The positions of the ones of a bitmap.
 pub(crate) fn ones(validity: &Bitmap) -> impl Iterator<Item = usize> + '_ {
@@ -16,20 +17,19 @@ pub(crate) fn ones(validity: &Bitmap) -> impl Iterator<Item = usize> + '_ {
 }
 
 /// Spreads `values`, one for each one in `validity`, over `out`, zeros of n values.
-pub(crate) fn expand_fixed(values: &[u8], width: usize, validity: &Bitmap, mut out: Vec<u8>) -> Bytes {
+pub(crate) fn expand_fixed(values: &[u8], width: usize, validity: &Bitmap, out: &mut [u8]) {
     match width {
-        1 => scatter::<1>(values, validity, &mut out),
-        2 => scatter::<2>(values, validity, &mut out),
-        4 => scatter::<4>(values, validity, &mut out),
-        8 => scatter::<8>(values, validity, &mut out),
-        16 => scatter::<16>(values, validity, &mut out),
+        1 => scatter::<1>(values, validity, out),
+        2 => scatter::<2>(values, validity, out),
+        4 => scatter::<4>(values, validity, out),
+        8 => scatter::<8>(values, validity, out),
+        16 => scatter::<16>(values, validity, out),
         _ => {
             for (value, at) in values.chunks_exact(width).zip(ones(validity)) {
                 out[at * width..][..width].copy_from_slice(value);
             }
         }
     }
-    Bytes::from(out)
 }
 
 fn scatter<const W: usize>(values: &[u8], validity: &Bitmap, out: &mut [u8]) {
@@ -48,19 +48,18 @@ pub(crate) fn expand_bits(bits: &Bitmap, validity: &Bitmap) -> Bitmap {
     Bitmap { bytes: Bytes::from(out), offset: 0, len: validity.len }
 }
 
-/// Spreads offsets: a missing string is an empty one. `out` is empty.
-pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, mut out: Vec<u8>) -> Bytes {
+/// Spreads offsets: a missing string is an empty one.
+pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, out: &mut Writer<'_, [u8; 4]>) {
     let mut ends = u32s(offsets);
     let mut end = ends.next().unwrap_or(0);
-    out.extend_from_slice(&end.to_le_bytes());
+    out.push(end.to_le_bytes());
     for (mut word, bits) in validity.words() {
         for _ in 0..bits {
             if word & 1 == 1 {
                 end = ends.next().unwrap_or(end);
             }
             word >>= 1;
-            out.extend_from_slice(&end.to_le_bytes());
+            out.push(end.to_le_bytes());
         }
     }
-    Bytes::from(out)
 }

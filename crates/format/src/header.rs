@@ -1,4 +1,4 @@
-//! The chunk's header: `spec/chunk.md` section 2.
+//! The headers of chunks and of state frames: `spec/chunk.md` section 2, `spec/state.md` section 1.
 
 use crate::error::{Result, refuse};
 
@@ -6,11 +6,14 @@ use crate::error::{Result, refuse};
 pub const HEADER_BYTES: usize = 64;
 
 const MAGIC: [u8; 4] = *b"DRYC";
+const STATE_MAGIC: [u8; 4] = *b"DRYS";
 const VERSION: u16 = 0;
 const FLAG_CHECKSUM: u16 = 1;
 const FLAG_JUMBO: u16 = 2;
 const CHECKSUM_AT: std::ops::Range<usize> = 28..32;
-const RESERVED_AT: std::ops::Range<usize> = 40..64;
+/// A chunk's; all of it is reserved in a state frame.
+const STATES_AT: std::ops::Range<usize> = 40..44;
+const RESERVED_AT: std::ops::Range<usize> = 44..64;
 
 /// The largest chunks that a reader accepts (chunk.md section 7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,8 @@ pub struct Header {
     pub jumbo: bool,
     /// What the chunk decodes to, in bytes.
     pub decoded_bytes: u64,
+    /// How many state frames are before it in its stream.
+    pub states: u32,
 }
 
 impl Header {
@@ -54,18 +59,28 @@ impl Header {
     /// # Errors
     /// When it breaks a rule of chunk.md section 2, or is over a limit.
     pub fn decode(bytes: &[u8; HEADER_BYTES], limits: &Limits) -> Result<Self> {
+        let header = Self::decode_fields(bytes, MAGIC, FLAG_CHECKSUM | FLAG_JUMBO)?;
+        if header.rows == 0 || header.jumbo && header.rows != 1 {
+            refuse!(Rows, "a chunk of {} rows{}", header.rows, if header.jumbo { " is marked as jumbo" } else { "" });
+        }
+        header.check(limits)?;
+        Ok(header)
+    }
+
+    /// The fields that chunks and state frames have in common, unless one has a value that it can't have in either.
+    fn decode_fields(bytes: &[u8; HEADER_BYTES], magic: [u8; 4], flags_defined: u16) -> Result<Self> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
-        if bytes[..4] != MAGIC {
-            refuse!(Magic, "a chunk begins with {:02x?}, expected {MAGIC:02x?}", &bytes[..4]);
+        if bytes[..4] != magic {
+            refuse!(Magic, "it begins with {:02x?}, expected {magic:02x?}", &bytes[..4]);
         }
         if u16_at(4) != VERSION {
-            refuse!(Version, "chunk layout version {}, this reader knows {VERSION}", u16_at(4));
+            refuse!(Version, "layout version {}, this reader knows {VERSION}", u16_at(4));
         }
         let flags = u16_at(6);
-        if flags & !(FLAG_CHECKSUM | FLAG_JUMBO) != 0 {
-            refuse!(Flags, "unknown chunk flags {flags:#06x}");
+        if flags & !flags_defined != 0 {
+            refuse!(Flags, "unknown flags {flags:#06x}");
         }
         let header = Self {
             sequence: u64_at(8),
@@ -75,17 +90,14 @@ impl Header {
             checksum: (flags & FLAG_CHECKSUM != 0).then(|| u32_at(28)),
             jumbo: flags & FLAG_JUMBO != 0,
             decoded_bytes: u64_at(32),
+            states: u32_at(STATES_AT.start),
         };
-        if header.rows == 0 || header.jumbo && header.rows != 1 {
-            refuse!(Rows, "a chunk of {} rows{}", header.rows, if header.jumbo { " is marked as jumbo" } else { "" });
-        }
         if header.checksum.is_none() && u32_at(28) != 0 {
-            refuse!(Checksum, "a chunk without the checksum's flag has a checksum");
+            refuse!(Checksum, "there is a checksum without its flag");
         }
         if bytes[RESERVED_AT].iter().any(|byte| *byte != 0) {
-            refuse!(Reserved, "a reserved byte of the chunk's header is not 0");
+            refuse!(Reserved, "a reserved byte of the header is not 0");
         }
-        header.check(limits)?;
         Ok(header)
     }
 
@@ -108,9 +120,13 @@ impl Header {
 
     /// The header's bytes.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        self.encode_fields(MAGIC)
+    }
+
+    fn encode_fields(&self, magic: [u8; 4]) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 } | if self.jumbo { FLAG_JUMBO } else { 0 };
-        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[..4].copy_from_slice(&magic);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[6..8].copy_from_slice(&flags.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
@@ -119,6 +135,7 @@ impl Header {
         bytes[24..28].copy_from_slice(&self.body_bytes.to_le_bytes());
         bytes[CHECKSUM_AT].copy_from_slice(&self.checksum.unwrap_or(0).to_le_bytes());
         bytes[32..40].copy_from_slice(&self.decoded_bytes.to_le_bytes());
+        bytes[STATES_AT].copy_from_slice(&self.states.to_le_bytes());
         bytes
     }
 
@@ -134,7 +151,11 @@ impl Header {
 
     /// Finishes a checksum, begun over descriptors and body, over this header (chunk.md section 6).
     pub(crate) fn finish_checksum(&self, parts: u32) -> u32 {
-        crc32c(parts, &Self { checksum: Some(0), ..*self }.encode())
+        self.finish_checksum_of(MAGIC, parts)
+    }
+
+    fn finish_checksum_of(&self, magic: [u8; 4], parts: u32) -> u32 {
+        crc32c(parts, &Self { checksum: Some(0), ..*self }.encode_fields(magic))
     }
 
     /// Compares the checksum, if there is one, with that of the bytes received: descriptors with their padding, and body.
@@ -142,15 +163,74 @@ impl Header {
     /// # Errors
     /// When they differ.
     pub fn verify(&self, parts: &[&[u8]]) -> Result<()> {
+        self.verify_as("chunk", MAGIC, parts)
+    }
+
+    fn verify_as(&self, what: &str, magic: [u8; 4], parts: &[&[u8]]) -> Result<()> {
         let Some(expected) = self.checksum else {
             return Ok(());
         };
-        let found = self.finish_checksum(parts.iter().fold(0, |crc, part| crc32c(crc, part)));
+        let found = self.finish_checksum_of(magic, parts.iter().fold(0, |crc, part| crc32c(crc, part)));
         if found != expected {
             let sequence = self.sequence;
-            refuse!(Checksum, "chunk {sequence} was damaged on its way: checksum {found:08x}, expected {expected:08x}");
+            refuse!(
+                Checksum,
+                "{what} {sequence} was damaged on its way: checksum {found:08x}, expected {expected:08x}"
+            );
         }
         Ok(())
+    }
+}
+
+/// What a state frame says about itself (state.md section 1): a chunk's fields, where `rows` is the number of its tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateHeader(pub(crate) Header);
+
+impl StateHeader {
+    /// Reads a header and holds it against the reader's limits, before anything is allocated for it.
+    ///
+    /// # Errors
+    /// When it breaks a rule of state.md section 1, or is over a limit.
+    pub fn decode(bytes: &[u8; HEADER_BYTES], limits: &Limits) -> Result<Self> {
+        let header = Header::decode_fields(bytes, STATE_MAGIC, FLAG_CHECKSUM)?;
+        if header.rows == 0 {
+            refuse!(State, "a state frame without tables");
+        }
+        if header.states != 0 {
+            refuse!(Reserved, "a reserved byte of the header is not 0");
+        }
+        header.check(limits)?;
+        Ok(Self(header))
+    }
+
+    /// Whether a state frame begins with these bytes, rather than a chunk.
+    pub fn is_next(bytes: &[u8]) -> bool {
+        bytes.starts_with(&STATE_MAGIC)
+    }
+
+    /// The frame's number among the state frames of its stream, from 0.
+    pub fn sequence(&self) -> u64 {
+        self.0.sequence
+    }
+
+    /// Bytes of the body.
+    pub fn body_bytes(&self) -> u32 {
+        self.0.body_bytes
+    }
+
+    /// The size of the whole frame in bytes.
+    pub fn frame_bytes(&self) -> u64 {
+        self.0.chunk_bytes()
+    }
+
+    pub(crate) fn verify(&self, parts: &[&[u8]]) -> Result<()> {
+        self.0.verify_as("state frame", STATE_MAGIC, parts)
+    }
+
+    /// The header's bytes, with the checksum finished that was begun over descriptors and body.
+    pub(crate) fn finished(mut self, parts_checksum: Option<u32>) -> [u8; HEADER_BYTES] {
+        self.0.checksum = parts_checksum.map(|parts| self.0.finish_checksum_of(STATE_MAGIC, parts));
+        self.0.encode_fields(STATE_MAGIC)
     }
 }
 

@@ -1,13 +1,15 @@
 //! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
 //!
-//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own, each allocation taken out
-//! of the size that the chunk declared. All that is read here is hostile until checked.
+//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own or of the caller's, each allocation
+//! taken out of the size that the chunk declared. All that is read here is hostile until checked.
 
 mod checks;
 mod decimals;
 mod fixed;
+mod relative;
 mod strings;
 mod symbols;
+mod tables;
 
 use std::time::Instant;
 
@@ -17,12 +19,14 @@ pub(crate) use self::checks::check_utf8;
 use self::checks::{check_indexes, check_offsets};
 use self::fixed::Codes;
 use self::strings::{Entries, even_offsets};
+pub use self::tables::Tables;
 use crate::column::{Batch, Bitmap, Column, Values, u32s};
 use crate::compress::{Compressor, decompress};
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::expand::{expand_bits, expand_fixed, expand_offsets};
 use crate::header::{HEADER_BYTES, Header, Limits};
+use crate::room::{Memory, Piece, Room};
 use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
 
 /// Buffers of this size and more are aligned to 64 bytes, smaller ones to 8 (chunk.md section 4).
@@ -53,11 +57,19 @@ pub struct ColumnProfile {
     pub encodings: Vec<&'static str>,
 }
 
-/// Reads a whole chunk that lies in one buffer, checksum included.
+/// Reads a whole chunk that lies in one buffer and stands for itself, checksum included.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification or is over a limit.
 pub fn read(chunk: &Bytes, schema: &Schema, limits: &Limits) -> Result<(Header, Batch)> {
+    read_with(chunk, schema, limits, &Tables::default())
+}
+
+/// As [`read`], where these tables stand.
+///
+/// # Errors
+/// As there.
+pub fn read_with(chunk: &Bytes, schema: &Schema, limits: &Limits, tables: &Tables) -> Result<(Header, Batch)> {
     let Some((raw, rest)) = chunk.split_first_chunk::<HEADER_BYTES>() else {
         refuse!(Size, "a chunk of {} bytes is shorter than its header", chunk.len())
     };
@@ -69,12 +81,12 @@ pub fn read(chunk: &Bytes, schema: &Schema, limits: &Limits) -> Result<(Header, 
     let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
     let body = chunk.slice(chunk.len() - header.body_bytes as usize..);
     header.verify(&[descriptors, &body])?;
-    let batch = decode(&header, schema, descriptors, &body, None)?;
+    let batch = decode(&header, schema, descriptors, &body, tables, None, None)?;
     Ok((header, batch))
 }
 
-/// Decodes a chunk whose header has been checked against the limits. `descriptors` includes their padding.
-/// `profile` gathers how the columns were coded.
+/// Decodes a chunk whose header has been checked against the limits, with the tables that stand there. `descriptors` includes
+/// their padding. Buffers are decoded into `memory`, without one to the heap; `profile` gathers how the columns were coded.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification.
@@ -83,28 +95,20 @@ pub fn decode(
     schema: &Schema,
     descriptors: &[u8],
     body: &Bytes,
+    tables: &Tables,
+    memory: Option<&mut dyn Memory>,
     mut profile: Option<&mut Profile>,
 ) -> Result<Batch> {
-    let Some((descriptors, padding)) = descriptors.split_at_checked(header.descriptor_bytes as usize) else {
-        refuse!(Size, "{} bytes of descriptors, the header says {}", descriptors.len(), header.descriptor_bytes)
-    };
-    check_padding(padding)?;
-    if body.len() != header.body_bytes as usize {
-        refuse!(Size, "a body of {} bytes, the header says {}", body.len(), header.body_bytes);
-    }
-    let mut reader = Reader {
-        descriptors: Cursor::new(descriptors, ErrorKind::Truncated),
-        body,
-        at: 0,
-        budget: header.decoded_bytes,
-        encodings: profile.as_ref().map(|_| Vec::new()),
-    };
+    let mut reader = Reader::new(header, descriptors, body, tables)?;
+    tables.check(header)?;
+    reader.memory = memory;
+    reader.encodings = profile.as_ref().map(|_| Vec::new());
     let rows = header.rows as usize;
     let mut columns = Vec::with_capacity(schema.fields.len());
     for (i, field) in schema.fields.iter().enumerate() {
         let before = (reader.at, reader.budget);
         let started = profile.as_ref().map(|_| Instant::now());
-        columns.push(reader.column(field, rows).map_err(|error| {
+        columns.push(reader.field(field, rows, &columns).map_err(|error| {
             Error::new(error.kind(), format!("chunk {}, column {:?}: {error}", header.sequence, field.name))
         })?);
         if let Some(profile) = &mut profile {
@@ -121,18 +125,7 @@ pub fn decode(
             }
         }
     }
-    if !reader.descriptors.is_empty() || reader.at != body.len() {
-        refuse!(
-            Trailing,
-            "chunk {}: {} bytes of descriptors and {} of the body are left over",
-            header.sequence,
-            reader.descriptors.remaining(),
-            body.len() - reader.at
-        );
-    }
-    if reader.budget != 0 {
-        refuse!(Decoded, "chunk {}: {} bytes fewer than it declares", header.sequence, reader.budget);
-    }
+    reader.check_used_up(header.sequence)?;
     Ok(Batch { rows, columns })
 }
 
@@ -143,17 +136,66 @@ struct Placed {
     raw_bytes: usize,
 }
 
-struct Reader<'a> {
+/// What becomes of a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It is one of the column's own.
+    Kept,
+    /// The column's own are made of it.
+    Part,
+}
+
+struct Reader<'a, 'm> {
     descriptors: Cursor<'a>,
     body: &'a Bytes,
+    memory: Option<&'m mut dyn Memory>,
     /// Where the last buffer ended.
     at: usize,
     /// What is left of the declared decoded size.
     budget: u64,
+    tables: &'a Tables,
     encodings: Option<Vec<&'static str>>,
 }
 
-impl Reader<'_> {
+impl<'a> Reader<'a, '_> {
+    /// A reader of a chunk, or of a state frame.
+    fn new(header: &Header, descriptors: &'a [u8], body: &'a Bytes, tables: &'a Tables) -> Result<Self> {
+        let Some((descriptors, padding)) = descriptors.split_at_checked(header.descriptor_bytes as usize) else {
+            refuse!(Size, "{} bytes of descriptors, the header says {}", descriptors.len(), header.descriptor_bytes)
+        };
+        check_padding(padding)?;
+        if body.len() != header.body_bytes as usize {
+            refuse!(Size, "a body of {} bytes, the header says {}", body.len(), header.body_bytes);
+        }
+        Ok(Self {
+            descriptors: Cursor::new(descriptors, ErrorKind::Truncated),
+            body,
+            memory: None,
+            at: 0,
+            budget: header.decoded_bytes,
+            tables,
+            encodings: None,
+        })
+    }
+
+    /// Checks that nothing is left over at the end.
+    fn check_used_up(&self, sequence: u64) -> Result<()> {
+        if !self.descriptors.is_empty() || self.at != self.body.len() {
+            refuse!(
+                Trailing,
+                "chunk {sequence}: {} bytes of descriptors and {} of the body are left over",
+                self.descriptors.remaining(),
+                self.body.len() - self.at
+            );
+        }
+        if self.budget != 0 {
+            refuse!(Decoded, "chunk {sequence}: {} bytes fewer than it declares", self.budget);
+        }
+        Ok(())
+    }
+}
+
+impl Reader<'_, '_> {
     fn charge(&mut self, count: usize, bytes: usize) -> Result<usize> {
         let total = count.checked_mul(bytes).filter(|total| *total as u64 <= self.budget);
         let Some(total) = total else { refuse!(Decoded, "{count} times {bytes} bytes are more than it declares") };
@@ -185,23 +227,39 @@ impl Reader<'_> {
         Ok(Placed { compressor, packed: self.body.slice(self.at - bytes..self.at), raw_bytes })
     }
 
+    /// Room for a buffer whose size the caller has held against what was declared.
+    fn room(&mut self, bytes: usize, to: Use) -> Result<Room> {
+        Room::new(self.piece(bytes, to), bytes)
+    }
+
+    fn zeros(&mut self, bytes: usize, to: Use) -> Room {
+        Room::zeros(self.piece(bytes, to), bytes)
+    }
+
+    fn piece(&mut self, bytes: usize, to: Use) -> Option<Box<dyn Piece>> {
+        self.memory.as_mut().filter(|_| to == Use::Kept)?.piece(bytes)
+    }
+
     /// The contents of a buffer. The caller has held their size against what was declared.
-    fn unpack(&mut self, placed: Placed) -> Result<Bytes> {
+    fn unpack(&mut self, placed: Placed, to: Use) -> Result<Bytes> {
         match placed.compressor {
-            Compressor::None => return Ok(placed.packed),
+            Compressor::None if to == Use::Part || !self.memory.as_ref().is_some_and(|memory| memory.takes_plain()) => {
+                return Ok(placed.packed);
+            }
+            Compressor::None => {}
             Compressor::Lz4 => self.note("lz4"),
             Compressor::Zstd => self.note("zstd"),
         }
-        decompress(placed.compressor, &placed.packed, placed.raw_bytes).map(Bytes::from)
+        decompress(placed.compressor, &placed.packed, placed.raw_bytes, self.room(placed.raw_bytes, to)?)
     }
 
     /// The contents of the next buffer, which must have `expected` bytes.
-    fn buffer(&mut self, expected: usize) -> Result<Bytes> {
+    fn buffer(&mut self, expected: usize, to: Use) -> Result<Bytes> {
         let placed = self.place()?;
         if placed.raw_bytes != expected {
             refuse!(Length, "a buffer of {} bytes, {expected} expected", placed.raw_bytes);
         }
-        self.unpack(placed)
+        self.unpack(placed, to)
     }
 
     /// Checks that strings of `bytes` bytes in all can be held, before they are unpacked.
@@ -211,6 +269,16 @@ impl Reader<'_> {
             refuse!(Decoded, "{bytes} bytes of strings, {} of those declared are left", self.budget);
         }
         Ok(())
+    }
+
+    /// The column of a field of the schema, after those that stand before it.
+    fn field(&mut self, field: &Field, n: usize, earlier: &[Column]) -> Result<Column> {
+        if let Storage::Fixed(width) = field.data_type.storage()
+            && let Ok([0, relative::CODE]) = self.descriptors.clone().take(2, "nulls and encoding")
+        {
+            return self.relative(n, width, earlier);
+        }
+        self.column(field, n)
     }
 
     fn column(&mut self, field: &Field, n: usize) -> Result<Column> {
@@ -238,14 +306,15 @@ impl Reader<'_> {
         let bitmap_bytes = self.charge(n.div_ceil(8), 1)?;
         if nulls == 3 {
             self.note("missing");
-            let validity = Some(Bitmap { bytes: Bytes::from(zeros(bitmap_bytes)?), offset: 0, len: n });
+            let bytes = self.zeros(bitmap_bytes, Use::Kept).finish()?;
+            let validity = Some(Bitmap { bytes, offset: 0, len: n });
             return Ok(Column { rows: n, validity, values: self.zero_values(&field.data_type, n)? });
         }
         let missing = self.descriptors.u32("missing")? as usize;
         if missing == 0 || missing > n {
             refuse!(Missing, "{missing} of {n} values announced as missing");
         }
-        let validity = Bitmap { bytes: self.bits(n)?, offset: 0, len: n };
+        let validity = Bitmap { bytes: self.bits(n, Use::Kept)?, offset: 0, len: n };
         if missing != n - validity.ones() {
             refuse!(Missing, "{missing} missing values announced, the bitmap has {}", n - validity.ones());
         }
@@ -260,8 +329,8 @@ impl Reader<'_> {
     }
 
     /// A buffer of n bits, of which none is set past the end.
-    fn bits(&mut self, n: usize) -> Result<Bytes> {
-        let bits = self.buffer(n.div_ceil(8))?;
+    fn bits(&mut self, n: usize, to: Use) -> Result<Bytes> {
+        let bits = self.buffer(n.div_ceil(8), to)?;
         if !n.is_multiple_of(8) && bits[n / 8] >> (n % 8) != 0 {
             refuse!(Bitmap, "bits are set past the {n} of a bitmap");
         }
@@ -275,10 +344,14 @@ impl Reader<'_> {
         Ok(match self.values(data_type, present, n)? {
             Values::Boolean(bits) => Values::Boolean(expand_bits(&bits, validity)),
             Values::Fixed { width, bytes } => {
-                Values::Fixed { width, bytes: expand_fixed(&bytes, width, validity, zeros(n * width)?) }
+                let mut room = self.zeros(n * width, Use::Kept);
+                expand_fixed(&bytes, width, validity, room.written());
+                Values::Fixed { width, bytes: room.finish()? }
             }
             Values::Bytes { offsets, data } => {
-                Values::Bytes { offsets: expand_offsets(&offsets, validity, reserved((n + 1) * 4)?), data }
+                let mut room = self.room((n + 1) * 4, Use::Kept)?;
+                room.write(|out| expand_offsets(&offsets, validity, out));
+                Values::Bytes { offsets: room.finish()?, data }
             }
             other => other,
         })
@@ -286,32 +359,30 @@ impl Reader<'_> {
 
     /// `n` values, of a column that will have `rows` of them once the missing ones are back in their places.
     fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
+        let to = if n == rows { Use::Kept } else { Use::Part };
         match data_type.storage() {
             Storage::Null => Ok(Values::Null),
             Storage::Boolean => {
                 self.charge(rows.div_ceil(8), 1)?;
-                self.booleans(n)
+                self.booleans(n, to)
             }
             Storage::Fixed(width) => {
                 self.charge(rows, width)?;
-                Ok(Values::Fixed { width, bytes: self.fixed(n, width, Codes::VALUES)? })
+                Ok(Values::Fixed { width, bytes: self.fixed(n, width, Codes::VALUES, to)? })
             }
             Storage::Bytes { utf8 } => {
                 self.charge(rows + 1, 4)?;
-                self.strings(n, utf8)
+                self.strings(n, utf8, to)
             }
             Storage::List | Storage::Map => {
                 self.charge(rows + 1, 4)?;
                 let (offsets, total) = match self.descriptors.u8("list encoding")? {
                     0 => {
-                        let offsets = self.buffer((n + 1) * 4)?;
+                        let offsets = self.buffer((n + 1) * 4, Use::Kept)?;
                         let total = check_offsets(&offsets)?;
                         (offsets, total)
                     }
-                    2 => {
-                        let lengths = self.fixed(n, 4, Codes::PARTS)?;
-                        offsets_of(&lengths)?
-                    }
+                    2 => self.offsets_of_lengths(n, Use::Kept)?,
                     code => refuse!(Code, "unknown list encoding {code}"),
                 };
                 let child = match data_type {
@@ -337,23 +408,24 @@ impl Reader<'_> {
         }
     }
 
-    fn booleans(&mut self, n: usize) -> Result<Values> {
+    fn booleans(&mut self, n: usize, to: Use) -> Result<Values> {
         let bytes = match self.descriptors.u8("boolean encoding")? {
-            0 => self.bits(n)?,
+            0 => self.bits(n, to)?,
             1 => {
                 self.note("constant");
                 let value = self.descriptors.u8("boolean constant")?;
                 if value > 1 || n == 0 {
                     refuse!(Constant, "boolean constant {value} for {n} values");
                 }
-                let mut bits = zeros(n.div_ceil(8))?;
+                let mut room = self.zeros(n.div_ceil(8), to);
                 if value == 1 {
+                    let bits = room.written();
                     bits.fill(0xFF);
                     if !n.is_multiple_of(8) {
                         bits[n / 8] = (1 << (n % 8)) - 1;
                     }
                 }
-                Bytes::from(bits)
+                room.finish()?
             }
             code => refuse!(Code, "unknown boolean encoding {code}"),
         };
@@ -368,11 +440,11 @@ impl Reader<'_> {
         Ok(count)
     }
 
-    /// n strings. The caller has charged their offsets.
-    fn strings(&mut self, n: usize, utf8: bool) -> Result<Values> {
+    /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always kept.
+    fn strings(&mut self, n: usize, utf8: bool, to: Use) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
             0 | 2 | 4 => {
-                let (offsets, data) = self.flat_strings(n, utf8)?;
+                let (offsets, data) = self.flat_strings(n, utf8, to, Use::Kept)?;
                 self.charge(data.len(), 1)?;
                 Ok(Values::Bytes { offsets, data })
             }
@@ -386,59 +458,73 @@ impl Reader<'_> {
                 // Both are below 2^32.
                 let total = n * placed.raw_bytes;
                 self.check_string_bytes(total)?;
-                let value = self.unpack(placed)?;
+                let value = self.unpack(placed, Use::Part)?;
                 if utf8 {
                     check_utf8(&value, [].into_iter())?;
                 }
                 self.charge(total, 1)?;
-                let mut data = reserved(total)?;
+                let mut data = self.room(total, Use::Kept)?;
                 repeat(&value, n, &mut data);
-                let offsets = even_offsets(n, value.len())?;
-                Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
+                let mut offsets = self.room((n + 1) * 4, to)?;
+                even_offsets(n, value.len(), &mut offsets);
+                Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
             }
             3 => {
                 self.note("dictionary");
                 self.descriptors.u8("encoding")?;
                 let count = self.dictionary_count(n)?;
-                let (entry_offsets, entries) = self.flat_strings(count, utf8)?;
-                let indexes = self.fixed(n, 4, Codes::PARTS)?;
-                check_indexes(&indexes, count)?;
-                let entries = Entries::new(&entry_offsets, &entries)?;
-                let total = entries.total(&indexes);
-                self.check_string_bytes(total)?;
-                self.charge(total, 1)?;
-                let (offsets, data) = entries.gather(&indexes, total)?;
-                Ok(Values::Bytes { offsets: Bytes::from(offsets), data: Bytes::from(data) })
+                let (entry_offsets, entries) = self.flat_strings(count, utf8, Use::Part, Use::Part)?;
+                self.dictionary_strings(n, &entry_offsets, &entries, to)
+            }
+            5 => {
+                self.note("kept dictionary");
+                self.descriptors.u8("encoding")?;
+                let tables = self.tables;
+                let (offsets, data) = tables.strings(self.descriptors.u32("table")?, utf8)?;
+                self.dictionary_strings(n, offsets, data, to)
             }
             code => refuse!(Code, "unknown string encoding {code}"),
         }
     }
 
+    /// n strings, by their indexes among entries.
+    fn dictionary_strings(&mut self, n: usize, entry_offsets: &[u8], entries: &[u8], to: Use) -> Result<Values> {
+        let indexes = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
+        check_indexes(&indexes, entry_offsets.len() / 4 - 1)?;
+        let entries = Entries::new(entry_offsets, entries)?;
+        let total = entries.total(&indexes);
+        self.check_string_bytes(total)?;
+        self.charge(total, 1)?;
+        check_count(total)?;
+        let (mut offsets, mut data) = (self.room((n + 1) * 4, to)?, self.room(total, Use::Kept)?);
+        entries.gather(&indexes, &mut offsets, &mut data)?;
+        Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
+    }
+
     /// n strings as offsets, lengths or symbols: `(offsets, data)`, checked.
-    fn flat_strings(&mut self, n: usize, utf8: bool) -> Result<(Bytes, Bytes)> {
+    fn flat_strings(&mut self, n: usize, utf8: bool, offsets_to: Use, data_to: Use) -> Result<(Bytes, Bytes)> {
         let code = self.descriptors.u8("encoding")?;
         let (offsets, total) = match code {
             0 => {
-                let offsets = self.buffer((n + 1) * 4)?;
+                let offsets = self.buffer((n + 1) * 4, offsets_to)?;
                 let total = check_offsets(&offsets)?;
                 (offsets, total)
             }
             2 | 4 => {
                 self.note("lengths");
-                let lengths = self.fixed(n, 4, Codes::PARTS)?;
-                offsets_of(&lengths)?
+                self.offsets_of_lengths(n, offsets_to)?
             }
             code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
         };
         self.check_string_bytes(total)?;
         let data = if code == 4 {
-            self.symbols(total)?
+            self.symbols(total, data_to)?
         } else {
             let placed = self.place()?;
             if placed.raw_bytes != total {
                 refuse!(Offsets, "the strings end at {total}, their data at {}", placed.raw_bytes);
             }
-            self.unpack(placed)?
+            self.unpack(placed, data_to)?
         };
         if utf8 {
             check_utf8(&data, u32s(&offsets))?;
@@ -453,8 +539,29 @@ impl Reader<'_> {
         check_count(count)?;
         let entries = self.column(&entries_field(value), count)?;
         self.charge(rows, width)?;
-        let indexes = self.fixed(n, width, Codes::PARTS)?;
+        let indexes = self.fixed(n, width, Codes::PARTS, Use::Kept)?;
         Ok(Values::Dictionary { width, indexes, entries: Box::new(entries) })
+    }
+
+    /// n lengths as the offsets that they make, and the last of these.
+    fn offsets_of_lengths(&mut self, n: usize, to: Use) -> Result<(Bytes, usize)> {
+        let lengths = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
+        let mut offsets = self.room((n + 1) * 4, to)?;
+        let mut total = 0;
+        offsets.write(|out| {
+            out.push([0; 4]);
+            let mut end = 0u64;
+            out.extend(u32s(&lengths).map(|length| {
+                end += u64::from(length);
+                // Truncated only when the total is refused below.
+                (end as u32).to_le_bytes()
+            }));
+            total = end;
+        });
+        match usize::try_from(total) {
+            Ok(total) if total <= COUNT_MAX => Ok((offsets.finish()?, total)),
+            _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),
+        }
     }
 
     /// What stands for n missing values.
@@ -462,25 +569,18 @@ impl Reader<'_> {
         Ok(match data_type {
             Type::Null => Values::Null,
             Type::Boolean => {
-                let bytes = self.charge(n.div_ceil(8), 1)?;
-                Values::Boolean(Bitmap { bytes: Bytes::from(zeros(bytes)?), offset: 0, len: n })
+                Values::Boolean(Bitmap { bytes: self.charged_zeros(n.div_ceil(8), 1)?, offset: 0, len: n })
             }
-            Type::Utf8 | Type::Binary => {
-                let bytes = self.charge(n + 1, 4)?;
-                Values::Bytes { offsets: Bytes::from(zeros(bytes)?), data: Bytes::new() }
-            }
-            Type::List(item) => {
-                let bytes = self.charge(n + 1, 4)?;
-                Values::List {
-                    offsets: Bytes::from(zeros(bytes)?),
-                    child: Box::new(self.zeros_of(&item.data_type, 0)?),
-                }
-            }
+            Type::Utf8 | Type::Binary => Values::Bytes { offsets: self.charged_zeros(n + 1, 4)?, data: Bytes::new() },
+            Type::List(item) => Values::List {
+                offsets: self.charged_zeros(n + 1, 4)?,
+                child: Box::new(self.zeros_of(&item.data_type, 0)?),
+            },
             Type::Map { key, value, .. } => {
-                let bytes = self.charge(n + 1, 4)?;
+                let offsets = self.charged_zeros(n + 1, 4)?;
                 let children = vec![self.zeros_of(&key.data_type, 0)?, self.zeros_of(&value.data_type, 0)?];
                 let child = Box::new(Column { rows: 0, validity: None, values: Values::Struct(children) });
-                Values::List { offsets: Bytes::from(zeros(bytes)?), child }
+                Values::List { offsets, child }
             }
             Type::FixedList { size, item } => {
                 let total = fixed_list_total(n, *size as usize)?;
@@ -491,16 +591,19 @@ impl Reader<'_> {
             }
             Type::Dictionary { index, value, .. } => {
                 let Some(width) = index.width() else { refuse!(Schema, "a dictionary's index has no width") };
-                let bytes = self.charge(n, width)?;
-                let entries = Box::new(self.zeros_of(value, 0)?);
-                Values::Dictionary { width, indexes: Bytes::from(zeros(bytes)?), entries }
+                let indexes = self.charged_zeros(n, width)?;
+                Values::Dictionary { width, indexes, entries: Box::new(self.zeros_of(value, 0)?) }
             }
             fixed => {
                 let Some(width) = fixed.width() else { refuse!(Schema, "{fixed:?} has no width") };
-                let bytes = self.charge(n, width)?;
-                Values::Fixed { width, bytes: Bytes::from(zeros(bytes)?) }
+                Values::Fixed { width, bytes: self.charged_zeros(n, width)? }
             }
         })
+    }
+
+    fn charged_zeros(&mut self, count: usize, bytes: usize) -> Result<Bytes> {
+        let bytes = self.charge(count, bytes)?;
+        self.zeros(bytes, Use::Kept).finish()
     }
 
     fn zeros_of(&mut self, data_type: &Type, n: usize) -> Result<Column> {
@@ -519,11 +622,6 @@ fn reserved<T>(count: usize) -> Result<Vec<T>> {
         Ok(()) => Ok(out),
         Err(_) => refuse!(Limit, "no memory for {count} times {} bytes", size_of::<T>()),
     }
-}
-
-fn zeros(bytes: usize) -> Result<Vec<u8>> {
-    // calloc gives zeroed pages without touching them; the chunk's declared size bounds them.
-    Ok(vec![0; bytes])
 }
 
 fn check_padding(padding: &[u8]) -> Result<()> {
@@ -547,23 +645,6 @@ pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
     }
 }
 
-/// Turns lengths into offsets, and returns these and their last.
-fn offsets_of(lengths: &[u8]) -> Result<(Bytes, usize)> {
-    let mut offsets = reserved(lengths.len() / 4 + 1)?;
-    offsets.push([0; 4]);
-    let mut total = 0u64;
-    offsets.extend(u32s(lengths).map(|length| {
-        total += u64::from(length);
-        // Truncated only when the total is refused below.
-        (total as u32).to_le_bytes()
-    }));
-    let offsets = offsets.into_flattened();
-    match usize::try_from(total) {
-        Ok(total) if total <= COUNT_MAX => Ok((Bytes::from(offsets), total)),
-        _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),
-    }
-}
-
 /// Checks the indexes of a column whose type is a dictionary; those under missing values may be anything.
 fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
     let (Type::Dictionary { index, .. }, Values::Dictionary { width, indexes, entries }) = (data_type, &column.values)
@@ -584,19 +665,17 @@ fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
     Ok(())
 }
 
-/// Appends `value` n times.
-fn repeat(value: &[u8], n: usize, out: &mut Vec<u8>) {
-    match value {
-        [byte] => out.resize(out.len() + n, *byte),
-        _ if n == 0 => {}
-        _ => {
-            let (start, bytes) = (out.len(), value.len() * n);
-            out.extend_from_slice(value);
-            while out.len() - start < bytes {
-                // What is there, once more.
-                let there = out.len() - start;
-                out.extend_from_within(start..start + there.min(bytes - there));
-            }
-        }
+/// Fills `out` with `value`, n times.
+fn repeat(value: &[u8], n: usize, out: &mut Room) {
+    /// Short values are copied so many at a time.
+    const STEP_BYTES: usize = 4096;
+    if let [byte] = value {
+        return out.write(|out| out.repeat(*byte, n));
     }
+    let at_a_time = (STEP_BYTES / value.len().max(1)).clamp(1, n.max(1));
+    let some = value.repeat(at_a_time);
+    out.write(|out| {
+        (0..n / at_a_time).for_each(|_| out.extend_from_slice(&some));
+        out.extend_from_slice(&some[..n % at_a_time * value.len()]);
+    });
 }

@@ -2,8 +2,7 @@
 //!
 //! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for what every processor has (SSE2, or NEON,
 //! which is all that ARM's 64 bits need). The compiler turns the same loop into vector code in each, so the copies cannot differ
-//! in what they say; the tests run them against each other all the same. No other module of this crate but `arrow` has a use for
-//! `unsafe`, and here it is only the calls.
+//! in what they say; the tests run them against each other all the same. `unsafe` here are only the calls.
 
 /// The instructions that a copy may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

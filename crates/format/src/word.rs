@@ -1,9 +1,11 @@
 //! Little-endian integers of one width, and the bytes that they are in a buffer.
 
+use crate::room::Flat;
+
 /// An unsigned integer that stands for a value of its width, whatever the value's type.
 pub(crate) trait Word: Copy + Ord + std::hash::Hash {
     /// Its bytes.
-    type Raw: Copy + PartialEq;
+    type Raw: Flat + PartialEq;
     const BITS: u32;
     const ZERO: Self;
     const MAX: Self;

@@ -16,15 +16,19 @@ use self::gather::{
 };
 pub(crate) use self::gather::{Strings, joined};
 use crate::column::{Batch, Column, Values};
-use crate::compress::{Compressor, compress};
+use crate::compress::{Compressor, Packer};
+use crate::encode::kept::{Kept, NewTables, TableRoom};
+use crate::encode::relative::Bases;
 use crate::encode::{self, Tried};
 use crate::error::{Error, Result, refuse};
 use crate::expand::ones;
-use crate::header::{HEADER_BYTES, Header, crc32c};
+use crate::header::{HEADER_BYTES, Header, StateHeader, crc32c};
 use crate::read::{LARGE_BUFFER_BYTES, alignment, check_count, entries_field, fixed_list_total};
 use crate::types::{Field, Schema, Storage, Type};
 
 static ZEROS: [u8; 64] = [0; 64];
+/// Smaller buffers are not compressed: zstd takes some microseconds for each.
+const COMPRESSED_BYTES_MIN: usize = 512;
 
 /// How hard a writer tries to make a chunk small (encodings.md section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -39,15 +43,20 @@ pub enum Compression {
     Light,
     /// Light encodings, and strings coded with a table of symbols that was trained on them.
     Symbols,
-    /// Light encodings, then LZ4 on every buffer where it saves a tenth.
+    /// Light encodings, then LZ4 on every buffer where that saves a tenth.
     Lz4,
-    /// Light encodings, then zstd at this level on every buffer where it saves a tenth.
+    /// Light encodings, then zstd at this level on every buffer where that saves a tenth.
     Zstd(i32),
 }
 
 impl Compression {
     pub(crate) fn encodes(self) -> bool {
         !matches!(self, Self::None | Self::Compact)
+    }
+
+    /// Whether a compressor comes after the encodings.
+    pub(crate) fn compresses(self) -> bool {
+        self.compressor().0 != Compressor::None
     }
 
     fn compressor(self) -> (Compressor, i32) {
@@ -67,6 +76,28 @@ pub struct Chunk {
     parts_checksum: Option<u32>,
     parts: Vec<Bytes>,
     columns: Vec<Written>,
+    state: Option<StateFrame>,
+}
+
+/// The tables that a chunk needs and those before it did not have: ready to be sent, ahead of the chunk.
+#[derive(Debug, Clone)]
+pub struct StateFrame {
+    header: StateHeader,
+    parts_checksum: Option<u32>,
+    parts: Vec<Bytes>,
+}
+
+impl StateFrame {
+    /// The size of the whole frame in bytes.
+    pub fn frame_bytes(&self) -> u64 {
+        self.header.frame_bytes()
+    }
+
+    /// Gives the frame its number: its header's bytes, and the parts that follow them.
+    pub fn numbered(mut self, sequence: u64) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
+        self.header.0.sequence = sequence;
+        (self.header.finished(self.parts_checksum), self.parts)
+    }
 }
 
 /// What one column of a chunk took.
@@ -74,7 +105,7 @@ pub struct Chunk {
 pub struct Written {
     /// What it decodes to, in bytes.
     pub decoded_bytes: u64,
-    /// What it takes in the chunk, descriptors and padding included.
+    /// What it takes in the chunk, descriptors and padding included, but not in the state frame ahead of it.
     pub bytes: u64,
     /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
     pub encode_ns: u64,
@@ -91,6 +122,11 @@ impl Chunk {
         self.header.chunk_bytes()
     }
 
+    /// The size of the state frame that must be sent ahead of the chunk; 0 where there is none.
+    pub fn state_bytes(&self) -> u64 {
+        self.state.as_ref().map_or(0, StateFrame::frame_bytes)
+    }
+
     /// What the chunk decodes to, in bytes.
     pub fn decoded_bytes(&self) -> u64 {
         self.header.decoded_bytes
@@ -101,18 +137,23 @@ impl Chunk {
         &self.columns
     }
 
-    /// Gives the chunk its number: its header's bytes, and the parts that follow them.
-    pub fn numbered(mut self, sequence: u64) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
-        self.header.sequence = sequence;
+    /// The state frame that must be sent ahead of the chunk, if there is one and it has not been taken yet.
+    pub fn take_state(&mut self) -> Option<StateFrame> {
+        self.state.take()
+    }
+
+    /// Gives the chunk its number, and says how many state frames are before it: its header's bytes, and the parts that follow them.
+    pub fn numbered(mut self, sequence: u64, states: u32) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
+        (self.header.sequence, self.header.states) = (sequence, states);
         if let Some(parts) = self.parts_checksum {
             self.header.checksum = Some(self.header.finish_checksum(parts));
         }
         (self.header.encode(), self.parts)
     }
 
-    /// The whole chunk in one buffer.
+    /// The whole chunk in one buffer, if it stands for itself.
     pub fn to_bytes(&self, sequence: u64) -> Bytes {
-        let (header, parts) = self.clone().numbered(sequence);
+        let (header, parts) = self.clone().numbered(sequence, 0);
         let mut out = BytesMut::from(&header[..]);
         parts.iter().for_each(|part| out.extend_from_slice(part));
         out.freeze()
@@ -149,6 +190,7 @@ pub struct Encoder {
     memories: Vec<Memory>,
     checksum: bool,
     clock: Clock,
+    room: Option<Arc<TableRoom>>,
 }
 
 /// The time since some moment.
@@ -164,6 +206,7 @@ fn wall_time() -> Duration {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     symbols: encode::symbols::Memory,
+    kept: Kept,
     children: Vec<Memory>,
     tried: Tried,
 }
@@ -188,7 +231,14 @@ impl Encoder {
     /// An encoder of a stream of chunks, with checksums or without.
     pub fn new(schema: Arc<Schema>, checksum: bool) -> Self {
         let memories = schema.fields.iter().map(|_| Memory::default()).collect();
-        Self { schema, memories, checksum, clock: wall_time }
+        Self { schema, memories, checksum, clock: wall_time, room: None }
+    }
+
+    /// Lets chunks of several rows have tables that outlive them ([`Chunk::take_state`]). All encoders of a stream share the room for
+    /// these; all that one of them makes must be sent, in order.
+    #[must_use]
+    pub fn keeping_tables(self, room: Arc<TableRoom>) -> Self {
+        Self { room: Some(room), ..self }
     }
 
     /// Has what columns take ([`Written::encode_ns`]) measured by another clock than that on the wall.
@@ -211,14 +261,12 @@ impl Encoder {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
         let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
         check_count(rows)?;
-        let mut writer = Writer {
-            compression: Compression::None,
-            clock: self.clock,
-            descriptors: Vec::new(),
-            body: Body::default(),
-            decoded: 0,
-        };
+        let mut writer = Writer::new(self.clock);
+        if let Some(room) = self.room.as_ref().filter(|_| rows > 1) {
+            writer.tables = Some(NewTables::new(room.clone(), Writer::new(self.clock)));
+        }
         let mut columns = Vec::with_capacity(self.schema.fields.len());
+        let mut bases = Bases::default();
         let mut now = (self.clock)();
         for (i, (field, memory)) in self.schema.fields.iter().zip(&mut self.memories).enumerate() {
             let mut pieces = Vec::with_capacity(batches.len());
@@ -229,8 +277,8 @@ impl Encoder {
                 pieces.push(column.clone());
             }
             let before = (writer.decoded, writer.written_bytes());
-            writer.compression = compression(i);
-            writer.column(field, pieces, rows, memory)?;
+            writer.compress_by(compression(i));
+            writer.field((i, field), pieces, rows, memory, &mut bases)?;
             let then = std::mem::replace(&mut now, (self.clock)());
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
@@ -239,29 +287,15 @@ impl Encoder {
                     .unwrap_or(u64::MAX),
             });
         }
-        let (Ok(descriptor_bytes), Ok(body_bytes)) =
-            (u32::try_from(writer.descriptors.len()), u32::try_from(writer.body.bytes))
-        else {
-            refuse!(Limit, "a chunk of {} bytes is too large", writer.body.bytes)
+        let state = match writer.tables.take() {
+            Some(NewTables { writer, count: count @ 1.., .. }) => {
+                let (header, parts_checksum, parts) = writer.finish(count, self.checksum)?;
+                Some(StateFrame { header: StateHeader(header), parts_checksum, parts })
+            }
+            _ => None,
         };
-        let padded = writer.descriptors.len().next_multiple_of(64);
-        writer.descriptors.resize(padded, 0);
-        let mut parts = vec![Bytes::from(writer.descriptors)];
-        parts.append(&mut writer.body.finish());
-        Ok(Chunk {
-            header: Header {
-                sequence: 0,
-                rows: header_rows,
-                descriptor_bytes,
-                body_bytes,
-                checksum: None,
-                jumbo,
-                decoded_bytes: writer.decoded,
-            },
-            parts_checksum: self.checksum.then(|| parts.iter().fold(0, |crc, part| crc32c(crc, part))),
-            parts,
-            columns,
-        })
+        let (header, parts_checksum, parts) = writer.finish(header_rows, self.checksum)?;
+        Ok(Chunk { header: Header { jumbo, ..header }, parts_checksum, parts, columns, state })
     }
 }
 
@@ -308,27 +342,92 @@ pub(crate) struct Writer {
     pub(crate) descriptors: Vec<u8>,
     body: Body,
     decoded: u64,
+    packer: Packer,
+    /// Where tables go that outlive the chunk, if any may.
+    pub(crate) tables: Option<NewTables>,
 }
 
 impl Writer {
-    fn written_bytes(&self) -> u64 {
+    fn new(clock: Clock) -> Self {
+        Self {
+            compression: Compression::None,
+            clock,
+            descriptors: Vec::new(),
+            body: Body::default(),
+            decoded: 0,
+            packer: Packer::default(),
+            tables: None,
+        }
+    }
+
+    /// The header of what was written, of so many rows or tables, the checksum of its parts, and these.
+    fn finish(mut self, rows: u32, checksum: bool) -> Result<(Header, Option<u32>, Vec<Bytes>)> {
+        let (Ok(descriptor_bytes), Ok(body_bytes)) =
+            (u32::try_from(self.descriptors.len()), u32::try_from(self.body.bytes))
+        else {
+            refuse!(Limit, "a chunk of {} bytes is too large", self.body.bytes)
+        };
+        let padded = self.descriptors.len().next_multiple_of(64);
+        self.descriptors.resize(padded, 0);
+        let mut parts = vec![Bytes::from(self.descriptors)];
+        parts.append(&mut self.body.finish());
+        let header = Header {
+            sequence: 0,
+            rows,
+            descriptor_bytes,
+            body_bytes,
+            checksum: None,
+            jumbo: false,
+            decoded_bytes: self.decoded,
+            states: 0,
+        };
+        Ok((header, checksum.then(|| parts.iter().fold(0, |crc, part| crc32c(crc, part))), parts))
+    }
+
+    fn compress_by(&mut self, compression: Compression) {
+        self.compression = compression;
+        if let Some(tables) = &mut self.tables {
+            tables.writer.compression = compression;
+        }
+    }
+
+    pub(crate) fn written_bytes(&self) -> u64 {
         (self.descriptors.len() + self.body.bytes) as u64
     }
 
     /// Writes one buffer made of parts, compressed if that saves a tenth.
     pub(crate) fn buffer(&mut self, parts: Vec<Bytes>) -> Result<()> {
-        let (compressor, level) = self.compression.compressor();
         let raw_bytes: usize = parts.iter().map(Bytes::len).sum();
-        if compressor == Compressor::None || raw_bytes < LARGE_BUFFER_BYTES {
+        if !self.compression.compresses() || raw_bytes < COMPRESSED_BYTES_MIN {
             self.buffer_head(Compressor::None, raw_bytes, raw_bytes)?;
             parts.into_iter().for_each(|part| self.body.push(part));
             return Ok(());
         }
         let raw = joined(parts);
-        let packed = compress(compressor, level, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
-        let compressor = if packed.is_some() { compressor } else { Compressor::None };
-        let stored = packed.map_or(raw, Bytes::from);
-        self.stored_buffer(compressor, stored, raw_bytes)
+        match self.compressed(&raw, raw_bytes) {
+            Some(packed) => self.compressed_buffer(packed, raw_bytes),
+            None => self.plain_buffer(raw),
+        }
+    }
+
+    /// Writes one buffer as it is.
+    pub(crate) fn plain_buffer(&mut self, raw: Bytes) -> Result<()> {
+        let raw_bytes = raw.len();
+        self.stored_buffer(Compressor::None, raw, raw_bytes)
+    }
+
+    /// A buffer compressed, if that takes a tenth less than `bytes`.
+    pub(crate) fn compressed(&mut self, raw: &[u8], bytes: usize) -> Option<Bytes> {
+        let (compressor, level) = self.compression.compressor();
+        if raw.len() < COMPRESSED_BYTES_MIN {
+            return None;
+        }
+        self.packer.pack(compressor, level, raw).filter(|packed| packed.len() < bytes / 10 * 9).map(Bytes::from)
+    }
+
+    /// Writes what [`Self::compressed`] has made of `raw_bytes` bytes.
+    pub(crate) fn compressed_buffer(&mut self, packed: Bytes, raw_bytes: usize) -> Result<()> {
+        self.stored_buffer(self.compression.compressor().0, packed, raw_bytes)
     }
 
     /// Writes one buffer that is already compressed, or is not to be.
@@ -358,8 +457,32 @@ impl Writer {
         Ok(())
     }
 
-    fn count(&mut self, count: usize, bytes: usize) {
+    pub(crate) fn count(&mut self, count: usize, bytes: usize) {
         self.decoded += (count * bytes) as u64;
+    }
+
+    /// Writes the column of a field of the schema, after those before it.
+    fn field(
+        &mut self,
+        (number, field): (usize, &Field),
+        pieces: Vec<Column>,
+        n: usize,
+        memory: &mut Memory,
+        bases: &mut Bases,
+    ) -> Result<()> {
+        let data_type = &field.data_type;
+        if let Some(width) = data_type.width().filter(|_| self.compression.encodes() && Bases::take(data_type))
+            && narrow_width(&pieces).is_none()
+            && pieces.iter().all(|piece| piece.missing() == 0)
+        {
+            self.descriptors.push(0);
+            self.count(n, width);
+            let values = gather_fixed(&pieces, width, false)?;
+            encode::fixed(self, data_type, values.clone(), width, &mut memory.tried, &mut memory.kept, bases)?;
+            bases.push(number, width, values);
+            return Ok(());
+        }
+        self.column(field, pieces, n, memory)
     }
 
     fn column(&mut self, field: &Field, pieces: Vec<Column>, n: usize, memory: &mut Memory) -> Result<()> {
@@ -422,11 +545,13 @@ impl Writer {
                         gather_fixed(&pieces, narrow, packed)?,
                         narrow,
                         &mut memory.tried,
+                        &mut memory.kept,
                     );
                 }
                 if self.compression.encodes() {
                     let values = gather_fixed(&pieces, width, packed)?;
-                    return encode::fixed(self, data_type, values, width, &mut memory.tried);
+                    let Memory { tried, kept, .. } = memory;
+                    return encode::fixed(self, data_type, values, width, tried, kept, &Bases::default());
                 }
                 self.descriptors.push(0);
                 let missing = pieces.iter().any(|piece| piece.validity.is_some() && piece.missing() > 0);
@@ -436,12 +561,13 @@ impl Writer {
                 };
                 self.buffer(parts)
             }
-            Storage::Bytes { .. } => {
+            Storage::Bytes { utf8 } => {
                 self.count(n + 1, 4);
                 let strings = gather_strings(&pieces, packed)?;
                 self.decoded += strings.data_bytes() as u64;
                 if self.compression.encodes() {
-                    return encode::strings(self, strings, &mut memory.tried, &mut memory.symbols);
+                    let Memory { symbols, kept, tried, .. } = memory;
+                    return encode::strings(self, strings, utf8, tried, symbols, kept);
                 }
                 self.descriptors.push(0);
                 self.buffer(vec![strings.offsets])?;

@@ -1,4 +1,5 @@
-//! Strings coded with symbols and floats that were decimals: all kinds of data, chunk after chunk, come back bit for bit.
+//! Strings coded with symbols, floats that were decimals, and columns relative to others: all kinds of data, chunk after chunk,
+//! come back bit for bit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -9,7 +10,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Column, Compression, Encoder, Field, Limits, Profile, Schema, Type, Values, chunk_bytes_bound, decode, read,
+    Batch, Bitmap, Column, Compression, Encoder, Field, Limits, Profile, Schema, Tables, Type, Values,
+    chunk_bytes_bound, decode, read,
 };
 use random::Random;
 
@@ -28,7 +30,7 @@ fn strings(values: &[Vec<u8>]) -> Batch {
     batch(values.len(), Values::Bytes { offsets, data: Bytes::from(values.concat()) })
 }
 
-/// Writes a batch, reads it back, and returns the names of the encodings and the chunk's size.
+/// Writes a batch, reads it back, and returns the names of the last column's encodings and the chunk's size.
 fn through(encoder: &mut Encoder, schema: &Schema, batch: &Batch) -> (Vec<&'static str>, u64) {
     let pieces = [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
     let chunk = encoder.write(&pieces, |_| Compression::Symbols, false).unwrap();
@@ -40,8 +42,71 @@ fn through(encoder: &mut Encoder, schema: &Schema, batch: &Batch) -> (Vec<&'stat
     let mut profile = Profile::default();
     let descriptors = &bytes[64..bytes.len() - header.body_bytes as usize];
     let body = bytes.slice(bytes.len() - header.body_bytes as usize..);
-    decode(&header, schema, descriptors, &body, Some(&mut profile)).unwrap();
-    (profile.columns[0].encodings.clone(), chunk.chunk_bytes())
+    decode(&header, schema, descriptors, &body, &Tables::default(), None, Some(&mut profile)).unwrap();
+    (profile.columns[schema.fields.len() - 1].encodings.clone(), chunk.chunk_bytes())
+}
+
+fn integers(data_type: &Type, values: &[i64]) -> Column {
+    let width = data_type.width().unwrap();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec()).collect();
+    let rows = values.len();
+    Column { rows, validity: None, values: Values::Fixed { width, bytes: Bytes::from(bytes) } }
+}
+
+/// Two columns of a type: any values, and others that `follow` makes of them.
+fn pair(random: &mut Random, data_type: &Type, rows: usize, mut follow: impl FnMut(&mut Random, i64) -> i64) -> Batch {
+    let first: Vec<i64> = (0..rows).map(|_| random.next() as i64).collect();
+    let second: Vec<i64> = first.iter().map(|value| follow(random, *value)).collect();
+    Batch { rows, columns: vec![integers(data_type, &first), integers(data_type, &second)] }
+}
+
+fn schema_of_pair(data_type: &Type) -> Arc<Schema> {
+    let field =
+        |name: &str| Field { name: name.into(), data_type: data_type.clone(), nullable: true, metadata: vec![] };
+    Arc::new(Schema { fields: vec![field("a"), field("b")] })
+}
+
+#[test]
+fn what_follows_another_column_is_relative_to_it() {
+    for data_type in [Type::Int16, Type::UInt32, Type::Date32, Type::Int64, Type::UInt64] {
+        let schema = schema_of_pair(&data_type);
+        let mut random = Random::new(3);
+        let mut encoder = Encoder::new(schema.clone(), false);
+        // Within 30 of it, wrapping at the type's ends; or at one of 40 distances; or anywhere.
+        let near =
+            pair(&mut random, &data_type, 10_000, |random, value| value.wrapping_add(random.below(30) as i64 - 9));
+        let distances: Vec<i64> = (0..40).map(|_| random.next() as i64).collect();
+        let few = pair(&mut random, &data_type, 10_000, |random, value| value.wrapping_sub(random.pick(&distances)));
+        let far = pair(&mut random, &data_type, 10_000, |random, _| random.next() as i64);
+        for (batch, expected) in [(&near, true), (&few, true), (&far, false), (&near, false), (&near, true)] {
+            let (encodings, bytes) = through(&mut encoder, &schema, batch);
+            assert_eq!(encodings.contains(&"relative"), expected, "{data_type:?}: {encodings:?}");
+            let one = (batch.plain_bytes(0, batch.rows) / 2) as f64;
+            assert!(!expected || (bytes as f64) < one + 10_500.0, "{data_type:?}: {bytes} bytes of {one} a column");
+        }
+        // A base, or a value, that is missing.
+        for of in [0, 1] {
+            let mut batch = near.clone();
+            let mut bits = vec![0xFF; batch.rows.div_ceil(8)];
+            bits[100] = 0xFE;
+            let zeroed = match &batch.columns[of].values {
+                Values::Fixed { width, bytes } => {
+                    let mut bytes = bytes.to_vec();
+                    bytes[800 * width..801 * width].fill(0);
+                    Values::Fixed { width: *width, bytes: Bytes::from(bytes) }
+                }
+                other => panic!("{other:?}"),
+            };
+            let validity = Some(Bitmap { bytes: Bytes::from(bits), offset: 0, len: batch.rows });
+            batch.columns[of] = Column { rows: batch.rows, validity, values: zeroed };
+            let mut encoder = Encoder::new(schema.clone(), false);
+            assert!(!through(&mut encoder, &schema, &batch).0.contains(&"relative"));
+        }
+        for rows in [1, 2, 63, 64, 100, 1025] {
+            let few_rows = pair(&mut random, &data_type, rows, |_, value| value.wrapping_add(1));
+            through(&mut Encoder::new(schema.clone(), false), &schema, &few_rows);
+        }
+    }
 }
 
 fn words(random: &mut Random, n: usize, words: &[&str]) -> Vec<Vec<u8>> {
@@ -139,7 +204,9 @@ fn damaged_chunks_are_refused_or_decode() {
     let of_floats = schema(Type::Float64);
     let prices: Vec<f64> =
         (0..2000).map(|i| if i % 90 == 0 { ODD[i / 90 % 16] } else { random.below(99_999) as f64 / 100.0 }).collect();
+    let dates = pair(&mut random, &Type::Date32, 2000, |random, value| value.wrapping_add(random.below(30) as i64));
     let chunks = [
+        (schema_of_pair(&Type::Date32), dates, "relative"),
         (of_strings, strings(&words(&mut random, 2000, ENGLISH)), "symbols"),
         (of_floats, float64s(&prices), "decimals"),
     ];

@@ -9,8 +9,8 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, HEADER_BYTES, Header, Limits, Profile, Values, chunk_bytes_bound,
-    decode, read, write,
+    Batch, Bitmap, Column, Compression, Encoder, HEADER_BYTES, Header, Limits, Profile, Tables, Values,
+    chunk_bytes_bound, decode, read, write,
 };
 
 fn round_trip(batches: &[RecordBatch]) {
@@ -285,7 +285,7 @@ fn what_a_column_is_like_decides_its_encoding() {
         let header = Header::decode(raw, &Limits::default()).unwrap();
         let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
         let body = chunk.slice(chunk.len() - header.body_bytes as usize..);
-        decode(&header, &schema, descriptors, &body, Some(&mut profile)).unwrap();
+        decode(&header, &schema, descriptors, &body, &Tables::default(), None, Some(&mut profile)).unwrap();
         let found = &profile.columns[0].encodings;
         assert!(encodings.iter().all(|encoding| found.contains(encoding)), "{name}: {found:?}");
         assert!(chunk.len() < batch.column(0).get_array_memory_size() * 2 / 3, "{name}: {} bytes", chunk.len());

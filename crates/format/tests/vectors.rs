@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout};
-use dray_format::{Batch, Column, Error, Field, Header, Limits, Schema, Type, Unit, Values, read};
+use dray_format::{Batch, Column, Error, Field, Header, Limits, Schema, Tables, Type, Unit, Values, read_with};
 use serde_json::{Value, json};
 
 fn vectors(folder: &str) -> Vec<PathBuf> {
@@ -25,9 +25,10 @@ fn decode(path: &Path) -> Result<(Schema, Header, Batch, RecordBatch), Error> {
     let (schema_bytes, rest) = file.split_first_chunk::<4>().unwrap();
     let (schema, chunk) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
     let schema = Schema::decode(schema)?;
-    let chunk = Bytes::copy_from_slice(chunk);
-    let (header, batch) = read(&chunk, &schema, &Limits::default())?;
-    let (_, arrow) = Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &Limits::default())?;
+    let (mut chunk, mut tables, limits) = (Bytes::copy_from_slice(chunk), Tables::default(), Limits::default());
+    tables.take(&mut chunk, &limits)?;
+    let (header, batch) = read_with(&chunk, &schema, &limits, &tables)?;
+    let (_, arrow) = Decoder::new(schema.clone(), StringLayout::Offsets).read_with(&chunk, &limits, &tables)?;
     Ok((schema, header, batch, arrow))
 }
 

@@ -10,6 +10,7 @@ use tracing::{Instrument, debug, info, info_span};
 
 use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
+use crate::prices::Prices;
 use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
 use crate::way::Way;
@@ -23,6 +24,7 @@ pub(crate) struct Shared {
     pub(crate) behind_proxy: bool,
     pub(crate) stall_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) prices: Prices,
     /// Bounds the statements that run at the same time; others wait.
     pub(crate) statements: Arc<tokio::sync::Semaphore>,
     /// True once the server stops: running statements finish, no new one begins.
@@ -37,7 +39,7 @@ pub(crate) struct Connection {
     pub(crate) link: Link,
     /// What the kernel tells of the way, where the client is on another host.
     pub(crate) way: Option<Way>,
-    /// λ at the end of the last statement that adapted, in nanoseconds a byte.
+    /// λ at the end of the last statement that adapted, here or on another connection to this host, in nanoseconds a byte.
     pub(crate) price_ns: Option<f64>,
     pub(crate) shared: Arc<Shared>,
 }
@@ -52,8 +54,8 @@ pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: Stri
         reader: FrameReader::new(open.read, open.received),
         socket: open.write,
         link: open.link,
+        price_ns: open.way.as_ref().and_then(|way| shared.prices.of(way.host?)),
         way: open.way,
-        price_ns: None,
         shared: shared.clone(),
     };
     shared.metrics.connection_opened();

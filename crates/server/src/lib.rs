@@ -18,6 +18,7 @@ mod engine;
 mod listen;
 mod metrics;
 mod pipes;
+mod prices;
 mod server;
 mod socket;
 mod statement;

@@ -110,7 +110,7 @@ impl Incoming {
         };
         let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream)?;
-        let way = if loopback && !behind_proxy { None } else { Way::of(&stream, !loopback) };
+        let way = if loopback && !behind_proxy { None } else { Way::of(&stream, (!loopback).then_some(peer.ip())) };
         let loopback = loopback && !behind_proxy;
         let (read, write, link): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {

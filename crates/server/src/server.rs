@@ -17,6 +17,7 @@ use crate::connection::{self, Shared};
 use crate::engine::Engine;
 use crate::listen::{Incoming, Listener, tls_acceptor};
 use crate::metrics::Metrics;
+use crate::prices::Prices;
 
 /// The largest request for metrics that is read, in bytes.
 const METRICS_REQUEST_BYTES_MAX: u64 = 8 << 10;
@@ -129,6 +130,7 @@ impl Server {
             behind_proxy: options.behind_proxy,
             stall_timeout: options.stall_timeout.max(Duration::from_millis(1)),
             metrics: Arc::new(Metrics::default()),
+            prices: Prices::default(),
             statements: Arc::new(Semaphore::new(options.statements_max.max(1))),
             stopping,
         });

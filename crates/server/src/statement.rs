@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind};
+use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, TableRoom};
 use dray_transfer::{Adaptive, Chunker, Failure, Passage, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{
     Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, PriceSet, Query, Report, ServerError,
@@ -26,8 +26,10 @@ use crate::way::{self, Way};
 const CHUNK_ROWS: usize = 65_536;
 /// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// What the queue of a stream that adapts holds: of what is in it λ learns late.
-const ADAPTIVE_QUEUE_BYTES: u32 = 2 << 20;
+/// What the queue of a stream that adapts holds, in time on the way and in bytes, least and most: of what is in it λ learns late, and a quick
+/// way takes a chunk in less time than threads need to take turns.
+const ADAPTIVE_QUEUE_NS: f64 = 50e6;
+const ADAPTIVE_QUEUE_BYTES: (u32, u32) = (2 << 20, 16 << 20);
 /// A result of more than this is worth another congestion control.
 const LONG_RESULT_BYTES: u64 = 256 << 10;
 /// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
@@ -88,11 +90,10 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let plan = watched(connection, planned).await?.unwrap_or_else(|panic| Err(panicked(panic)))?;
     let settings = settings(query, connection.link);
     let compression = resolved(query.compression, connection.link);
-    let adaptive = (compression == CompressionChoice::Auto).then(|| {
-        let round_trip = connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default();
-        let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(round_trip));
-        Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, LEVEL_MAX))
-    });
+    let round_trip = connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default();
+    let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(round_trip));
+    let adaptive = (compression == CompressionChoice::Auto)
+        .then(|| Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, LEVEL_MAX)));
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
@@ -108,7 +109,10 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let mut finished = Finished::default();
     if !query.plan_only {
         let (bytes_max, chunks_min) = match adaptive {
-            Some(_) => (ADAPTIVE_QUEUE_BYTES, 2),
+            // Floats become whole numbers by saturation.
+            Some(_) => {
+                (((ADAPTIVE_QUEUE_NS / price_ns) as u32).clamp(ADAPTIVE_QUEUE_BYTES.0, ADAPTIVE_QUEUE_BYTES.1), 2)
+            }
             None => (u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1),
         };
         let (sender, receiver) = queue(bytes_max, chunks_min, plan.threads() + 1);
@@ -150,8 +154,9 @@ async fn start_producers(
     let at_once = streams.len() == 1 && plan.is_small();
     // Streams that are fewer than threads have their chunks made side by side.
     let lanes = (plan.threads() / streams.len().max(1)).max(1);
+    let room = Arc::new(TableRoom::new(&settings.limits));
     for stream in streams {
-        let mut chunker = Chunker::new(plan.schema.clone(), settings);
+        let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
         if let Some(adaptive) = adaptive {
             chunker = chunker.adapting(adaptive.clone());
         }
@@ -235,6 +240,9 @@ impl Transfer<'_> {
         let (_, chunks) = self.connection.session.sent();
         if let Some(adaptive) = &self.adaptive {
             self.connection.price_ns = Some(adaptive.price_ns());
+            if let Some(host) = self.connection.way.as_ref().and_then(|way| way.host) {
+                self.connection.shared.prices.set(host, adaptive.price_ns());
+            }
             self.connection.shared.metrics.price_set(adaptive.price_ns());
         }
         self.connection.shared.metrics.encoded(&self.encoded);

@@ -4,6 +4,7 @@
 #![allow(unsafe_code, reason = "the kernel fills structures")]
 
 use std::io;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ const FOR_LARGE_RESULTS: &[u8] = b"bbr";
 /// A look at a TCP socket that others write to.
 pub(crate) struct Way {
     socket: OwnedFd,
+    /// The host at its end, unless that is this one.
+    pub(crate) host: Option<IpAddr>,
     /// What it had carried when it was last asked.
     seen: Carried,
     /// Whether it has the congestion control that it is to have.
@@ -34,12 +37,12 @@ struct Carried {
 }
 
 impl Way {
-    /// Of a socket to a client on another host, or, unless `leaves_host`, to a proxy of one; its buffer is made small. None where
+    /// Of a socket to a client on another host, or, without a `host`, to a proxy of one; its buffer is made small. None where
     /// the kernel has no such figures.
-    pub(crate) fn of(stream: &impl AsFd, leaves_host: bool) -> Option<Self> {
+    pub(crate) fn of(stream: &impl AsFd, host: Option<IpAddr>) -> Option<Self> {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        let mut way = Self { socket, seen: Carried::default(), has_control: !leaves_host };
+        let mut way = Self { socket, host, seen: Carried::default(), has_control: host.is_none() };
         way.passage()?;
         Some(way)
     }
@@ -148,7 +151,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let _reader = listener.accept().unwrap();
-        let mut way = Way::of(&sender, true).unwrap();
+        let mut way = Way::of(&sender, Some([127, 0, 0, 1].into())).unwrap();
         assert!(way.round_trip().unwrap() < Duration::from_secs(1));
         sender.set_nonblocking(true).unwrap();
         // Until the reader's buffer is full.

@@ -30,6 +30,9 @@ const TRY_EVERY: u64 = 32;
 const TRY_COST_MAX: f64 = 2.0;
 /// What is measured on fewer bytes says little of others.
 const MEASURED_BYTES_MIN: u64 = 4096;
+/// A guess counts as if it had been measured on so many bytes. The first chunk has few rows, and finds caches and memory cold: what it
+/// takes must not rule out for the rest of the stream what it was made by.
+const GUESS_BYTES: f64 = 256e3;
 /// Another way is taken when it should cost less than this share of the present one: measurements are noisy.
 const CHANGE_BELOW: f64 = 0.97;
 
@@ -69,12 +72,19 @@ struct Measured {
     share: f64,
 }
 
+/// The same, and on how many decoded bytes it was measured.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    mean: Measured,
+    bytes: f64,
+}
+
 /// What is known of one column.
 #[derive(Debug)]
 pub(crate) struct Column {
     /// 1 where there are strings in it, 0 elsewhere: the place in a [`Way`]'s guesses.
     guess: usize,
-    measured: [Option<Measured>; WAYS_COUNT],
+    measured: [Option<Known>; WAYS_COUNT],
     way: usize,
     /// Only so many ways are weighed.
     ways: usize,
@@ -95,6 +105,8 @@ impl Column {
             encode_ns + price_ns * share + reader_share * WAYS[way].decode_ns
         });
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
+        // Light has to be tried before a column goes plain: what it makes of strings can't be guessed, and costs next to nothing.
+        let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };
         if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
             self.way = best;
         }
@@ -119,22 +131,34 @@ impl Column {
         let seen = Measured { encode_ns: written.encode_ns as f64 / bytes, share: written.bytes as f64 / bytes };
         let slot = &mut self.measured[way];
         *slot = Some(match *slot {
-            None => seen,
-            Some(before) => Measured {
+            None => Known { mean: seen, bytes },
+            Some(Known { mean, bytes: before }) => {
                 // A thread that lost its processor for a while took no longer to encode.
-                encode_ns: before.encode_ns + (seen.encode_ns.min(4.0 * before.encode_ns) - before.encode_ns) * NEWEST,
-                share: before.share + (seen.share - before.share) * NEWEST,
-            },
+                let encode_ns = seen.encode_ns.min(4.0 * mean.encode_ns);
+                let newest = NEWEST.max(bytes / (before + bytes));
+                let mean = Measured {
+                    encode_ns: mean.encode_ns + (encode_ns - mean.encode_ns) * newest,
+                    share: mean.share + (seen.share - mean.share) * newest,
+                };
+                Known { mean, bytes: before + bytes }
+            }
         });
     }
 
-    /// What a way should take: as measured, or as light and so much more as is usual.
+    /// What a way should take: as measured, and, while that was on few bytes, as guessed.
     fn expected(&self, way: usize) -> Measured {
-        if let Some(measured) = self.measured[way] {
-            return measured;
-        }
-        if way == NONE {
-            return PLAIN;
+        let guess = self.guessed(way);
+        let Some(Known { mean, bytes }) = self.measured[way] else { return guess };
+        let encode_ns = (mean.encode_ns * bytes + guess.encode_ns * GUESS_BYTES) / (bytes + GUESS_BYTES);
+        Measured { encode_ns, share: mean.share }
+    }
+
+    /// What a way is thought to take by those that were tried: as light, and so much more as is usual.
+    fn guessed(&self, way: usize) -> Measured {
+        match way {
+            NONE => return PLAIN,
+            LIGHT if self.measured[LIGHT].is_some() => return LIGHT_GUESS[self.guess],
+            _ => {}
         }
         let light = self.light();
         let Way { more_ns, share, .. } = &WAYS[way];
@@ -146,8 +170,7 @@ impl Column {
 
     /// What light takes: as measured, or as the nearest way that has been would have it.
     fn light(&self) -> Measured {
-        let nearest =
-            self.measured.iter().enumerate().skip(LIGHT).find_map(|(way, measured)| Some((way, (*measured)?)));
+        let nearest = self.measured.iter().enumerate().skip(LIGHT).find_map(|(way, known)| Some((way, (*known)?.mean)));
         let Some((way, measured)) = nearest else { return LIGHT_GUESS[self.guess] };
         let share = measured.share / WAYS[way].share[self.guess];
         let encode_ns = measured.encode_ns - share * WAYS[way].more_ns[self.guess];

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, chunk_bytes_bound};
+use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, chunk_bytes_bound};
 
 use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
@@ -51,6 +51,7 @@ pub struct Chunker {
     nodes: usize,
     settings: Settings,
     adaptive: Option<Arc<Adaptive>>,
+    room: Option<Arc<TableRoom>>,
     pending: VecDeque<Batch>,
     pending_rows: usize,
     pending_bytes: u64,
@@ -61,13 +62,28 @@ impl Chunker {
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
-        Self { schema, nodes, settings, adaptive: None, pending: VecDeque::new(), pending_rows: 0, pending_bytes: 0 }
+        Self {
+            schema,
+            nodes,
+            settings,
+            adaptive: None,
+            room: None,
+            pending: VecDeque::new(),
+            pending_rows: 0,
+            pending_bytes: 0,
+        }
     }
 
     /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to what the settings say.
     #[must_use]
     pub fn adapting(self, adaptive: Arc<Adaptive>) -> Self {
         Self { adaptive: Some(adaptive), ..self }
+    }
+
+    /// Lets chunks have tables that outlive them, in a room that all of the stream's chunkers share.
+    #[must_use]
+    pub fn keeping_tables(self, room: Arc<TableRoom>) -> Self {
+        Self { room: Some(room), ..self }
     }
 
     fn chunk_rows(&self) -> usize {
@@ -77,7 +93,7 @@ impl Chunker {
 
     /// Who makes chunks of what is cut here.
     pub fn maker(&self) -> Maker {
-        Maker::new(self.schema.clone(), self.settings, self.adaptive.clone())
+        Maker::new(self.schema.clone(), self.settings, self.adaptive.clone(), self.room.clone())
     }
 
     /// Adds a batch. Take what fills chunks with [`Self::full`] until there is no more before adding the next.

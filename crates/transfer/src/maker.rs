@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_format::{Chunk, Compression, Encoder, Error, Schema};
+use dray_format::{Chunk, Compression, Encoder, Error, Schema, TableRoom};
 
 use crate::adaptive::Adaptive;
 use crate::chunker::{Cut, Settings};
@@ -19,8 +19,17 @@ pub struct Maker {
 }
 
 impl Maker {
-    pub(crate) fn new(schema: Arc<Schema>, settings: Settings, adaptive: Option<Arc<Adaptive>>) -> Self {
+    pub(crate) fn new(
+        schema: Arc<Schema>,
+        settings: Settings,
+        adaptive: Option<Arc<Adaptive>>,
+        room: Option<Arc<TableRoom>>,
+    ) -> Self {
         let encoder = Encoder::new(schema, settings.checksum);
+        let encoder = match room {
+            Some(room) => encoder.keeping_tables(room),
+            None => encoder,
+        };
         let encoder = match settings.clock {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,

@@ -171,6 +171,8 @@ impl Price {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
         self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         self.byte_ns = self.ns;
+        // The thread may get help later.
+        self.sent += 1;
     }
 
     fn set(&mut self, starved: f64, byte_ns: f64) {

@@ -51,7 +51,8 @@ impl Sender {
 
     /// Waits for room, then appends a chunk. False when the receiver is gone.
     pub async fn send(&self, chunk: Chunk) -> bool {
-        let bytes = u32::try_from(chunk.chunk_bytes()).unwrap_or(u32::MAX).min(self.chunk_bytes_max);
+        let bytes =
+            u32::try_from(chunk.chunk_bytes() + chunk.state_bytes()).unwrap_or(u32::MAX).min(self.chunk_bytes_max);
         match self.room.clone().acquire_many_owned(bytes).await {
             Ok(room) => self.chunks.send(Queued { chunk, _room: room }).is_ok(),
             Err(_) => false,

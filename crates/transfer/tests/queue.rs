@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, Type, Values};
+use dray_format::{
+    Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, TableRoom, Tables, Type, Values,
+};
 use dray_transfer::{Chunker, Failure, Queued, Receiver, Sender, Settings, Times, produce, queue};
 use futures_util::{FutureExt, Stream, stream};
 use tokio::runtime::{Builder, Runtime};
@@ -127,32 +129,50 @@ fn chunks_made_side_by_side_leave_in_order() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
-        let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
-        let schema = Arc::new(Schema { fields: vec![field] });
+        let field = |name: &str| Field { name: name.into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+        let schema = Arc::new(Schema { fields: vec![field("squares"), field("few")] });
+        let few = |row: u64| (row * row % 300).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let compression = Compression::Zstd(1);
         let settings =
             Settings { limits: Limits::default(), chunk_rows: 40_000, compression, checksum: true, clock: None };
-        let chunker = Chunker::new(schema.clone(), settings);
+        // Each lane has tables of its own, which arrive before the chunks that use them.
+        let room = Arc::new(TableRoom::new(&settings.limits));
+        let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
         // The last batch is small: its chunk takes no time, and must wait for its turn.
         let sizes = [50_000u64; 30].into_iter().chain([7]);
         let batches = sizes.clone().scan(0, |start, rows| {
-            let bytes: Vec<u8> = (*start..*start + rows).flat_map(|i| (i * i).to_le_bytes()).collect();
+            let range = *start..*start + rows;
             *start += rows;
             let rows = rows as usize;
-            let values = Values::Fixed { width: 8, bytes: bytes.into() };
-            Some(Ok::<_, &str>(Batch { rows, columns: vec![Column { rows, validity: None, values }] }))
+            let column = |value: &dyn Fn(u64) -> u64| {
+                let bytes: Vec<u8> = range.clone().flat_map(|row| value(row).to_le_bytes()).collect();
+                Column { rows, validity: None, values: Values::Fixed { width: 8, bytes: bytes.into() } }
+            };
+            Some(Ok::<_, &str>(Batch { rows, columns: vec![column(&|row| row * row), column(&few)] }))
         });
         let batches = stream::iter(batches.collect::<Vec<_>>());
         let producer = tokio::spawn(async move { produce(batches, chunker, 3, sender, &Times::default()).await });
         let mut row = 0u64;
+        let mut tables = Tables::default();
         while let Some(queued) = receiver.receive().await {
-            let (_, batch) = dray_format::read(&queued.chunk.to_bytes(0), &schema, &Limits::default()).unwrap();
-            let Values::Fixed { bytes, .. } = &batch.columns[0].values else { panic!("not numbers") };
-            for raw in bytes.as_chunks().0 {
-                assert_eq!(u64::from_le_bytes(*raw), row * row);
+            let mut chunk = queued.chunk.clone();
+            if let Some(state) = chunk.take_state() {
+                let (header, parts) = state.numbered(tables.frames().into());
+                tables.take(&mut [&header[..], &parts.concat()].concat().into(), &settings.limits).unwrap();
+            }
+            let (header, parts) = chunk.numbered(0, tables.frames());
+            let bytes = [&header[..], &parts.concat()].concat().into();
+            let (_, batch) = dray_format::read_with(&bytes, &schema, &settings.limits, &tables).unwrap();
+            let numbers = |column: usize| match &batch.columns[column].values {
+                Values::Fixed { bytes, .. } => bytes.as_chunks().0.iter().map(|raw| u64::from_le_bytes(*raw)),
+                _ => panic!("not numbers"),
+            };
+            for (square, other) in numbers(0).zip(numbers(1)) {
+                assert_eq!((square, other), (row * row, few(row)));
                 row += 1;
             }
         }
+        assert!((2..=3).contains(&tables.frames()), "{} lanes kept tables", tables.frames());
         assert_eq!(row, sizes.sum::<u64>());
         producer.await.unwrap().unwrap();
     });

@@ -1,6 +1,9 @@
 //! The client's side of a connection.
 
-use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, crc32c};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, StateHeader, Tables, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
@@ -19,6 +22,8 @@ pub enum ServerEvent {
     Progress(Progress),
     /// How its transfer went.
     Report(Report),
+    /// Tables for the chunks that follow: [`ClientSession::tables`] has them.
+    State(StateHeader),
     /// It is complete, and all of it arrived.
     Finished(Finished),
     /// The statement ended, or with statement 0 the connection.
@@ -46,11 +51,22 @@ pub struct ClientSession {
     chunks: u64,
     rows: u64,
     digest: u32,
+    /// Those that stand.
+    tables: Arc<Tables>,
 }
 
 impl Default for ClientSession {
     fn default() -> Self {
-        Self { state: State::New, statement: 0, limits: Limits::default(), columns: 0, chunks: 0, rows: 0, digest: 0 }
+        Self {
+            state: State::New,
+            statement: 0,
+            limits: Limits::default(),
+            columns: 0,
+            chunks: 0,
+            rows: 0,
+            digest: 0,
+            tables: Arc::default(),
+        }
     }
 }
 
@@ -109,6 +125,7 @@ impl ClientSession {
         self.limits = query.limits;
         self.state = State::AwaitingStarted;
         (self.chunks, self.rows, self.digest) = (0, 0, 0);
+        self.tables = Arc::default();
         Ok(())
     }
 
@@ -135,12 +152,15 @@ impl ClientSession {
         let frame = Frame::decode(bytes, &Kind::SERVER, |kind| match (self.state, kind) {
             (State::New | State::AwaitingWelcome, _) => HANDSHAKE_BYTES_MAX,
             (_, Kind::Chunk) => self.limits.row_bytes_max,
+            (_, Kind::State) => self.limits.chunk_bytes_max,
             _ => MESSAGE_BYTES_MAX,
         })?;
         let expected = match frame.kind {
             Kind::Welcome => self.state == State::AwaitingWelcome,
             Kind::Started => self.state == State::AwaitingStarted,
-            Kind::Chunk | Kind::Progress | Kind::Report | Kind::Finished => self.state == State::Streaming,
+            Kind::Chunk | Kind::State | Kind::Progress | Kind::Report | Kind::Finished => {
+                self.state == State::Streaming
+            }
             Kind::Error => self.state != State::Closed,
             _ => false,
         };
@@ -185,12 +205,40 @@ impl ClientSession {
         Ok(header)
     }
 
+    /// The tables that stand, with which the chunk whose header was read last must be decoded.
+    pub fn tables(&self) -> Arc<Tables> {
+        self.tables.clone()
+    }
+
+    /// Reads a state frame that fills a frame.
+    fn state(&mut self, payload: &[u8]) -> Result<StateHeader> {
+        let Some((raw, rest)) = payload.split_first_chunk::<HEADER_BYTES>() else {
+            let what = format!("a state frame of {} bytes is shorter than its header", payload.len());
+            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
+        };
+        let header = StateHeader::decode(raw, &self.limits)?;
+        if header.sequence() != u64::from(self.tables.frames()) {
+            let what = format!("state frame {} where {} is due", header.sequence(), self.tables.frames());
+            return Err(ProtocolError::new(Refusal::Sequence, what));
+        }
+        if header.frame_bytes() != payload.len() as u64 {
+            let what = format!("a state frame of {} bytes in a frame of {}", header.frame_bytes(), payload.len());
+            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
+        }
+        // Both parts lie within the payload, as its size has just shown.
+        let (descriptors, body) = rest.split_at(rest.len() - header.body_bytes() as usize);
+        let tables = Arc::make_mut(&mut self.tables);
+        tables.receive(&header, descriptors, &Bytes::copy_from_slice(body), &self.limits)?;
+        self.digest = crc32c(self.digest, raw);
+        Ok(header)
+    }
+
     /// Reads the payload of a frame that is not a chunk.
     ///
     /// # Errors
     /// When it breaks a rule; when the result that it ends is not what arrived.
     pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ServerEvent> {
-        if frame.kind != Kind::Welcome {
+        if !matches!(frame.kind, Kind::Welcome | Kind::State) {
             self.check_statement(frame.kind, payload)?;
         }
         match frame.kind {
@@ -205,6 +253,7 @@ impl ClientSession {
                 self.columns = started.schema.fields.len();
                 Ok(ServerEvent::Started(started))
             }
+            Kind::State => self.state(payload).map(ServerEvent::State),
             Kind::Progress => Progress::decode(payload).map(ServerEvent::Progress),
             Kind::Report => {
                 let report = Report::decode(payload)?;

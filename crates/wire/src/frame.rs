@@ -25,14 +25,23 @@ pub enum Kind {
     Finished = 0x85,
     Error = 0x86,
     Report = 0x87,
+    State = 0x88,
 }
 
 impl Kind {
     /// What only a client sends.
     pub(crate) const CLIENT: [Self; 4] = [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye];
     /// What only a server sends.
-    pub(crate) const SERVER: [Self; 7] =
-        [Self::Welcome, Self::Started, Self::Chunk, Self::Progress, Self::Finished, Self::Error, Self::Report];
+    pub(crate) const SERVER: [Self; 8] = [
+        Self::Welcome,
+        Self::Started,
+        Self::Chunk,
+        Self::Progress,
+        Self::Finished,
+        Self::Error,
+        Self::Report,
+        Self::State,
+    ];
 }
 
 /// A frame's header.

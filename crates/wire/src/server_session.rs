@@ -1,7 +1,7 @@
 //! The server's side of a connection.
 
 use bytes::Bytes;
-use dray_format::{Chunk, HEADER_BYTES, crc32c};
+use dray_format::{Chunk, HEADER_BYTES, StateFrame, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome};
@@ -37,13 +37,15 @@ pub struct ServerSession {
     state: State,
     statement: u32,
     chunks: u64,
+    /// State frames sent.
+    states: u32,
     rows: u64,
     digest: u32,
 }
 
 impl Default for ServerSession {
     fn default() -> Self {
-        Self { state: State::AwaitingHello, statement: 0, chunks: 0, rows: 0, digest: 0 }
+        Self { state: State::AwaitingHello, statement: 0, chunks: 0, states: 0, rows: 0, digest: 0 }
     }
 }
 
@@ -122,7 +124,7 @@ impl ServerSession {
                 let query = Query::decode(payload)?;
                 self.statement = query.statement;
                 self.state = State::Running;
-                (self.chunks, self.rows, self.digest) = (0, 0, 0);
+                (self.chunks, self.states, self.rows, self.digest) = (0, 0, 0, 0);
                 Ok(ClientEvent::Query(query))
             }
             Kind::Cancel => {
@@ -160,23 +162,38 @@ impl ServerSession {
         started.encode(out)
     }
 
-    /// Numbers a chunk and appends its frame's and its own header; the parts returned follow them.
+    /// Numbers a chunk and appends its frame's and its own header, behind its state frame if there is one; the parts returned follow them.
     ///
     /// # Errors
     /// When the chunk is too large for a frame.
-    pub fn chunk(&mut self, chunk: Chunk, out: &mut Vec<u8>) -> Result<Vec<Bytes>> {
+    pub fn chunk(&mut self, mut chunk: Chunk, out: &mut Vec<u8>) -> Result<Vec<Bytes>> {
+        if let Some(state) = chunk.take_state() {
+            self.state(state, out)?;
+        }
         let Ok(payload_bytes) = u32::try_from(chunk.chunk_bytes()) else {
             let what = format!("a chunk of {} bytes is too large", chunk.chunk_bytes());
             return Err(ProtocolError::new(Refusal::Frame, what));
         };
         let rows = u64::from(chunk.rows());
-        let (header, parts): ([u8; HEADER_BYTES], _) = chunk.numbered(self.chunks);
+        let (header, parts): ([u8; HEADER_BYTES], _) = chunk.numbered(self.chunks, self.states);
         out.extend_from_slice(&Frame { kind: Kind::Chunk, payload_bytes }.encode());
         out.extend_from_slice(&header);
         self.chunks += 1;
         self.rows += rows;
         self.digest = crc32c(self.digest, &header);
         Ok(parts)
+    }
+
+    fn state(&mut self, state: StateFrame, out: &mut Vec<u8>) -> Result<()> {
+        let too_large = || ProtocolError::new(Refusal::Frame, "a state frame is too large, or there are too many");
+        let payload_bytes = u32::try_from(state.frame_bytes()).map_err(|_| too_large())?;
+        let (header, parts) = state.numbered(self.states.into());
+        self.states = self.states.checked_add(1).ok_or_else(too_large)?;
+        self.digest = crc32c(self.digest, &header);
+        out.extend_from_slice(&Frame { kind: Kind::State, payload_bytes }.encode());
+        out.extend_from_slice(&header);
+        parts.iter().for_each(|part| out.extend_from_slice(part));
+        Ok(())
     }
 
     /// Appends how far the statement is.

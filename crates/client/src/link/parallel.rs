@@ -350,10 +350,12 @@ impl Shared {
                     return sender.send(Event::Part { finished, profile }).map_err(gone);
                 }
                 Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
-                Received::Chunk { header, descriptors, body } => {
+                Received::Chunk { header, descriptors, body, tables } => {
                     let decoder = decoder.as_ref().ok_or_else(out_of_turn)?;
                     header.verify(&[&descriptors, &body])?;
-                    let batch = decoder.decode(&header, &descriptors, &body, Some(&mut profile))?;
+                    let columns = &mut arena.columns(&header);
+                    let profile = Some(&mut profile);
+                    let batch = decoder.decode(&header, &descriptors, &body, &tables, Some(columns), profile)?;
                     (batch, header.chunk_bytes(), header.decoded_bytes)
                 }
                 Received::Built { built, bytes, .. } => {

@@ -187,7 +187,8 @@ fn a_batch_ends_before_its_bytes_are_too_many() {
 #[test]
 fn a_chunk_is_verified_and_decoded() {
     let (header, descriptors, body) = chunk(0..100);
-    let (mut connection, _) = connection(vec![Ok(Received::Chunk { header, descriptors, body }), finished()]);
+    let (mut connection, _) =
+        connection(vec![Ok(Received::Chunk { header, descriptors, body, tables: Arc::default() }), finished()]);
     let batches = connection.query("SELECT", &options(1)).unwrap().read_all().unwrap();
     assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
 }
@@ -197,7 +198,7 @@ fn a_damaged_chunk_ends_the_connection() {
     let (header, descriptors, body) = chunk(0..100);
     let mut damaged = body.to_vec();
     damaged[17] ^= 1;
-    let chunk = Received::Chunk { header, descriptors, body: damaged.into() };
+    let chunk = Received::Chunk { header, descriptors, body: damaged.into(), tables: Arc::default() };
     let (mut connection, seen) = connection(vec![arrived(0..10), Ok(chunk)]);
     let mut results = connection.query("SELECT", &options(1000)).unwrap();
     // What came before it is not handed out either.

@@ -1,5 +1,7 @@
 //! The search for distinct values, given up early where a dictionary can no longer pay.
 
+use std::ops::Range;
+
 use super::sample::distinct;
 use super::short_strings::{SHORT_BYTES_MAX, distinct_short};
 use crate::bitpack::{bits_for, packed_bytes};
@@ -28,7 +30,8 @@ pub(super) struct Distinct<E> {
 }
 
 /// An open-addressing table from keys to numbers.
-struct Numbers {
+#[derive(Debug)]
+pub(super) struct Numbers {
     slots: Vec<u32>,
     shift: u32,
 }
@@ -37,18 +40,22 @@ struct Numbers {
 /// unlucky ones, need more: they get no dictionary rather than a search without end.
 pub(super) const PROBES_MAX: usize = 256;
 
+impl Default for Numbers {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
 impl Numbers {
-    fn new(count_max: usize) -> Self {
+    pub(super) fn new(count_max: usize) -> Self {
         let slots = (count_max.max(4) * 2).next_power_of_two();
         Self { slots: vec![0; slots], shift: 64 - slots.trailing_zeros() }
     }
 
     /// The number of the key with this hash, which `equals` recognises; `next` if it is new. None if it has no room.
-    fn number(&mut self, hash: u64, next: usize, equals: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(super) fn number(&mut self, hash: u64, next: usize, equals: impl Fn(usize) -> bool) -> Option<usize> {
         let mask = self.slots.len() - 1;
-        // Fibonacci hashing: the product's upper bits.
-        let start = (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
-        for at in start..start + PROBES_MAX {
+        for at in self.probes(hash) {
             match self.slots[at & mask] {
                 0 => {
                     // Fewer than 2^17 entries.
@@ -60,6 +67,24 @@ impl Numbers {
             }
         }
         None
+    }
+
+    /// The number of the key with this hash, which `equals` recognises, if it has one.
+    pub(super) fn find(&self, hash: u64, equals: impl Fn(usize) -> bool) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let taken = self.probes(hash).map(|at| self.slots[at & mask]).take_while(|taken| *taken != 0);
+        taken.map(|taken| taken as usize - 1).find(|number| equals(*number))
+    }
+
+    /// Whether half of the slots stay empty with so many keys.
+    pub(super) fn has_room(&self, count: usize) -> bool {
+        count * 2 <= self.slots.len()
+    }
+
+    fn probes(&self, hash: u64) -> Range<usize> {
+        // Fibonacci hashing: the product's upper bits.
+        let start = (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
+        start..start + PROBES_MAX
     }
 }
 
@@ -83,21 +108,23 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
 }
 
 /// The distinct values and each value's index among them, if these take less than `bytes_max` where an entry takes
-/// `entry_bytes`. `frame` is the smallest value and the distance to the largest, where they are known.
+/// `entry_bytes`, and `known` ones take none. `frame` is the smallest value and the distance to the largest, where they are known.
 pub(super) fn distinct_words<T: Word>(
     values: &[u8],
     frame: Option<(u64, u64)>,
     entry_bytes: usize,
     bytes_max: usize,
+    known: usize,
 ) -> Option<Distinct<Vec<u8>>> {
     let values = T::slice(values);
-    let count_max = entries_that_pay(values.len(), entry_bytes, bytes_max);
+    let count_max = (entries_that_pay(values.len(), entry_bytes, bytes_max) + known).min(DICTIONARY_COUNT_MAX);
     let found = match frame {
         Some((min, range @ ..=NEAR_MAX)) => near::<T>(values, T::truncated(min.into()), range as usize, count_max),
         _ => hashed::<T>(values, count_max),
     }?;
     let bytes = dictionary_bytes(values.len(), found.entries.len(), entry_bytes)?;
-    (bytes < bytes_max).then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
+    (bytes < bytes_max + known * entry_bytes)
+        .then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
 }
 
 /// By a table of all that lies between.
@@ -159,6 +186,15 @@ pub(super) struct StringEntries {
     pub(super) data: Vec<u8>,
 }
 
+impl Distinct<StringEntries> {
+    /// What entries and indexes take at most, where a length takes four bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let count = self.entries.lengths.len();
+        let indexes = packed_bytes(self.indexes.len(), bits_for(count.saturating_sub(1) as u64));
+        indexes.map_or(usize::MAX, |indexes| self.entries.data.len() + 4 * count + indexes)
+    }
+}
+
 impl StringEntries {
     fn push(&mut self, entry: &[u8]) {
         // A chunk's strings have fewer than 2^31 bytes.
@@ -205,15 +241,21 @@ impl<'a> Searched<'a> {
             .is_some_and(|bytes| bytes < bytes_max / 8 * 7)
     }
 
-    /// The distinct strings and each string's index among them, if these take less than `bytes_max`.
-    pub(super) fn distinct(&self, bytes_max: usize) -> Option<Distinct<StringEntries>> {
+    /// The distinct strings and each string's index among them, if these take less than `bytes_max`, where so many `known` ones of so many
+    /// bytes take none.
+    pub(super) fn distinct(
+        &self,
+        bytes_max: usize,
+        (known, known_bytes): (usize, usize),
+    ) -> Option<Distinct<StringEntries>> {
         let n = self.count();
+        let bytes_max = bytes_max + known_bytes;
         if (self.shortest, self.longest) == (1, 1) {
-            let found = distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max)?;
+            let found = distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max, known)?;
             let lengths = vec![1u32.to_le_bytes(); found.entries.len()];
             return Some(Distinct { entries: StringEntries { lengths, data: found.entries }, indexes: found.indexes });
         }
-        let count_max = (n / DICTIONARY_SHARE).clamp(1, DICTIONARY_COUNT_MAX);
+        let count_max = (n / DICTIONARY_SHARE + known).clamp(1, DICTIONARY_COUNT_MAX);
         let found = match self.longest {
             ..=7 => distinct_short::<1>(self, count_max, bytes_max),
             8..=15 => distinct_short::<2>(self, count_max, bytes_max),
@@ -223,10 +265,8 @@ impl<'a> Searched<'a> {
         }?;
         let mut entries = StringEntries::default();
         found.entries.iter().for_each(|first| entries.push(self.value(*first)));
-        // A length takes four bytes at most.
-        let entry_bytes = entries.data.len() + 4 * entries.lengths.len();
-        let bytes = entry_bytes + packed_bytes(n, bits_for(entries.lengths.len().checked_sub(1)? as u64))?;
-        (bytes < bytes_max).then_some(Distinct { entries, indexes: found.indexes })
+        let found = Distinct { entries, indexes: found.indexes };
+        (found.bytes() < bytes_max).then_some(found)
     }
 
     /// By the first of each, of any length.
@@ -255,7 +295,7 @@ impl<'a> Searched<'a> {
 
 /// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a copy of any length.
 #[inline]
-fn hash_bytes(bytes: &[u8]) -> u64 {
+pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9FB2_1C65_1E98_DF25);
     let seed = bytes.len() as u64;
     let hash = match bytes {
@@ -315,7 +355,7 @@ mod tests {
                 offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
             }
             let searched = Searched { offsets: &offsets, data: &data, shortest: 0, longest };
-            let Some(found) = searched.distinct(usize::MAX) else { panic!("{longest}: none") };
+            let Some(found) = searched.distinct(usize::MAX, (0, 0)) else { panic!("{longest}: none") };
             assert_eq!(found.entries.lengths.len(), texts.len(), "{longest}");
             let mut ends = vec![0];
             for length in &found.entries.lengths {

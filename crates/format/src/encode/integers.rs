@@ -30,7 +30,8 @@ enum Form {
     Plain,
     Constant,
     Frame(Frame),
-    Patched(Box<Patched>),
+    /// And the frame that fits all, if there is one.
+    Patched(Box<Patched>, Option<Frame>),
 }
 
 /// The frame that fits some values.
@@ -137,11 +138,18 @@ impl Part {
             return self;
         }
         let patched = Patched { reference: low.low_64(), bits, positions, exceptions };
-        Self { form: Form::Patched(Box::new(patched)), bytes, ..self }
+        Self { form: Form::Patched(Box::new(patched), self.frame()), bytes, ..self }
     }
 
     pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
         let Self { slots, form, bytes } = self;
+        if let Form::Frame(frame) | Form::Patched(_, Some(frame)) = form
+            && writer.compression.compresses()
+            && let Some((bits, raw, compressed)) = whole_bytes(&slots, frame, bytes, writer)
+        {
+            head(writer, 2, bits, &slots, frame.reference);
+            return writer.compressed_buffer(compressed, raw);
+        }
         match form {
             Form::Plain => {
                 writer.descriptors.push(0);
@@ -156,9 +164,9 @@ impl Part {
             Form::Frame(Frame { reference, range }) => {
                 let bits = bits_for(range);
                 head(writer, 2, bits, &slots, reference);
-                writer.buffer(vec![packed::<false>(&slots, reference, bits, bytes)])
+                writer.plain_buffer(packed::<false>(&slots, reference, bits, bytes))
             }
-            Form::Patched(patched) => {
+            Form::Patched(patched, _) => {
                 let Patched { reference, bits, positions, exceptions } = *patched;
                 head(writer, 6, bits, &slots, reference);
                 writer.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
@@ -168,6 +176,15 @@ impl Part {
             }
         }
     }
+}
+
+/// A frame of whole bytes compressed, with its bits and its size before, if that takes a tenth less than `bytes`. Among bits
+/// a compressor finds nothing.
+fn whole_bytes(slots: &Slots, frame: Frame, bytes: usize, writer: &mut Writer) -> Option<(u32, usize, Bytes)> {
+    let bits = bits_for(frame.range).next_power_of_two().max(u8::BITS);
+    let raw = packed::<false>(slots, frame.reference, bits, slots.count() * bits as usize / 8);
+    let compressed = writer.compressed(&raw, bytes)?;
+    Some((bits, raw.len(), compressed))
 }
 
 fn smallest<T: Word>(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Part {

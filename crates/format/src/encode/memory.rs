@@ -10,6 +10,7 @@ pub(crate) struct Tried {
     pub(super) delta: Vain,
     pub(super) dictionary: Vain,
     pub(super) decimals: Vain,
+    pub(super) relative: Vain,
 }
 
 /// How often a way was tried in vain: the more often in a row, the longer it is left alone, for a look at a few values will promise

@@ -75,27 +75,33 @@ pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
 }
 
 widest! {
-    /// The differences between neighbours.
-    pub(super) fn differences[T: Word][T](values: &[T::Raw], out: &mut Vec<T::Raw>) {
+    /// The difference of each value from its base.
+    pub(super) fn differences[T: Word][T](values: &[T::Raw], bases: &[T::Raw], out: &mut Vec<T::Raw>) {
         const STEP: usize = 64;
-        let Some((_, next)) = values.split_first() else { return };
-        let (steps, rest) = values[..next.len()].as_chunks::<STEP>();
-        for (step, next) in steps.iter().zip(next.as_chunks::<STEP>().0) {
+        let ((steps, rest), (bases, rest_bases)) = (values.as_chunks::<STEP>(), bases.as_chunks::<STEP>());
+        for (step, bases) in steps.iter().zip(bases) {
             let mut differences = [T::ZERO.raw(); STEP];
-            for ((slot, a), b) in differences.iter_mut().zip(step).zip(next) {
-                *slot = T::of(b).minus(T::of(a)).raw();
+            for ((slot, value), base) in differences.iter_mut().zip(step).zip(bases) {
+                *slot = T::of(value).minus(T::of(base)).raw();
             }
             out.extend_from_slice(&differences);
         }
-        let next = &next[next.len() - rest.len()..];
-        out.extend(rest.iter().zip(next).map(|(a, b)| T::of(b).minus(T::of(a)).raw()));
+        out.extend(rest.iter().zip(rest_bases).map(|(value, base)| T::of(value).minus(T::of(base)).raw()));
     }
+}
+
+/// The differences between neighbours.
+pub(super) fn neighbours<T: Word>(values: &[T::Raw]) -> Vec<T::Raw> {
+    let mut out = Vec::with_capacity(values.len().saturating_sub(1));
+    if let (Some((_, next)), Some((_, before))) = (values.split_first(), values.split_last()) {
+        differences::<T>(next, before, &mut out);
+    }
+    out
 }
 
 /// The lengths of what lies between offsets, the shortest and the longest; 0 of none.
 pub(super) fn lengths_of(offsets: &[u8]) -> (Vec<[u8; 4]>, usize, usize) {
-    let mut lengths = Vec::with_capacity(offsets.len() / 4);
-    differences::<u32>(u32::slice(offsets), &mut lengths);
+    let lengths = neighbours::<u32>(u32::slice(offsets));
     let (shortest, longest) = match lengths.is_empty() {
         true => (0, 0),
         false => extremes::<u32>(&lengths, 0),
@@ -156,11 +162,7 @@ mod tests {
             for found in at_each_level(|| range::<T>(values, Order::Signed)) {
                 assert_eq!(found, Some((T::truncated(min.cast_unsigned()), (max - min) as u64)));
             }
-            for found in at_each_level(|| {
-                let mut out = Vec::new();
-                differences::<T>(T::slice(values), &mut out);
-                out
-            }) {
+            for found in at_each_level(|| neighbours::<T>(T::slice(values))) {
                 let expected: Vec<_> = integers
                     .windows(2)
                     .map(|pair| T::truncated(pair[1].wrapping_sub(pair[0]).cast_unsigned()).raw())

@@ -17,8 +17,9 @@ use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
 use super::integers::Part;
+use super::kept::Place;
 use super::slots::{Order, Slots};
-use crate::compress::{Compressor, compress};
+use crate::compress::{Compressor, Packer};
 use crate::error::Result;
 use crate::symbols::Symbol;
 use crate::write::{Clock, Writer};
@@ -43,6 +44,8 @@ pub(crate) struct Memory {
     next_pause: u32,
     /// How long trainings have taken that nobody has asked for yet.
     learning: Duration,
+    /// Where tables stand at the reader.
+    place: Place,
 }
 
 /// A trained table.
@@ -59,17 +62,20 @@ struct Table {
     share: f64,
     /// The bytes of the data that it was trained on a sample of.
     trained_bytes: usize,
+    /// Its number, if it stands at the reader.
+    stands: Option<u32>,
 }
 
 /// Strings as codes, ready to be written.
 pub(super) struct Coded<'a> {
-    table: &'a Table,
+    table: &'a mut Table,
+    place: &'a mut Place,
     codes: Vec<[u8; 2]>,
 }
 
 impl Memory {
-    /// The codes of `data`, if they save an eighth of it.
-    pub(super) fn encode(&mut self, data: &[u8], clock: Clock) -> Option<Coded<'_>> {
+    /// The codes of `data`, if they save an eighth of it. With `keeps` the table may stand at the reader.
+    pub(super) fn encode(&mut self, data: &[u8], clock: Clock, keeps: bool) -> Option<Coded<'_>> {
         if data.len() < DATA_BYTES_MIN {
             return None;
         }
@@ -106,7 +112,7 @@ impl Memory {
         }
         self.table = table;
         let table = self.table.as_ref();
-        if table.is_some_and(|table| table.pays(codes.len(), data.len())) {
+        if table.is_some_and(|table| table.pays(codes.len(), data.len(), keeps)) {
             self.next_pause = 0;
         } else if table.is_none_or(|table| table.coded_bytes(codes.len()) > data.len() / 8 * 7) {
             self.table = None;
@@ -117,7 +123,8 @@ impl Memory {
             // Too little data for the table, which may fit the next chunk's.
             return None;
         }
-        self.table.as_ref().map(|table| Coded { table, codes })
+        let Self { table, place, .. } = self;
+        table.as_mut().map(|table| Coded { table, place, codes })
     }
 
     fn train(&mut self, data: &[u8], clock: Clock) -> Option<Table> {
@@ -157,7 +164,8 @@ impl Table {
         // At most 16.
         let lengths: Vec<u8> = symbols.iter().map(|symbol| symbol.len() as u8).collect();
         let raw_bytes = raw.len();
-        let packed = compress(Compressor::Lz4, 0, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
+        let packed =
+            Packer::default().pack(Compressor::Lz4, 0, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
         Self {
             symbols,
             matcher: None,
@@ -167,6 +175,7 @@ impl Table {
             raw_bytes,
             share: 1.0,
             trained_bytes,
+            stands: None,
         }
     }
 
@@ -176,14 +185,22 @@ impl Table {
         self.matcher = Some(matcher).filter(|_| data.len() >= KEPT_BYTES_MIN);
     }
 
+    /// Writes the symbols, in a chunk or in a state frame.
+    fn write(&self, writer: &mut Writer) -> Result<()> {
+        writer.descriptors.push(0);
+        writer.put_u32(self.lengths.len())?;
+        Part::new(Slots::new(self.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
+        writer.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
+    }
+
     /// What so many codes take.
     fn coded_bytes(&self, codes: usize) -> usize {
         codes * code_bits(self.lengths.len()) / 8
     }
 
-    /// Whether so many codes, the table included, save an eighth of the data.
-    fn pays(&self, codes: usize, data_bytes: usize) -> bool {
-        let table = self.stored.len() + self.lengths.len() / 2;
+    /// Whether so many codes, the table included unless it stands, save an eighth of the data.
+    fn pays(&self, codes: usize, data_bytes: usize, keeps: bool) -> bool {
+        let table = if keeps && self.stands.is_some() { 0 } else { self.stored.len() + self.lengths.len() / 2 };
         self.coded_bytes(codes) + table < data_bytes / 8 * 7
     }
 }
@@ -191,12 +208,25 @@ impl Table {
 impl Coded<'_> {
     /// Writes all but the strings' lengths.
     pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
-        let Self { table, codes } = self;
-        // The table is in the chunk.
-        writer.descriptors.push(0);
-        writer.put_u32(table.lengths.len())?;
-        Part::new(Slots::new(table.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
-        writer.stored_buffer(table.compressor, table.stored.clone(), table.raw_bytes)?;
+        let Self { table, place, codes } = self;
+        if let Some(tables) = &mut writer.tables
+            && table.stands.is_none()
+        {
+            let bytes = table.lengths.len() + table.raw_bytes;
+            table.stands = tables.claim(place, bytes, bytes);
+            if let Some(number) = table.stands {
+                let state = tables.begin(number);
+                table.write(state)?;
+                state.count(bytes, 1);
+            }
+        }
+        match table.stands.filter(|_| writer.tables.is_some()) {
+            Some(number) => {
+                writer.descriptors.push(1);
+                writer.descriptors.extend_from_slice(&number.to_le_bytes());
+            }
+            None => table.write(writer)?,
+        }
         writer.put_u32(codes.len())?;
         Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).write(writer)
     }

@@ -3,13 +3,14 @@
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, reserved};
+use super::{Reader, Use};
 use crate::decimals::{POWERS, quotient};
 use crate::error::{Result, refuse};
+use crate::room::Writer;
 use crate::vector::widest;
 
-impl Reader<'_> {
-    pub(super) fn decimals(&mut self, n: usize, width: usize) -> Result<Bytes> {
+impl Reader<'_, '_> {
+    pub(super) fn decimals(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("decimals");
         if !matches!(width, 4 | 8) {
             refuse!(Bits, "decimals for values of {width} bytes");
@@ -18,32 +19,28 @@ impl Reader<'_> {
         let Some(power) = POWERS.get(usize::from(exponent)) else {
             refuse!(Exponent, "decimals with exponent {exponent}, over the limit of {}", POWERS.len() - 1)
         };
-        let integers = self.fixed(n, width, Codes::PARTS)?;
-        let mut out = if width == 8 {
-            let mut out = reserved(n)?;
-            divide_64(integers.as_chunks().0, *power, &mut out);
-            out.into_flattened()
-        } else {
-            let mut out = reserved(n)?;
-            divide_32(integers.as_chunks().0, *power, &mut out);
-            out.into_flattened()
-        };
+        let integers = self.fixed(n, width, Codes::PARTS, Use::Part)?;
+        let mut room = self.room(n * width, to)?;
+        match width {
+            8 => room.write(|out| divide_64(integers.as_chunks().0, *power, out)),
+            _ => room.write(|out| divide_32(integers.as_chunks().0, *power, out)),
+        }
         let count = self.descriptors.u32("count")? as usize;
         if count > 0 {
-            self.exceptions(count, n, width, &mut out)?;
+            self.exceptions(count, n, width, room.written())?;
         }
-        Ok(Bytes::from(out))
+        room.finish()
     }
 }
 
 widest! {
-    fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Vec<[u8; 8]>) {
+    fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Writer<'_, [u8; 8]>) {
         out.extend(integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)));
     }
 }
 
 widest! {
-    fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Vec<[u8; 4]>) {
+    fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Writer<'_, [u8; 4]>) {
         out.extend(integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)));
     }
 }
@@ -51,6 +48,7 @@ widest! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::room::tests::written;
     use crate::vector::tests::at_each_level;
 
     #[test]
@@ -66,14 +64,13 @@ mod tests {
             .collect();
         for power in POWERS {
             let results = at_each_level(|| {
-                let (mut wide, mut narrow) = (Vec::new(), Vec::new());
-                divide_64(&integers, power, &mut wide);
-                divide_32(integers.as_flattened().as_chunks().0, power, &mut narrow);
-                (wide, narrow)
+                let wide = written(8 * integers.len(), |out| divide_64(&integers, power, out));
+                let halves = integers.as_flattened().as_chunks().0;
+                (wide, written(4 * halves.len(), |out| divide_32(halves, power, out)))
             });
             assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{power}");
             let plain = integers.iter().map(|raw| (i64::from_le_bytes(*raw) as f64 / power).to_le_bytes());
-            assert!(plain.eq(results[0].0.iter().copied()), "{power}");
+            assert!(plain.eq(results[0].0.as_chunks().0.iter().copied()), "{power}");
         }
     }
 }

@@ -3,105 +3,119 @@
 use bytes::Bytes;
 
 use super::checks::check_indexes;
-use super::{Reader, reserved};
+use super::{Reader, Use};
 use crate::bitpack::{self, Near};
 use crate::column::{u32_at, u32s};
 use crate::error::{Result, refuse};
+use crate::room::{Flat, Room, Writer};
 use crate::word::{Word, for_word};
 
 /// Encodings that are allowed somewhere: a bit a code.
 #[derive(Clone, Copy)]
-pub(super) struct Codes(u8);
+pub(super) struct Codes(u16);
 
 impl Codes {
     /// A column's own values.
-    pub(super) const VALUES: Self = Self(0b1111_1111);
+    pub(super) const VALUES: Self = Self(0b10_1111_1111);
     /// Parts of an encoding, lengths and indexes: plain, constant, frame and patched.
     pub(super) const PARTS: Self = Self(0b100_0111);
     /// Parts of patched: plain, constant and frame.
     pub(super) const INNER: Self = Self(0b000_0111);
+    /// Differences from another column: those of parts, and dictionary.
+    pub(super) const DIFFERENCES: Self = Self(0b100_1111);
     /// Entries of a dictionary: plain and constant.
-    const ENTRIES: Self = Self(0b000_0011);
+    pub(super) const ENTRIES: Self = Self(0b000_0011);
 }
 
-impl Reader<'_> {
+impl Reader<'_, '_> {
     /// n values of `width` bytes, plain. The caller has charged them.
-    pub(super) fn fixed(&mut self, n: usize, width: usize, allowed: Codes) -> Result<Bytes> {
+    pub(super) fn fixed(&mut self, n: usize, width: usize, allowed: Codes, to: Use) -> Result<Bytes> {
         let code = self.descriptors.u8("encoding")?;
-        if code > 7 || allowed.0 >> code & 1 == 0 {
+        if code > 9 || allowed.0 >> code & 1 == 0 {
             refuse!(Code, "encoding {code} is unknown or not allowed here");
         }
         match code {
-            0 => self.buffer(n * width),
+            0 => self.buffer(n * width, to),
             1 => {
                 self.note("constant");
                 let value = self.descriptors.take(width, "constant")?;
                 if n == 0 {
                     refuse!(Constant, "a constant for no values");
                 }
-                let out = for_word!(width, [u8 u16 u32 u64 u128], repeated, (value, n), else {
-                    let mut out = reserved(n * width)?;
-                    (0..n).for_each(|_| out.extend_from_slice(value));
-                    Ok(out)
+                let mut room = self.room(n * width, to)?;
+                for_word!(width, [u8 u16 u32 u64 u128], repeat, (value, n, &mut room), else {
+                    room.write(|out| (0..n).for_each(|_| out.extend_from_slice(value)));
                 });
-                Ok(Bytes::from(out?))
+                room.finish()
             }
             2 => {
                 self.note("frame");
-                Ok(Bytes::from(self.frame(n, width)?))
+                self.frame(n, width, to)?.finish()
             }
-            3 => self.dictionary(n, width),
-            4 => self.runs(n, width),
-            5 => self.delta(n, width),
-            6 => self.patched(n, width),
-            _ => self.decimals(n, width),
+            3 => self.dictionary(n, width, to),
+            4 => self.runs(n, width, to),
+            5 => self.delta(n, width, to),
+            6 => self.patched(n, width, to),
+            7 => self.decimals(n, width, to),
+            _ => {
+                self.note("kept dictionary");
+                let tables = self.tables;
+                let entries = tables.fixed(self.descriptors.u32("table")?, width)?;
+                self.dictionary_values(n, width, entries, to)
+            }
         }
     }
 
-    fn frame(&mut self, n: usize, width: usize) -> Result<Vec<u8>> {
+    fn frame(&mut self, n: usize, width: usize, to: Use) -> Result<Room> {
         let bits = u32::from(self.descriptors.u8("bits")?);
         if !matches!(width, 1 | 2 | 4 | 8 | 16) || bits > 64 || bits as usize > width * 8 {
             refuse!(Bits, "a frame of {bits} bits for values of {width} bytes");
         }
         let reference = self.descriptors.take(width, "reference")?;
         let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else { refuse!(Limit, "{n} values are too many") };
-        let packed = self.buffer(packed_bytes)?;
+        let packed = self.buffer(packed_bytes, Use::Part)?;
         if bitpack::has_bits_past_end(&packed, n, bits) {
             refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
         }
+        let mut room = self.room(n * width, to)?;
         match width {
-            1 => unpacked::<u8>(&packed, n, bits, reference),
-            2 => unpacked::<u16>(&packed, n, bits, reference),
-            4 => unpacked::<u32>(&packed, n, bits, reference),
-            8 => unpacked::<u64>(&packed, n, bits, reference),
-            _ => unpacked_128(&packed, n, bits, reference),
+            1 => room.write(|out| bitpack::unpack(&packed, n, bits, word::<u8>(reference), out)),
+            2 => room.write(|out| bitpack::unpack(&packed, n, bits, word::<u16>(reference), out)),
+            4 => room.write(|out| bitpack::unpack(&packed, n, bits, word::<u32>(reference), out)),
+            8 => room.write(|out| bitpack::unpack(&packed, n, bits, word::<u64>(reference), out)),
+            _ => room.write(|out| unpack_128(&packed, n, bits, word(reference), out)),
         }
+        Ok(room)
     }
 
-    fn dictionary(&mut self, n: usize, width: usize) -> Result<Bytes> {
+    fn dictionary(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("dictionary");
         let count = self.dictionary_count(n)?;
-        let entries = self.fixed(count, width, Codes::ENTRIES)?;
-        let indexes = self.fixed(n, 4, Codes::PARTS)?;
-        check_indexes(&indexes, count)?;
-        let out = for_word!(width, [u8 u16 u32 u64 u128], gathered, (&entries, &indexes), else {
-            let mut out = reserved(n * width)?;
-            for index in u32s(&indexes) {
-                out.extend_from_slice(&entries[index as usize * width..][..width]);
-            }
-            Ok(out)
-        });
-        Ok(Bytes::from(out?))
+        let entries = self.fixed(count, width, Codes::ENTRIES, Use::Part)?;
+        self.dictionary_values(n, width, &entries, to)
     }
 
-    fn runs(&mut self, n: usize, width: usize) -> Result<Bytes> {
+    /// n values, by their indexes among entries.
+    fn dictionary_values(&mut self, n: usize, width: usize, entries: &[u8], to: Use) -> Result<Bytes> {
+        let indexes = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
+        check_indexes(&indexes, entries.len() / width)?;
+        let mut room = self.room(n * width, to)?;
+        for_word!(width, [u8 u16 u32 u64 u128], gather, (entries, &indexes, &mut room), else {
+            room.write(|out| {
+                u32s(&indexes).for_each(|index| out.extend_from_slice(&entries[index as usize * width..][..width]));
+            });
+        });
+        room.finish()
+    }
+
+    fn runs(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("runs");
         let count = self.descriptors.u32("count")? as usize;
         if count == 0 || count > n {
             refuse!(Runs, "{count} runs of {n} values");
         }
-        let entries = self.fixed(count, width, Codes::PARTS)?;
-        let lengths = self.fixed(count, 4, Codes::PARTS)?;
+        let entries = self.fixed(count, width, Codes::PARTS, Use::Part)?;
+        let lengths = self.fixed(count, 4, Codes::PARTS, Use::Part)?;
         let total = u32s(&lengths).try_fold(0, |total: usize, length| match length {
             0 => None,
             length => total.checked_add(length as usize),
@@ -109,42 +123,44 @@ impl Reader<'_> {
         if total != Some(n) {
             refuse!(Runs, "{count} runs do not make {n} values");
         }
-        let out = for_word!(width, [u8 u16 u32 u64 u128], stretched, (&entries, &lengths, n), else {
-            let mut out = reserved(n * width)?;
-            for (entry, length) in entries.chunks_exact(width).zip(u32s(&lengths)) {
-                (0..length).for_each(|_| out.extend_from_slice(entry));
-            }
-            Ok(out)
+        let mut room = self.room(n * width, to)?;
+        for_word!(width, [u8 u16 u32 u64 u128], stretch, (&entries, &lengths, &mut room), else {
+            room.write(|out| {
+                for (entry, length) in entries.chunks_exact(width).zip(u32s(&lengths)) {
+                    (0..length).for_each(|_| out.extend_from_slice(entry));
+                }
+            });
         });
-        Ok(Bytes::from(out?))
+        room.finish()
     }
 
-    fn delta(&mut self, n: usize, width: usize) -> Result<Bytes> {
+    fn delta(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("delta");
         if !matches!(width, 1 | 2 | 4 | 8) {
             refuse!(Bits, "differences of values of {width} bytes");
         }
         let first = self.descriptors.take(width, "first")?;
         let Some(count) = n.checked_sub(1) else { refuse!(Constant, "the first of no values") };
-        let differences = self.fixed(count, width, Codes::PARTS)?;
-        let out = match width {
-            1 => summed::<u8>(first, &differences),
-            2 => summed::<u16>(first, &differences),
-            4 => summed::<u32>(first, &differences),
-            _ => summed::<u64>(first, &differences),
-        };
-        Ok(Bytes::from(out?))
+        let differences = self.fixed(count, width, Codes::PARTS, Use::Part)?;
+        let mut room = self.room(n * width, to)?;
+        match width {
+            1 => sum::<u8>(first, &differences, &mut room),
+            2 => sum::<u16>(first, &differences, &mut room),
+            4 => sum::<u32>(first, &differences, &mut room),
+            _ => sum::<u64>(first, &differences, &mut room),
+        }
+        room.finish()
     }
 
-    fn patched(&mut self, n: usize, width: usize) -> Result<Bytes> {
+    fn patched(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("patched");
-        let mut out = self.frame(n, width)?;
+        let mut room = self.frame(n, width, to)?;
         let count = self.descriptors.u32("count")? as usize;
         if count == 0 {
             refuse!(Positions, "no exceptions among {n} values");
         }
-        self.exceptions(count, n, width, &mut out)?;
-        Ok(Bytes::from(out))
+        self.exceptions(count, n, width, room.written())?;
+        room.finish()
     }
 
     /// Puts `count` exceptions in their places among n values.
@@ -152,12 +168,12 @@ impl Reader<'_> {
         if count > n {
             refuse!(Positions, "{count} exceptions among {n} values");
         }
-        let positions = self.fixed(count, 4, Codes::INNER)?;
+        let positions = self.fixed(count, 4, Codes::INNER, Use::Part)?;
         let rise = u32s(&positions).zip(u32s(&positions[4..])).fold(true, |rise, (a, b)| rise & (a < b));
         if !rise || u32_at(&positions, count - 1) as usize >= n {
             refuse!(Positions, "the positions of exceptions do not rise, or reach {n}");
         }
-        let exceptions = self.fixed(count, width, Codes::INNER)?;
+        let exceptions = self.fixed(count, width, Codes::INNER, Use::Part)?;
         for_word!(width, [u8 u16 u32 u64 u128], patch, (out, &positions, &exceptions), else {});
         Ok(())
     }
@@ -168,43 +184,26 @@ fn word<T: Word>(bytes: &[u8]) -> T {
     T::slice(bytes).first().map_or(T::ZERO, T::of)
 }
 
-fn unpacked<T: Word + bitpack::Sums<Raw = <T as Word>::Raw>>(
-    packed: &[u8],
-    n: usize,
-    bits: u32,
-    reference: &[u8],
-) -> Result<Vec<u8>> {
-    let mut out = reserved(n)?;
-    bitpack::unpack(packed, n, bits, word::<T>(reference), &mut out);
-    Ok(T::bytes(out))
-}
-
-fn unpacked_128(packed: &[u8], n: usize, bits: u32, reference: &[u8]) -> Result<Vec<u8>> {
-    let mut out = reserved(n)?;
-    let reference: u128 = word(reference);
+fn unpack_128(packed: &[u8], n: usize, bits: u32, reference: u128, out: &mut Writer<'_, [u8; 16]>) {
     match Near::new(reference.cast_signed(), bits) {
-        Some(near) => bitpack::unpack(packed, n, bits, near, &mut out),
-        None => bitpack::unpack(packed, n, bits, reference, &mut out),
+        Some(near) => bitpack::unpack(packed, n, bits, near, out),
+        None => bitpack::unpack(packed, n, bits, reference, out),
     }
-    Ok(out.into_flattened())
 }
 
 /// A value n times.
-fn repeated<T: Word>(value: &[u8], n: usize) -> Result<Vec<u8>> {
-    let mut out = reserved(n)?;
-    out.resize(n, word::<T>(value).raw());
-    Ok(T::bytes(out))
+fn repeat<T: Word>(value: &[u8], n: usize, room: &mut Room) {
+    room.write(|out| out.repeat(word::<T>(value).raw(), n));
 }
 
-fn gathered<T: Word>(entries: &[u8], indexes: &[u8]) -> Result<Vec<u8>> {
-    Ok(T::bytes(looked_up(T::slice(entries), indexes)?))
+fn gather<T: Word>(entries: &[u8], indexes: &[u8], room: &mut Room) {
+    room.write(|out| look_up(T::slice(entries), indexes, out));
 }
 
 /// The entry of each index; all indexes are below the number of entries, of which there is one.
-pub(super) fn looked_up<R: Copy>(entries: &[R], indexes: &[u8]) -> Result<Vec<R>> {
+pub(super) fn look_up<R: Flat>(entries: &[R], indexes: &[u8], out: &mut Writer<'_, R>) {
     /// A table of so many has a place for every index of one byte.
     const FEW: usize = 256;
-    let mut out = reserved(indexes.len() / 4)?;
     match entries {
         [first, ..] if entries.len() <= FEW => {
             let mut table = [*first; FEW];
@@ -214,29 +213,28 @@ pub(super) fn looked_up<R: Copy>(entries: &[R], indexes: &[u8]) -> Result<Vec<R>
         }
         _ => out.extend(u32s(indexes).map(move |index| entries[index as usize])),
     }
-    Ok(out)
 }
 
-/// Each entry as often as its length says; n values in all.
-fn stretched<T: Word>(entries: &[u8], lengths: &[u8], n: usize) -> Result<Vec<u8>> {
-    let mut out = reserved(n)?;
-    for (entry, length) in T::slice(entries).iter().zip(u32s(lengths)) {
-        out.resize(out.len() + length as usize, *entry);
-    }
-    Ok(T::bytes(out))
+/// Each entry as often as its length says: n values in all.
+fn stretch<T: Word>(entries: &[u8], lengths: &[u8], room: &mut Room) {
+    room.write(|out| {
+        for (entry, length) in T::slice(entries).iter().zip(u32s(lengths)) {
+            out.repeat(*entry, length as usize);
+        }
+    });
 }
 
 /// The first value, and those that the differences make of it.
-fn summed<T: Word>(first: &[u8], differences: &[u8]) -> Result<Vec<u8>> {
-    let differences = T::slice(differences);
-    let mut value = word::<T>(first);
-    let mut out = reserved(differences.len() + 1)?;
-    out.push(value.raw());
-    out.extend(differences.iter().map(|raw| {
-        value = value.plus(T::of(raw));
-        value.raw()
-    }));
-    Ok(T::bytes(out))
+fn sum<T: Word>(first: &[u8], differences: &[u8], room: &mut Room) {
+    room.write(|out| {
+        // Within the closure, or it would be loaded and stored each time.
+        let mut value = word::<T>(first);
+        out.push(value.raw());
+        out.extend(T::slice(differences).iter().map(|raw| {
+            value = value.plus(T::of(raw));
+            value.raw()
+        }));
+    });
 }
 
 fn patch<T: Word>(out: &mut [u8], positions: &[u8], exceptions: &[u8]) {

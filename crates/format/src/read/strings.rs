@@ -1,9 +1,10 @@
 //! Strings made of a dictionary's entries: `spec/encodings.md` section 3.
 
-use super::fixed::looked_up;
-use super::{check_count, reserved};
+use super::fixed::look_up;
+use super::reserved;
 use crate::column::u32s;
 use crate::error::Result;
+use crate::room::{Room, Writer};
 use crate::vector::widest;
 
 /// Entries up to this size are copied whole, whatever their length: a copy of one size is a few instructions.
@@ -49,41 +50,30 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The strings' offsets and their data, of `total` bytes, for which there is room in the chunk's declared size.
-    pub(super) fn gather(&self, indexes: &[u8], total: usize) -> Result<(Vec<u8>, Vec<u8>)> {
-        check_count(total)?;
-        if self.even {
-            let data = match self.bytes_max {
-                1 => self.gather_even::<1>(indexes)?,
-                2 => self.gather_even::<2>(indexes)?,
-                4 => self.gather_even::<4>(indexes)?,
-                8 => self.gather_even::<8>(indexes)?,
-                _ => return self.gather_uneven(indexes, total),
-            };
-            return Ok((even_offsets(indexes.len() / 4, self.bytes_max)?, data));
+    /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits into 31 bits.
+    pub(super) fn gather(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
+        match (self.even, self.bytes_max) {
+            (true, 1) => self.gather_even::<1>(indexes, offsets, data),
+            (true, 2) => self.gather_even::<2>(indexes, offsets, data),
+            (true, 4) => self.gather_even::<4>(indexes, offsets, data),
+            (true, 8) => self.gather_even::<8>(indexes, offsets, data),
+            // Copies of one size need memory of their own, which few entries do not have to be charged for.
+            _ if self.spans.len() > (indexes.len() / 64).max(64) => self.gather_long(indexes, offsets, data),
+            (_, 0..=8) => return self.gather_short::<8>(indexes, offsets, data),
+            (_, 9..=16) => return self.gather_short::<16>(indexes, offsets, data),
+            (_, 17..=SHORT_BYTES_MAX) => return self.gather_short::<SHORT_BYTES_MAX>(indexes, offsets, data),
+            _ => self.gather_long(indexes, offsets, data),
         }
-        self.gather_uneven(indexes, total)
+        Ok(())
     }
 
-    fn gather_even<const W: usize>(&self, indexes: &[u8]) -> Result<Vec<u8>> {
-        Ok(looked_up(self.data.as_chunks::<W>().0, indexes)?.into_flattened())
-    }
-
-    fn gather_uneven(&self, indexes: &[u8], total: usize) -> Result<(Vec<u8>, Vec<u8>)> {
-        // Copies of one size need memory of their own, which few entries do not have to be charged for.
-        if self.spans.len() > (indexes.len() / 64).max(64) {
-            return self.gather_long(indexes, total);
-        }
-        match self.bytes_max {
-            0..=8 => self.gather_short::<8>(indexes, total),
-            9..=16 => self.gather_short::<16>(indexes, total),
-            17..=SHORT_BYTES_MAX => self.gather_short::<SHORT_BYTES_MAX>(indexes, total),
-            _ => self.gather_long(indexes, total),
-        }
+    fn gather_even<const W: usize>(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
+        even_offsets(indexes.len() / 4, W, offsets);
+        data.write(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
     }
 
     /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are overwritten by the next.
-    fn gather_short<const W: usize>(&self, indexes: &[u8], total: usize) -> Result<(Vec<u8>, Vec<u8>)> {
+    fn gather_short<const W: usize>(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
         let mut entries = reserved(self.spans.len())?;
         entries.extend(self.spans.iter().map(|(start, bytes)| {
             let mut padded = [0; W];
@@ -91,41 +81,52 @@ impl<'a> Entries<'a> {
             padded[..bytes].copy_from_slice(&self.data[*start as usize..][..bytes]);
             (padded, bytes)
         }));
-        let mut data = reserved(total)?;
-        let mut offsets = reserved(indexes.len() / 4 + 1)?;
-        offsets.push([0; 4]);
-        // A few strings at a time are put together in the nearest cache.
-        let mut end = 0;
-        let mut bytes_of_some = [0; STEP * SHORT_BYTES_MAX];
-        let mut ends_of_some = [[0; 4]; STEP];
-        for indexes in indexes.chunks(4 * STEP) {
-            let mut at = 0;
-            for (slot, index) in ends_of_some.iter_mut().zip(u32s(indexes)) {
-                let (padded, bytes) = &entries[index as usize];
-                // The entries before have taken at most W bytes each.
-                bytes_of_some[at..at + W].copy_from_slice(padded);
-                at += bytes;
-                // The total is below 2^31.
-                *slot = ((end + at) as u32).to_le_bytes();
-            }
-            end += at;
-            data.extend_from_slice(&bytes_of_some[..at]);
-            offsets.extend_from_slice(&ends_of_some[..indexes.len() / 4]);
-        }
-        Ok((offsets.into_flattened(), data))
+        offsets.write(|offsets| data.write(|data| put_together(&entries, indexes, offsets, data)));
+        Ok(())
     }
 
-    fn gather_long(&self, indexes: &[u8], total: usize) -> Result<(Vec<u8>, Vec<u8>)> {
-        let mut data = reserved(total)?;
-        let mut offsets = reserved(indexes.len() / 4 + 1)?;
-        offsets.push([0; 4]);
-        for index in u32s(indexes) {
-            let (start, bytes) = self.spans[index as usize];
-            data.extend_from_slice(&self.data[start as usize..][..bytes as usize]);
+    fn gather_long(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
+        offsets.write(|offsets| {
+            offsets.push([0; 4]);
+            data.write(|data| {
+                let mut end = 0u32;
+                for index in u32s(indexes) {
+                    let (start, bytes) = self.spans[index as usize];
+                    data.extend_from_slice(&self.data[start as usize..][..bytes as usize]);
+                    // The total is below 2^31.
+                    end += bytes;
+                    offsets.push(end.to_le_bytes());
+                }
+            });
+        });
+    }
+}
+
+/// Writes the strings, and their offsets after each. Entries have at most W bytes, and their lengths.
+fn put_together<const W: usize>(
+    entries: &[([u8; W], usize)],
+    indexes: &[u8],
+    offsets: &mut Writer<'_, [u8; 4]>,
+    data: &mut Writer<'_, u8>,
+) {
+    offsets.push([0; 4]);
+    // A few strings at a time are put together in the nearest cache.
+    let mut end = 0;
+    let mut bytes_of_some = [0; STEP * SHORT_BYTES_MAX];
+    let mut ends_of_some = [[0; 4]; STEP];
+    for indexes in indexes.chunks(4 * STEP) {
+        let mut at = 0;
+        for (slot, index) in ends_of_some.iter_mut().zip(u32s(indexes)) {
+            let (padded, bytes) = &entries[index as usize];
+            // The entries before have taken at most W bytes each.
+            bytes_of_some[at..at + W].copy_from_slice(padded);
+            at += bytes;
             // The total is below 2^31.
-            offsets.push((data.len() as u32).to_le_bytes());
+            *slot = ((end + at) as u32).to_le_bytes();
         }
-        Ok((offsets.into_flattened(), data))
+        end += at;
+        data.extend_from_slice(&bytes_of_some[..at]);
+        offsets.extend_from_slice(&ends_of_some[..indexes.len() / 4]);
     }
 }
 
@@ -144,10 +145,8 @@ widest! {
 }
 
 /// The offsets of n strings of `bytes` bytes each; their sum is below 2^32.
-pub(super) fn even_offsets(n: usize, bytes: usize) -> Result<Vec<u8>> {
-    let mut offsets = reserved(n + 1)?;
-    offsets.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes()));
-    Ok(offsets.into_flattened())
+pub(super) fn even_offsets(n: usize, bytes: usize, offsets: &mut Room) {
+    offsets.write(|out| out.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes())));
 }
 
 #[cfg(test)]
@@ -180,10 +179,12 @@ mod tests {
             for found in at_each_level(|| {
                 let entries = Entries::new(&offsets, &data)?;
                 let total = entries.total(&indexes);
-                entries.gather(&indexes, total).map(|found| (total, found))
+                let (mut offsets, mut data) = (Room::new(None, indexes.len() + 4)?, Room::new(None, total)?);
+                entries.gather(&indexes, &mut offsets, &mut data)?;
+                Ok::<_, crate::Error>((offsets.finish()?, data.finish()?))
             }) {
-                let Ok((total, (offsets, data))) = found else { panic!("{count} entries") };
-                assert_eq!((total, &data), (expected.len(), &expected), "{count} entries");
+                let Ok((offsets, data)) = found else { panic!("{count} entries") };
+                assert_eq!(data, expected, "{count} entries");
                 let lengths = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (end - start) as usize);
                 assert!(lengths.eq(picked.iter().map(|index| texts[*index].len())), "{count} entries");
             }

@@ -78,7 +78,7 @@ pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static s
             let header = session.chunk(frame, raw)?;
             let (descriptors, body) = parts.split_at(header.descriptor_bytes_padded() as usize);
             header.verify(&[descriptors, body])?;
-            decode(&header, &schema, descriptors, &Bytes::copy_from_slice(body), None)?;
+            decode(&header, &schema, descriptors, &Bytes::copy_from_slice(body), &session.tables(), None, None)?;
             names.push("chunk");
             continue;
         }
@@ -90,6 +90,7 @@ pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static s
             }
             ServerEvent::Progress(_) => "progress",
             ServerEvent::Report(_) => "report",
+            ServerEvent::State(_) => "state",
             ServerEvent::Finished(_) => "finished",
             ServerEvent::Error(_) => "error",
         });

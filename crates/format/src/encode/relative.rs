@@ -1,0 +1,120 @@
+//! Columns as their differences from another one: `spec/encodings.md` section 2.2.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::dictionary::dictionary_bytes;
+use super::range::differences;
+use super::sample::distinct;
+use super::slots::{Order, Slots};
+use crate::bitpack::bits_for;
+use crate::types::Type;
+use crate::word::{Word, for_word};
+
+/// The most columns whose values are kept to be compared with the next ones.
+const BASES_MAX: usize = 8;
+/// So many pairs of values are compared at first.
+const PAIRS: usize = 64;
+
+/// A column that another may be told by, none of whose values is missing.
+struct Base {
+    field: u32,
+    width: usize,
+    values: Bytes,
+}
+
+/// The last columns of a chunk that others may be told by.
+#[derive(Default)]
+pub(crate) struct Bases(VecDeque<Base>);
+
+/// Differences that are likely small.
+pub(super) struct Near<'a> {
+    base: &'a Base,
+    /// What they likely take.
+    pub(super) bytes: usize,
+}
+
+impl Bases {
+    /// Whether columns of a type may be told by each other.
+    pub(crate) fn take(data_type: &Type) -> bool {
+        use Type::*;
+        let others = matches!(data_type, Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime);
+        !others && matches!(data_type.width(), Some(2 | 4 | 8))
+    }
+
+    /// Keeps the values of a field, for the columns after it.
+    pub(crate) fn push(&mut self, field: usize, width: usize, values: Bytes) {
+        if self.0.len() == BASES_MAX {
+            self.0.pop_front();
+        }
+        // A schema has fewer than 2^32 fields.
+        self.0.push_back(Base { field: field as u32, width, values });
+    }
+
+    /// Whether there are any for such values.
+    pub(super) fn fit(&self, slots: &Slots) -> bool {
+        slots.order != Order::None && slots.width == slots.wire && self.like(slots).next().is_some()
+    }
+
+    fn like(&self, slots: &Slots) -> impl Iterator<Item = &Base> {
+        let (width, bytes) = (slots.width, slots.bytes.len());
+        self.0.iter().filter(move |base| base.width == width && base.values.len() == bytes)
+    }
+
+    /// The column by which these values are likely told in the fewest bytes, going by a few of them.
+    pub(super) fn nearest(&self, slots: &Slots) -> Option<Near<'_>> {
+        let likely = self.like(slots).filter_map(|base| {
+            let arguments = (slots, base);
+            let bytes = for_word!(slots.width, [u16 u32 u64], likely_bytes, (arguments), else None)?;
+            Some(Near { base, bytes })
+        });
+        likely.min_by_key(|near| near.bytes)
+    }
+}
+
+impl Near<'_> {
+    /// The field of the other column.
+    pub(super) fn field(&self) -> u32 {
+        self.base.field
+    }
+
+    /// The differences from it.
+    pub(super) fn differences(&self, slots: &Slots) -> Slots {
+        let arguments = (&slots.bytes, &self.base.values);
+        let bytes = for_word!(slots.width, [u16 u32 u64], differences_of, (arguments), else Vec::new());
+        Slots::new(Bytes::from(bytes), slots.width, Order::Signed)
+    }
+}
+
+fn differences_of<T: Word>((values, bases): (&Bytes, &Bytes)) -> Vec<u8> {
+    let mut out = Vec::with_capacity(values.len() / (T::BITS as usize / 8));
+    differences::<T>(T::slice(values), T::slice(bases), &mut out);
+    T::bytes(out)
+}
+
+/// What the differences between two columns likely take, packed or as a dictionary; none of too few values.
+fn likely_bytes<T: Word>((slots, base): (&Slots, &Base)) -> Option<usize> {
+    let (values, bases) = (T::slice(&slots.bytes), T::slice(&base.values));
+    let apart = values.len() / PAIRS;
+    if apart == 0 {
+        return None;
+    }
+    let mut found = [0; PAIRS];
+    for (i, slot) in found.iter_mut().enumerate() {
+        // Not quite evenly, as in [`super::sample::spread`].
+        let at = i * apart + (i.wrapping_mul(0x9E37_79B9) >> 16) % apart;
+        let difference = T::of(&values[at]).minus(T::of(&bases[at]));
+        *slot = difference.flipped(Order::Signed.bias::<T>()).low_64();
+    }
+    found.sort_unstable();
+    // The farthest on either side would be exceptions.
+    let bits = bits_for(found[PAIRS - 2] - found[1]);
+    let packed = values.len() / 8 * bits as usize;
+    let entries = distinct(&found).filter(|entries| *entries <= values.len() / 4);
+    Some(
+        entries
+            .and_then(|entries| dictionary_bytes(values.len(), entries, slots.wire))
+            .map_or(packed, |of| of.min(packed)),
+    )
+}

@@ -1,0 +1,59 @@
+//! Columns told by their differences from another one: `spec/encodings.md` section 2.2.
+
+use super::fixed::Codes;
+use super::{Reader, Use};
+use crate::column::{Column, Values};
+use crate::error::{Result, refuse};
+use crate::room::{Room, Writer};
+use crate::vector::widest;
+use crate::word::Word;
+
+/// The encoding's code.
+pub(super) const CODE: u8 = 8;
+
+impl Reader<'_, '_> {
+    /// A column of n values of `width` bytes, of which none is missing; nulls and encoding are next.
+    pub(super) fn relative(&mut self, n: usize, width: usize, earlier: &[Column]) -> Result<Column> {
+        self.note("relative");
+        self.descriptors.take(2, "nulls and encoding")?;
+        self.charge(n, width)?;
+        if !matches!(width, 2 | 4 | 8) {
+            refuse!(Bits, "values of {width} bytes relative to others");
+        }
+        let number = self.descriptors.u32("field")?;
+        let base = match earlier.get(number as usize) {
+            Some(Column { validity: None, values: Values::Fixed { width: same, bytes }, .. }) if *same == width => {
+                bytes
+            }
+            _ => refuse!(Base, "field {number} can't be the base of values of {width} bytes"),
+        };
+        let differences = self.fixed(n, width, Codes::DIFFERENCES, Use::Part)?;
+        let mut room = self.room(n * width, Use::Kept)?;
+        match width {
+            2 => sum::<u16>(base, &differences, &mut room),
+            4 => sum::<u32>(base, &differences, &mut room),
+            _ => sum::<u64>(base, &differences, &mut room),
+        }
+        Ok(Column { rows: n, validity: None, values: Values::Fixed { width, bytes: room.finish()? } })
+    }
+}
+
+fn sum<T: Word>(base: &[u8], differences: &[u8], room: &mut Room) {
+    room.write(|out| sums::<T>(T::slice(base), T::slice(differences), out));
+}
+
+widest! {
+    /// The sum of each pair.
+    fn sums[T: Word][T](a: &[T::Raw], b: &[T::Raw], out: &mut Writer<'_, T::Raw>) {
+        const STEP: usize = 64;
+        let ((steps_a, rest_a), (steps_b, rest_b)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
+        for (a, b) in steps_a.iter().zip(steps_b) {
+            let mut sums = [T::ZERO.raw(); STEP];
+            for ((slot, a), b) in sums.iter_mut().zip(a).zip(b) {
+                *slot = T::of(a).plus(T::of(b)).raw();
+            }
+            out.extend_from_slice(&sums);
+        }
+        out.extend(rest_a.iter().zip(rest_b).map(|(a, b)| T::of(a).plus(T::of(b)).raw()));
+    }
+}
