@@ -8,6 +8,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "storage/ipc.h"
 #include "tcop/cmdtag.h"
 #include "tcop/tcopprot.h"
 #include "tcop/utility.h"
@@ -23,10 +24,31 @@
 
 static ProcessUtility_hook_type previous_hook = NULL;
 
+/* The stream that is open, if any. */
+static DrayStream *running = NULL;
+
 static void
 close_stream(void *stream)
 {
+	running = NULL;
 	dray_stream_close((DrayStream *) stream);
+}
+
+/*
+ * Ends the stream's threads. After an error, because whoever catches it may go on; when the backend exits, which may be in the middle of
+ * sending, because they must not outlive what they use.
+ */
+static void
+stop_threads(void)
+{
+	if (running != NULL)
+		dray_stream_stop(running);
+}
+
+static void
+stop_at_exit(int code, Datum arg)
+{
+	stop_threads();
 }
 
 /*
@@ -48,9 +70,15 @@ open_stream(const DraySettings *settings, TupleDesc desc, const Bitmapset *not_n
 	/* Short memory shows at the end of an entry, when there may be a stream already. */
 	if (stream != NULL)
 	{
+		static bool stops_at_exit = false;
+
 		callback->func = close_stream;
 		callback->arg = stream;
 		MemoryContextRegisterResetCallback(CurrentMemoryContext, callback);
+		running = stream;
+		if (!stops_at_exit)
+			on_proc_exit(stop_at_exit, 0);
+		stops_at_exit = true;
 	}
 	if (code < 0)
 		dray_fail(code, &error);
@@ -116,7 +144,7 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 #else
 	ExecutorRun(query, ForwardScanDirection, 0, true);
 #endif
-	dray_send_waiting(receiver);
+	dray_send_waiting(receiver, true);
 	rows = receiver->rows;
 
 	/* AFTER triggers of INSERT ... RETURNING may still fail, and then the stream must not have its end. */
@@ -169,6 +197,7 @@ run_copy(PlannedStmt *pstmt, const CopyStmt *stmt, const char *source, ParamList
 	}
 	PG_FINALLY();
 	{
+		stop_threads();
 		dray_restore_congestion_control();
 	}
 	PG_END_TRY();

@@ -28,6 +28,7 @@ _PG_init(void)
 	dray_init(&QueryCancelPending, &ProcDiePending);
 	dray_install_hook();
 	dray_define_congestion_control();
+	dray_define_encoding_threads();
 #ifdef DRAY_TEST_ALLOCATOR
 	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,
 							&fail_after, 0, 0, INT_MAX, PGC_USERSET, 0, NULL, assign_fail_after, NULL);

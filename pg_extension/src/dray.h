@@ -9,10 +9,12 @@
  *   describe_type.c  the result's types, as the catalog has them
  *   receiver.c       a row from the executor to Rust
  *   send.c           a frame from Rust to the client
+ *   threads.c        how many threads Rust may have
  *   congestion.c     how the connection shares the network meanwhile
  *
  * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport() is raised only while no
- * frame of Rust is on the stack, and no panic leaves Rust.
+ * frame of Rust is on the stack, and no panic leaves Rust. Rust's threads touch its own memory only, have all signals blocked, and
+ * end with the stream.
  */
 #ifndef DRAY_H
 #define DRAY_H
@@ -76,6 +78,8 @@ typedef struct DraySettings
 	bool		checksums;
 	bool		is_utf8;
 	bool		client_is_local;
+	uint32		threads;
+	int			socket;
 } DraySettings;
 
 /* What a type is made of. */
@@ -120,13 +124,14 @@ typedef struct DrayPart
 extern void dray_init(volatile sig_atomic_t *cancel, volatile sig_atomic_t *die);
 extern int32 dray_stream_open(const DraySettings *settings, const DrayMember *columns, size_t count,
 							  uint32 types, DrayStream **stream, DrayError *error);
+extern void dray_stream_stop(DrayStream *stream);
 extern void dray_stream_close(DrayStream *stream);
 extern int32 dray_push_tuple(DrayStream *stream, const char *data, const bits8 *present, DrayError *error);
 extern int32 dray_push_row(DrayStream *stream, const Datum *datums, const bool *nulls, size_t count,
 						   uint32 *column, DrayError *error);
 extern int32 dray_push_sent(DrayStream *stream, const char *bytes, size_t len, DrayError *error);
 extern int32 dray_start(DrayStream *stream, const DrayPart **parts, size_t *count, DrayError *error);
-extern int32 dray_next_chunk(DrayStream *stream, const DrayPart **parts, size_t *count, DrayError *error);
+extern int32 dray_next_chunk(DrayStream *stream, bool is_last, const DrayPart **parts, size_t *count, DrayError *error);
 extern int32 dray_finish(DrayStream *stream, uint64 socket_ns, uint64 total_ns,
 						 const DrayPart **parts, size_t *count, DrayError *error);
 #ifdef DRAY_TEST_ALLOCATOR
@@ -194,11 +199,17 @@ typedef struct DrayReceiver
 } DrayReceiver;
 
 extern DrayReceiver *dray_create_receiver(DrayStream *stream, TupleDesc desc);
-extern void dray_send_waiting(DrayReceiver *receiver);
+extern void dray_send_waiting(DrayReceiver *receiver, bool is_last);
 pg_noreturn extern void dray_fail(int32 code, const DrayError *error);
 
 /* send.c */
 extern bool dray_client_is_local(void);
+extern int	dray_client_socket(void);
+
+/* threads.c */
+extern void dray_define_encoding_threads(void);
+extern uint32 dray_encoding_threads(void);
+
 /* congestion.c */
 extern void dray_define_congestion_control(void);
 extern void dray_choose_congestion_control(void);

@@ -139,6 +139,8 @@ dray_read_options(ParseState *pstate, List *options, ParamListInfo bound, DrayOp
 	settings->money_scale = money_scale();
 	settings->client_is_local = dray_client_is_local();
 	settings->is_utf8 = GetDatabaseEncoding() == PG_UTF8;
+	settings->threads = dray_encoding_threads();
+	settings->socket = dray_client_socket();
 
 	foreach(cell, options)
 	{

@@ -232,15 +232,15 @@ receive_row(TupleTableSlot *slot, DestReceiver *self)
 		step = push_unusual_row(receiver, slot, step, column);
 	receiver->base.rows++;
 	if (unlikely(step == DRAY_FULL))
-		dray_send_waiting(&receiver->base);
+		dray_send_waiting(&receiver->base, false);
 	return true;
 }
 
 /*
- * Sends the rows that have come since the last chunk.
+ * Sends the chunks that are ready; in the end all.
  */
 void
-dray_send_waiting(DrayReceiver *base)
+dray_send_waiting(DrayReceiver *base, bool is_last)
 {
 	RowReceiver *receiver = (RowReceiver *) base;
 	const DrayPart *parts;
@@ -248,7 +248,7 @@ dray_send_waiting(DrayReceiver *base)
 	DrayError	error;
 	int32		code;
 
-	while ((code = dray_next_chunk(base->stream, &parts, &count, &error)) > 0)
+	while ((code = dray_next_chunk(base->stream, is_last, &parts, &count, &error)) > 0)
 	{
 		instr_time	start;
 		instr_time	end;

@@ -117,6 +117,15 @@ dray_client_is_local(void)
 }
 
 /*
+ * To be asked what it carries, no more.
+ */
+int
+dray_client_socket(void)
+{
+	return MyProcPort->sock;
+}
+
+/*
  * CopyOutResponse: binary, so many columns.
  */
 void

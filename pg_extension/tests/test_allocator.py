@@ -48,6 +48,8 @@ LARGE = [
     # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and arrays with an item a byte.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
      "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000"),
+    # Chunks that are made by another thread.
+    (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"), ""),
     ("(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))", ""),
     ("(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)", ""),
     ("(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace("1,", "::,").replace("1}", "::}"), ""),

@@ -115,6 +115,8 @@ TURNS = [
     lambda connection: connection.copy("(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric float64, compression 'zstd'"),
     lambda connection: fails(connection, "(SELECT p, CASE WHEN i4 = 140 THEN 'infinity'::date END FROM kept_kinds)", "infinity"),
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 8388608"),
+    # By a thread of its own.
+    lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 600000"),
     rolled_back,
     lambda connection: fails(connection, "kept_kinds", "raise row_bytes_max", "chunk_bytes_max 4096, row_bytes_max 4096"),
     lambda connection: connection.copy("(SELECT ai, at, p, ap, r, mr, iv, ne, bi, j FROM kept_kinds)", "chunk_rows 10"),

@@ -14,6 +14,7 @@ use crate::interrupts;
 use crate::reserve;
 use crate::settings::{Settings, chosen};
 use crate::stream::{Failure, Step, Stream};
+use crate::workers::panic_text;
 
 /// A message has room for so many bytes, with the zero at its end.
 const MESSAGE_BYTES: usize = 1024;
@@ -68,6 +69,10 @@ pub struct DraySettings {
     checksums: u8,
     is_utf8: u8,
     client_is_local: u8,
+    /// Threads that may be started to make chunks.
+    threads: u32,
+    /// The descriptor of the client's connection.
+    socket: c_int,
 }
 
 /// A type of the catalog.
@@ -135,7 +140,8 @@ pub unsafe extern "C" fn dray_stream_open(
     error: *mut DrayError,
 ) -> i32 {
     enter(error, || {
-        if !reserve::prepare(reserve::RESERVE_BYTES_MIN + types as usize * TYPE_BYTES) {
+        let reserve_bytes = reserve::RESERVE_BYTES_MIN + types as usize * TYPE_BYTES;
+        if !reserve::prepare(reserve_bytes) {
             return Err((Code::Memory, String::new()));
         }
         reserve::touched();
@@ -150,12 +156,22 @@ pub unsafe extern "C" fn dray_stream_open(
             };
             described.push((name.to_owned(), pg_type, member.not_null != 0));
         }
-        let opened = Stream::open(settings, &described).map_err(coded)?;
+        let opened = Stream::open(settings, &described, reserve_bytes).map_err(coded)?;
         let opened = Box::into_raw(Box::new(DrayStream { stream: opened, parts: Vec::new() }));
         // SAFETY: the caller's promise.
         unsafe { *stream = opened };
         Ok(DONE)
     })
+}
+
+/// Ends the threads of a stream that nothing but [`dray_stream_close`] will be asked of any more.
+///
+/// # Safety
+/// The stream is open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn dray_stream_stop(stream: *mut DrayStream) {
+    // SAFETY: the caller's promise.
+    let _ = catch_unwind(AssertUnwindSafe(|| unsafe { (*stream).stream.stop() }));
 }
 
 /// Frees a stream, and the reserve.
@@ -265,13 +281,14 @@ pub unsafe extern "C" fn dray_start(
     })
 }
 
-/// The next chunk's frame, as [`dray_start`]; 1 if there is one, 0 if not.
+/// The next chunk's frame, as [`dray_start`]; 1 if there is one, 0 if not. `is_last` once all rows have come.
 ///
 /// # Safety
 /// As [`dray_start`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_next_chunk(
     stream: *mut DrayStream,
+    is_last: bool,
     parts: *mut *const DrayPart,
     count: *mut usize,
     error: *mut DrayError,
@@ -279,7 +296,7 @@ pub unsafe extern "C" fn dray_next_chunk(
     enter(error, || {
         // SAFETY: the caller's promise.
         let DrayStream { stream, parts: held } = unsafe { &mut *stream };
-        let Some((head, frame)) = stream.next_chunk().map_err(coded)? else { return Ok(0) };
+        let Some((head, frame)) = stream.next_chunk(is_last).map_err(coded)? else { return Ok(0) };
         // SAFETY: the caller's promise.
         unsafe { hand_over(held, head, frame, parts, count) };
         Ok(1)
@@ -325,11 +342,7 @@ fn enter(error: *mut DrayError, run: impl FnOnce() -> Result<i32, (Code, String)
         (Ok(Ok(step)), false) => return step,
         (_, true) => (Code::Memory, String::new()),
         (Ok(Err(failed)), false) => failed,
-        (Err(panic), false) => {
-            let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-            (Code::Internal, text.unwrap_or_else(|| "a panic without a message".to_owned()))
-        }
+        (Err(panic), false) => (Code::Internal, panic_text(&*panic)),
     };
     let cut = message.floor_char_boundary(MESSAGE_BYTES - 1);
     // SAFETY: every entry's caller promises a valid error.
@@ -410,6 +423,8 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
         is_utf8: settings.is_utf8 != 0,
         rows_estimate: settings.rows_estimate,
         plan_ns: settings.plan_ns,
+        threads: settings.threads as usize,
+        socket: settings.socket,
     })
 }
 

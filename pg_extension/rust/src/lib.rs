@@ -5,7 +5,8 @@
 //!   a row ──────────────── dray_push_row ──▶ appender.rs (datum.rs reads)
 //!   a value that only the server can read ◀── Plain, Sent
 //!   its bytes ──────────── dray_push_sent ─▶ dray-pgtypes ─▶ BatchBuilder (dray-format)
-//!   a full chunk ───────── dray_next_chunk ─▶ stream.rs ─▶ the parts of a frame
+//!   a full chunk ───────── dray_next_chunk ─▶ stream.rs ─▶ workers.rs: maker.rs makes the chunk
+//!   the parts of a frame ◀───────────────────────┴───────────────┘
 //! ```
 //!
 //! Nothing here calls PostgreSQL, so that no `ereport` can cross a frame of Rust. Nothing unwinds into C: each entry of
@@ -21,8 +22,13 @@ mod datum;
 pub mod ffi;
 #[allow(unsafe_code, reason = "reads the server's flags")]
 mod interrupts;
+mod maker;
 #[allow(unsafe_code, reason = "the allocator")]
 mod reserve;
 mod settings;
 #[allow(unsafe_code, reason = "passes datums on")]
 mod stream;
+#[allow(unsafe_code, reason = "asks the kernel")]
+mod way;
+#[allow(unsafe_code, reason = "POSIX threads")]
+mod workers;

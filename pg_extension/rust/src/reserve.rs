@@ -8,20 +8,19 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// What every stream needs: messages, schemas, the digits of a number. What grows with values can fail elsewhere.
 pub(crate) const RESERVE_BYTES_MIN: usize = 16 << 20;
 /// Pieces begin at multiples of this.
 const PIECE_ALIGNMENT: usize = 16;
 
-/// A backend has one thread, tests have several: hence the atomics, and no order between them.
+/// Several threads allocate. The reserve is put aside, enlarged and given back only while one of them has work, so there need be no
+/// order between the atomics.
 struct Reserve {
     start: AtomicUsize,
     bytes: AtomicUsize,
-    /// Where the next piece begins.
-    used: AtomicUsize,
-    /// Pieces that have not been freed.
-    live: AtomicUsize,
+    pieces: Mutex<Pieces>,
     touched: AtomicBool,
     /// The system's allocator knows how large blocks are here.
     taught: AtomicBool,
@@ -30,12 +29,18 @@ struct Reserve {
     fail_after: AtomicUsize,
 }
 
+struct Pieces {
+    /// Where the next one begins.
+    used: usize,
+    /// Those that have not been freed.
+    live: usize,
+}
+
 #[global_allocator]
 static RESERVE: Reserve = Reserve {
     start: AtomicUsize::new(0),
     bytes: AtomicUsize::new(0),
-    used: AtomicUsize::new(0),
-    live: AtomicUsize::new(0),
+    pieces: Mutex::new(Pieces { used: 0, live: 0 }),
     touched: AtomicBool::new(false),
     taught: AtomicBool::new(false),
     #[cfg(feature = "test-allocator")]
@@ -78,7 +83,7 @@ pub(crate) fn prepare(bytes: usize) -> bool {
 /// Gives the reserve back, unless pieces of it are in use.
 pub(crate) fn release() {
     let bytes = RESERVE.bytes.load(Relaxed);
-    if bytes == 0 || RESERVE.live.load(Relaxed) > 0 {
+    if bytes == 0 || RESERVE.pieces().live > 0 {
         return;
     }
     RESERVE.bytes.store(0, Relaxed);
@@ -115,14 +120,7 @@ impl Reserve {
 
     #[cfg(feature = "test-allocator")]
     fn is_test_failure(&self) -> bool {
-        match self.fail_after.load(Relaxed) {
-            0 => false,
-            1 => true,
-            n => {
-                self.fail_after.store(n - 1, Relaxed);
-                false
-            }
-        }
+        self.fail_after.fetch_update(Relaxed, Relaxed, |n| (n > 1).then(|| n - 1)) == Err(1)
     }
 
     fn holds(&self, pointer: *mut u8) -> bool {
@@ -132,18 +130,20 @@ impl Reserve {
     #[cold]
     fn piece(&self, layout: Layout) -> *mut u8 {
         self.touched.store(true, Relaxed);
-        if self.live.load(Relaxed) == 0 {
-            self.used.store(0, Relaxed);
-        }
         let (start, bytes) = (self.start.load(Relaxed), self.bytes.load(Relaxed));
         let room = layout.size().saturating_add(layout.align().max(PIECE_ALIGNMENT)).next_multiple_of(PIECE_ALIGNMENT);
-        let at = self.used.fetch_add(room, Relaxed);
-        if at.saturating_add(room) > bytes {
-            self.used.fetch_sub(room, Relaxed);
+        let mut pieces = self.pieces();
+        let at = if pieces.live == 0 { 0 } else { pieces.used };
+        let end = at.saturating_add(room);
+        if end > bytes {
             return null_mut();
         }
-        self.live.fetch_add(1, Relaxed);
+        *pieces = Pieces { used: end, live: pieces.live + 1 };
         (start + at).next_multiple_of(layout.align().max(PIECE_ALIGNMENT)) as *mut u8
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,7 +160,7 @@ unsafe impl GlobalAlloc for Reserve {
     #[inline]
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if self.holds(pointer) {
-            self.live.fetch_sub(1, Relaxed);
+            self.pieces().live -= 1;
         } else {
             // SAFETY: what is not the reserve's is the system's.
             unsafe { System.dealloc(pointer, layout) }

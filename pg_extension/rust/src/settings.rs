@@ -1,5 +1,7 @@
 //! What the options of COPY say.
 
+use std::ffi::c_int;
+
 use dray_format::{Compression, Limits};
 use dray_pgtypes::Options;
 use dray_wire::CompressionChoice;
@@ -22,6 +24,10 @@ pub(crate) struct Settings {
     /// What the planner expects.
     pub(crate) rows_estimate: u64,
     pub(crate) plan_ns: u64,
+    /// How many threads may help to make chunks.
+    pub(crate) threads: usize,
+    /// The connection, to ask the kernel of its way.
+    pub(crate) socket: c_int,
 }
 
 /// The compression that was asked for. Within a host every encoding costs more than the bytes that it saves, so `auto` is none
@@ -44,5 +50,5 @@ pub(crate) fn writer_compression(chosen: CompressionChoice) -> Compression {
     }
 }
 
-/// The highest level of zstd that a stream which adapts goes to: the backend has one thread, and a chunk can't be interrupted.
+/// The highest level of zstd that a stream which adapts goes to: a chunk can't be interrupted.
 pub(crate) const LEVEL_MAX: i32 = 3;

@@ -1,44 +1,30 @@
 //! One result: rows in, frames out.
+//!
+//! Chunks are made by the thread that asks for them or, from the second on and where they are encoded, by [`Workers`]: then a chunk is
+//! made while the rows of the next ones come, and those before it are sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_format::{
-    Batch, BatchBuilder, COUNT_MAX, Chunk, Compression, Encoder, Error, Schema, Type, chunk_bytes_bound,
-};
+use dray_format::{Batch, BatchBuilder, Chunk, Error, Schema, Type};
 use dray_pgtypes::{Column, Format, NonFinite, PgType};
-use dray_transfer::Adaptive;
+use dray_transfer::{Adaptive, Passage};
 use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};
 use crate::datum::{Read, Row};
 use crate::interrupts;
+use crate::maker::{Made, Maker, Making};
 use crate::reserve;
-use crate::settings::{LEVEL_MAX, Settings, writer_compression};
+use crate::settings::Settings;
+use crate::way::Way;
+use crate::workers::{Workers, panic_text};
 
 /// The number of the statement in the frames: a COPY has only one.
 const STATEMENT: u32 = 1;
-/// The largest chunks of several rows, whatever the client accepts: then none of their counts is over [`COUNT_MAX`].
-const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
 /// Room for so many rows is made first, and then twice as much each time.
 const ROWS_ROOM_MIN: usize = 256;
-/// Where the price of a byte begins where the stream adapts: at 1 Gbit/s.
-const PRICE_NS: f64 = 8.0;
-/// What writing a chunk allocates at most, as a multiple of the plain bytes, and beside them: copies without gaps, and, where
-/// it is encoded, dictionaries and what did not pay.
-const PLAIN_BYTES_FACTOR: u64 = 4;
-const ENCODE_BYTES_FACTOR: u64 = 8;
-const ENCODE_BYTES: u64 = 16 << 20;
-/// The plain bytes of a chunk that is encoded, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
-/// encoding of a chunk, so it has to end within a second. The last are those of everything that is faster.
-const PLAIN_BYTES_MAX: [(i32, u64); 3] = [(16, 1 << 20), (8, 4 << 20), (i32::MIN, 16 << 20)];
-/// Those of a chunk that is not encoded: what was appended is still in the processor's cache when it is copied to the socket.
-const UNENCODED_BYTES_MAX: u64 = 1 << 20;
-/// Rows that are larger than a chunk are compressed at this level at most,
-const LARGE_ROW_LEVEL: i32 = 1;
-/// and those over this size not at all.
-const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
 
 /// The first bytes of a frame, and what follows them.
 pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
@@ -105,12 +91,16 @@ enum Target {
 /// A result under way.
 pub(crate) struct Stream {
     settings: Settings,
-    compression: Compression,
-    encoder: Encoder,
-    /// Where the client is on another host, and named no compression.
-    adaptive: Option<Adaptive>,
-    /// When the last chunk was handed out to be sent, and its bytes.
-    handed_out: Option<(Instant, u64)>,
+    making: Arc<Making>,
+    /// Those that make no chunk at the moment.
+    makers: Vec<Maker>,
+    /// The threads that help, once there are some.
+    workers: Option<Workers<Job, Made>>,
+    /// How many threads may still be started.
+    threads: usize,
+    /// What was put aside when the stream was opened, for all but the making of chunks.
+    reserve_bytes: usize,
+    sending: Sending,
     schema: Arc<Schema>,
     columns: Vec<Column>,
     targets: Vec<Target>,
@@ -124,11 +114,8 @@ pub(crate) struct Stream {
     session: ServerSession,
     /// How many rows end a chunk now.
     chunk_rows: usize,
-    nodes: usize,
     /// The values of a row that have a fixed width, with offsets and masks, in eighths of a byte.
     row_bits: u64,
-    /// The plain bytes that a chunk may have.
-    plain_bytes_max: u64,
     /// The variable bytes of the rows that are waiting.
     waiting_bytes: u64,
     row_bytes: u64,
@@ -140,12 +127,40 @@ pub(crate) struct Stream {
     rows: u64,
     head: Vec<u8>,
     parts: Vec<Bytes>,
-    encode_ns: u64,
+    times: Times,
+}
+
+/// A chunk to be made.
+type Job = (Maker, Batch);
+
+/// Where the time goes.
+#[derive(Default)]
+struct Times {
+    /// Making chunks, in any thread.
+    encode: Duration,
+    /// Making chunks in this thread, or waiting for those of others.
+    encode_here: Duration,
+}
+
+/// What is known of how chunks are sent, where the stream adapts.
+struct Sending {
+    /// What the kernel knows.
+    way: Option<Way>,
+    /// When the last chunk was handed out to be sent, and its bytes.
+    handed_out: Option<(Instant, u64)>,
+    /// When what was sent was last accounted for, and how long workers have been waited for since.
+    since: Instant,
+    starved: Duration,
 }
 
 impl Stream {
-    /// A stream of columns with these names and types; those that are not nullable come with `true`.
-    pub(crate) fn open(settings: Settings, described: &[(String, PgType, bool)]) -> Result<Self, Failure> {
+    /// A stream of columns with these names and types; those that are not nullable come with `true`. `reserve_bytes` have been put
+    /// aside for it.
+    pub(crate) fn open(
+        settings: Settings,
+        described: &[(String, PgType, bool)],
+        reserve_bytes: usize,
+    ) -> Result<Self, Failure> {
         let mut columns = Vec::with_capacity(described.len());
         let mut targets = Vec::with_capacity(described.len());
         let mut fields = Vec::with_capacity(described.len());
@@ -166,20 +181,17 @@ impl Stream {
             fields.push(field);
         }
         let schema = Arc::new(Schema { fields });
-        let compression = writer_compression(settings.compression);
-        let adaptive = (settings.compression == CompressionChoice::Auto)
-            .then(|| Adaptive::new(&schema, PRICE_NS, Duration::ZERO, LEVEL_MAX));
-        let encoder = Encoder::new(schema.clone(), settings.checksums);
+        // Alone, the thread learns of the way only what it waits for it.
+        let adapts = settings.compression == CompressionChoice::Auto && settings.threads > 0;
+        let way = adapts.then(|| Way::of(settings.socket)).flatten();
+        let round_trip = way.as_ref().map_or(Duration::ZERO, Way::round_trip);
+        let making = Arc::new(Making::new(&settings, &schema, round_trip));
+        let maker = || Maker::new(making.clone(), schema.clone(), settings.checksums);
+        let makers = (0..settings.threads.max(1)).map(|_| maker()).collect();
         let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
-        let nodes = schema.nodes();
-        let chunk_bytes_max = settings.limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
-        // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
-        let plain_bytes_max = (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
-            .min(settings.limits.decoded_bytes_max)
-            .min(encoded_at_once(compression));
         let row_bytes_max = usize::try_from(settings.limits.row_bytes_max).unwrap_or(usize::MAX);
         // A little more is asked for than is written.
-        let waiting_bytes_max = usize::try_from(plain_bytes_max).unwrap_or(usize::MAX).saturating_add(64 << 10);
+        let waiting_bytes_max = usize::try_from(making.plain_bytes_max).unwrap_or(usize::MAX).saturating_add(64 << 10);
         let mut sent = BatchBuilder::with_interrupts(Schema { fields: sent }, Some(interrupts::pending))?;
         sent.set_bytes_max(row_bytes_max, waiting_bytes_max);
         let targets = targets.into_iter().map(|read| match read {
@@ -187,13 +199,15 @@ impl Stream {
             Err(number) => Target::Sent(number),
         });
         // A chunk is full at the latest when the fixed part of its rows fills it.
-        let chunk_rows = adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
-        let rows_that_fill = usize::try_from(plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
+        let chunk_rows = making.adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
+        let rows_that_fill = usize::try_from(making.plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
-            compression,
-            encoder,
-            adaptive,
-            handed_out: None,
+            making,
+            makers,
+            workers: None,
+            threads: settings.threads,
+            reserve_bytes,
+            sending: Sending { way, handed_out: None, since: Instant::now(), starved: Duration::ZERO },
             rows_room_max: settings.chunk_rows.min(rows_that_fill),
             settings,
             schema,
@@ -205,9 +219,7 @@ impl Stream {
             rows_hint: ROWS_ROOM_MIN,
             session: ServerSession::running(STATEMENT),
             chunk_rows,
-            nodes,
             row_bits,
-            plain_bytes_max,
             waiting_bytes: 0,
             row_bytes: 0,
             largest_row_bytes: 0,
@@ -216,7 +228,7 @@ impl Stream {
             rows: 0,
             head: Vec::new(),
             parts: Vec::new(),
-            encode_ns: 0,
+            times: Times::default(),
         })
     }
 
@@ -360,10 +372,16 @@ impl Stream {
         let row_bytes = std::mem::take(&mut self.row_bytes);
         self.waiting_bytes += row_bytes;
         self.largest_row_bytes = self.largest_row_bytes.max(row_bytes);
+        let ready = self.workers.as_ref().is_some_and(Workers::is_ready);
+        Ok(if ready || self.is_full() { Step::Full } else { Step::Done })
+    }
+
+    /// Whether the waiting rows fill a chunk.
+    #[inline]
+    fn is_full(&self) -> bool {
         let rows = self.waiting_rows as u64;
         let bytes = self.waiting_bytes + self.largest_row_bytes + (rows + 1) * self.row_bits / 8;
-        let full = bytes > self.plain_bytes_max || self.waiting_rows >= self.chunk_rows;
-        Ok(if full { Step::Full } else { Step::Done })
+        bytes > self.making.plain_bytes_max || self.waiting_rows >= self.chunk_rows
     }
 
     /// Takes the waiting rows out.
@@ -393,123 +411,154 @@ impl Stream {
         Ok(Batch { rows, columns })
     }
 
-    /// The next chunk of the rows that have come; none when there are no more.
-    pub(crate) fn next_chunk(&mut self) -> Result<Option<Frame<'_>>, Failure> {
-        let started = Instant::now();
-        if let (Some(adaptive), Some((since, bytes))) = (&self.adaptive, self.handed_out.take()) {
-            // The server asks for the next chunk as soon as it has sent this one.
-            adaptive.sent_alone(bytes, started.duration_since(since));
-        }
+    /// The next chunk that is to be sent now; none when more rows must come. The last rows need not fill theirs.
+    pub(crate) fn next_chunk(&mut self, is_last: bool) -> Result<Option<Frame<'_>>, Failure> {
+        self.account_for_sent();
         self.head.clear();
         self.parts.clear();
-        let waiting = match self.cutting.take() {
-            Some(rest) => rest,
-            None if self.waiting_rows == 0 => return Ok(None),
-            None => self.take_rows()?,
-        };
-        let rows = self.rows_that_fit(&waiting);
-        let chunk = self.encode(waiting.slice(0, rows))?;
-        if rows < waiting.rows {
-            self.cutting = Some(waiting.slice(rows, waiting.rows - rows));
-        }
-        self.rows += rows as u64;
-        if let Some(adaptive) = &self.adaptive {
+        let Some(chunk) = self.next_made(is_last)? else { return Ok(None) };
+        if let Some(adaptive) = &self.making.adaptive {
             self.chunk_rows = self.settings.chunk_rows.min(adaptive.rows());
         }
         let chunk_bytes = chunk.chunk_bytes();
         self.parts = self.session.chunk(chunk, &mut self.head)?;
-        self.encode_ns += nanoseconds(started);
-        self.handed_out = Some((Instant::now(), chunk_bytes));
+        self.sending.handed_out = Some((Instant::now(), chunk_bytes));
         Ok(Some((&self.head, &self.parts)))
+    }
+
+    /// Begins the chunks of the waiting rows, or makes them here, until there is one to be sent.
+    fn next_made(&mut self, is_last: bool) -> Result<Option<Chunk>, Failure> {
+        loop {
+            let waiting = match self.cutting.take() {
+                Some(rest) => rest,
+                None if self.waiting_rows > 0 && (is_last || self.is_full()) => self.take_rows()?,
+                None if is_last || self.workers.as_ref().is_some_and(Workers::is_ready) => return self.take_made(),
+                None => return Ok(None),
+            };
+            let rows = self.making.rows_that_fit(&waiting, self.chunk_rows);
+            let batch = waiting.slice(0, rows);
+            let is_end = is_last && rows == waiting.rows;
+            if !self.is_for_workers(&batch, is_end)? {
+                // Chunks leave in the order of their rows.
+                if let Some(before) = self.take_made()? {
+                    self.cutting = Some(waiting);
+                    return Ok(Some(before));
+                }
+                self.cut(waiting, rows);
+                return self.make_here(batch).map(Some);
+            }
+            self.cut(waiting, rows);
+            let is_full = self.workers.as_ref().is_some_and(Workers::is_full);
+            let before = if is_full { self.take_made()? } else { None };
+            let maker = self.maker()?;
+            if let Some(workers) = &mut self.workers {
+                workers.begin((maker, batch));
+            }
+            if before.is_some() {
+                return Ok(before);
+            }
+        }
+    }
+
+    /// Keeps what is left behind the first rows, which a chunk is made of.
+    fn cut(&mut self, waiting: Batch, rows: usize) {
+        self.cutting = (rows < waiting.rows).then(|| waiting.slice(rows, waiting.rows - rows));
+        self.rows += rows as u64;
+    }
+
+    /// Whether a worker is to make the chunk of these rows. Workers are started when the second chunk is full: most results are smaller.
+    fn is_for_workers(&mut self, batch: &Batch, is_end: bool) -> Result<bool, Failure> {
+        if self.rows == 0 || !self.making.takes_long(batch.plain_bytes(0, batch.rows)) {
+            return Ok(false);
+        }
+        if self.threads > 0 && !is_end {
+            let threads = std::mem::take(&mut self.threads);
+            self.start_workers(threads)?;
+        }
+        // At the end nothing is left to be done meanwhile.
+        Ok(self.workers.as_ref().is_some_and(|workers| !is_end || workers.under_way() > 0))
+    }
+
+    /// Where memory or threads are short, there are none: chunks are then made here.
+    fn start_workers(&mut self, threads: usize) -> Result<(), Failure> {
+        let chunk_bytes = self.making.bytes_needed(self.making.plain_bytes_max);
+        let bytes = chunk_bytes.and_then(|bytes| bytes.checked_mul(threads)?.checked_add(self.reserve_bytes));
+        if bytes.is_some_and(reserve::prepare) {
+            self.workers = Workers::start(threads, |(maker, batch): Job| maker.make(batch));
+        } else if !reserve::prepare(self.reserve_bytes) {
+            return Err(Failure::Memory);
+        }
+        Ok(())
+    }
+
+    /// Waits for the chunk whose turn it is; none if none is under way.
+    fn take_made(&mut self) -> Result<Option<Chunk>, Failure> {
+        let Some(workers) = &mut self.workers else { return Ok(None) };
+        let started = Instant::now();
+        let Some(made) = workers.next() else { return Ok(None) };
+        let waited = started.elapsed();
+        self.times.encode_here += waited;
+        if let Some(adaptive) = &self.making.adaptive {
+            adaptive.starved(waited);
+            self.sending.starved += waited;
+        }
+        let made = made.map_err(|panic| Failure::Internal(panic_text(&*panic)))?;
+        self.times.encode += made.took;
+        self.makers.push(made.maker);
+        made.chunk.map(Some)
+    }
+
+    fn make_here(&mut self, batch: Batch) -> Result<Chunk, Failure> {
+        // Workers have nothing to do now: only then may the reserve move.
+        let needed = self.making.bytes_needed(batch.plain_bytes(0, batch.rows));
+        if !needed.is_some_and(reserve::prepare) {
+            return Err(Failure::Memory);
+        }
+        let made = self.maker()?.make(batch);
+        self.times.encode += made.took;
+        self.times.encode_here += made.took;
+        self.makers.push(made.maker);
+        made.chunk
+    }
+
+    fn maker(&mut self) -> Result<Maker, Failure> {
+        self.makers.pop().ok_or_else(|| Failure::Internal("no maker of chunks is left".to_owned()))
+    }
+
+    /// The server asks for the next chunk as soon as it has sent this one.
+    fn account_for_sent(&mut self) {
+        let Some((handed_out, bytes)) = self.sending.handed_out.take() else { return };
+        let Some(adaptive) = &self.making.adaptive else { return };
+        let now = Instant::now();
+        let waited = now.duration_since(handed_out);
+        if self.workers.is_some() {
+            // Rows that are read meanwhile keep this thread from sending, too: only where it waits for workers is encoding what's slow.
+            let span = now.duration_since(self.sending.since).saturating_sub(self.sending.starved);
+            let passage = self.sending.way.as_mut().and_then(Way::passage);
+            adaptive.sent(span, passage.unwrap_or(Passage { bytes, busy: waited, held_up: Duration::ZERO }));
+        } else {
+            adaptive.sent_alone(bytes, waited);
+        }
+        self.sending.since = now;
+        self.sending.starved = Duration::ZERO;
+    }
+
+    /// Ends the workers, because nobody will ask for chunks any more.
+    pub(crate) fn stop(&mut self) {
+        self.workers = None;
     }
 
     /// The frame that ends the stream, after the last chunk.
     pub(crate) fn finish(&mut self, socket_ns: u64, total_ns: u64) -> Result<Frame<'_>, Failure> {
-        let encode_ns = self.encode_ns;
-        let execute_ns =
-            total_ns.saturating_sub(encode_ns).saturating_sub(socket_ns).saturating_sub(self.settings.plan_ns);
+        let [encode_ns, encode_here_ns] = [self.times.encode, self.times.encode_here].map(nanoseconds);
+        let others_ns = [encode_here_ns, socket_ns, self.settings.plan_ns];
+        let execute_ns = others_ns.into_iter().fold(total_ns, u64::saturating_sub);
         let times = Finished { execute_ns, encode_ns, socket_ns, total_ns, ..Finished::default() };
         self.head.clear();
         self.parts.clear();
         self.session.finished(times, &mut self.head)?;
         Ok((&self.head, &self.parts))
     }
-
-    fn fits(&self, plain_bytes: u64) -> bool {
-        let limits = &self.settings.limits;
-        chunk_bytes_bound(self.nodes, plain_bytes) <= limits.chunk_bytes_max.min(CHUNK_BYTES_MAX)
-            && plain_bytes <= limits.decoded_bytes_max.min(encoded_at_once(self.compression))
-    }
-
-    /// How many rows the next chunk takes: as many as fit, and at least one.
-    fn rows_that_fit(&self, batch: &Batch) -> usize {
-        let rows_max = batch.rows.min(self.chunk_rows);
-        if self.fits(batch.plain_bytes(0, rows_max)) {
-            return rows_max;
-        }
-        let (mut fit, mut too_many) = (0, rows_max);
-        while too_many - fit > 1 {
-            let middle = fit + (too_many - fit) / 2;
-            if self.fits(batch.plain_bytes(0, middle)) { fit = middle } else { too_many = middle }
-        }
-        fit.max(1)
-    }
-
-    fn encode(&mut self, batch: Batch) -> Result<Chunk, Failure> {
-        let limits = self.settings.limits;
-        let plain_bytes = batch.plain_bytes(0, batch.rows);
-        let (rows, fits) = (batch.rows, self.fits(plain_bytes));
-        let compression = match self.compression {
-            _ if plain_bytes > COMPRESSED_ROW_BYTES_MAX => Compression::Compact,
-            Compression::Zstd(level) if !fits => Compression::Zstd(level.min(LARGE_ROW_LEVEL)),
-            chosen => chosen,
-        };
-        // The writer can't fail for want of memory, so it is put aside here.
-        let factor = match compression {
-            Compression::Compact => PLAIN_BYTES_FACTOR,
-            _ => ENCODE_BYTES_FACTOR,
-        };
-        let needed = plain_bytes.saturating_mul(factor).saturating_add(ENCODE_BYTES);
-        if !usize::try_from(needed).is_ok_and(reserve::prepare) {
-            return Err(Failure::Memory);
-        }
-        let pieces = [batch];
-        if let Some(adaptive) = self.adaptive.as_ref().filter(|_| fits || rows > 1) {
-            let plan = adaptive.plan(plain_bytes);
-            let column = |i| match plan.compression(i) {
-                Compression::None => Compression::Compact,
-                other => other,
-            };
-            let chunk = self.encoder.write(&pieces, column, false)?;
-            adaptive.written(&plan, &chunk);
-            return Ok(chunk);
-        }
-        let mut chunk = |jumbo| self.encoder.write(&pieces, |_| compression, jumbo);
-        if fits || rows > 1 {
-            return Ok(chunk(false)?);
-        }
-        // One row that may be too large: only its chunk knows.
-        let single = chunk(false)?;
-        if single.chunk_bytes() <= limits.chunk_bytes_max && single.decoded_bytes() <= limits.decoded_bytes_max {
-            return Ok(single);
-        }
-        let needed = single.chunk_bytes().max(single.decoded_bytes());
-        if needed > limits.row_bytes_max {
-            return Err(Error::row_too_large(needed, limits.row_bytes_max).into());
-        }
-        drop(single);
-        Ok(chunk(true)?)
-    }
-}
-
-/// The plain bytes that are encoded as one chunk.
-fn encoded_at_once(compression: Compression) -> u64 {
-    let level = match compression {
-        Compression::None | Compression::Compact => return UNENCODED_BYTES_MAX,
-        Compression::Zstd(level) => level,
-        Compression::Light | Compression::Symbols | Compression::Lz4 => i32::MIN,
-    };
-    PLAIN_BYTES_MAX.iter().find(|(from, _)| level >= *from).map_or(0, |(_, bytes)| *bytes)
 }
 
 /// What a value takes whatever it is, in eighths of a byte, its mask included.
@@ -523,6 +572,6 @@ fn fixed_bits(data_type: &Type) -> u64 {
     }
 }
 
-fn nanoseconds(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX)
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -15,16 +15,16 @@ mod boundary {
 }
 
 use std::ffi::CString;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use boundary::entries::{CANCEL, Opened, Options, Step};
 use boundary::values::{Random, SHAPES, Shape, Tuple, Value, canonical};
 use bytes::Bytes;
-use dray_format::{HEADER_BYTES, Limits, Schema, decode};
+use dray_format::{HEADER_BYTES, Limits, Schema, Tables, decode};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Kind, ServerEvent};
 
-/// A backend has one stream at a time, and one thread.
+/// A backend has one stream at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,15 @@ impl Reader {
         assert!(u64::from(header.rows) <= self.chunk_rows);
         let (descriptors, body) = rest.split_at(header.descriptor_bytes_padded() as usize);
         header.verify(&[descriptors, body]).unwrap();
-        let batch = match decode(&header, &self.schema, descriptors, &Bytes::copy_from_slice(body), None) {
+        let batch = match decode(
+            &header,
+            &self.schema,
+            descriptors,
+            &Bytes::copy_from_slice(body),
+            &Tables::default(),
+            None,
+            None,
+        ) {
             Err(error) if !self.is_utf8 && error.to_string().contains("not UTF-8") => return,
             decoded => decoded.unwrap(),
         };
@@ -87,6 +95,8 @@ enum Mischief {
     Garbage,
     /// The server wants the statement to end.
     Cancel,
+    /// It ends, at any row.
+    Exit,
     /// Memory is short now and then.
     #[cfg(feature = "test-allocator")]
     Memory,
@@ -106,10 +116,40 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
         checksums: random.below(2) == 0,
         is_utf8: random.below(4) > 0,
         client_is_local: random.below(2) == 0,
+        threads: random.one_of(&[0, 1, 3]),
     };
     let shapes: Vec<&Shape> = (0..random.below(12)).map(|_| &SHAPES[random.below(SHAPES.len())]).collect();
-    let nulls: Vec<usize> = shapes.iter().map(|_| random.one_of(&[0, 0, 10, 90])).collect();
     let rows = random.one_of(&[0, 1, 100, 1000]);
+    transfer_of(random, seed, &options, &shapes, rows, mischief)
+}
+
+/// The same, of several chunks that are worth another thread.
+fn long_transfer(seed: u64, mischief: Mischief) -> bool {
+    let mut random = Random::new(seed);
+    let options = Options {
+        chunk_bytes_max: random.one_of(&[500_000, 1 << 20]),
+        compression: random.one_of(&["light", "lz4", "zstd", "zstd:9", "auto"]),
+        checksums: random.below(2) == 0,
+        nonfinite: "null",
+        client_is_local: false,
+        threads: random.one_of(&[1, 3]),
+        ..Options::default()
+    };
+    let text = SHAPES.iter().find(|shape| shape.name == "text").unwrap();
+    let mut shapes = vec![text; 8];
+    shapes.extend((0..random.below(4)).map(|_| &SHAPES[random.below(SHAPES.len())]));
+    transfer_of(random, seed, &options, &shapes, 3000, mischief)
+}
+
+fn transfer_of(
+    mut random: Random,
+    seed: u64,
+    options: &Options,
+    shapes: &[&Shape],
+    rows: usize,
+    mischief: Mischief,
+) -> bool {
+    let nulls: Vec<usize> = shapes.iter().map(|_| random.one_of(&[0, 0, 10, 90])).collect();
     let names: Vec<CString> = (0..shapes.len()).map(|i| CString::new(format!("c{i}")).unwrap()).collect();
 
     let limits = Limits {
@@ -121,10 +161,10 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
     let mut expected = vec![Vec::new(); shapes.len()];
     let fail_after = |random: &mut Random| match mischief {
         #[cfg(feature = "test-allocator")]
-        Mischief::Memory if random.below(50) == 0 => 1 + random.below(30),
+        Mischief::Memory if random.below(rows / 20 + 10) == 0 => 1 + random.below(30),
         _ => random.below(1),
     };
-    let Ok(mut stream) = Opened::open(&options, &names, &shapes, fail_after(&mut random)) else {
+    let Ok(mut stream) = Opened::open(options, &names, shapes, fail_after(&mut random)) else {
         assert!(mischief != Mischief::None);
         return false;
     };
@@ -133,14 +173,22 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
         return false;
     };
     reader.take(&frame);
-    for _ in 0..rows {
+    let mut helped = false;
+    for row in 0..rows {
+        if row % 256 == 255 {
+            helped |= workers() > 0;
+        }
         if mischief == Mischief::Cancel && random.below(rows) == 0 {
             CANCEL.store(1, Relaxed);
+        }
+        if mischief == Mischief::Exit && random.below(rows) == 0 {
+            stream.stop();
+            return false;
         }
         let mut values: Vec<Option<Value>> = Vec::new();
         for (shape, nulls) in shapes.iter().zip(&nulls) {
             let null = random.below(100) < *nulls;
-            values.push((!null).then(|| (shape.value)(&mut random, &options)));
+            values.push((!null).then(|| (shape.value)(&mut random, options)));
         }
         for (to, value) in expected.iter_mut().zip(&values) {
             to.push(value.as_ref().map_or(vec![0], |value| value.expected.clone()));
@@ -163,7 +211,7 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
                 Ok(Step::Full) => {
                     // As the receiver does, which has freed the row by then.
                     values.clear();
-                    if !take_chunks(&mut stream, &mut reader, || fail_after(&mut random)) {
+                    if !take_chunks(&mut stream, &mut reader, false, || fail_after(&mut random)) {
                         assert!(mischief != Mischief::None);
                         return false;
                     }
@@ -192,7 +240,7 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
             }
         }
     }
-    if !take_chunks(&mut stream, &mut reader, || fail_after(&mut random)) {
+    if !take_chunks(&mut stream, &mut reader, true, || fail_after(&mut random)) {
         assert!(mischief != Mischief::None);
         return false;
     }
@@ -210,12 +258,13 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
             assert_eq!(reader.columns[i].len(), rows);
         }
     }
+    HELPED.fetch_add(usize::from(helped), Relaxed);
     true
 }
 
-fn take_chunks(stream: &mut Opened, reader: &mut Reader, mut fail_after: impl FnMut() -> usize) -> bool {
+fn take_chunks(stream: &mut Opened, reader: &mut Reader, is_last: bool, mut fail_after: impl FnMut() -> usize) -> bool {
     loop {
-        match stream.next_chunk(fail_after()) {
+        match stream.next_chunk(is_last, fail_after()) {
             Ok(Some(frame)) => reader.take(&frame),
             Ok(None) => return true,
             Err(_) => return false,
@@ -246,6 +295,46 @@ fn a_statement_that_is_cancelled_ends() {
         transfer(seed, Mischief::Cancel);
         CANCEL.store(0, Relaxed);
     }
+}
+
+#[test]
+fn workers_make_the_chunks_of_long_results() {
+    let _alone = alone();
+    HELPED.store(0, Relaxed);
+    for seed in 1..=20 {
+        assert!(long_transfer(seed, Mischief::None));
+    }
+    // The others have too few values for a second chunk.
+    assert!((10..=20).contains(&HELPED.load(Relaxed)));
+}
+
+#[test]
+fn workers_end_with_the_stream() {
+    let _alone = alone();
+    for seed in 1..=20 {
+        long_transfer(seed, Mischief::Cancel);
+        CANCEL.store(0, Relaxed);
+        long_transfer(seed, Mischief::Exit);
+        assert_eq!(workers(), 0);
+    }
+}
+
+/// How many whole results workers have helped with.
+static HELPED: AtomicUsize = AtomicUsize::new(0);
+
+/// The threads that have a worker's name.
+fn workers() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let name = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    tasks.filter_map(Result::ok).filter(|task| name(task) == "dray encode\n").count()
+}
+
+#[test]
+#[cfg(feature = "test-allocator")]
+fn memory_that_is_short_in_a_worker_is_an_error() {
+    let _alone = alone();
+    let whole = (1..=40).filter(|seed| long_transfer(*seed, Mischief::Memory)).count();
+    assert!((1..40).contains(&whole), "{whole} came to their end");
 }
 
 #[test]

@@ -23,6 +23,8 @@ struct DraySettings {
     checksums: bool,
     is_utf8: bool,
     client_is_local: bool,
+    threads: u32,
+    socket: c_int,
 }
 
 #[repr(C)]
@@ -67,6 +69,7 @@ unsafe extern "C" {
         stream: *mut *mut u8,
         error: *mut DrayError,
     ) -> i32;
+    fn dray_stream_stop(stream: *mut u8);
     fn dray_stream_close(stream: *mut u8);
     fn dray_push_tuple(stream: *mut u8, data: *const u8, present: *const u8, error: *mut DrayError) -> i32;
     fn dray_push_row(
@@ -79,7 +82,13 @@ unsafe extern "C" {
     ) -> i32;
     fn dray_push_sent(stream: *mut u8, bytes: *const u8, len: usize, error: *mut DrayError) -> i32;
     fn dray_start(stream: *mut u8, parts: *mut *const DrayPart, count: *mut usize, error: *mut DrayError) -> i32;
-    fn dray_next_chunk(stream: *mut u8, parts: *mut *const DrayPart, count: *mut usize, error: *mut DrayError) -> i32;
+    fn dray_next_chunk(
+        stream: *mut u8,
+        is_last: bool,
+        parts: *mut *const DrayPart,
+        count: *mut usize,
+        error: *mut DrayError,
+    ) -> i32;
     fn dray_finish(
         stream: *mut u8,
         socket_ns: u64,
@@ -120,6 +129,7 @@ pub(crate) struct Options {
     pub(crate) checksums: bool,
     pub(crate) is_utf8: bool,
     pub(crate) client_is_local: bool,
+    pub(crate) threads: u32,
 }
 
 impl Default for Options {
@@ -135,6 +145,7 @@ impl Default for Options {
             checksums: false,
             is_utf8: true,
             client_is_local: true,
+            threads: 0,
         }
     }
 }
@@ -200,6 +211,8 @@ impl Opened {
             checksums: options.checksums,
             is_utf8: options.is_utf8,
             client_is_local: options.client_is_local,
+            threads: options.threads,
+            socket: -1,
         };
         let mut catalog = Catalog::default();
         let columns: Box<[DrayMember]> = names
@@ -213,7 +226,7 @@ impl Opened {
         let opened = call(fail_after, |error| unsafe {
             dray_stream_open(&settings, columns.as_ptr(), count, types, &mut stream, error)
         });
-        let held = (!stream.is_null()).then_some(Self(stream));
+        let held = (!stream.is_null()).then(|| Self(stream));
         opened.map(|_| held.expect("a stream that was opened"))
     }
 
@@ -256,10 +269,11 @@ impl Opened {
         Ok(gathered(parts, count))
     }
 
-    pub(crate) fn next_chunk(&mut self, fail_after: usize) -> Result<Option<Vec<u8>>, Failed> {
+    pub(crate) fn next_chunk(&mut self, is_last: bool, fail_after: usize) -> Result<Option<Vec<u8>>, Failed> {
         let (mut parts, mut count) = (null(), 0);
         // SAFETY: the stream is open.
-        let code = call(fail_after, |error| unsafe { dray_next_chunk(self.0, &mut parts, &mut count, error) })?;
+        let code =
+            call(fail_after, |error| unsafe { dray_next_chunk(self.0, is_last, &mut parts, &mut count, error) })?;
         Ok((code == 1).then(|| gathered(parts, count)))
     }
 
@@ -268,6 +282,14 @@ impl Opened {
         // SAFETY: the stream is open.
         call(fail_after, |error| unsafe { dray_finish(self.0, 1, 2, &mut parts, &mut count, error) })?;
         Ok(gathered(parts, count))
+    }
+}
+
+impl Opened {
+    /// As the exit of a backend does.
+    pub(crate) fn stop(&mut self) {
+        // SAFETY: the stream is open.
+        unsafe { dray_stream_stop(self.0) }
     }
 }
 
