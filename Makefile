@@ -15,7 +15,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres bench-network check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres bench-network bench-parquet check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -30,6 +30,11 @@ bench: setup-bench build python
 bench-postgres: setup-postgres build python
 	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
 	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
+
+# The samples' rows as they are, beside Parquet.
+bench-parquet: setup-bench
+	cargo build --release --locked --workspace --example speed
+	$(PYTHON) lab/parquet.py --rounds $(ROUNDS) --speed $(CARGO_TARGET_DIR)/release/examples/speed
 
 # Over links between namespaces, which takes root. A small run of it: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
 bench-network: setup-bench build python

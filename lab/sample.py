@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lineitem import Table, cache_folder
@@ -36,6 +37,15 @@ def drawn(file: str, rows: int) -> Iterator[bytes]:
         run = sample[start : start + min(draw.randint(*RUN_ROWS), rows_left)]
         rows_left -= len(run)
         yield b"\n".join(run) + b"\n"
+
+
+def undisturbed(name: str) -> pa.Table:
+    """The rows of a sample as they are in its file, with the types that DuckDB reads from it."""
+    rows = duckdb.sql(f"SELECT * FROM read_csv('{DATA / FILES[name]}', sample_size = -1)").to_arrow_table()
+    with gzip.open(DATA / FILES[name], "rt") as source:
+        # Each line may end with a comma that begins no column.
+        columns = source.readline().rstrip(",\r\n").count(",") + 1
+    return rows.select(range(columns)).combine_chunks()
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ impl Dray {
 impl Codec for Dray {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
         let chunk = write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
-        let (header, mut parts) = chunk.numbered(0);
+        let (header, mut parts) = chunk.numbered(0, 0);
         parts.insert(0, Bytes::copy_from_slice(&header));
         Ok(parts)
     }
