@@ -10,8 +10,8 @@ use bytes::Bytes;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, TableRoom};
 use dray_transfer::{Adaptive, Chunker, Failure, Passage, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{
-    Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, PriceSet, Query, Report, ServerError,
-    Started,
+    Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Report,
+    ServerError, Started,
 };
 use futures::{FutureExt, StreamExt};
 use tokio::task::JoinSet;
@@ -30,8 +30,10 @@ const QUEUE_BYTES_MIN: u64 = 2 << 20;
 /// way takes a chunk in less time than threads need to take turns.
 const ADAPTIVE_QUEUE_NS: f64 = 50e6;
 const ADAPTIVE_QUEUE_BYTES: (u32, u32) = (2 << 20, 16 << 20);
-/// A result of more than this is worth another congestion control.
+/// A result of more than this is worth another congestion control,
 const LONG_RESULT_BYTES: u64 = 256 << 10;
+/// and so is one that is known to have so many values: with two bits each it would be as long.
+const LONG_RESULT_VALUES: u64 = 1 << 20;
 /// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
 const LEVEL_MAX: i32 = 19;
 /// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
@@ -121,6 +123,11 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
         if let Some(way) = &mut connection.way {
             // What passed before is no part of this.
             let _ = way.passage();
+            if let Known::Exact(rows) = plan.estimate.rows
+                && rows.saturating_mul(plan.schema.fields.len() as u64) >= LONG_RESULT_VALUES
+            {
+                way.expect_much();
+            }
         }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
         let mut transfer =
