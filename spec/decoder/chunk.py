@@ -5,6 +5,7 @@ Read from the top: decode_chunk, then Reader.column, which is the grammar of chu
 
 from dataclasses import dataclass
 from dataclasses import field as with_default
+from fractions import Fraction
 
 import lz4.block
 import numpy as np
@@ -17,10 +18,11 @@ from schema import Field, Type
 HEADER_BYTES = 64
 CHECKSUMMED, JUMBO = 1, 2  # flags
 COUNT_MAX = (1 << 31) - 1
-PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS, RELATIVE, KEPT_DICTIONARY = range(10)
+PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS, RELATIVE, KEPT_DICTIONARY, HUFFMAN = range(11)
 VALUES = (*range(RELATIVE), KEPT_DICTIONARY)
 INNER = (PLAIN, CONSTANT, FRAME)
 PARTS = (*INNER, PATCHED)
+HUFFMAN_BITS_MAX, HUFFMAN_VALUES_MAX = 13, 4096
 OFFSETS, LENGTHS, SYMBOLS, KEPT_STRINGS = 0, 2, 4, 5
 EXPONENT_MAX = 22
 SYMBOLS_MAX, SYMBOL_BYTES_MAX = 3840, 16
@@ -394,6 +396,8 @@ class Reader:
             return self.patched(width, n)
         if code == DECIMALS:
             return self.decimals(width, n)
+        if code == HUFFMAN:
+            return self.huffman(n)
         if code == KEPT_DICTIONARY:
             entries = self.tables.get(self.cursor.u32("table"), TABLE_FIXED, width).entries
             return np.array(entries)[self.entry_indexes(n, len(entries))]
@@ -524,13 +528,32 @@ class Reader:
         codes = self.cursor.u32("count of codes")
         if codes > total:
             raise Refused("offsets", f"{codes} codes for {total} bytes")
-        codes = self.integers(Type("uint16", 2), codes)
+        codes = number_view(self.fixed(2, codes, (*PARTS, HUFFMAN)), Type("uint16", 2))
         if np.any(codes >= len(meanings)):
             raise Refused("index", f"a code above {len(meanings) - 1}")
         data = b"".join(meanings[code] for code in codes)
         if len(data) != total:
             raise Refused("offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}")
         return data
+
+    def huffman(self, n: int) -> np.ndarray:
+        """Section 3.2: values as uint8[n, 2]."""
+        count = self.cursor.u32("count of Huffman codes")
+        if count > HUFFMAN_VALUES_MAX:
+            raise Refused("bits", f"Huffman codes of {count} values, at most {HUFFMAN_VALUES_MAX}")
+        lengths = self.integers(Type("uint8", 1), count).tolist()
+        if max(lengths, default=0) > HUFFMAN_BITS_MAX:
+            raise Refused("bits", f"a Huffman code of {max(lengths)} bits")
+        if sum(Fraction(1, 1 << length) for length in lengths if length) != 1:
+            raise Refused("bits", "the lengths of Huffman codes do not add up")
+        codes = huffman_codes(lengths)
+        sizes = [self.cursor.u32("size of a quarter") for _ in range(4)]
+        packed = self.buffer(sum(sizes), "Huffman codes")
+        values, quarter = [], (n + 3) // 4
+        for i, size in enumerate(sizes):
+            data, packed = packed[:size], packed[size:]
+            values += huffman_quarter(data, codes, min(quarter, max(n - i * quarter, 0)))
+        return np.array(values, "<u2").view(np.uint8).reshape(n, 2)
 
     def symbol_table(self) -> list[bytes]:
         count = self.cursor.u32("count of symbols")
@@ -648,6 +671,32 @@ class Reader:
 
 def all_missing(type: Type, n: int) -> Column:
     return Column(type, n, present=np.broadcast_to(np.False_, n))
+
+
+def huffman_codes(lengths: list[int]) -> dict[str, int]:
+    """The canonical codes, as text of their bits from the most significant on, and their values."""
+    codes, code, before = {}, 0, 0
+    for length, value in sorted((length, value) for value, length in enumerate(lengths) if length):
+        code <<= length - before
+        codes[f"{code:0{length}b}"] = value
+        code, before = code + 1, length
+    return codes
+
+
+def huffman_quarter(data: bytes, codes: dict[str, int], n: int) -> list[int]:
+    bits = "".join(f"{byte:08b}"[::-1] for byte in data)
+    values, at = [], 0
+    for _ in range(n):
+        for end in range(at + 1, len(bits) + 1):
+            if bits[at:end] in codes:
+                values.append(codes[bits[at:end]])
+                at = end
+                break
+        else:
+            raise Refused("length", f"the bits of {len(values)} values, expected {n}")
+    if len(bits) - at > 7 or "1" in bits[at:]:
+        raise Refused("length", f"{len(bits) - at} bits behind {n} values")
+    return values
 
 
 def fixed_part(type: Type, n: int) -> int:

@@ -7,10 +7,15 @@ from writer import *  # the vocabulary of this page
 D = [field("d", "float64")]
 S = [field("s", "utf8")]
 CARE = symbols_table(b"care", b"fully")
+LETTERS = symbols_table(b"a", b"b", b"c", b"d")
+# d b a a c b: encodings.md section 3.2.
+QUARTERS = b"\x0f", b"\0", b"\x0b", b""
+# Codes 255 and 256 of a table of no symbols.
+OUTSIDE = huffman(plain(bytes(255) + b"\1\1"), 257, b"\0", b"\1", b"", b"")
 
 
 def accepted_coded() -> list[Accepted]:
-    return [*symbols(), *decimals_in_floats(), *relative_columns()]
+    return [*symbols(), *huffman_codes(), *decimals_in_floats(), *relative_columns()]
 
 
 def doubles(*values: float) -> list[str]:
@@ -242,7 +247,103 @@ def relative_columns():
     )
 
 
+def huffman_codes():
+    yield accept(
+        "huffman-spec-example",
+        "encodings.md section 3.2",
+        S,
+        [["dbaacb"]],
+        [NONE, strings_symbols(constant(u32(6)), LETTERS, 6, huffman(plain(b"\1\2\3\3"), 4, b"\x0f", b"\0", b"\x0b", b""))],
+        decoded=8 + 6,
+    )
+    yield accept(
+        "huffman-shortest",
+        "two values of one bit, the second and the last that there may be: a symbol, and the byte FF; one code in a quarter",
+        [field("b", "binary")],
+        [["31ff"]],
+        [
+            NONE,
+            strings_symbols(
+                constant(u32(2)),
+                [b"\0", u32(3840), constant(u8(1)), Buffer(b"01" + bytes(3838))],
+                2,
+                huffman(plain(b"\0\1" + bytes(4093) + b"\1"), 4096, b"\0", b"\1", b"", b""),
+            ),
+        ],
+        decoded=8 + 2,
+    )
+    lengths = [*range(1, 14), 13]
+    codes = ["1" * i + "0" for i in range(13)] + ["1" * 13]
+    values = [i * 5 % 14 for i in range(101)]
+    yield accept(
+        "huffman-longest",
+        "codes of 1 to 13 bits, their lengths in a frame, quarters of 26, 26, 26 and 23 values",
+        S,
+        [["".join(map(chr, (ord("a") + value for value in values)))]],
+        [
+            NONE,
+            strings_symbols(
+                constant(u32(101)),
+                symbols_table(*(bytes([ord("a") + i]) for i in range(14))),
+                101,
+                huffman(
+                    frame(4, u8(1), [length - 1 for length in lengths]),
+                    14,
+                    *(bit_string("".join(codes[value] for value in values[at : at + 26])) for at in range(0, 101, 26)),
+                ),
+            ),
+        ],
+        decoded=8 + 101,
+    )
+    yield accept(
+        "huffman-no-values",
+        "of no codes at all",
+        S,
+        [[""]],
+        [NONE, strings_symbols(constant(u32(0)), LETTERS, 0, huffman(constant(u8(2)), 4, b"", b"", b"", b""))],
+        decoded=8,
+    )
+
+
+def bit_string(bits: str) -> bytes:
+    """Bits as 0 and 1, the first in the least significant place."""
+    return bytes(int(bits[at : at + 8][::-1], 2) for at in range(0, len(bits), 8))
+
+
+def rejected_huffman():
+    def six(codes: list) -> bytes:
+        return chunk(1, [NONE, strings_symbols(constant(u32(6)), LETTERS, 6, codes)], 14)
+
+    def lengths_of(*lengths: int) -> bytes:
+        return six(huffman(plain(bytes(lengths)), len(lengths), *QUARTERS))
+
+    yield "bits-huffman-incomplete", S, lengths_of(1, 2, 3, 4)
+    yield "bits-huffman-too-many", S, lengths_of(1, 2, 2, 3)
+    yield "bits-huffman-14", S, lengths_of(*range(1, 15), 14)
+    yield "bits-huffman-255", S, lengths_of(1, 2, 2, 255)
+    yield "bits-huffman-one-value", S, lengths_of(1)
+    yield "bits-huffman-no-value", S, lengths_of()
+    yield "bits-huffman-no-codes", S, lengths_of(0, 0)
+    yield "bits-huffman-4097", S, six(huffman(constant(u8(12)), 4097, *QUARTERS))
+    yield "bits-huffman-2-32", S, six(huffman(constant(u8(1)), (1 << 32) - 1, *QUARTERS))
+    letters = plain(b"\1\2\3\3")
+    yield "length-huffman-cut", S, six(huffman(letters, 4, b"\x0f", b"\0", b"", b""))
+    yield "length-huffman-half-a-code", S, six(huffman(letters, 4, b"\x0f", b"\0", b"\xef", b""))
+    yield "length-huffman-byte-left", S, six(huffman(letters, 4, b"\x0f\0", b"\0", b"\x0b", b""))
+    yield "length-huffman-bit-left", S, six(huffman(letters, 4, b"\x2f", b"\0", b"\x0b", b""))
+    yield "length-huffman-empty-quarter", S, six(huffman(letters, 4, b"\x0f", b"\0", b"\x0b", b"\0"))
+    whole = huffman(letters, 4, *QUARTERS)
+    yield "length-huffman-sizes", S, six([*whole[:3], u32(2), *whole[4:]])
+    yield "index-huffman", S, chunk(1, [NONE, strings_symbols(constant(u32(2)), symbols_table(), 2, OUTSIDE)], 10)
+    yield "code-huffman-lengths", S, six(huffman(whole, 4, *QUARTERS))
+    yield "code-huffman-of-strings", S, chunk(1, [NONE, b"\2", whole, Buffer(b"")], 8)
+    yield "code-huffman-column", [field("n", "uint16")], chunk(6, [NONE, whole], 12)
+    yield "truncated-huffman", S, chunk(1, [NONE, b"\4", constant(u32(6)), LETTERS, u32(6), b"\12"], 14)
+
+
 def rejected_coded():
+    yield from rejected_huffman()
+
     def care(lengths=plain(numbers("I", 9, 4)), table=CARE, count=3, codes=plain(numbers("H", 0, 1, 0)), decoded=25):
         return chunk(2, [NONE, strings_symbols(lengths, table, count, codes)], decoded)
 

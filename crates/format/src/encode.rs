@@ -5,6 +5,7 @@
 
 mod decimals;
 mod dictionary;
+mod huffman;
 mod integers;
 pub(crate) mod kept;
 mod memory;

@@ -40,6 +40,7 @@ mod encode;
 mod error;
 mod expand;
 mod header;
+mod huffman;
 mod read;
 mod room;
 mod symbols;

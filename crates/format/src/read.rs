@@ -6,6 +6,7 @@
 mod checks;
 mod decimals;
 mod fixed;
+mod huffman;
 mod relative;
 mod strings;
 mod symbols;

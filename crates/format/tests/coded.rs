@@ -143,6 +143,23 @@ fn symbols_follow_a_stream() {
     assert!(coded, "no table after data that none could help");
 }
 
+/// Words of which the first come most.
+fn skewed_words(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
+    let rank = |random: &mut Random| (0..4).map(|_| random.below(3000)).min().unwrap_or(0);
+    (0..n).map(|_| (0..4).map(|_| format!("{:x}", rank(random) * 7919)).collect::<Vec<_>>().join("-").into()).collect()
+}
+
+#[test]
+fn frequent_symbols_have_short_codes() {
+    let schema = schema(Type::Utf8);
+    let mut encoder = Encoder::new(schema.clone(), false);
+    let mut random = Random::new(5);
+    for n in [20_000, 20_001, 20_002, 20_003, 3000] {
+        let (encodings, _) = through(&mut encoder, &schema, &strings(&skewed_words(&mut random, n)));
+        assert!(encodings.contains(&"huffman"), "{n} strings: {encodings:?}");
+    }
+}
+
 #[test]
 fn any_bytes_come_back_from_symbols() {
     let schema = schema(Type::Binary);
@@ -209,6 +226,7 @@ fn damaged_chunks_are_refused_or_decode() {
         (schema_of_pair(&Type::Date32), dates, "relative"),
         (of_strings, strings(&words(&mut random, 2000, ENGLISH)), "symbols"),
         (of_floats, float64s(&prices), "decimals"),
+        (schema(Type::Utf8), strings(&skewed_words(&mut random, 5000)), "huffman"),
     ];
     for (schema, batch, encoding) in chunks {
         let mut encoder = Encoder::new(schema.clone(), false);

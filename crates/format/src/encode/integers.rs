@@ -97,6 +97,11 @@ impl Part {
         }
     }
 
+    /// How many values there are.
+    pub(super) fn count(&self) -> usize {
+        self.slots.count()
+    }
+
     /// The frame that fits all values, if that is how they are to be written.
     pub(super) fn frame(&self) -> Option<Frame> {
         match self.form {

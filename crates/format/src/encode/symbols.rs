@@ -16,6 +16,7 @@ use bytes::Bytes;
 use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
+use super::huffman::Huffman;
 use super::integers::Part;
 use super::kept::Place;
 use super::slots::{Order, Slots};
@@ -228,6 +229,11 @@ impl Coded<'_> {
             None => table.write(writer)?,
         }
         writer.put_u32(codes.len())?;
-        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).write(writer)
+        let codes = Bytes::from(codes.into_flattened());
+        let part = Part::new(Slots::new(codes.clone(), 2, Order::Unsigned));
+        match Huffman::of(codes.as_chunks().0, part.bytes) {
+            Some(huffman) => huffman.write(writer),
+            None => part.write(writer),
+        }
     }
 }

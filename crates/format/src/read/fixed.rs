@@ -23,6 +23,8 @@ impl Codes {
     pub(super) const INNER: Self = Self(0b000_0111);
     /// Differences from another column: those of parts, and dictionary.
     pub(super) const DIFFERENCES: Self = Self(0b100_1111);
+    /// Codes of symbols: those of parts, and Huffman codes.
+    pub(super) const SYMBOLS: Self = Self(0b100_0100_0111);
     /// Entries of a dictionary: plain and constant.
     pub(super) const ENTRIES: Self = Self(0b000_0011);
 }
@@ -31,7 +33,7 @@ impl Reader<'_, '_> {
     /// n values of `width` bytes, plain. The caller has charged them.
     pub(super) fn fixed(&mut self, n: usize, width: usize, allowed: Codes, to: Use) -> Result<Bytes> {
         let code = self.descriptors.u8("encoding")?;
-        if code > 9 || allowed.0 >> code & 1 == 0 {
+        if code > 10 || allowed.0 >> code & 1 == 0 {
             refuse!(Code, "encoding {code} is unknown or not allowed here");
         }
         match code {
@@ -57,6 +59,7 @@ impl Reader<'_, '_> {
             5 => self.delta(n, width, to),
             6 => self.patched(n, width, to),
             7 => self.decimals(n, width, to),
+            10 => self.huffman(n, to),
             _ => {
                 self.note("kept dictionary");
                 let tables = self.tables;

@@ -5,6 +5,7 @@
 //! 2020: "FSST: Fast Random Access String Compression", section 4.3. That longer symbols with more codes compress better is
 //! from Gargiulo, Venturini 2025: "OnPair: Short Strings Compression for Fast Random Access".)
 
+use super::super::huffman::{counts, entropy_bytes};
 use super::matcher::Matcher;
 use super::parse::parse;
 use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
@@ -39,7 +40,7 @@ pub(super) fn train(sample: &[u8], data_bytes: usize) -> (Vec<Symbol>, usize) {
         if round >= FIRST_CANDIDATE {
             codes.clear();
             parse(&matcher, sample, &mut codes);
-            let bytes = likely_bytes(&symbols, codes.len(), sample.len(), data_bytes);
+            let bytes = likely_bytes(&symbols, &codes, sample.len(), data_bytes);
             if bytes < best.1 {
                 best = (symbols.clone(), bytes);
             }
@@ -54,11 +55,12 @@ pub(super) fn code_bits(symbols: usize) -> usize {
 }
 
 /// What the data would take, its table included, if the sample became so many codes.
-fn likely_bytes(symbols: &[Symbol], codes: usize, sample_bytes: usize, data_bytes: usize) -> usize {
-    let codes = codes as f64 * data_bytes as f64 / sample_bytes.max(1) as f64;
-    let table: usize = symbols.iter().map(|symbol| symbol.len() + 1).sum();
+fn likely_bytes(symbols: &[Symbol], codes: &[[u8; 2]], sample_bytes: usize, data_bytes: usize) -> usize {
+    let codes = entropy_bytes(&counts(codes)) * data_bytes as f64 / sample_bytes.max(1) as f64;
+    // And half a byte for the length of a Huffman code.
+    let table: usize = symbols.iter().map(|symbol| symbol.len() + 2).sum();
     // Sorted symbols begin alike, so that LZ4 makes about a half of them.
-    codes as usize * code_bits(symbols.len()) / 8 + table / 2
+    codes as usize + table / 2
 }
 
 /// How often codes, and pairs of them, occurred.

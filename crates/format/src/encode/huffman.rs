@@ -1,0 +1,185 @@
+//! Values of which some are much more frequent than others, in Huffman codes: `spec/encodings.md` section 3.2.
+
+use bytes::Bytes;
+
+use super::integers::Part;
+use super::slots::{Order, Slots};
+use crate::error::Result;
+use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
+use crate::write::Writer;
+
+/// What the descriptors, and the padding of one more buffer, may take.
+const OVERHEAD_BYTES: usize = 64;
+/// Values whose codes are put together before they are written: with a begun byte they fit a word.
+const STEP: usize = 4;
+
+const _: () = assert!(7 + STEP * CODE_BITS_MAX <= 64);
+
+/// Values in Huffman codes.
+pub(super) struct Huffman {
+    lengths: Part,
+    sizes: [usize; QUARTERS],
+    packed: Vec<u8>,
+}
+
+/// How often each value comes. All are below [`VALUES_MAX`].
+pub(super) fn counts(values: &[[u8; 2]]) -> Vec<u32> {
+    let mut counts = vec![0; VALUES_MAX];
+    values.iter().for_each(|raw| counts[usize::from(u16::from_le_bytes(*raw)) % VALUES_MAX] += 1);
+    counts
+}
+
+/// The bytes that values take, so many of each, if each took as many bits as it tells (Shannon 1948).
+pub(super) fn entropy_bytes(counts: &[u32]) -> f64 {
+    let total = f64::from(counts.iter().sum::<u32>());
+    let bits = |count: &u32| f64::from(*count) * (total / f64::from(*count)).log2();
+    counts.iter().filter(|count| **count > 0).map(bits).sum::<f64>() / 8.0
+}
+
+impl Huffman {
+    /// Of these values, if that takes a thirty-second less than `bytes`.
+    pub(super) fn of(values: &[[u8; 2]], bytes: usize) -> Option<Self> {
+        let bytes_max = bytes / 32 * 31;
+        let counts = counts(values);
+        if entropy_bytes(&counts) > bytes_max as f64 {
+            return None;
+        }
+        let lengths = lengths(&counts)?;
+        let bits: usize = lengths.iter().zip(&counts).map(|(len, count)| usize::from(*len) * *count as usize).sum();
+        let packed_bytes = bits / 8 + QUARTERS;
+        let mut table = [0; VALUES_MAX];
+        // At most 13.
+        codes(&lengths)?.for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
+        let lengths = Part::new(Slots::new(Bytes::from(lengths), 1, Order::Unsigned));
+        if packed_bytes + lengths.bytes + OVERHEAD_BYTES > bytes_max {
+            return None;
+        }
+        let mut packed = vec![0; packed_bytes + size_of::<u64>()];
+        let (mut at, mut rest, mut sizes) = (0, values, [0; QUARTERS]);
+        for (size, count) in sizes.iter_mut().zip(quarters(values.len())) {
+            let (quarter, others) = rest.split_at(count);
+            *size = pack(quarter, &table, &mut packed[at..])?;
+            (at, rest) = (at + *size, others);
+        }
+        packed.truncate(at);
+        Some(Self { lengths, sizes, packed })
+    }
+
+    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+        writer.descriptors.push(10);
+        writer.put_u32(self.lengths.count())?;
+        self.lengths.write(writer)?;
+        self.sizes.into_iter().try_for_each(|size| writer.put_u32(size))?;
+        writer.plain_buffer(Bytes::from(self.packed))
+    }
+}
+
+/// Writes the codes of some values to the front of `out` as one bit string, and up to 8 bytes behind it; how long it is. In `table` is the
+/// code of each value in the lower half, and its length in the upper. None if there is no room.
+fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option<usize> {
+    let (mut at, mut bits, mut used) = (0, 0u64, 0);
+    let mut push = |values: &[[u8; 2]]| {
+        for raw in values {
+            let code = table[usize::from(u16::from_le_bytes(*raw)) % VALUES_MAX];
+            bits |= u64::from(code & 0xFFFF) << used;
+            used += code >> 16;
+        }
+        // All bytes, of which the whole ones count: a branch on how many there are would be taken at random.
+        *out.get_mut(at..)?.first_chunk_mut()? = bits.to_le_bytes();
+        at += used as usize / 8;
+        bits >>= used / 8 * 8;
+        used %= 8;
+        Some(())
+    };
+    let (steps, rest) = values.as_chunks::<STEP>();
+    steps.iter().try_for_each(|step| push(step))?;
+    push(rest)?;
+    Some(at + used.div_ceil(8) as usize)
+}
+
+/// The lengths of the codes, up to the last value that occurs; none of fewer than two values.
+///
+/// Huffman's tree, made from two queues (van Leeuwen 1976): the values by their counts, and the nodes, which arise in the order of theirs.
+/// Codes that are too long are then cut, and as many of the longest others made longer as it takes.
+fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
+    // At most 2^12.
+    let mut used: Vec<(u32, u16)> = (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(value, n)| (*n, value)).collect();
+    let last = used.last()?.1;
+    used.sort_unstable();
+    let n = used.len();
+    if n < 2 {
+        return None;
+    }
+    let mut weights: Vec<u64> = used.iter().map(|(count, _)| u64::from(*count)).collect();
+    let mut parents = vec![0; 2 * n - 1];
+    let (mut leaf, mut node) = (0, n);
+    for parent in n..2 * n - 1 {
+        let mut smallest = || {
+            let is_leaf = leaf < n && (node == parent || weights[leaf] <= weights[node]);
+            let next = if is_leaf { &mut leaf } else { &mut node };
+            *next += 1;
+            *next - 1
+        };
+        let (a, b) = (smallest(), smallest());
+        (parents[a], parents[b]) = (parent, parent);
+        weights.push(weights[a] + weights[b]);
+    }
+    let mut depths = vec![0; 2 * n - 1];
+    let mut codes = [0usize; CODE_BITS_MAX + 1];
+    for i in (0..2 * n - 2).rev() {
+        depths[i] = depths[parents[i]] + 1;
+        if i < n {
+            codes[CODE_BITS_MAX.min(depths[i])] += 1;
+        }
+    }
+    // In places of the longest code: cutting has taken more than there are.
+    let taken: usize = codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
+    for _ in 1 << CODE_BITS_MAX..taken {
+        let longest = (1..CODE_BITS_MAX).rev().find(|len| codes[*len] > 0)?;
+        // One of the longest codes and a shorter one become two that are a bit longer than that.
+        codes[CODE_BITS_MAX] -= 1;
+        codes[longest] -= 1;
+        codes[longest + 1] += 2;
+    }
+    let mut lengths = vec![0; usize::from(last) + 1];
+    let mut rarest = used.iter();
+    for (len, count) in codes.iter().enumerate().rev() {
+        for (_, value) in rarest.by_ref().take(*count) {
+            // At most 13.
+            lengths[usize::from(*value)] = len as u8;
+        }
+    }
+    Some(lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_huffmans() {
+        assert_eq!(lengths(&[1, 1, 2, 0, 4]), Some(vec![3, 3, 2, 0, 1]));
+        assert_eq!(lengths(&[0, 7]), None);
+        assert_eq!(lengths(&[]), None);
+    }
+
+    #[test]
+    fn long_codes_are_cut() {
+        // Fibonacci's numbers make the deepest tree.
+        let fibonacci: Vec<u32> =
+            std::iter::successors(Some((1u32, 1u32)), |(a, b)| Some((*b, a + b))).map(|(a, _)| a).take(30).collect();
+        let lengths = lengths(&fibonacci).unwrap();
+        assert_eq!(lengths.iter().max(), Some(&13));
+        assert_eq!(codes(&lengths).unwrap().count(), 30);
+        // As many values as there may be, most of them rare.
+        let mut counts = vec![1; VALUES_MAX];
+        counts[..8].fill(1 << 20);
+        assert_eq!(codes(&super::lengths(&counts).unwrap()).unwrap().count(), VALUES_MAX);
+    }
+
+    #[test]
+    fn entropy() {
+        assert_eq!(entropy_bytes(&[8, 8, 0, 16]), 6.0);
+        assert_eq!(entropy_bytes(&[]), 0.0);
+    }
+}

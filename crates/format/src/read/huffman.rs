@@ -1,0 +1,133 @@
+//! Huffman codes: `spec/encodings.md` section 3.2.
+
+use bytes::Bytes;
+
+use super::fixed::Codes;
+use super::{Reader, Use};
+use crate::error::{Result, refuse};
+use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
+
+/// As many bits as the longest code has are looked up at once.
+const PLACES: usize = 1 << CODE_BITS_MAX;
+/// Values between two looks at the data: their codes fit the bits that are there then.
+const STEP: usize = 4;
+
+const _: () = assert!(STEP * CODE_BITS_MAX <= 56);
+
+/// What the next bits begin with: the value in the lower 12 bits, the length of its code in the upper 4.
+struct Table(Vec<u16>);
+
+impl Reader<'_, '_> {
+    /// n values of two bytes, which the caller has charged.
+    pub(super) fn huffman(&mut self, n: usize, to: Use) -> Result<Bytes> {
+        self.note("huffman");
+        let count = self.descriptors.u32("count")? as usize;
+        if count > VALUES_MAX {
+            refuse!(Bits, "Huffman codes of {count} values, at most {VALUES_MAX}");
+        }
+        let lengths = self.fixed(count, 1, Codes::PARTS, Use::Part)?;
+        let Some(table) = Table::new(&lengths) else {
+            refuse!(Bits, "the lengths of Huffman codes are over {CODE_BITS_MAX}, or leave bits without a meaning")
+        };
+        let mut sizes = [0; QUARTERS];
+        for size in &mut sizes {
+            *size = self.descriptors.u32("size of a quarter")? as usize;
+        }
+        let Some(total) = sizes.iter().try_fold(0, |total: usize, size| total.checked_add(*size)) else {
+            refuse!(Limit, "Huffman codes of too many bytes")
+        };
+        let packed = self.buffer(total, Use::Part)?;
+        let mut room = self.room(n * 2, to)?;
+        if !table.decode(&packed, sizes, room.all().as_chunks_mut().0) {
+            refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
+        }
+        room.finish()
+    }
+}
+
+impl Table {
+    fn new(lengths: &[u8]) -> Option<Self> {
+        let mut places = vec![0; PLACES];
+        for code in codes(lengths)? {
+            for place in places[usize::from(code.bits)..].iter_mut().step_by(1 << code.len) {
+                // Below 2^12 and 2^4.
+                *place = (code.value | code.len << 12) as u16;
+            }
+        }
+        Some(Self(places))
+    }
+
+    /// Whether these bit strings are those of as many values as there is room for, which are there then.
+    fn decode(&self, packed: &[u8], sizes: [usize; QUARTERS], out: &mut [[u8; 2]]) -> bool {
+        let Some(places) = self.0.first_chunk() else { return false };
+        let counts = quarters(out.len());
+        let (mut packed, mut out) = (packed, out);
+        let mut quarter = |i: usize| {
+            let (data, rest) = packed.split_at(sizes[i]);
+            let (values, others) = std::mem::take(&mut out).split_at_mut(counts[i]);
+            (packed, out) = (rest, others);
+            Quarter { data, values, bits: 0, left: 0 }
+        };
+        let (mut a, mut b, mut c, mut d) = (quarter(0), quarter(1), quarter(2), quarter(3));
+        while a.step(places) && b.step(places) && c.step(places) && d.step(places) {}
+        [a, b, c, d].into_iter().all(|quarter| quarter.finish(places))
+    }
+}
+
+/// What has not been decoded of one bit string.
+struct Quarter<'a> {
+    data: &'a [u8],
+    values: &'a mut [[u8; 2]],
+    /// The next bits, `left` of them or more, which were taken off the data.
+    bits: u64,
+    left: u32,
+}
+
+impl Quarter<'_> {
+    /// Decodes a few values, unless it is nearly at its end.
+    #[inline(always)]
+    fn step(&mut self, places: &[u16; PLACES]) -> bool {
+        let (Some(next), STEP..) = (self.data.first_chunk::<8>(), self.values.len()) else { return false };
+        let (values, rest) = std::mem::take(&mut self.values).split_at_mut(STEP);
+        // Bits above those that are counted are the same ones each time.
+        self.bits |= u64::from_le_bytes(*next) << self.left;
+        self.data = &self.data[(63 - self.left as usize) / 8..];
+        self.left |= 56;
+        for value in values {
+            *value = self.value(places);
+        }
+        self.values = rest;
+        true
+    }
+
+    #[inline(always)]
+    fn value(&mut self, places: &[u16; PLACES]) -> [u8; 2] {
+        let place = places[self.bits as usize % PLACES];
+        let len = place >> 12;
+        self.bits >>= len;
+        self.left = self.left.wrapping_sub(len.into());
+        (place & 0xFFF).to_le_bytes()
+    }
+
+    /// Decodes the rest. Whether the data has as many values, and no bits behind them.
+    fn finish(mut self, places: &[u16; PLACES]) -> bool {
+        self.bits &= (1 << self.left) - 1;
+        for i in 0..self.values.len() {
+            self.fill();
+            let before = self.left;
+            self.values[i] = self.value(places);
+            if self.left > before {
+                return false;
+            }
+        }
+        self.fill();
+        self.data.is_empty() && self.left < 8 && self.bits == 0
+    }
+
+    fn fill(&mut self) {
+        while let (Some((byte, rest)), 0..=56) = (self.data.split_first(), self.left) {
+            self.bits |= u64::from(*byte) << self.left;
+            (self.data, self.left) = (rest, self.left + 8);
+        }
+    }
+}
