@@ -15,9 +15,12 @@ const WAYS: [Way; WAYS_COUNT] = [
     Way::new(Compression::Zstd(9), [40.0, 30.0], [0.8, 0.34], 1.0),
     Way::new(Compression::Zstd(19), [400.0, 450.0], [0.77, 0.31], 1.2),
 ];
-/// Where plain and light stand among them.
+/// Where plain, light and symbols stand among them.
 const NONE: usize = 0;
 const LIGHT: usize = 1;
+const SYMBOLS: usize = 2;
+/// The place of a [`Way`]'s guesses for strings.
+const STRINGS: usize = 1;
 /// What plain columns take, and what light is thought to take before it has been tried: numbers, and strings.
 const PLAIN: Measured = Measured { encode_ns: 0.02, share: 1.0 };
 const LIGHT_GUESS: [Measured; 2] = [Measured { encode_ns: 0.15, share: 0.3 }, Measured { encode_ns: 0.2, share: 0.85 }];
@@ -105,8 +108,13 @@ impl Column {
             encode_ns + price_ns * share + reader_share * WAYS[way].decode_ns
         });
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
-        // Light has to be tried before a column goes plain: what it makes of strings can't be guessed, and costs next to nothing.
-        let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };
+        // What these make of strings can't be guessed, and is known after one chunk: light, which costs next to nothing, has to be tried
+        // before a column goes plain, and symbols before a compressor, which may take ten times as long for more bytes.
+        let best = match best {
+            NONE if self.measured[LIGHT].is_none() => LIGHT,
+            best if best > SYMBOLS && self.guess == STRINGS && self.measured[SYMBOLS].is_none() => SYMBOLS,
+            best => best,
+        };
         if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
             self.way = best;
         }
@@ -172,7 +180,7 @@ impl Column {
     fn light(&self) -> Measured {
         let nearest = self.measured.iter().enumerate().skip(LIGHT).find_map(|(way, known)| Some((way, (*known)?.mean)));
         let Some((way, measured)) = nearest else { return LIGHT_GUESS[self.guess] };
-        let share = measured.share / WAYS[way].share[self.guess];
+        let share = (measured.share / WAYS[way].share[self.guess]).min(1.0);
         let encode_ns = measured.encode_ns - share * WAYS[way].more_ns[self.guess];
         Measured { encode_ns: encode_ns.max(PLAIN.encode_ns), share }
     }
