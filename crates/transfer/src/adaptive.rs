@@ -51,6 +51,7 @@ struct State {
 #[derive(Debug)]
 pub struct Plan {
     ways: Vec<usize>,
+    started: Instant,
 }
 
 impl Plan {
@@ -117,12 +118,13 @@ impl Adaptive {
     pub fn plan(&self, plain_bytes: u64) -> Plan {
         let mut state = self.state();
         let State { price, columns, first, .. } = &mut *state;
+        let started = Instant::now();
         if *first && plain_bytes <= SMALL_BYTES {
-            return Plan { ways: Vec::new() };
+            return Plan { ways: Vec::new(), started };
         }
         let (price_ns, reader_share) = (price.plan(), price.reader_share());
         let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share)).collect();
-        Plan { ways }
+        Plan { ways, started }
     }
 
     /// The rows that the next chunk should have at most.
@@ -130,11 +132,13 @@ impl Adaptive {
         self.state().rows
     }
 
-    /// A chunk was made as planned.
-    pub fn written(&self, plan: &Plan, chunk: &Chunk) {
+    /// A chunk was made as planned, and has just become ready; its thread `ran` for so long meanwhile, if that is known.
+    pub fn written(&self, plan: &Plan, chunk: &Chunk, ran: Option<Duration>) {
+        let took = plan.started.elapsed();
         let mut state = self.state();
         let State { price, columns, rows, first, .. } = &mut *state;
         *first = false;
+        price.made(took, ran.unwrap_or(took));
         for ((way, column), written) in plan.ways.iter().zip(columns).zip(chunk.columns()) {
             column.record(*way, written);
         }

@@ -48,12 +48,14 @@ impl Maker {
     /// # Errors
     /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
     pub fn make(&mut self, cut: &Cut) -> Result<Chunk, Error> {
-        let Settings { limits, compression, .. } = self.settings;
+        let Settings { limits, compression, clock, .. } = self.settings;
+        let started = clock.map(|clock| clock());
         let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(cut.plain_bytes));
         let column = |i| plan.as_ref().map_or(compression, |plan| plan.compression(i));
         let chunk = self.encoder.write(&cut.pieces, column, false)?;
         if let (Some(adaptive), Some(plan)) = (&self.adaptive, &plan) {
-            adaptive.written(plan, &chunk);
+            let ran = clock.zip(started).map(|(clock, started)| clock().saturating_sub(started));
+            adaptive.written(plan, &chunk, ran);
         }
         if cut.fits || cut.rows > 1 {
             return Ok(chunk);

@@ -9,7 +9,8 @@
 //!
 //! It rests where the socket is busy but for a small share of the time: then processor and way are both used up. The socket's
 //! own rate bounds it: below what a byte takes there, λ would leave processors idle that could save time; a multiple
-//! above, the next byte saved costs far more than it brings back, and others may want the processors. While a connection finds out how
+//! above, the next byte saved costs far more than it brings back, and others may want the processors. Where encoding itself uses the processors up, the
+//! socket is slow because these are, and a byte costs what it takes of them. While a connection finds out how
 //! fast it may send, in its first round trips, it says nothing of the way: λ can only fall.
 
 use std::time::Duration;
@@ -22,6 +23,13 @@ const STARVED_LONG: f64 = 0.5;
 const STARVED_AIM: f64 = 0.03;
 /// λ stays below so many times what a byte takes on the way: beyond, a tenth fewer bytes cost several times the work.
 const TIMES_BYTE_MAX: f64 = 8.0;
+/// Processors are used up by encoding when it takes such a share of their time, and its threads wait for them for such a share of theirs.
+const CROWDED_RUNNING: f64 = 0.2;
+const CROWDED_WAITING: f64 = 0.3;
+/// Both are known after so long.
+const CROWDED_TIME: Duration = Duration::from_millis(100);
+/// What a byte then costs, in times of what it takes on the way: it keeps processors busy for most of that, in the kernels of both ends.
+const TIMES_BYTE_CROWDED: f64 = 0.75;
 /// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
 const PRICE_NS_MAX: f64 = 100_000.0;
@@ -49,6 +57,10 @@ pub(crate) struct Price {
     byte_ns: f64,
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
+    processors: f64,
+    /// The share of the processors' time that encoding takes, and of its threads' time that they wait for one.
+    running: f64,
+    waiting: f64,
     /// For how long the connection is still finding out how fast it may send.
     starting: Duration,
     /// Chunks that were planned, and that were sent.
@@ -75,6 +87,8 @@ pub struct Passage {
 struct Span {
     starved: Duration,
     busy: Duration,
+    /// How long threads ran that encode.
+    ran: Duration,
     passage: Passage,
 }
 
@@ -88,6 +102,9 @@ impl Price {
             rising: true,
             byte_ns: ns,
             reader_share: 0.0,
+            processors: std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64),
+            running: 0.0,
+            waiting: 0.0,
             starting,
             planned: 0,
             sent: 0,
@@ -116,6 +133,15 @@ impl Price {
         self.reader_share
     }
 
+    /// A chunk was made in a time in which its thread ran for so long.
+    pub(crate) fn made(&mut self, took: Duration, ran: Duration) {
+        self.span.ran += ran;
+        if !took.is_zero() {
+            let waiting = 1.0 - (ran.as_secs_f64() / took.as_secs_f64()).min(1.0);
+            self.waiting += (waiting - self.waiting) * newest_of(took, CROWDED_TIME);
+        }
+    }
+
     /// The writer waited for a chunk, and has it.
     pub(crate) fn starved(&mut self, waited: Duration) {
         self.sent += 1;
@@ -135,8 +161,9 @@ impl Price {
         }
         let starved = self.span.starved.as_secs_f64() / span.as_secs_f64();
         let reader_share = (held_up.as_secs_f64() / busy.as_secs_f64()).min(1.0);
-        let newest = 1.0 - (-busy.as_secs_f64() / READER_TIME.as_secs_f64()).exp();
-        self.reader_share += (reader_share - self.reader_share) * newest;
+        self.reader_share += (reader_share - self.reader_share) * newest_of(busy, READER_TIME);
+        let running = self.span.ran.as_secs_f64() / (span.as_secs_f64() * self.processors);
+        self.running += (running - self.running) * newest_of(span, CROWDED_TIME);
         if reader_share < 0.9 {
             let seen_ns = busy.as_secs_f64() * (1.0 - reader_share) * 1e9 / bytes as f64;
             let times_max = if self.starting.is_zero() { TIMES_SLOWER_MAX } else { 1.0 };
@@ -157,7 +184,9 @@ impl Price {
         } else if !is_starting && starved < STARVED_AIM && self.reader_share < 0.5 {
             self.ns = self.ns.max(byte_ns);
         }
-        self.ns = self.ns.min(byte_ns * TIMES_BYTE_MAX).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
+        let is_crowded = self.running > CROWDED_RUNNING && self.waiting > CROWDED_WAITING;
+        let times_max = if is_crowded { TIMES_BYTE_CROWDED } else { TIMES_BYTE_MAX };
+        self.ns = self.ns.min(byte_ns * times_max).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         if self.ns == before {
             return false;
         }
@@ -197,4 +226,9 @@ impl Price {
             self.ns = lower.max(worth.min(self.ns));
         }
     }
+}
+
+/// How much the newest counts in a mean over about `time`, if it took `took`.
+fn newest_of(took: Duration, time: Duration) -> f64 {
+    1.0 - (-took.as_secs_f64() / time.as_secs_f64()).exp()
 }

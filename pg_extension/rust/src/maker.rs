@@ -147,8 +147,9 @@ impl Maker {
                 Compression::None => Compression::Compact,
                 other => other,
             };
+            let started = processor_time();
             let chunk = encoder.write(&pieces, column, false)?;
-            adaptive.written(&plan, &chunk);
+            adaptive.written(&plan, &chunk, Some(processor_time().saturating_sub(started)));
             return Ok(chunk);
         }
         let compression = making.compression_of(plain_bytes);

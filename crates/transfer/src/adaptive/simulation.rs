@@ -212,3 +212,23 @@ fn a_slow_reader_is_not_sent_smaller_chunks() {
     });
     assert!(transfer.price.ns() < before * 3.0, "{before} ns, then {}", transfer.price.ns());
 }
+
+#[test]
+fn where_encoding_uses_up_the_processors_a_byte_costs_what_it_takes_of_them() {
+    // The socket is never idle, and a byte takes 2 ns on the way; the threads that encode run for some of the time.
+    let settled = |ran: f64, took: f64| {
+        let mut price = Price::new(8.0, Duration::ZERO);
+        let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        for _ in 0..100 {
+            price.plan();
+            price.made(nanos(took * 20e6 * processors), nanos(ran * 20e6 * processors));
+            price.starved(Duration::ZERO);
+            price.sent(nanos(20e6), Passage { bytes: 10_000_000, busy: nanos(20e6), held_up: Duration::ZERO });
+        }
+        price.ns()
+    };
+    assert!((1.4..1.6).contains(&settled(0.5, 1.0)), "{}", settled(0.5, 1.0));
+    // They have all that they want, or others use the processors while they want little.
+    assert!(settled(0.5, 0.5) > 8.0, "{}", settled(0.5, 0.5));
+    assert!(settled(0.05, 0.2) > 8.0, "{}", settled(0.05, 0.2));
+}
