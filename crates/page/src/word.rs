@@ -1,0 +1,50 @@
+//! Little-endian words out of bytes.
+
+/// `N` bytes from `at` on. The places of a record are within their bytes, so that the zeros for others are never read; they are
+/// here so that nothing can panic.
+#[inline(always)]
+pub(crate) fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
+}
+
+#[inline(always)]
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(load(bytes, at))
+}
+
+/// Bit `i` of a bitmap that begins at `at`.
+#[inline(always)]
+pub(crate) fn bit_at(bytes: &[u8], at: usize, i: usize) -> bool {
+    bytes.get(at + i / 8).is_some_and(|byte| byte >> (i % 8) & 1 == 1)
+}
+
+/// Up to 64 bits from `at` on, the rest zeros.
+#[inline(always)]
+pub(crate) fn bits_at(bytes: &[u8], at: usize) -> u64 {
+    match bytes.get(at..).unwrap_or_default() {
+        rest if rest.len() >= 8 => u64::from_le_bytes(load(rest, 0)),
+        rest => rest.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
+/// Whether all of `bytes` are zero.
+#[inline(always)]
+pub(crate) fn is_zero(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word)) == 0
+        && rest.iter().fold(0, |any, byte| any | byte) == 0
+}
+
+/// Whether no byte is above 127.
+#[inline(always)]
+pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    let (words, rest) = bytes.as_chunks::<8>();
+    let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
+    // The last eight bytes once more are faster than the last few one by one.
+    let rest = match bytes.last_chunk::<8>() {
+        Some(last) => u64::from_ne_bytes(*last),
+        None => rest.iter().fold(0, |any, byte| any | u64::from(*byte)),
+    };
+    (any | rest) & HIGH == 0
+}
