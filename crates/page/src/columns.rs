@@ -51,6 +51,8 @@ impl ColumnsBuilder {
         let layout = self.layout.clone();
         let record = &layout.record;
         let mut spots = Vec::with_capacity(BLOCK);
+        let coming = objects.size_hint().0;
+        self.columns.iter_mut().for_each(|column| column.reserve(coming, self.budget.left));
         loop {
             spots.clear();
             for object in objects.by_ref().take(BLOCK) {
@@ -190,6 +192,19 @@ impl Gather {
         Self { rows: 0, validity: None, slots }
     }
 
+    /// Makes room for so many values, if they may be as many.
+    fn reserve(&mut self, rows: usize, bytes_max: u64) {
+        let allowed = |width: usize| (rows as u64).saturating_mul(width as u64) <= bytes_max;
+        match &mut self.slots {
+            Slots::Fixed { width, bytes } if allowed(*width) => bytes.reserve(rows * *width),
+            Slots::Bytes { offsets, .. } | Slots::List { offsets, .. } if allowed(size_of::<u32>()) => {
+                offsets.reserve(rows);
+            }
+            Slots::Struct(children) => children.iter_mut().for_each(|child| child.reserve(rows, bytes_max)),
+            _ => {}
+        }
+    }
+
     /// Appends a field of the records at `spots`.
     fn fields(&mut self, record: &Record, place: &Place, spots: &[Spot<'_>], budget: &mut Budget) -> Result<()> {
         let present = if place.nullable { Present::ByBit } else { Present::All };
@@ -245,16 +260,12 @@ impl Gather {
                 lists.flush(budget)?;
             }
             (Slots::FixedList { size, child }, Kind::FixedList { items, .. }) => {
-                let zeros;
-                let missing = Spot { at: 0, extent: &[] };
-                let missing = match (0..spots.len()).any(|i| spots[i].list(at).1 != *size) {
-                    true => {
-                        budget.take(1, items.record.stride)?;
-                        zeros = vec![0; items.record.stride];
-                        Spot { extent: &zeros, ..missing }
-                    }
-                    false => missing,
-                };
+                let mut zeros = Vec::new();
+                if spots.iter().any(|spot| spot.list(at).1 != *size) {
+                    budget.take(1, items.record.stride)?;
+                    zeros.resize(items.record.stride, 0);
+                }
+                let missing = Spot { extent: &zeros, at: 0 };
                 let mut lists = Lists::new(items, child);
                 for spot in spots {
                     match spot.list(at) {

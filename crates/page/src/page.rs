@@ -179,8 +179,8 @@ impl VerifiedPage {
     }
 
     /// All objects, in order.
-    pub fn objects(&self) -> impl Iterator<Item = Object<'_>> + Clone {
-        (0..self.len()).filter_map(|i| self.object(i))
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = Object<'_>> + Clone {
+        (0..self.len()).map(|i| self.object(i).unwrap_or(Object::new(&self.layout, &[])))
     }
 }
 

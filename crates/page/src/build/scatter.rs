@@ -114,7 +114,7 @@ impl Scatter<'_> {
             let place = string_place(data, from, length, cursor);
             self.page[start + at..][..STRING_BYTES].copy_from_slice(&place);
             if length > INLINE_BYTES_MAX {
-                self.page[start + cursor..][..length].copy_from_slice(&data[from..from + length]);
+                copy_long(&mut self.page[start + cursor..][..length], &data[from..from + length]);
                 self.cursors[object] = cursor + length;
             }
         });
@@ -140,6 +140,28 @@ fn string_place(data: &[u8], from: usize, length: usize, cursor: usize) -> [u8; 
         length as u128 | u128::from(prefix) << 32 | (cursor as u128) << 96
     };
     place.to_le_bytes()
+}
+
+/// Copies a string of more than 12 bytes. Most are short enough for two overlapping copies of a size that the compiler knows,
+/// which are faster than one of the right size.
+#[inline(always)]
+fn copy_long(to: &mut [u8], from: &[u8]) {
+    match from.len() {
+        8..16 => copy_ends::<8>(to, from),
+        16..32 => copy_ends::<16>(to, from),
+        32..=64 => copy_ends::<32>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        *to = *from;
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        *to = *from;
+    }
 }
 
 fn clear_bits(bytes: &mut [u8], at: usize, bits: &Range<usize>) {
@@ -178,7 +200,7 @@ impl Writer<'_> {
                 let place = string_place(data, from, length, self.cursor);
                 self.extent[place_at..place_at + STRING_BYTES].copy_from_slice(&place);
                 if length > INLINE_BYTES_MAX {
-                    self.extent[self.cursor..][..length].copy_from_slice(&data[from..from + length]);
+                    copy_long(&mut self.extent[self.cursor..][..length], &data[from..from + length]);
                     self.cursor += length;
                 }
             }
