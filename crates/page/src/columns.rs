@@ -1,6 +1,6 @@
 //! From objects back to columns.
 //!
-//! Objects come in any order, as a sort leaves them. A few hundred at a time are read column by column, so that each of them is
+//! Objects come in any order, as a sort leaves them. Some at a time are read column by column, so that each of them is
 //! fetched into the cache once.
 
 use std::collections::HashMap;
@@ -10,11 +10,15 @@ use bytes::Bytes;
 use dray_format::{Batch, Bitmap, COUNT_MAX, Column, Type, Values};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
-use crate::layout::{Items, Kind, Layout, Place, Record};
+use crate::layout::{INLINE_BYTES_MAX, Items, Kind, Layout, Place, Record};
 use crate::object::{Object, Spot};
+use crate::word::copy_long;
 
 /// So many objects, or items of lists, are read column by column before the next ones.
-const BLOCK: usize = 256;
+const BLOCK: usize = 128;
+/// A line of the cache, and so many of an object are fetched ahead.
+const LINE_BYTES: usize = 64;
+const LINES_MAX: usize = 64;
 
 /// Columns under construction, from objects.
 #[derive(Debug)]
@@ -64,6 +68,7 @@ impl ColumnsBuilder {
             if spots.is_empty() {
                 return Ok(());
             }
+            fetch(&spots);
             self.rows += spots.len();
             for (i, (column, place)) in self.columns.iter_mut().zip(&record.fields).enumerate() {
                 let name = || layout.schema().fields.get(i).map_or("", |field| &field.name);
@@ -76,6 +81,11 @@ impl ColumnsBuilder {
     /// How many rows there are.
     pub fn rows(&self) -> usize {
         self.rows
+    }
+
+    /// How many bytes they take of those allowed.
+    pub fn bytes(&self) -> u64 {
+        self.budget.bytes_max - self.budget.left
     }
 
     /// Takes the rows out; the next ones begin a new batch.
@@ -130,6 +140,14 @@ enum Slots {
     FixedList { size: usize, child: Box<Gather> },
     Struct(Vec<Gather>),
     Dictionary { width: usize, count_max: u64, indexes: Vec<u8>, known: HashMap<Vec<u8>, u64>, entries: Box<Gather> },
+}
+
+/// Reads a byte of every cache line that objects begin with. These loads don't wait for each other, where those of a column, one an
+/// object, meet the misses of one line after the other: of lineitem in order 97.6 ns a row became 83.0, in random order 152 became 138.
+fn fetch(objects: &[Spot<'_>]) {
+    let lines =
+        |object: &Spot<'_>| object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte);
+    std::hint::black_box(objects.iter().fold(0, |any, object| any | lines(object)));
 }
 
 /// Which of some values are there.
@@ -394,24 +412,29 @@ fn strings(
     spots: &[Spot<'_>],
     budget: &mut Budget,
 ) -> Result<()> {
-    let before = data.len();
-    for spot in spots {
-        let place: [u8; 16] = spot.load(at);
-        let [a, b, c, d, inline @ ..] = place;
-        let length = u32::from_le_bytes([a, b, c, d]) as usize;
-        if length <= inline.len() {
-            // A copy of a size that the compiler knows is faster than one of the right size.
-            let end = data.len() + length;
-            data.extend_from_slice(&inline);
-            data.truncate(end);
-        } else {
-            budget.take(1, length)?;
-            data.extend_from_slice(spot.bytes(at));
-        }
-        offsets.push(offset(data.len())?);
-    }
+    let length_of = |spot: &Spot<'_>| u32::from_le_bytes(spot.load(at)) as usize;
+    let total: usize = spots.iter().map(length_of).sum();
     budget.take(spots.len(), size_of::<u32>())?;
-    budget.take(1, (data.len() - before).min(spots.len() * 12))
+    budget.take(1, total)?;
+    let mut end = data.len();
+    offset(end + total)?;
+    // Short strings are copied with all twelve bytes of their place, which a later one overwrites.
+    data.resize(end + total + INLINE_BYTES_MAX, 0);
+    for spot in spots {
+        let length = length_of(spot);
+        let rest = data.get_mut(end..).unwrap_or_default();
+        if length <= INLINE_BYTES_MAX {
+            if let Some(slot) = rest.first_chunk_mut::<INLINE_BYTES_MAX>() {
+                *slot = spot.load(at + size_of::<u32>());
+            }
+        } else if let Some(slot) = rest.get_mut(..length) {
+            copy_long(slot, spot.bytes(at));
+        }
+        end += length;
+        offsets.push(offset(end)?);
+    }
+    data.truncate(end);
+    Ok(())
 }
 
 fn offset(end: usize) -> Result<[u8; 4]> {

@@ -49,11 +49,12 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
         None => rows,
     };
     match (&place.kind, &column.values) {
-        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => rows.each(|object, row| {
-            let length = string_bytes(offsets, row);
-            let tail = if length > INLINE_BYTES_MAX { length } else { 0 };
-            cursors[object] = cursors[object].saturating_add(tail);
-        }),
+        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => match rows {
+            Rows::All { from, count } => strings(&offsets[from * 4..(from + count + 1) * 4], cursors),
+            rows => rows.each(|object, row| {
+                cursors[object] = cursors[object].saturating_add(tail_bytes(string_bytes(offsets, row)));
+            }),
+        },
         (Kind::Struct(places), Values::Struct(children)) => {
             places.iter().zip(children).for_each(|(place, child)| column_of(place, child, rows, cursors));
         }
@@ -66,6 +67,21 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
     }
 }
 
+/// Strings for all of some objects, with one offset more than these.
+fn strings(offsets: &[u8], cursors: &mut [usize]) {
+    let offsets = offsets.as_chunks::<4>().0;
+    for ((from, end), cursor) in offsets.iter().zip(&offsets[1..]).zip(cursors) {
+        let length = u32::from_le_bytes(*end) - u32::from_le_bytes(*from);
+        *cursor = cursor.saturating_add(tail_bytes(length as usize));
+    }
+}
+
+/// The bytes that a string has in a tail.
+#[inline(always)]
+fn tail_bytes(length: usize) -> usize {
+    if length > INLINE_BYTES_MAX { length } else { 0 }
+}
+
 fn string_bytes(offsets: &[u8], row: usize) -> usize {
     (u32_at(offsets, row * 4 + 4) - u32_at(offsets, row * 4)) as usize
 }
@@ -76,10 +92,9 @@ fn value(place: &Place, column: &Column, row: usize, cursor: usize) -> usize {
         return cursor;
     }
     match (&place.kind, &column.values) {
-        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => match string_bytes(offsets, row) {
-            long if long > INLINE_BYTES_MAX => cursor.saturating_add(long),
-            _ => cursor,
-        },
+        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => {
+            cursor.saturating_add(tail_bytes(string_bytes(offsets, row)))
+        }
         (Kind::List(list), Values::List { offsets, child }) => {
             let from = u32_at(offsets, row * 4) as usize;
             items(list, child, from, u32_at(offsets, row * 4 + 4) as usize - from, cursor)

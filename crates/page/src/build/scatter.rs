@@ -9,7 +9,7 @@ use dray_format::{Batch, Column, Values};
 use super::Rows;
 use super::check::index;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record, STRING_BYTES};
-use crate::word::{load, u32_at};
+use crate::word::{copy_long, load, u32_at};
 
 /// The bits of a string of so many bytes.
 const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
@@ -106,18 +106,31 @@ impl Scatter<'_> {
 
     fn strings(&mut self, at: usize, offsets: &[u8], data: &[u8], rows: Rows<'_>) {
         let offsets = offsets.as_chunks::<4>().0;
-        rows.each(|object, row| {
-            let from = u32::from_le_bytes(offsets[row]) as usize;
-            let length = u32::from_le_bytes(offsets[row + 1]) as usize - from;
-            let start = self.starts[object];
-            let cursor = self.cursors[object];
-            let place = string_place(data, from, length, cursor);
-            self.page[start + at..][..STRING_BYTES].copy_from_slice(&place);
-            if length > INLINE_BYTES_MAX {
-                copy_long(&mut self.page[start + cursor..][..length], &data[from..from + length]);
-                self.cursors[object] = cursor + length;
+        match rows {
+            Rows::All { from, .. } => {
+                let ends = &offsets[from + 1..];
+                let objects = self.starts.iter().zip(self.cursors.iter_mut());
+                for ((start, cursor), (from, end)) in objects.zip(offsets[from..].iter().zip(ends)) {
+                    string(&mut self.page[*start..], at, cursor, data, *from, *end);
+                }
             }
-        });
+            rows => rows.each(|object, row| {
+                let extent = &mut self.page[self.starts[object]..];
+                string(extent, at, &mut self.cursors[object], data, offsets[row], offsets[row + 1]);
+            }),
+        }
+    }
+}
+
+/// Writes the string between two offsets into the extent, its place and its tail.
+#[inline(always)]
+fn string(extent: &mut [u8], at: usize, cursor: &mut usize, data: &[u8], from: [u8; 4], end: [u8; 4]) {
+    let from = u32::from_le_bytes(from) as usize;
+    let length = u32::from_le_bytes(end) as usize - from;
+    extent[at..at + STRING_BYTES].copy_from_slice(&string_place(data, from, length, *cursor));
+    if length > INLINE_BYTES_MAX {
+        copy_long(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
+        *cursor += length;
     }
 }
 
@@ -140,28 +153,6 @@ fn string_place(data: &[u8], from: usize, length: usize, cursor: usize) -> [u8; 
         length as u128 | u128::from(prefix) << 32 | (cursor as u128) << 96
     };
     place.to_le_bytes()
-}
-
-/// Copies a string of more than 12 bytes. Most are short enough for two overlapping copies of a size that the compiler knows,
-/// which are faster than one of the right size.
-#[inline(always)]
-fn copy_long(to: &mut [u8], from: &[u8]) {
-    match from.len() {
-        8..16 => copy_ends::<8>(to, from),
-        16..32 => copy_ends::<16>(to, from),
-        32..=64 => copy_ends::<32>(to, from),
-        _ => to.copy_from_slice(from),
-    }
-}
-
-#[inline(always)]
-fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
-    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        *to = *from;
-    }
-    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
-        *to = *from;
-    }
 }
 
 fn clear_bits(bytes: &mut [u8], at: usize, bits: &Range<usize>) {
@@ -195,14 +186,8 @@ impl Writer<'_> {
                 self.extent[place_at..place_at + 16].copy_from_slice(&wide.to_le_bytes());
             }
             (Kind::Bytes { .. }, Values::Bytes { offsets, data }) => {
-                let from = u32_at(offsets, row * 4) as usize;
-                let length = u32_at(offsets, row * 4 + 4) as usize - from;
-                let place = string_place(data, from, length, self.cursor);
-                self.extent[place_at..place_at + STRING_BYTES].copy_from_slice(&place);
-                if length > INLINE_BYTES_MAX {
-                    copy_long(&mut self.extent[self.cursor..][..length], &data[from..from + length]);
-                    self.cursor += length;
-                }
+                let (from, end) = (load(offsets, row * 4), load(offsets, row * 4 + 4));
+                string(self.extent, place_at, &mut self.cursor, data, from, end);
             }
             (Kind::List(items), Values::List { offsets, child }) => {
                 let from = u32_at(offsets, row * 4) as usize;
