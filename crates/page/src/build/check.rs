@@ -31,12 +31,23 @@ fn column_of(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) 
     }
     let Some(bits) = &column.validity else { return values(data_type, nullable, column, rows) };
     check_bits(bits, column.rows)?;
-    let mut missing = 0;
-    let present = rows.filter(|row| bits.bit(row), |_, _| missing += 1);
-    if missing > 0 && !nullable {
+    let missing = match rows {
+        Rows::All { from, count } => count - bits.slice(from, count).ones(),
+        rows => rows.filter(|row| !bits.bit(row), |_, _| {}).len(),
+    };
+    if missing == 0 || is_flat(data_type) && nullable {
+        return values(data_type, nullable, column, rows);
+    }
+    if !nullable {
         refuse!(Missing, "{missing} values are missing, and it is not nullable");
     }
-    values(data_type, nullable, column, if missing > 0 { Rows::Picked(&present) } else { rows })
+    let present = rows.filter(|row| bits.bit(row), |_, _| {});
+    values(data_type, nullable, column, Rows::Picked(&present))
+}
+
+/// Whether the checks of its values are the same for missing ones, or look at the validity themselves.
+fn is_flat(data_type: &Type) -> bool {
+    data_type.width().is_some() || matches!(data_type, Type::Boolean | Type::Utf8 | Type::Binary)
 }
 
 fn values(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> Result<()> {
@@ -44,7 +55,7 @@ fn values(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> 
         (Type::Boolean, Values::Boolean(bits)) => check_bits(bits, column.rows),
         (Type::Utf8 | Type::Binary, Values::Bytes { offsets, data }) => {
             check_offsets(offsets, column.rows, data.len())?;
-            if *data_type == Type::Utf8 { check_utf8(offsets, data, column.rows, rows) } else { Ok(()) }
+            if *data_type == Type::Utf8 { check_utf8(offsets, data, column, rows) } else { Ok(()) }
         }
         (Type::List(item), Values::List { offsets, child }) => {
             check_offsets(offsets, column.rows, child.rows)?;
@@ -166,16 +177,16 @@ fn check_offsets(offsets: &Bytes, rows: usize, end: usize) -> Result<()> {
     Ok(())
 }
 
-fn check_utf8(offsets: &Bytes, data: &Bytes, column_rows: usize, rows: Rows<'_>) -> Result<()> {
+fn check_utf8(offsets: &Bytes, data: &Bytes, column: &Column, rows: Rows<'_>) -> Result<()> {
     let string = |row: usize, end: usize| {
         data.get(u32_at(offsets, row * 4) as usize..u32_at(offsets, end * 4) as usize).unwrap_or_default()
     };
-    if is_ascii(string(0, column_rows)) {
+    if is_ascii(string(0, column.rows)) {
         return Ok(());
     }
     let mut wrong = None;
     rows.each(|_, row| {
-        if str::from_utf8(string(row, row + 1)).is_err() {
+        if column.is_valid(row) && str::from_utf8(string(row, row + 1)).is_err() {
             wrong = Some(row);
         }
     });

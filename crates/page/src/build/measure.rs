@@ -40,21 +40,33 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
     if !place.has_tails {
         return;
     }
-    let present;
-    let rows = match &column.validity {
-        Some(bits) => {
-            present = rows.filter(|row| bits.bit(row), |_, _| {});
-            Rows::Picked(&present)
-        }
-        None => rows,
-    };
     match (&place.kind, &column.values) {
-        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => match rows {
-            Rows::All { from, count } => strings(&offsets[from * 4..(from + count + 1) * 4], cursors),
-            rows => rows.each(|object, row| {
-                cursors[object] = cursors[object].saturating_add(tail_bytes(string_bytes(offsets, row)));
+        (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => match (rows, &column.validity) {
+            (Rows::All { from, count }, None) => strings(&offsets[from * 4..(from + count + 1) * 4], cursors),
+            (rows, validity) => rows.each(|object, row| {
+                let there = validity.as_ref().is_none_or(|bits| bits.bit(row));
+                let tail = if there { tail_bytes(string_bytes(offsets, row)) } else { 0 };
+                cursors[object] = cursors[object].saturating_add(tail);
             }),
         },
+        (_, Values::Struct(_) | Values::Dictionary { .. }) => {
+            let present;
+            let rows = match &column.validity {
+                Some(bits) => {
+                    present = rows.filter(|row| bits.bit(row), |_, _| {});
+                    Rows::Picked(&present)
+                }
+                None => rows,
+            };
+            inside(place, column, rows, cursors);
+        }
+        _ => rows.each(|object, row| cursors[object] = value(place, column, row, cursors[object])),
+    }
+}
+
+/// The same, of the fields of structs or the entries of a dictionary that are there.
+fn inside(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usize]) {
+    match (&place.kind, &column.values) {
         (Kind::Struct(places), Values::Struct(children)) => {
             places.iter().zip(children).for_each(|(place, child)| column_of(place, child, rows, cursors));
         }
@@ -63,7 +75,7 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
             rows.each(|object, row| used.push((object as u32, index(indexes, *width, row).unwrap_or(0) as u32)));
             column_of(place, entries, Rows::Picked(&used), cursors);
         }
-        _ => rows.each(|object, row| cursors[object] = value(place, column, row, cursors[object])),
+        _ => {}
     }
 }
 
