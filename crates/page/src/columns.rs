@@ -371,7 +371,13 @@ impl Gather {
             }
             Bits { bytes, len: before }
         });
-        (0..count).for_each(|i| bits.push(present(i)));
+        let (mut i, whole) = (0, bits.len.is_multiple_of(8));
+        while whole && i + 8 <= count {
+            bits.bytes.push((0..8).fold(0, |byte, bit| byte | u8::from(present(i + bit)) << bit));
+            bits.len += 8;
+            i += 8;
+        }
+        (i..count).for_each(|i| bits.push(present(i)));
         Ok(())
     }
 

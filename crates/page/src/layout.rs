@@ -150,6 +150,11 @@ impl Record {
     pub fn has_tails(&self) -> bool {
         !self.checks.tails.is_empty()
     }
+
+    /// Whether any of its tails are items.
+    pub fn has_lists(&self) -> bool {
+        self.checks.tails.iter().any(|tail| !matches!(tail.kind, TailKind::Utf8 | TailKind::Binary))
+    }
 }
 
 impl Items {

@@ -130,8 +130,32 @@ fn items(items: &Items, child: &Column, from: usize, count: usize, cursor: usize
     }
     let records = count.saturating_mul(items.record.stride);
     let end = align(cursor).saturating_add(items.bitmap_bytes(count)).saturating_add(records);
-    match items.record.fields.first() {
-        Some(place) if place.has_tails => (from..from + count).fold(end, |cursor, i| value(place, child, i, cursor)),
-        _ => end,
+    cursors(items, child, Rows::All { from, count }, count, end).1
+}
+
+/// Where the tails of each of `count` items begin, which `rows` names those of that are there, and where the last ends.
+pub(super) fn cursors(
+    items: &Items,
+    child: &Column,
+    rows: Rows<'_>,
+    count: usize,
+    mut cursor: usize,
+) -> (Vec<usize>, usize) {
+    let record = &items.record;
+    let Some(place) = record.fields.first().filter(|place| place.has_tails) else { return (Vec::new(), cursor) };
+    let mut cursors = vec![0; count];
+    if record.has_lists() {
+        // Where items of lists may begin depends on what is before them.
+        rows.each(|item, row| {
+            cursors[item] = cursor;
+            cursor = value(place, child, row, cursor);
+        });
+    } else {
+        column_of(place, child, rows, &mut cursors);
+        for tails in &mut cursors {
+            let bytes = std::mem::replace(tails, cursor);
+            cursor = cursor.saturating_add(bytes);
+        }
     }
+    (cursors, cursor)
 }

@@ -8,6 +8,7 @@ use dray_format::{Batch, Column, Values};
 
 use super::Rows;
 use super::check::index;
+use super::measure;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record, STRING_BYTES};
 use crate::word::{copy_long, load, u32_at};
 
@@ -28,7 +29,7 @@ pub(super) fn objects(record: &Record, batch: &Batch, rows: Range<usize>, page: 
     for start in starts {
         page[start + record.bits_at..][..record.present.len()].copy_from_slice(&record.present);
     }
-    let mut scatter = Scatter { record, page, starts, cursors: &mut cursors };
+    let mut scatter = Scatter { record, page, starts, in_object: false, cursors: &mut cursors };
     for (place, column) in record.fields.iter().zip(&batch.columns) {
         scatter.column(place, column, Rows::All { from: rows.start, count: rows.len() });
     }
@@ -41,9 +42,11 @@ pub(super) fn objects(record: &Record, batch: &Batch, rows: Range<usize>, page: 
 struct Scatter<'a> {
     record: &'a Record,
     page: &'a mut [u8],
-    /// Where each object begins in the page, and where its next tail in the object.
+    /// Where each record begins in the page, and where its next tail in its object.
     starts: &'a [usize],
     cursors: &'a mut [usize],
+    /// Whether the records are items, and what is called the page is their object.
+    in_object: bool,
 }
 
 impl Scatter<'_> {
@@ -75,14 +78,21 @@ impl Scatter<'_> {
             }
             _ => {
                 let bits_at = self.record.bits_at;
-                rows.each(|object, row| {
-                    let mut writer =
-                        Writer { extent: &mut self.page[self.starts[object]..], cursor: self.cursors[object] };
-                    writer.value(place, column, row, 0, bits_at);
-                    self.cursors[object] = writer.cursor;
+                rows.each(|record, row| {
+                    let (base, at) = self.place_of(record);
+                    let mut writer = Writer { extent: &mut self.page[base..], cursor: self.cursors[record] };
+                    writer.value(place, column, row, at, bits_at);
+                    self.cursors[record] = writer.cursor;
                 });
             }
         }
+    }
+
+    /// Where the object of a record begins in the page, and the record in its object.
+    #[inline(always)]
+    fn place_of(&self, record: usize) -> (usize, usize) {
+        let start = self.starts[record];
+        if self.in_object { (0, start) } else { (start, 0) }
     }
 
     /// The fields of structs or the entries of a dictionary that are there.
@@ -135,17 +145,19 @@ impl Scatter<'_> {
         match (rows, &column.validity) {
             (Rows::All { from, .. }, None) => {
                 let ends = &offsets[from + 1..];
-                let objects = self.starts.iter().zip(self.cursors.iter_mut());
-                for ((start, cursor), (from, end)) in objects.zip(offsets[from..].iter().zip(ends)) {
-                    string(&mut self.page[*start..], place.at, cursor, data, *from, *end);
+                let records = self.starts.iter().zip(self.cursors.iter_mut());
+                for ((start, cursor), (from, end)) in records.zip(offsets[from..].iter().zip(ends)) {
+                    let base = if self.in_object { 0 } else { *start };
+                    string(&mut self.page[base..], start - base + place.at, cursor, data, *from, *end);
                 }
             }
-            (rows, validity) => rows.each(|object, row| {
-                let extent = &mut self.page[self.starts[object]..];
+            (rows, validity) => rows.each(|record, row| {
+                let (base, at) = self.place_of(record);
+                let extent = &mut self.page[base..];
                 if validity.as_ref().is_none_or(|bits| bits.bit(row)) {
-                    string(extent, place.at, &mut self.cursors[object], data, offsets[row], offsets[row + 1]);
+                    string(extent, at + place.at, &mut self.cursors[record], data, offsets[row], offsets[row + 1]);
                 } else {
-                    clear_bits(extent, self.record.bits_at, &place.bits);
+                    clear_bits(extent, at + self.record.bits_at, &place.bits);
                 }
             }),
         }
@@ -263,17 +275,23 @@ impl Writer<'_> {
             self.extent[records_at..self.cursor].copy_from_slice(&bytes[rows.start * width..rows.end * width]);
             return;
         }
-        for (i, row) in rows.enumerate() {
-            if !is_present(child, row) {
-                continue;
-            }
+        let all = Rows::All { from: rows.start, count };
+        let present = all.filter(|row| is_present(child, row), |_, _| {});
+        let starts: Vec<usize> = (0..count).map(|i| records_at + i * record.stride).collect();
+        for (item, _) in &present {
+            let item = *item as usize;
             if items.nullable {
-                self.extent[bitmap_at + i / 8] |= 1 << (i % 8);
+                self.extent[bitmap_at + item / 8] |= 1 << (item % 8);
             }
-            let at = records_at + i * record.stride;
-            self.extent[at..][..record.present.len()].copy_from_slice(&record.present);
-            self.value(place, child, row, at, 0);
+            self.extent[starts[item]..][..record.present.len()].copy_from_slice(&record.present);
         }
+        let rows = if present.len() == count { all } else { Rows::Picked(&present) };
+        let (mut cursors, end) = measure::cursors(items, child, rows, count, self.cursor);
+        self.cursor = end;
+        // Items without tails need no cursors, but a place for them.
+        cursors.resize(count, end);
+        let (page, starts, cursors) = (&mut *self.extent, &starts[..], &mut cursors[..]);
+        Scatter { record, page, starts, in_object: true, cursors }.column(place, child, rows);
     }
 }
 
