@@ -171,9 +171,6 @@ class Object:
         bits = int.from_bytes(self.extent[at + record.bits_at : at + record.bits_end], "little")
         if bits >> record.bits:
             raise Refused("bitmap", "a bit past the last validity bit")
-        check_zeros(self.extent[at + record.bits_end : at + record.fixed_at], "between validity bits and fixed part")
-        if record.bits_at == 0:
-            check_zeros(self.extent[at + record.end : at + record.stride], "behind a record")
 
         def there(bit: int | None) -> bool:
             return bit is None or bits >> bit & 1 == 1
@@ -183,11 +180,15 @@ class Object:
             if not there(struct.around) and any(there(bit) for bit in inside):
                 raise Refused("missing", "a value in a missing struct")
         for leaf in record.leaves:
-            place = self.extent[at + leaf.offset : at + leaf.offset + width(leaf.type)]
             if not there(leaf.around):
-                check_zeros(place, "a missing value", "missing")
-            elif leaf.type.name == "boolean" and place not in (b"\0", b"\1"):
-                raise Refused("boolean", place.hex())
+                start = at + leaf.offset
+                check_zeros(self.extent[start : start + width(leaf.type)], "a missing value", "missing")
+        check_zeros(self.extent[at + record.bits_end : at + record.fixed_at], "between validity bits and fixed part")
+        if record.bits_at == 0:
+            check_zeros(self.extent[at + record.end : at + record.stride], "behind a record")
+        for leaf in record.leaves:
+            if leaf.type.name == "boolean" and self.extent[at + leaf.offset] > 1:
+                raise Refused("boolean", str(self.extent[at + leaf.offset]))
         values = {}
         for leaf in record.leaves:
             values[leaf.offset] = self.value(leaf, at + leaf.offset) if there(leaf.around) else None

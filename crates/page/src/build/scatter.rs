@@ -1,4 +1,4 @@
-//! Writes columns into the places of their objects, one loop a column. Only lists of records go value by value.
+//! Writes columns into the places of their objects, one loop a column; the items of each list in the same way.
 //!
 //! The batch was checked and the extents measured before; memory is zero where nothing has been written.
 
