@@ -24,6 +24,7 @@ for target; do
   case $target in
   client_session) kind=session ;;
   server_session) kind=requests ;;
+  page) kind=page ;;
   *) kind=chunk ;;
   esac
   find ../spec/vectors "corpus/$target" -type f -name "*.$kind" -exec cp {} "$found/$target.base" \;

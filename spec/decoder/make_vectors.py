@@ -7,6 +7,7 @@ from pathlib import Path
 from vectors_accept import Accepted, accepted_chunks
 from vectors_coded import accepted_coded
 from vectors_encodings import accepted_encodings
+from vectors_page import accepted_pages, rejected_pages
 from vectors_reject import container, rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
 from vectors_state import accepted_states
@@ -24,6 +25,13 @@ def files() -> dict[str, bytes]:
         out[f"accept/{vector.name}.json"] = chunk_json(vector)
     for name, data in rejected_chunks().items():
         out[f"reject/{name}.chunk"] = data
+    for vector in accepted_pages():
+        assert f"accept/{vector.name}.page" not in out, vector.name
+        out[f"accept/{vector.name}.page"] = container(schema(*vector.schema), vector.page)
+        members = {"about": vector.about, "schema": vector.schema, "sequence": vector.sequence, "rows": vector.rows}
+        out[f"accept/{vector.name}.page.json"] = json_lines(members)
+    for name, data in rejected_pages().items():
+        out[f"reject/{name}.page"] = data
     for name, (data, messages) in accepted_sessions().items():
         out[f"accept/{name}"] = data
         out[f"accept/{name}.json"] = json_lines({"messages": messages})

@@ -12,6 +12,7 @@ from cursor import Cursor, Refused
 from make_vectors import VECTORS, files
 from protocol import check_client_session, check_server_session
 from schema import Field, decode_schema, field_words
+from test_page import decode_container as decode_page_container
 from values import column_values
 from vectors_accept import worked_example
 from vectors_state import worked_frame
@@ -35,7 +36,12 @@ def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
 
 
 def decode(path: Path, data: bytes):
-    read = {".chunk": decode_container, ".session": check_server_session, ".requests": check_client_session}
+    read = {
+        ".chunk": decode_container,
+        ".page": decode_page_container,
+        ".session": check_server_session,
+        ".requests": check_client_session,
+    }
     return read[path.suffix](data)
 
 
@@ -54,7 +60,7 @@ def test_accepted_chunk(path: Path):
     assert [column_values(column) for column in chunk.columns] == expected["columns"]
 
 
-@pytest.mark.parametrize("path", [path for path in accepted_paths() if path.suffix != ".chunk"], ids=named)
+@pytest.mark.parametrize("path", [path for path in accepted_paths() if path.suffix not in (".chunk", ".page")], ids=named)
 def test_accepted_session(path: Path):
     expected = json.loads(path.with_name(path.name + ".json").read_text())
     assert [message.name for message in decode(path, path.read_bytes())] == expected["messages"]

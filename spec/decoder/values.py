@@ -39,14 +39,14 @@ def _present_or_not(column: Column) -> list:
             size = column.type.parameters["size"]
             return [items[i * size : (i + 1) * size] for i in range(column.n)]
         return [items[start:end] for start, end in _ranges(column.offsets)]
-    return [_fixed(name, bytes(value)) for value in column.values]
+    return [fixed_value(name, bytes(value)) for value in column.values]
 
 
 def _ranges(offsets: np.ndarray) -> list[tuple[int, int]]:
     return list(zip(offsets[:-1].tolist(), offsets[1:].tolist()))
 
 
-def _fixed(name: str, value: bytes):
+def fixed_value(name: str, value: bytes):
     if name == "fixed_binary":
         return value.hex()
     if name.startswith("float"):

@@ -1,0 +1,255 @@
+//! Pages under construction: from columns, or from objects of other pages.
+//!
+//! A batch goes in three steps: it is held against the schema, so that nothing can go wrong later; the sizes of its objects are
+//! taken; and then a few hundred rows at a time, which stay in the cache, are written column by column into their places.
+
+mod check;
+mod measure;
+mod scatter;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{Batch, COUNT_MAX};
+
+use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::layout::Layout;
+use crate::object::Object;
+use crate::page::{HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage};
+
+/// So many rows are written column by column before the next ones.
+const BLOCK_ROWS: usize = 128;
+/// What a page in memory begins at a multiple of.
+const PAGE_ALIGNMENT: usize = 64;
+
+/// Which rows of a column belong to which objects.
+#[derive(Debug, Clone, Copy)]
+enum Rows<'a> {
+    /// Row `from + i` to object i.
+    All { from: usize, count: usize },
+    /// Pairs of object and row.
+    Picked(&'a [(u32, u32)]),
+}
+
+impl Rows<'_> {
+    /// Calls `each` with every object and its row.
+    #[inline(always)]
+    fn each(self, mut each: impl FnMut(usize, usize)) {
+        match self {
+            Self::All { from, count } => (0..count).for_each(|i| each(i, from + i)),
+            Self::Picked(pairs) => pairs.iter().for_each(|(object, row)| each(*object as usize, *row as usize)),
+        }
+    }
+
+    /// Those whose row passes; `others` are called with the rest.
+    fn filter(self, mut passes: impl FnMut(usize) -> bool, mut others: impl FnMut(usize, usize)) -> Vec<(u32, u32)> {
+        let mut picked = Vec::new();
+        self.each(|object, row| match passes(row) {
+            // Rows and objects are below COUNT_MAX.
+            true => picked.push((object as u32, row as u32)),
+            false => others(object, row),
+        });
+        picked
+    }
+}
+
+/// Pages under construction.
+///
+/// What is full waits until it is taken by [`pop`](Self::pop); [`finish`](Self::finish) closes the last page.
+#[derive(Debug)]
+pub struct PageBuilder {
+    layout: Arc<Layout>,
+    page_bytes: usize,
+    with_checksums: bool,
+    sequence: u64,
+    open: Option<Open>,
+    full: VecDeque<VerifiedPage>,
+}
+
+impl PageBuilder {
+    /// A builder of pages of `page_bytes`, a power of two from 4 KiB to 1 GiB, with or without checksums.
+    ///
+    /// # Errors
+    /// When `page_bytes` is something else.
+    pub fn new(layout: Arc<Layout>, page_bytes: usize, with_checksums: bool) -> Result<Self> {
+        if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes) {
+            refuse!(
+                Size,
+                "pages of {page_bytes} bytes, expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
+            );
+        }
+        Ok(Self { layout, page_bytes, with_checksums, sequence: 0, open: None, full: VecDeque::new() })
+    }
+
+    /// The layout of the objects.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// Appends the rows of a batch as objects.
+    ///
+    /// # Errors
+    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing where none may be, or an object does not fit
+    /// any page: then nothing was appended. And when there is no memory for a page.
+    pub fn append(&mut self, batch: &Batch) -> Result<()> {
+        if batch.rows > COUNT_MAX {
+            refuse!(Limit, "a batch of {} rows, the most are {COUNT_MAX}", batch.rows);
+        }
+        let layout = self.layout.clone();
+        check::batch(layout.schema(), batch)?;
+        let sizes = measure::sizes(&layout.record, batch);
+        let page_bytes = |bytes: u32| (HEADER_BYTES + bytes as usize + SLOT_BYTES).next_multiple_of(self.page_bytes);
+        if let Some(row) = sizes.iter().position(|bytes| page_bytes(*bytes) >= LARGE_BYTES_END) {
+            refuse!(Limit, "row {row} is larger than a page can be");
+        }
+        let mut from = 0;
+        while from < batch.rows {
+            let at_most = sizes.get(from..batch.rows.min(from + BLOCK_ROWS)).unwrap_or_default();
+            let count = self.room_for(at_most)?;
+            let Some(open) = &mut self.open else { break };
+            let starts = open.take(at_most.get(..count).unwrap_or_default());
+            scatter::objects(&layout.record, batch, from..from + count, open.page(), &starts);
+            from += count;
+        }
+        Ok(())
+    }
+
+    /// Appends a copy of an object from any page.
+    ///
+    /// # Errors
+    /// When it is of another schema, or there is no memory for a page.
+    #[inline]
+    pub fn copy(&mut self, object: Object<'_>) -> Result<()> {
+        if !std::ptr::eq(object.layout(), &*self.layout) && object.layout().schema() != self.layout.schema() {
+            refuse!(Unsupported, "an object of another schema");
+        }
+        // An extent says its own size in 32 bits.
+        let bytes = object.bytes().len();
+        self.room_for(&[bytes as u32])?;
+        if let Some(open) = &mut self.open {
+            let start = open.take_one(bytes);
+            open.page()[start..start + bytes].copy_from_slice(object.bytes());
+        }
+        Ok(())
+    }
+
+    /// The oldest page that is full and was not taken yet.
+    pub fn pop(&mut self) -> Option<VerifiedPage> {
+        self.full.pop_front()
+    }
+
+    /// Closes the page that is not full, and returns all that were not taken yet. The next objects begin a new page.
+    pub fn finish(&mut self) -> Vec<VerifiedPage> {
+        self.close();
+        self.full.drain(..).collect()
+    }
+
+    /// Opens a page with room for at least the first of objects of these sizes, and says for how many of them.
+    #[inline]
+    fn room_for(&mut self, sizes: &[u32]) -> Result<usize> {
+        match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {
+            0 => self.next_page(sizes),
+            count => Ok(count),
+        }
+    }
+
+    fn next_page(&mut self, sizes: &[u32]) -> Result<usize> {
+        self.close();
+        let first = sizes.first().map_or(0, |bytes| HEADER_BYTES + *bytes as usize + SLOT_BYTES);
+        let open = Open::new(first.next_multiple_of(self.page_bytes), first > self.page_bytes)?;
+        Ok(self.open.insert(open).fitting(sizes))
+    }
+
+    /// Closes the page that is open, if there is one.
+    fn close(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let page = open.close(self.layout.clone(), self.sequence, self.with_checksums);
+        self.sequence += 1;
+        self.full.push_back(page);
+    }
+}
+
+/// A page that is being filled.
+#[derive(Debug)]
+struct Open {
+    /// More than the page: it begins where it is aligned.
+    memory: Vec<u8>,
+    page: Range<usize>,
+    objects: usize,
+    objects_end: usize,
+    large: bool,
+}
+
+impl Open {
+    fn new(page_bytes: usize, large: bool) -> Result<Self> {
+        if page_bytes >= LARGE_BYTES_END {
+            refuse!(Limit, "a page of {page_bytes} bytes, the most are {}", LARGE_BYTES_END - 1);
+        }
+        let mut memory = Vec::new();
+        let wanted = page_bytes + PAGE_ALIGNMENT;
+        let refused = |_| Error::new(ErrorKind::Limit, format!("no memory for a page of {page_bytes} bytes"));
+        memory.try_reserve_exact(wanted).map_err(refused)?;
+        memory.resize(wanted, 0);
+        // At most 63, on every platform that has pointers of bytes.
+        let start = memory.as_ptr().align_offset(PAGE_ALIGNMENT).min(PAGE_ALIGNMENT);
+        Ok(Self { memory, page: start..start + page_bytes, objects: 0, objects_end: HEADER_BYTES, large })
+    }
+
+    fn page(&mut self) -> &mut [u8] {
+        &mut self.memory[self.page.clone()]
+    }
+
+    /// How many objects of these sizes, the first ones, there is room for.
+    #[inline]
+    fn fitting(&self, sizes: &[u32]) -> usize {
+        let mut room = self.page.len() - self.objects_end - SLOT_BYTES * self.objects;
+        let fits = |bytes: &&u32| {
+            let taken = **bytes as usize + SLOT_BYTES;
+            let fits = taken <= room;
+            room = room.saturating_sub(taken);
+            fits
+        };
+        match self.large {
+            true => usize::from(self.objects == 0).min(sizes.len()),
+            false => sizes.iter().take_while(fits).count(),
+        }
+    }
+
+    /// Gives objects of these sizes, for which there is room, their places and slots.
+    fn take(&mut self, sizes: &[u32]) -> Vec<usize> {
+        sizes.iter().map(|bytes| self.take_one(*bytes as usize)).collect()
+    }
+
+    #[inline]
+    fn take_one(&mut self, bytes: usize) -> usize {
+        let start = self.objects_end;
+        self.objects += 1;
+        self.objects_end += bytes;
+        let slot = self.page.end - SLOT_BYTES * self.objects;
+        // A page is below 2^31.
+        self.memory[slot..slot + SLOT_BYTES].copy_from_slice(&(start as u32).to_le_bytes());
+        start
+    }
+
+    fn close(mut self, layout: Arc<Layout>, sequence: u64, with_checksum: bool) -> VerifiedPage {
+        let mut header = Header {
+            sequence,
+            // All below 2^31.
+            objects: self.objects as u32,
+            page_bytes: self.page.len() as u32,
+            objects_end: self.objects_end as u32,
+            checksum: None,
+            large: self.large,
+        };
+        if with_checksum {
+            // The flag is part of what the checksum is taken over.
+            header.checksum = Some(0);
+            header.checksum = Some(header.checksum_with(&self.page()[HEADER_BYTES..]));
+        }
+        self.page()[..HEADER_BYTES].copy_from_slice(&header.encode());
+        let bytes = Bytes::from(self.memory).slice(self.page);
+        VerifiedPage::made(layout, header, bytes)
+    }
+}

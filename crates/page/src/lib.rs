@@ -1,0 +1,53 @@
+//! The page: rows and nested objects, one after the other, as bytes that are copied by one memcpy and read where they lie.
+//! `spec/page.md` is the law; this crate writes and reads what it says.
+//!
+//! ```text
+//!   Batch of Columns ──PageBuilder──▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
+//!                                      ▲       │                    │ in any order
+//!            bytes ──────verify────────┘       ▼ bytes              ├─ copy ──▶ PageBuilder
+//!                                            (file, socket)         └─ ColumnsBuilder ──▶ Batch of Columns
+//! ```
+//!
+//! Columns travel ([`dray_format`]); objects are sorted, spilled, looked up. A schema is compiled once into a [`Layout`]. A
+//! [`VerifiedPage`] is the only door to reading: it comes from a [`PageBuilder`], or from bytes that were all checked in one pass.
+//! Behind it nothing panics, and nothing is decoded. No I/O happens here, and no thread is started.
+//!
+//! ```
+//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_page::{ColumnsBuilder, Layout, PAGE_BYTES, PageBuilder, VerifiedPage};
+//!
+//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let layout = Layout::new(Schema { fields: vec![field] })?;
+//! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
+//! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
+//!
+//! let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! builder.append(&Batch { rows: 3, columns: vec![column.clone()] })?;
+//! let pages = builder.finish();
+//!
+//! let page = VerifiedPage::verify(&layout, pages[0].bytes().clone())?;
+//! let object = page.object(1).unwrap();
+//! assert_eq!(object.field(0).unwrap().i32(), Some(-1));
+//! let mut columns = ColumnsBuilder::new(layout, 1 << 20);
+//! columns.append(page.objects())?;
+//! assert_eq!(columns.finish().columns, [column]);
+//! # Ok::<(), dray_page::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod build;
+mod columns;
+mod error;
+mod layout;
+mod object;
+mod page;
+mod verify;
+mod word;
+
+pub use build::PageBuilder;
+pub use columns::ColumnsBuilder;
+pub use error::{Error, ErrorKind, Result};
+pub use layout::Layout;
+pub use object::{Fields, List, Object, Value};
+pub use page::{HEADER_BYTES, Header, PAGE_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, VerifiedPage};

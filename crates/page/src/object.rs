@@ -1,0 +1,230 @@
+//! Objects where they lie: each access is a load or two, at a place that the layout knows.
+
+use crate::layout::{INLINE_BYTES_MAX, Items, Kind, Layout, Place, Record};
+use crate::word::{bit_at, load, u32_at};
+
+/// An object in a verified page.
+#[derive(Debug, Clone, Copy)]
+pub struct Object<'a> {
+    layout: &'a Layout,
+    extent: &'a [u8],
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn new(layout: &'a Layout, extent: &'a [u8]) -> Self {
+        Self { layout, extent }
+    }
+
+    /// All its bytes. Objects of one schema are equal if and only if these are.
+    #[inline]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.extent
+    }
+
+    /// Its layout.
+    pub fn layout(&self) -> &'a Layout {
+        self.layout
+    }
+
+    /// Its fields.
+    #[inline]
+    pub fn fields(&self) -> Fields<'a> {
+        let record = &self.layout.record;
+        Fields { spot: Spot { extent: self.extent, at: 0 }, record, places: &record.fields }
+    }
+
+    /// Its field `i`, if the schema has so many.
+    #[inline]
+    pub fn field(&self, i: usize) -> Option<Value<'a>> {
+        self.fields().field(i)
+    }
+}
+
+/// Where a record lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spot<'a> {
+    pub extent: &'a [u8],
+    pub at: usize,
+}
+
+impl<'a> Spot<'a> {
+    /// Whether a field is there.
+    #[inline(always)]
+    pub fn has(&self, record: &Record, place: &Place) -> bool {
+        !place.nullable || bit_at(self.extent, self.at + record.bits_at, place.bits.start)
+    }
+
+    /// `N` bytes of the record.
+    #[inline(always)]
+    pub fn load<const N: usize>(&self, at: usize) -> [u8; N] {
+        load(self.extent, self.at + at)
+    }
+
+    /// The string with its place there.
+    #[inline(always)]
+    pub fn bytes(&self, at: usize) -> &'a [u8] {
+        let at = self.at + at;
+        let length = u32_at(self.extent, at) as usize;
+        let from = if length <= INLINE_BYTES_MAX { at + 4 } else { u32_at(self.extent, at + 12) as usize };
+        self.extent.get(from..from + length).unwrap_or_default()
+    }
+
+    /// Where the items of the list are that has its place there, and how many there are.
+    #[inline(always)]
+    pub fn list(&self, at: usize) -> (usize, usize) {
+        let at = self.at + at;
+        (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize)
+    }
+
+    /// Item `i` of the items from `from` on, and whether it is there.
+    #[inline(always)]
+    pub fn item(&self, items: &Items, from: usize, count: usize, i: usize) -> (Self, bool) {
+        let at = from + items.bitmap_bytes(count) + i * items.record.stride;
+        (Spot { extent: self.extent, at }, !items.nullable || bit_at(self.extent, from, i))
+    }
+}
+
+/// The fields of an object or of a struct.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    spot: Spot<'a>,
+    record: &'a Record,
+    places: &'a [Place],
+}
+
+impl<'a> Fields<'a> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// Field `i`, if there are so many.
+    #[inline]
+    pub fn field(&self, i: usize) -> Option<Value<'a>> {
+        let place = self.places.get(i)?;
+        Some(Value { spot: self.spot, record: self.record, place, present: self.spot.has(self.record, place) })
+    }
+
+    /// All of them, in the schema's order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + use<'a> {
+        let Self { spot, record, .. } = *self;
+        self.places.iter().map(move |place| Value { spot, record, place, present: spot.has(record, place) })
+    }
+}
+
+/// The value of a field or of an item. Each accessor gives nothing where the value is missing, or of another type or width.
+#[derive(Debug, Clone, Copy)]
+pub struct Value<'a> {
+    spot: Spot<'a>,
+    record: &'a Record,
+    place: &'a Place,
+    present: bool,
+}
+
+macro_rules! numbers {
+    ($($name:ident),*) => {$(
+        #[doc = concat!("A value of as many bytes as `", stringify!($name), "` has, as one.")]
+        #[inline]
+        pub fn $name(&self) -> Option<$name> {
+            const WIDTH: usize = size_of::<$name>();
+            let fits = self.present && matches!(self.place.kind, Kind::Fixed(WIDTH));
+            fits.then(|| $name::from_le_bytes(self.spot.load(self.place.at)))
+        }
+    )*};
+}
+
+impl<'a> Value<'a> {
+    /// Whether it is missing.
+    #[inline]
+    pub fn is_missing(&self) -> bool {
+        !self.present || matches!(self.place.kind, Kind::Null)
+    }
+
+    /// A boolean.
+    #[inline]
+    pub fn bool(&self) -> Option<bool> {
+        let fits = self.present && matches!(self.place.kind, Kind::Boolean);
+        fits.then(|| self.spot.load::<1>(self.place.at) == [1])
+    }
+
+    numbers!(i8, i16, i32, i64, i128, u8, u16, u32, u64, u128, f32, f64);
+
+    /// The bytes of a value of fixed width.
+    #[inline]
+    pub fn fixed(&self) -> Option<&'a [u8]> {
+        let Kind::Fixed(width) = self.place.kind else { return None };
+        let from = self.spot.at + self.place.at;
+        self.spot.extent.get(from..from + width).filter(|_| self.present)
+    }
+
+    /// The bytes of a string or binary value.
+    #[inline]
+    pub fn bytes(&self) -> Option<&'a [u8]> {
+        let fits = self.present && matches!(self.place.kind, Kind::Bytes { .. });
+        fits.then(|| self.spot.bytes(self.place.at))
+    }
+
+    /// A string. It was checked before and is checked again here, because this crate has no unsafe code; whoever can do with
+    /// [`bytes`](Self::bytes) spares that.
+    #[inline]
+    pub fn str(&self) -> Option<&'a str> {
+        let fits = matches!(self.place.kind, Kind::Bytes { utf8: true });
+        str::from_utf8(self.bytes().filter(|_| fits)?).ok()
+    }
+
+    /// The items of a list, of a map (structs of key and value) or of a fixed-size list.
+    #[inline]
+    pub fn list(&self) -> Option<List<'a>> {
+        let (Kind::List(items) | Kind::FixedList { items, .. }) = &self.place.kind else { return None };
+        let (from, count) = self.spot.list(self.place.at);
+        self.present.then_some(List { extent: self.spot.extent, items, from, count })
+    }
+
+    /// The fields of a struct.
+    #[inline]
+    pub fn fields(&self) -> Option<Fields<'a>> {
+        let Kind::Struct(places) = &self.place.kind else { return None };
+        self.present.then_some(Fields { spot: self.spot, record: self.record, places })
+    }
+}
+
+/// The items of a list.
+#[derive(Debug, Clone, Copy)]
+pub struct List<'a> {
+    extent: &'a [u8],
+    items: &'a Items,
+    from: usize,
+    count: usize,
+}
+
+impl<'a> List<'a> {
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Item `i`, if there are so many.
+    #[inline]
+    pub fn item(&self, i: usize) -> Option<Value<'a>> {
+        let place = self.items.record.fields.first().filter(|_| i < self.count)?;
+        let (spot, present) = Spot { extent: self.extent, at: 0 }.item(self.items, self.from, self.count, i);
+        Some(Value { spot, record: &self.items.record, place, present })
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
+        let list = *self;
+        (0..self.count).filter_map(move |i| list.item(i))
+    }
+}

@@ -1,0 +1,191 @@
+//! A page's header (`spec/page.md` section 2), and a page that can be read.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::crc32c;
+
+use crate::error::{Result, refuse};
+use crate::layout::Layout;
+use crate::object::Object;
+use crate::verify;
+use crate::word::u32_at;
+
+/// The size of a header in bytes.
+pub const HEADER_BYTES: usize = 64;
+/// The size of a page, unless its writer has a reason.
+pub const PAGE_BYTES: usize = 256 << 10;
+/// The smallest page, and what the size of a large one is a multiple of.
+pub const PAGE_BYTES_MIN: usize = 4 << 10;
+/// The largest page that is not large.
+pub const PAGE_BYTES_MAX: usize = 1 << 30;
+/// The sizes of large pages are below this.
+pub(crate) const LARGE_BYTES_END: usize = 1 << 31;
+/// The bytes of a slot.
+pub(crate) const SLOT_BYTES: usize = 4;
+
+const MAGIC: [u8; 4] = *b"DRYP";
+const VERSION: u16 = 0;
+const FLAG_CHECKSUM: u16 = 1;
+const FLAG_LARGE: u16 = 2;
+const CHECKSUM_AT: Range<usize> = 28..32;
+const RESERVED_AT: Range<usize> = 32..HEADER_BYTES;
+
+/// What a page says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The page's number in its file or stream.
+    pub sequence: u64,
+    /// Objects, at least one.
+    pub objects: u32,
+    /// The size of the page in bytes.
+    pub page_bytes: u32,
+    /// Where the last object ends.
+    pub objects_end: u32,
+    /// CRC-32C of the page, if it was taken.
+    pub checksum: Option<u32>,
+    /// One object, which does not fit a page of the standard size.
+    pub large: bool,
+}
+
+impl Header {
+    /// Reads a header: who reads pages from a file or a stream then knows how many bytes to read.
+    ///
+    /// # Errors
+    /// When it breaks a rule of page.md section 2.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self> {
+        let [_, _, _, _, version_0, version_1, flags_0, flags_1, ..] = *bytes;
+        if bytes[..4] != MAGIC {
+            refuse!(Magic, "it begins with {:02x?}, expected {MAGIC:02x?}", &bytes[..4]);
+        }
+        let version = u16::from_le_bytes([version_0, version_1]);
+        if version != VERSION {
+            refuse!(Version, "layout version {version}, this reader knows {VERSION}");
+        }
+        let flags = u16::from_le_bytes([flags_0, flags_1]);
+        if flags & !(FLAG_CHECKSUM | FLAG_LARGE) != 0 {
+            refuse!(Flags, "unknown flags {flags:#06x}");
+        }
+        let u32_at = |at: usize| u32_at(bytes, at);
+        let header = Self {
+            sequence: u64::from(u32_at(8)) | u64::from(u32_at(12)) << 32,
+            objects: u32_at(16),
+            page_bytes: u32_at(20),
+            objects_end: u32_at(24),
+            checksum: (flags & FLAG_CHECKSUM != 0).then(|| u32_at(CHECKSUM_AT.start)),
+            large: flags & FLAG_LARGE != 0,
+        };
+        if header.objects == 0 || header.large && header.objects != 1 {
+            refuse!(Objects, "a {}page of {} objects", if header.large { "large " } else { "" }, header.objects);
+        }
+        let page_bytes = header.page_bytes as usize;
+        let fits = match header.large {
+            true => page_bytes > 0 && page_bytes.is_multiple_of(PAGE_BYTES_MIN) && page_bytes < LARGE_BYTES_END,
+            false => page_bytes.is_power_of_two() && (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes),
+        };
+        if !fits {
+            refuse!(Size, "{page_bytes} bytes are no size of a page");
+        }
+        let end = u64::from(header.objects_end);
+        if end < HEADER_BYTES as u64 || end + SLOT_BYTES as u64 * u64::from(header.objects) > page_bytes as u64 {
+            refuse!(Objects, "{} objects up to byte {end} of {page_bytes} leave no room for slots", header.objects);
+        }
+        if header.checksum.is_none() && u32_at(CHECKSUM_AT.start) != 0 {
+            refuse!(Checksum, "there is a checksum without its flag");
+        }
+        if bytes[RESERVED_AT].iter().any(|byte| *byte != 0) {
+            refuse!(Reserved, "a reserved byte of the header is not 0");
+        }
+        Ok(header)
+    }
+
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 } | if self.large { FLAG_LARGE } else { 0 };
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[6..8].copy_from_slice(&flags.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.objects.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.page_bytes.to_le_bytes());
+        bytes[24..28].copy_from_slice(&self.objects_end.to_le_bytes());
+        bytes[CHECKSUM_AT].copy_from_slice(&self.checksum.unwrap_or(0).to_le_bytes());
+        bytes
+    }
+
+    /// The checksum of a page with this header and these bytes behind it (chunk.md section 6).
+    pub(crate) fn checksum_with(&self, behind: &[u8]) -> u32 {
+        crc32c(crc32c(0, behind), &Self { checksum: Some(0), ..*self }.encode())
+    }
+}
+
+/// A page whose every byte has been checked, or was made by this crate. It is the only door to its objects, and cheap to clone.
+#[derive(Clone)]
+pub struct VerifiedPage {
+    layout: Arc<Layout>,
+    header: Header,
+    bytes: Bytes,
+}
+
+impl VerifiedPage {
+    /// Checks a page, once and in one pass: all of page.md that is a must.
+    ///
+    /// # Errors
+    /// When it breaks a rule of page.md for objects of this layout.
+    pub fn verify(layout: &Arc<Layout>, bytes: Bytes) -> Result<Self> {
+        let header = verify::page(layout, &bytes)?;
+        Ok(Self { layout: layout.clone(), header, bytes })
+    }
+
+    /// A page that was made of whole objects of this layout.
+    pub(crate) fn made(layout: Arc<Layout>, header: Header, bytes: Bytes) -> Self {
+        Self { layout, header, bytes }
+    }
+
+    /// The layout of the objects.
+    pub fn layout(&self) -> &Arc<Layout> {
+        &self.layout
+    }
+
+    /// What the page says about itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The page.
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// How many objects there are.
+    #[allow(clippy::len_without_is_empty, reason = "no page is empty")]
+    pub fn len(&self) -> usize {
+        self.header.objects as usize
+    }
+
+    /// Object `i`, if there are so many.
+    #[inline]
+    pub fn object(&self, i: usize) -> Option<Object<'_>> {
+        if i >= self.len() {
+            return None;
+        }
+        let slot = self.bytes.len().checked_sub(SLOT_BYTES * (i + 1))?;
+        let from = u32_at(&self.bytes, slot) as usize;
+        let extent = self.bytes.get(from..from + u32_at(&self.bytes, from) as usize)?;
+        Some(Object::new(&self.layout, extent))
+    }
+
+    /// All objects, in order.
+    pub fn objects(&self) -> impl ExactSizeIterator<Item = Object<'_>> + Clone {
+        (0..self.len()).map(|i| self.object(i).unwrap_or(Object::new(&self.layout, &[])))
+    }
+}
+
+impl fmt::Debug for VerifiedPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifiedPage").field("header", &self.header).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,125 @@
+//! The vectors of `spec/vectors`: what is accepted has the rows of its JSON, what is refused is refused by its name.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+#[path = "../../format/tests/words/mod.rs"]
+mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{Schema, Type};
+use dray_page::{ColumnsBuilder, Layout, PageBuilder, Value as PageValue, VerifiedPage};
+use serde_json::{Value, json};
+use words::{field, scalar, values};
+
+fn vectors(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "page")).collect();
+    assert!(!files.is_empty(), "no vectors in {}", folder.display());
+    files.sort();
+    files
+}
+
+/// The layout and the page of a file, or the name and the message of the refusal.
+fn decode(path: &Path) -> Result<(Arc<Layout>, VerifiedPage), (&'static str, String)> {
+    let file = fs::read(path).unwrap();
+    let (schema_bytes, rest) = file.split_first_chunk::<4>().unwrap();
+    let (schema, page) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
+    let schema = Schema::decode(schema).map_err(|error| (error.name(), error.to_string()))?;
+    let page = Bytes::copy_from_slice(page);
+    let verified = Layout::new(schema).and_then(|layout| Ok((layout.clone(), VerifiedPage::verify(&layout, page)?)));
+    verified.map_err(|error| (error.name(), error.to_string()))
+}
+
+#[test]
+fn accepted() {
+    for path in vectors("accept") {
+        let expected: Value = serde_json::from_slice(&fs::read(path.with_extension("page.json")).unwrap()).unwrap();
+        let name = path.file_stem().unwrap().display();
+        let (layout, page) = decode(&path).unwrap_or_else(|(refusal, what)| panic!("{name}: {refusal} ({what})"));
+        let fields = &layout.schema().fields;
+        let rows = page.objects().map(|object| {
+            object
+                .fields()
+                .iter()
+                .zip(fields)
+                .map(|(value, field)| in_place(value, &field.data_type))
+                .collect::<Value>()
+        });
+        let found = json!({
+            "about": expected["about"],
+            "schema": fields.iter().map(field).collect::<Vec<_>>(),
+            "sequence": page.header().sequence,
+            "rows": rows.collect::<Vec<_>>(),
+        });
+        assert_eq!(found, expected, "{name}");
+
+        let mut columns = ColumnsBuilder::new(layout.clone(), 1 << 20);
+        columns.append(page.objects()).unwrap();
+        let batch = columns.finish();
+        for (i, (column, field)) in batch.columns.iter().zip(fields).enumerate() {
+            let expected: Value = expected["rows"].as_array().unwrap().iter().map(|row| row[i].clone()).collect();
+            assert_eq!(values(column, &field.data_type), expected, "{name}, column {i}");
+        }
+
+        // What our own writer makes of the values, the page's number and its flags aside.
+        let page_bytes = if page.header().large { 4 << 10 } else { page.bytes().len() };
+        let mut builder = PageBuilder::new(layout, page_bytes, false).unwrap();
+        builder.append(&batch).unwrap();
+        let again = builder.finish();
+        assert_eq!(again.len(), 1, "{name}");
+        assert_eq!(again[0].bytes()[64..], page.bytes()[64..], "{name}");
+    }
+}
+
+#[test]
+fn refused() {
+    let mut failures = Vec::new();
+    for path in vectors("reject") {
+        let file = path.file_stem().unwrap().to_str().unwrap();
+        let expected = file.split('-').next().unwrap();
+        match decode(&path) {
+            Err((name, _)) if name == expected => {}
+            Err((name, what)) => failures.push(format!("{file}: refused as {name} ({what})")),
+            Ok(_) => failures.push(format!("{file}: accepted")),
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+/// A value where it lies, as `spec/vectors/README.md` describes it.
+fn in_place(value: PageValue<'_>, data_type: &Type) -> Value {
+    if value.is_missing() {
+        return Value::Null;
+    }
+    let items = |item: &Type| value.list().unwrap().iter().map(|value| in_place(value, item)).collect::<Value>();
+    match data_type {
+        Type::Boolean => json!(value.bool().unwrap()),
+        Type::Utf8 => json!(value.str().unwrap()),
+        Type::Binary => json!(words::hex(value.bytes().unwrap())),
+        Type::List(item) | Type::FixedList { item, .. } => items(&item.data_type),
+        Type::Map { key, value, .. } => items(&Type::Struct(vec![(**key).clone(), (**value).clone()])),
+        Type::Struct(fields) => {
+            let values = value.fields().unwrap().iter().zip(fields);
+            values.map(|(value, field)| in_place(value, &field.data_type)).collect()
+        }
+        Type::Dictionary { value: entry, .. } => in_place(value, entry),
+        fixed => {
+            let raw = value.fixed().unwrap();
+            // The typed accessors see the same bytes.
+            let typed = [
+                value.u8().map(|n| n.to_le_bytes().to_vec()),
+                value.i16().map(|n| n.to_le_bytes().to_vec()),
+                value.f32().map(|n| n.to_le_bytes().to_vec()),
+                value.i64().map(|n| n.to_le_bytes().to_vec()),
+                value.i128().map(|n| n.to_le_bytes().to_vec()),
+            ];
+            assert!(typed.into_iter().flatten().all(|typed| typed == raw), "{fixed:?}");
+            scalar(raw, fixed)
+        }
+    }
+}

@@ -1,0 +1,262 @@
+"""A page: bytes to rows of the vectors' JSON values (page.md). Every violation is refused by its name."""
+
+from dataclasses import dataclass, field
+
+from crc32c import crc32c
+from cursor import Cursor, Refused
+from schema import Field, Type
+from values import fixed_value
+
+HEADER_BYTES = 64
+EXTENT_BYTES_END = 1 << 31
+INLINE_MAX = 12
+
+
+@dataclass
+class Page:
+    sequence: int
+    page_bytes: int
+    large: bool
+    rows: list[list]
+
+
+@dataclass
+class Place:
+    """A field of a record. Of a struct `offset` has no meaning; its fields are fields of the record too."""
+
+    type: Type  # of a dictionary that of its values
+    bit: int | None  # its validity bit
+    around: int | None  # its own, or that of the nearest struct around it that has one
+    offset: int = 0
+    fields: list["Place"] = field(default_factory=list)  # of a struct
+    items: "Record | None" = None
+    items_nullable: bool = False
+
+
+class Record:
+    """Where the fields of an object or an item are (page.md section 3)."""
+
+    def __init__(self, fields: list[Field], bits_at: int):
+        self.bits_at = bits_at
+        self.bits = 0
+        self.leaves: list[Place] = []  # in the schema's order
+        self.structs: list[Place] = []
+        self.fields = [self.place(field.type, field.nullable, None) for field in fields]
+        self.bits_end = bits_at + (self.bits + 7) // 8
+        alignment = max((align(leaf.type) for leaf in self.leaves), default=1)
+        self.fixed_at = self.end = pad(self.bits_end, alignment)
+        for leaf in sorted(self.leaves, key=lambda leaf: -align(leaf.type)):  # keeps their order otherwise
+            leaf.offset = self.end
+            self.end += width(leaf.type)
+        if self.end >= EXTENT_BYTES_END:
+            raise Refused("limit", f"a record of {self.end} bytes")
+        self.stride = pad(self.end, alignment)
+
+    def place(self, type: Type, nullable: bool, around: int | None) -> Place:
+        while type.name == "dictionary":
+            type = type.children[0].type
+        bit = None
+        if nullable and type.name != "null":
+            bit = around = self.bits
+            self.bits += 1
+        place = Place(type, bit, around)
+        if type.name == "struct":
+            self.structs.append(place)
+            place.fields = [self.place(child.type, child.nullable, around) for child in type.children]
+        elif type.name == "map":
+            pair = Type("struct", children=type.children)
+            place.items = Record([Field("", pair, nullable=False)], 0)
+        elif type.name in ("list", "fixed_list"):
+            item = type.children[0]
+            place.items = Record([Field("", item.type, nullable=False)], 0)
+            place.items_nullable = item.nullable and not is_null(item.type)
+        if type.name not in ("struct", "null"):
+            self.leaves.append(place)
+        return place
+
+
+def is_null(type: Type) -> bool:
+    return type.name == "null" or type.name == "dictionary" and is_null(type.children[0].type)
+
+
+def width(type: Type) -> int:
+    if type.width is not None:
+        return type.width
+    return {"boolean": 1, "utf8": 16, "binary": 16, "list": 8, "map": 8, "fixed_list": 8}[type.name]
+
+
+def align(type: Type) -> int:
+    return 1 if type.name == "fixed_binary" else min(width(type), 8)
+
+
+def pad(count: int, multiple: int) -> int:
+    return -(-count // multiple) * multiple
+
+
+def decode_page(data: bytes, fields: list[Field]) -> Page:
+    record = Record(fields, bits_at=4)
+    page, objects, objects_end = decode_header(data)
+    at = HEADER_BYTES
+    for i in range(objects):
+        slot_at = page.page_bytes - 4 * (i + 1)
+        slot = int.from_bytes(data[slot_at : slot_at + 4], "little")
+        if slot != at:
+            raise Refused("slot", f"slot {i} is {slot}, its object is at {at}")
+        extent_bytes = Cursor(data[at:objects_end], short="extent").u32("extent_bytes")
+        if extent_bytes % 8 or extent_bytes < max(record.end, 8) or at + extent_bytes > objects_end:
+            raise Refused("extent", f"{extent_bytes} bytes at {at}")
+        page.rows.append(Object(data[at : at + extent_bytes], record).row)
+        at += extent_bytes
+    if at != objects_end:
+        raise Refused("objects", f"they end at {at}, the header says {objects_end}")
+    check_zeros(data[objects_end : page.page_bytes - 4 * objects], "between objects and slots")
+    return page
+
+
+def decode_header(data: bytes) -> tuple[Page, int, int]:
+    cursor = Cursor(data[:HEADER_BYTES], short="size")
+    cursor.take(HEADER_BYTES, "header")
+    cursor = Cursor(data[:HEADER_BYTES], short="size")
+    if cursor.take(4, "magic") != b"DRYP":
+        raise Refused("magic", repr(data[:4]))
+    version, flags = cursor.u16("version"), cursor.u16("flags")
+    if version != 0:
+        raise Refused("version", str(version))
+    if flags > 3:
+        raise Refused("flags", hex(flags))
+    sequence = cursor.u64("sequence")
+    objects, page_bytes, objects_end, checksum = (
+        cursor.u32(name) for name in ("objects", "page_bytes", "objects_end", "checksum")
+    )
+    large = flags & 2 != 0
+    if objects == 0 or large and objects != 1:
+        raise Refused("objects", f"{objects} of them")
+    standard = page_bytes & (page_bytes - 1) == 0 and 4 << 10 <= page_bytes <= 1 << 30
+    if not (0 < page_bytes < 1 << 31 and page_bytes % (4 << 10) == 0 if large else standard):
+        raise Refused("size", f"page_bytes {page_bytes}")
+    if not HEADER_BYTES <= objects_end <= page_bytes - 4 * objects:
+        raise Refused("objects", f"{objects} up to {objects_end}")
+    if not flags & 1 and checksum != 0:
+        raise Refused("checksum", "a checksum without its flag")
+    if any(cursor.take(cursor.left(), "reserved")):
+        raise Refused("reserved", "a reserved byte is not 0")
+    if len(data) != page_bytes:
+        raise Refused("size", f"{len(data)} bytes, expected {page_bytes}")
+    if flags & 1 and checksum != crc32c(data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]):
+        raise Refused("checksum", "it does not match")
+    return Page(sequence, page_bytes, large, []), objects, objects_end
+
+
+def check_zeros(data: bytes, where: str, name: str = "padding"):
+    if any(data):
+        raise Refused(name, f"not zero: {where}")
+
+
+class Object:
+    """An extent, whose tails must come in their order."""
+
+    def __init__(self, extent: bytes, record: Record):
+        self.extent = extent
+        self.cursor = record.end
+        self.row = self.record(record, 0)
+        if pad(self.cursor, 8) != len(extent):
+            raise Refused("extent", f"the tails end at {self.cursor}, the extent at {len(extent)}")
+        check_zeros(extent[self.cursor :], "behind the tails")
+
+    def u32(self, at: int) -> int:
+        return int.from_bytes(self.extent[at : at + 4], "little")
+
+    def record(self, record: Record, at: int) -> list:
+        """The values of a record, once it and its tails are checked."""
+        bits = int.from_bytes(self.extent[at + record.bits_at : at + record.bits_end], "little")
+        if bits >> record.bits:
+            raise Refused("bitmap", "a bit past the last validity bit")
+
+        def there(bit: int | None) -> bool:
+            return bit is None or bits >> bit & 1 == 1
+
+        for struct in record.structs:
+            inside = [child.bit for child in struct.fields if child.bit is not None]
+            if not there(struct.around) and any(there(bit) for bit in inside):
+                raise Refused("missing", "a value in a missing struct")
+        for leaf in record.leaves:
+            if not there(leaf.around):
+                start = at + leaf.offset
+                check_zeros(self.extent[start : start + width(leaf.type)], "a missing value", "missing")
+        check_zeros(self.extent[at + record.bits_end : at + record.fixed_at], "between validity bits and fixed part")
+        if record.bits_at == 0:
+            check_zeros(self.extent[at + record.end : at + record.stride], "behind a record")
+        for leaf in record.leaves:
+            if leaf.type.name == "boolean" and self.extent[at + leaf.offset] > 1:
+                raise Refused("boolean", str(self.extent[at + leaf.offset]))
+        values = {}
+        for leaf in record.leaves:
+            values[leaf.offset] = self.value(leaf, at + leaf.offset) if there(leaf.around) else None
+
+        def of(place: Place):
+            if place.type.name == "null" or not there(place.bit):
+                return None
+            return [of(child) for child in place.fields] if place.type.name == "struct" else values[place.offset]
+
+        return [of(place) for place in record.fields]
+
+    def value(self, leaf: Place, at: int):
+        name = leaf.type.name
+        if name == "boolean":
+            return self.extent[at] == 1
+        if name in ("utf8", "binary"):
+            data = self.string(at)
+            if name == "binary":
+                return data.hex()
+            try:
+                return data.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise Refused("utf8", str(error)) from None
+        if leaf.items is not None:
+            return self.items(leaf, at)
+        return fixed_value(name, self.extent[at : at + leaf.type.width])
+
+    def string(self, at: int) -> bytes:
+        length = self.u32(at)
+        if length <= INLINE_MAX:
+            check_zeros(self.extent[at + 4 + length : at + 16], "behind a string", "string")
+            return self.extent[at + 4 : at + 4 + length]
+        check_zeros(self.extent[at + 8 : at + 12], "reserved bytes of a string", "string")
+        start, end = self.cursor, self.cursor + length
+        if self.u32(at + 12) != start or end > len(self.extent):
+            raise Refused("tail", f"a string at {self.u32(at + 12)}, expected at {start}")
+        data = self.extent[start:end]
+        if data[:4] != self.extent[at + 4 : at + 8]:
+            raise Refused("string", "another prefix")
+        self.cursor = end
+        return data
+
+    def items(self, leaf: Place, at: int) -> list:
+        offset, count = self.u32(at), self.u32(at + 4)
+        size = leaf.type.parameters.get("size") if leaf.type.name == "fixed_list" else None
+        if count >= 1 << 31 or count == 0 and offset != 0 or size not in (None, count):
+            raise Refused("items", f"{count} of them at {offset}")
+        if count == 0:
+            return []
+        start = pad(self.cursor, 8)
+        records_at = start + (pad((count + 7) // 8, 8) if leaf.items_nullable else 0)
+        end = records_at + count * leaf.items.stride
+        if offset != start or end > len(self.extent):
+            raise Refused("tail", f"items at {offset}, expected at {start}")
+        check_zeros(self.extent[self.cursor : start], "before items")
+        self.cursor = end
+        bits = (1 << count) - 1
+        if leaf.items_nullable:
+            bits = int.from_bytes(self.extent[start : start + (count + 7) // 8], "little")
+            if bits >> count:
+                raise Refused("bitmap", "a bit past the last item")
+            check_zeros(self.extent[start + (count + 7) // 8 : records_at], "behind a bitmap")
+        values = []
+        for i in range(count):
+            at = records_at + i * leaf.items.stride
+            if bits >> i & 1:
+                values += self.record(leaf.items, at)
+            else:
+                check_zeros(self.extent[at : at + leaf.items.stride], "a missing item", "missing")
+                values.append(None)
+        return values
