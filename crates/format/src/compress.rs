@@ -27,34 +27,52 @@ impl Compressor {
     }
 }
 
-/// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out of the chunk's budget.
-pub(crate) fn decompress(compressor: Compressor, packed: &[u8], raw_bytes: usize, mut room: Room) -> Result<Bytes> {
-    let unpacked = match compressor {
-        Compressor::None => {
-            room.write(|out| out.extend_from_slice(packed));
-            Some(packed.len())
-        }
-        Compressor::Lz4 => lz4_flex::block::decompress_into(packed, room.all()).ok(),
-        // Exactly one frame, and no skippable one: the library would accept several.
-        Compressor::Zstd if packed.starts_with(&ZSTD_MAGIC) => {
-            let whole = zstd::zstd_safe::find_frame_compressed_size(packed) == Ok(packed.len());
-            zstd::bulk::Decompressor::new()
-                .and_then(|mut decompressor| match room.heap() {
-                    Some(heap) => decompressor.decompress_to_buffer(packed, heap),
-                    None => decompressor.decompress_to_buffer(packed, room.all()),
+/// What unpacks buffers. zstd's working memory is kept from one to the next.
+#[derive(Default)]
+pub(crate) struct Unpacker {
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+impl Unpacker {
+    /// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out of the chunk's budget.
+    pub(crate) fn unpack(
+        &mut self,
+        compressor: Compressor,
+        packed: &[u8],
+        raw_bytes: usize,
+        mut room: Room,
+    ) -> Result<Bytes> {
+        let unpacked = match compressor {
+            Compressor::None => {
+                room.write(|out| out.extend_from_slice(packed));
+                Some(packed.len())
+            }
+            Compressor::Lz4 => lz4_flex::block::decompress_into(packed, room.all()).ok(),
+            // Exactly one frame, and no skippable one: the library would accept several.
+            Compressor::Zstd if packed.starts_with(&ZSTD_MAGIC) => {
+                let whole = zstd::zstd_safe::find_frame_compressed_size(packed) == Ok(packed.len());
+                self.zstd().filter(|_| whole).and_then(|zstd| match room.heap() {
+                    Some(heap) => zstd.decompress_to_buffer(packed, heap).ok(),
+                    None => zstd.decompress_to_buffer(packed, room.all()).ok(),
                 })
-                .ok()
-                .filter(|_| whole)
+            }
+            Compressor::Zstd => None,
+        };
+        if unpacked != Some(raw_bytes) {
+            return Err(Error::new(
+                ErrorKind::Compressed,
+                format!("a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes", packed.len()),
+            ));
         }
-        Compressor::Zstd => None,
-    };
-    if unpacked != Some(raw_bytes) {
-        return Err(Error::new(
-            ErrorKind::Compressed,
-            format!("a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes", packed.len()),
-        ));
+        room.finish()
     }
-    room.finish()
+
+    fn zstd(&mut self) -> Option<&mut zstd::bulk::Decompressor<'static>> {
+        if self.zstd.is_none() {
+            self.zstd = zstd::bulk::Decompressor::new().ok();
+        }
+        self.zstd.as_mut()
+    }
 }
 
 /// What packs buffers. zstd's working memory, which takes longer to set up than a small buffer to pack, is kept from one to the next.

@@ -22,7 +22,7 @@ use self::fixed::Codes;
 use self::strings::{Entries, even_offsets};
 pub use self::tables::Tables;
 use crate::column::{Batch, Bitmap, Column, Values, u32s};
-use crate::compress::{Compressor, decompress};
+use crate::compress::{Compressor, Unpacker};
 use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::expand::{expand_bits, expand_fixed, expand_offsets};
@@ -155,6 +155,7 @@ struct Reader<'a, 'm> {
     /// What is left of the declared decoded size.
     budget: u64,
     tables: &'a Tables,
+    unpacker: Unpacker,
     encodings: Option<Vec<&'static str>>,
 }
 
@@ -175,6 +176,7 @@ impl<'a> Reader<'a, '_> {
             at: 0,
             budget: header.decoded_bytes,
             tables,
+            unpacker: Unpacker::default(),
             encodings: None,
         })
     }
@@ -251,7 +253,8 @@ impl Reader<'_, '_> {
             Compressor::Lz4 => self.note("lz4"),
             Compressor::Zstd => self.note("zstd"),
         }
-        decompress(placed.compressor, &placed.packed, placed.raw_bytes, self.room(placed.raw_bytes, to)?)
+        let room = self.room(placed.raw_bytes, to)?;
+        self.unpacker.unpack(placed.compressor, &placed.packed, placed.raw_bytes, room)
     }
 
     /// The contents of the next buffer, which must have `expected` bytes.
