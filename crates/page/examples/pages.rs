@@ -1,5 +1,5 @@
 //! How fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them again and copies their objects in a
-//! random order: `cargo run --release -p dray-page --example speed`.
+//! random order: `cargo run --release -p dray-page --example pages`.
 //!
 //! Each figure is the median of runs over 262,144 rows, in nanoseconds a row and GB/s of extents. `nullable` are the
 //! same rows with every tenth value of each column missing; `customers` are customers with their orders in a list.
