@@ -109,7 +109,7 @@ impl Column {
         });
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         // What these make of strings can't be guessed, and is known after one chunk: light, which costs next to nothing, has to be tried
-        // before a column goes plain, and symbols before a compressor, which may take ten times as long for more bytes.
+        // before a column goes plain, and symbols before a compressor, which may take longer and yet more bytes.
         let best = match best {
             NONE if self.measured[LIGHT].is_none() => LIGHT,
             best if best > SYMBOLS && self.guess == STRINGS && self.measured[SYMBOLS].is_none() => SYMBOLS,
