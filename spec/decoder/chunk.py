@@ -20,9 +20,10 @@ HEADER_BYTES = 64
 CHECKSUMMED, JUMBO = 1, 2  # flags
 COUNT_MAX = (1 << 31) - 1
 PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS, RELATIVE, KEPT_DICTIONARY, HUFFMAN = range(11)
-VALUES = (*range(RELATIVE), KEPT_DICTIONARY)
+VALUES = (*range(RELATIVE), KEPT_DICTIONARY, HUFFMAN)
 INNER = (PLAIN, CONSTANT, FRAME)
-PARTS = (*INNER, PATCHED)
+CODE_LENGTHS = (*INNER, PATCHED)
+PARTS = (*CODE_LENGTHS, HUFFMAN)
 HUFFMAN_BITS_MAX, HUFFMAN_VALUES_MAX = 13, 4096
 OFFSETS, LENGTHS, SYMBOLS, KEPT_STRINGS = 0, 2, 4, 5
 EXPONENT_MAX = 22
@@ -398,7 +399,7 @@ class Reader:
         if code == DECIMALS:
             return self.decimals(width, n)
         if code == HUFFMAN:
-            return self.huffman(n)
+            return self.huffman(width, n)
         if code == KEPT_DICTIONARY:
             entries = self.tables.get(self.cursor.u32("table"), TABLE_FIXED, width).entries
             return np.array(entries)[self.entry_indexes(n, len(entries))]
@@ -529,7 +530,7 @@ class Reader:
         codes = self.cursor.u32("count of codes")
         if codes > total:
             raise Refused("offsets", f"{codes} codes for {total} bytes")
-        codes = number_view(self.fixed(2, codes, (*PARTS, HUFFMAN)), Type("uint16", 2))
+        codes = number_view(self.fixed(2, codes, PARTS), Type("uint16", 2))
         if np.any(codes >= len(meanings)):
             raise Refused("index", f"a code above {len(meanings) - 1}")
         data = b"".join(meanings[code] for code in codes)
@@ -537,12 +538,15 @@ class Reader:
             raise Refused("offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}")
         return data
 
-    def huffman(self, n: int) -> np.ndarray:
-        """Section 3.2: values as uint8[n, 2]."""
+    def huffman(self, width: int, n: int) -> np.ndarray:
+        """Section 3.2: values as uint8[n, width]."""
+        if width not in (1, 2, 4, 8, 16):
+            raise Refused("bits", f"Huffman codes for values of width {width}")
+        reference = int.from_bytes(self.cursor.take(width, "reference"), "little")
         count = self.cursor.u32("count of Huffman codes")
         if count > HUFFMAN_VALUES_MAX:
             raise Refused("bits", f"Huffman codes of {count} values, at most {HUFFMAN_VALUES_MAX}")
-        lengths = self.integers(Type("uint8", 1), count).tolist()
+        lengths = self.fixed(1, count, CODE_LENGTHS).reshape(count).tolist()
         if max(lengths, default=0) > HUFFMAN_BITS_MAX:
             raise Refused("bits", f"a Huffman code of {max(lengths)} bits")
         if sum(Fraction(1, 1 << length) for length in lengths if length) != 1:
@@ -554,7 +558,7 @@ class Reader:
         for i, size in enumerate(sizes):
             data, packed = packed[:size], packed[size:]
             values += huffman_quarter(data, codes, min(quarter, max(n - i * quarter, 0)))
-        return np.array(values, "<u2").view(np.uint8).reshape(n, 2)
+        return add_reference(reference, np.array(values, np.uint64), width)
 
     def symbol_table(self) -> list[bytes]:
         count = self.cursor.u32("count of symbols")

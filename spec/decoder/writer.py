@@ -190,8 +190,8 @@ def strings_symbols(lengths: list, table: list, count: int, codes: list) -> list
     return [b"\4", lengths, table, u32(count), codes]
 
 
-def huffman(lengths: list, count: int, *quarters: bytes) -> list:
-    return [b"\12", u32(count), lengths, *(u32(len(quarter)) for quarter in quarters), Buffer(b"".join(quarters))]
+def huffman(reference: bytes, lengths: list, count: int, *quarters: bytes) -> list:
+    return [b"\12", reference, u32(count), lengths, *(u32(len(quarter)) for quarter in quarters), Buffer(b"".join(quarters))]
 
 
 def table_symbols(number: int, table: list) -> list:

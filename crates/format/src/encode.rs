@@ -416,7 +416,7 @@ fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory
         && let Some(coded) = memory.encode(&data, writer.clock, writer.tables.is_some())
     {
         writer.descriptors.push(4);
-        lengths.write(writer)?;
+        lengths.or_huffman().write(writer)?;
         return coded.write(writer);
     }
     writer.descriptors.push(2);

@@ -32,8 +32,17 @@ fn strings(values: &[Vec<u8>]) -> Batch {
 
 /// Writes a batch, reads it back, and returns the names of the last column's encodings and the chunk's size.
 fn through(encoder: &mut Encoder, schema: &Schema, batch: &Batch) -> (Vec<&'static str>, u64) {
+    through_with(Compression::Symbols, encoder, schema, batch)
+}
+
+fn through_with(
+    compression: Compression,
+    encoder: &mut Encoder,
+    schema: &Schema,
+    batch: &Batch,
+) -> (Vec<&'static str>, u64) {
     let pieces = [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
-    let chunk = encoder.write(&pieces, |_| Compression::Symbols, false).unwrap();
+    let chunk = encoder.write(&pieces, |_| compression, false).unwrap();
     let plain: u64 = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
     assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain));
     let bytes = chunk.to_bytes(0);
@@ -157,6 +166,35 @@ fn frequent_symbols_have_short_codes() {
     for n in [20_000, 20_001, 20_002, 20_003, 3000] {
         let (encodings, _) = through(&mut encoder, &schema, &strings(&skewed_words(&mut random, n)));
         assert!(encodings.contains(&"huffman"), "{n} strings: {encodings:?}");
+    }
+}
+
+#[test]
+fn few_values_have_huffman_codes_where_zstd_may() {
+    let decimals = Type::Decimal128 { precision: 38, scale: 2 };
+    for data_type in [Type::Int8, Type::UInt16, Type::Date32, Type::Float64, Type::UInt64, decimals] {
+        let schema = schema(data_type.clone());
+        let width = data_type.width().unwrap();
+        let mut random = Random::new(11);
+        for (kinds, skew) in [(3, 2), (11, 1), (200, 3), (2526, 1), (4096, 2), (4097, 4)] {
+            let kinds = if width == 1 { kinds.min(200) } else { kinds };
+            let mut kind = |_| (0..skew).map(|_| random.below(kinds)).min().unwrap_or(0) as i64;
+            let near_the_end = if width == 1 { -100 } else { -1000 };
+            let values: Vec<u8> = (0..20_001)
+                .map(|_| (kind(()) + near_the_end) as i128)
+                .flat_map(|value| value.to_le_bytes()[..width].to_vec())
+                .collect();
+            let batch = batch(20_001, Values::Fixed { width, bytes: Bytes::from(values) });
+            let encoder = || Encoder::new(schema.clone(), true);
+            let (encodings, bytes) = through_with(Compression::Zstd(1), &mut encoder(), &schema, &batch);
+            let (before, bytes_before) = through_with(Compression::Light, &mut encoder(), &schema, &batch);
+            assert!(bytes <= bytes_before && !before.contains(&"huffman"));
+            // What wraps, and bits of a float, are far apart unless they are a dictionary's.
+            let ordered = !matches!(data_type, Type::Float64 | Type::UInt16 | Type::UInt64);
+            // Whole bytes are left to the compressor.
+            let expected = ordered && kinds < 4000 && (width > 1 || kinds < 100);
+            assert!(!expected || encodings.contains(&"huffman"), "{data_type:?}, {kinds}: {encodings:?}");
+        }
     }
 }
 

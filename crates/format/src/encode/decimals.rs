@@ -103,8 +103,8 @@ impl Decimals {
         writer.put_u32(self.count)?;
         match self.exceptions {
             Some((positions, others)) => {
-                positions.write(writer)?;
-                others.write(writer)
+                positions.write_inner(writer)?;
+                others.write_inner(writer)
             }
             None => Ok(()),
         }

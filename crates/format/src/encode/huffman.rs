@@ -1,4 +1,4 @@
-//! Values of which some are much more frequent than others, in Huffman codes: `spec/encodings.md` section 3.2.
+//! Values below 4096 in Huffman codes: `spec/encodings.md` section 3.2.
 
 use bytes::Bytes;
 
@@ -20,6 +20,8 @@ pub(super) struct Huffman {
     lengths: Part,
     sizes: [usize; QUARTERS],
     packed: Vec<u8>,
+    /// What they take in the chunk, about.
+    pub(super) bytes: usize,
 }
 
 /// How often each value comes. All are below [`VALUES_MAX`].
@@ -51,7 +53,8 @@ impl Huffman {
         // At most 13.
         codes(&lengths)?.for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
         let lengths = Part::new(Slots::new(Bytes::from(lengths), 1, Order::Unsigned));
-        if packed_bytes + lengths.bytes + OVERHEAD_BYTES > bytes_max {
+        let bytes = packed_bytes + lengths.bytes + OVERHEAD_BYTES;
+        if bytes > bytes_max {
             return None;
         }
         let mut packed = vec![0; packed_bytes + size_of::<u64>()];
@@ -62,13 +65,15 @@ impl Huffman {
             (at, rest) = (at + *size, others);
         }
         packed.truncate(at);
-        Some(Self { lengths, sizes, packed })
+        Some(Self { lengths, sizes, packed, bytes })
     }
 
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+    /// Writes them, and before them what is to be added to each.
+    pub(super) fn write(self, reference: &[u8], writer: &mut Writer) -> Result<()> {
         writer.descriptors.push(10);
+        writer.descriptors.extend_from_slice(reference);
         writer.put_u32(self.lengths.count())?;
-        self.lengths.write(writer)?;
+        self.lengths.write_inner(writer)?;
         self.sizes.into_iter().try_for_each(|size| writer.put_u32(size))?;
         writer.plain_buffer(Bytes::from(self.packed))
     }

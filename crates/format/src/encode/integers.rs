@@ -1,15 +1,17 @@
-//! Values of fixed width as plain, constant, frame or patched, whichever takes the fewest bytes: `spec/encodings.md`
+//! Values of fixed width as plain, constant, frame, patched or Huffman codes, whichever takes the fewest bytes: `spec/encodings.md`
 //! sections 2 and 4.
 
 use bytes::Bytes;
 
+use super::huffman::Huffman;
 use super::range::range;
 use super::sample::SPREAD;
 use super::slots::{Order, Slots};
 use crate::bitpack::{bits_for, pack, packed_bytes};
 use crate::error::Result;
+use crate::huffman::VALUES_MAX;
 use crate::word::{Word, for_word};
-use crate::write::Writer;
+use crate::write::{Compression, Writer};
 
 /// What the descriptors and the padding of a patched frame may take more than those of a frame.
 const PATCHED_SAVING_MIN: usize = 64;
@@ -32,6 +34,8 @@ enum Form {
     Frame(Frame),
     /// And the frame that fits all, if there is one.
     Patched(Box<Patched>, Option<Frame>),
+    /// And the frame that they are in.
+    Huffman(Box<Huffman>, Frame),
 }
 
 /// The frame that fits some values.
@@ -146,9 +150,32 @@ impl Part {
         Self { form: Form::Patched(Box::new(patched), self.frame()), bytes, ..self }
     }
 
+    /// In Huffman codes, if that saves a thirty-second.
+    pub(super) fn or_huffman(self) -> Self {
+        let (Form::Frame(frame) | Form::Patched(_, Some(frame))) = self.form else { return self };
+        if frame.range >= VALUES_MAX as u64 {
+            return self;
+        }
+        let distances =
+            for_word!(self.slots.width, [u8 u16 u32 u64], distances, (&self.slots, frame), else return self);
+        match Huffman::of(&distances, self.bytes) {
+            Some(huffman) => Self { bytes: huffman.bytes, form: Form::Huffman(Box::new(huffman), frame), ..self },
+            None => self,
+        }
+    }
+
+    /// Writes the values, in Huffman codes too where the compressor would take such for bytes.
     pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+        match writer.compression {
+            Compression::Zstd(_) => self.or_huffman().write_inner(writer),
+            _ => self.write_inner(writer),
+        }
+    }
+
+    /// The same for what Huffman codes are not allowed in: parts of theirs, positions and exceptions.
+    pub(super) fn write_inner(self, writer: &mut Writer) -> Result<()> {
         let Self { slots, form, bytes } = self;
-        if let Form::Frame(frame) | Form::Patched(_, Some(frame)) = form
+        if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
             && writer.compression.compresses()
             && let Some((bits, raw, compressed)) = whole_bytes(&slots, frame, bytes, writer)
         {
@@ -176,9 +203,10 @@ impl Part {
                 head(writer, 6, bits, &slots, reference);
                 writer.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
                 writer.put_u32(exceptions.slots.count())?;
-                positions.write(writer)?;
-                exceptions.write(writer)
+                positions.write_inner(writer)?;
+                exceptions.write_inner(writer)
             }
+            Form::Huffman(huffman, Frame { reference, .. }) => huffman.write(&reference_of(&slots, reference), writer),
         }
     }
 }
@@ -199,8 +227,19 @@ fn smallest<T: Word>(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Part {
 fn head(writer: &mut Writer, code: u8, bits: u32, slots: &Slots, reference: u64) {
     // At most 64.
     writer.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
-    let reference = slots.widened(&reference.to_le_bytes()[..slots.width]);
-    writer.descriptors.extend_from_slice(&reference);
+    writer.descriptors.extend_from_slice(&reference_of(slots, reference));
+}
+
+/// A reference as it is sent.
+fn reference_of(slots: &Slots, reference: u64) -> Vec<u8> {
+    slots.widened(&reference.to_le_bytes()[..slots.width])
+}
+
+/// How far each value is from where its frame begins: not 2^16 or more.
+fn distances<T: Word>(slots: &Slots, frame: Frame) -> Vec<[u8; 2]> {
+    let reference = T::truncated(frame.reference.into());
+    let distance = |raw| (T::of(raw).minus(reference).low_32() as u16).to_le_bytes();
+    T::slice(&slots.bytes).iter().map(distance).collect()
 }
 
 fn packed<const MOST: bool>(slots: &Slots, reference: u64, bits: u32, bytes_max: usize) -> Bytes {

@@ -16,7 +16,6 @@ use bytes::Bytes;
 use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
-use super::huffman::Huffman;
 use super::integers::Part;
 use super::kept::Place;
 use super::slots::{Order, Slots};
@@ -229,11 +228,6 @@ impl Coded<'_> {
             None => table.write(writer)?,
         }
         writer.put_u32(codes.len())?;
-        let codes = Bytes::from(codes.into_flattened());
-        let part = Part::new(Slots::new(codes.clone(), 2, Order::Unsigned));
-        match Huffman::of(codes.as_chunks().0, part.bytes) {
-            Some(huffman) => huffman.write(writer),
-            None => part.write(writer),
-        }
+        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).or_huffman().write(writer)
     }
 }

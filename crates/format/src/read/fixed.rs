@@ -16,15 +16,15 @@ pub(super) struct Codes(u16);
 
 impl Codes {
     /// A column's own values.
-    pub(super) const VALUES: Self = Self(0b10_1111_1111);
-    /// Parts of an encoding, lengths and indexes: plain, constant, frame and patched.
-    pub(super) const PARTS: Self = Self(0b100_0111);
+    pub(super) const VALUES: Self = Self(0b110_1111_1111);
+    /// Parts of an encoding, lengths and indexes: plain, constant, frame, patched and Huffman.
+    pub(super) const PARTS: Self = Self(0b100_0100_0111);
+    /// Lengths of Huffman codes: plain, constant, frame and patched.
+    pub(super) const CODE_LENGTHS: Self = Self(0b100_0111);
     /// Parts of patched: plain, constant and frame.
     pub(super) const INNER: Self = Self(0b000_0111);
     /// Differences from another column: those of parts, and dictionary.
-    pub(super) const DIFFERENCES: Self = Self(0b100_1111);
-    /// Codes of symbols: those of parts, and Huffman codes.
-    pub(super) const SYMBOLS: Self = Self(0b100_0100_0111);
+    pub(super) const DIFFERENCES: Self = Self(0b100_0100_1111);
     /// Entries of a dictionary: plain and constant.
     pub(super) const ENTRIES: Self = Self(0b000_0011);
 }
@@ -59,7 +59,7 @@ impl Reader<'_, '_> {
             5 => self.delta(n, width, to),
             6 => self.patched(n, width, to),
             7 => self.decimals(n, width, to),
-            10 => self.huffman(n, to),
+            10 => self.huffman(n, width, to),
             _ => {
                 self.note("kept dictionary");
                 let tables = self.tables;
@@ -183,7 +183,7 @@ impl Reader<'_, '_> {
 }
 
 /// The word at the start of some bytes, which have as many.
-fn word<T: Word>(bytes: &[u8]) -> T {
+pub(super) fn word<T: Word>(bytes: &[u8]) -> T {
     T::slice(bytes).first().map_or(T::ZERO, T::of)
 }
 

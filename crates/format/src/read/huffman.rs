@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use super::fixed::Codes;
+use super::fixed::{Codes, word};
 use super::{Reader, Use};
 use crate::error::{Result, refuse};
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
+use crate::word::{Word, for_word};
 
 /// As many bits as the longest code has are looked up at once.
 const PLACES: usize = 1 << CODE_BITS_MAX;
@@ -18,14 +19,18 @@ const _: () = assert!(STEP * CODE_BITS_MAX <= 56);
 struct Table(Vec<u16>);
 
 impl Reader<'_, '_> {
-    /// n values of two bytes, which the caller has charged.
-    pub(super) fn huffman(&mut self, n: usize, to: Use) -> Result<Bytes> {
+    /// n values of `width` bytes, which the caller has charged.
+    pub(super) fn huffman(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
         self.note("huffman");
+        if !matches!(width, 1 | 2 | 4 | 8 | 16) {
+            refuse!(Bits, "Huffman codes for values of {width} bytes");
+        }
+        let reference = self.descriptors.take(width, "reference")?;
         let count = self.descriptors.u32("count")? as usize;
         if count > VALUES_MAX {
             refuse!(Bits, "Huffman codes of {count} values, at most {VALUES_MAX}");
         }
-        let lengths = self.fixed(count, 1, Codes::PARTS, Use::Part)?;
+        let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Use::Part)?;
         let Some(table) = Table::new(&lengths) else {
             refuse!(Bits, "the lengths of Huffman codes are over {CODE_BITS_MAX}, or leave bits without a meaning")
         };
@@ -37,8 +42,9 @@ impl Reader<'_, '_> {
             refuse!(Limit, "Huffman codes of too many bytes")
         };
         let packed = self.buffer(total, Use::Part)?;
-        let mut room = self.room(n * 2, to)?;
-        if !table.decode(&packed, sizes, room.all().as_chunks_mut().0) {
+        let mut room = self.room(n * width, to)?;
+        let out = room.all();
+        if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false) {
             refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
         }
         room.finish()
@@ -56,34 +62,35 @@ impl Table {
         }
         Some(Self(places))
     }
+}
 
-    /// Whether these bit strings are those of as many values as there is room for, which are there then.
-    fn decode(&self, packed: &[u8], sizes: [usize; QUARTERS], out: &mut [[u8; 2]]) -> bool {
-        let Some(places) = self.0.first_chunk() else { return false };
-        let counts = quarters(out.len());
-        let (mut packed, mut out) = (packed, out);
-        let mut quarter = |i: usize| {
-            let (data, rest) = packed.split_at(sizes[i]);
-            let (values, others) = std::mem::take(&mut out).split_at_mut(counts[i]);
-            (packed, out) = (rest, others);
-            Quarter { data, values, bits: 0, left: 0 }
-        };
-        let (mut a, mut b, mut c, mut d) = (quarter(0), quarter(1), quarter(2), quarter(3));
-        while a.step(places) && b.step(places) && c.step(places) && d.step(places) {}
-        [a, b, c, d].into_iter().all(|quarter| quarter.finish(places))
-    }
+/// Whether these bit strings are those of as many values as there is room for, which are there then.
+fn decode<T: Word>(table: &Table, packed: &[u8], sizes: [usize; QUARTERS], reference: &[u8], out: &mut [u8]) -> bool {
+    let Some(places) = table.0.first_chunk() else { return false };
+    let (mut packed, mut out) = (packed, T::slice_mut(out));
+    let (counts, reference) = (quarters(out.len()), word::<T>(reference));
+    let mut quarter = |i: usize| {
+        let (data, rest) = packed.split_at(sizes[i]);
+        let (values, others) = std::mem::take(&mut out).split_at_mut(counts[i]);
+        (packed, out) = (rest, others);
+        Quarter { data, values, reference, bits: 0, left: 0 }
+    };
+    let (mut a, mut b, mut c, mut d) = (quarter(0), quarter(1), quarter(2), quarter(3));
+    while a.step(places) && b.step(places) && c.step(places) && d.step(places) {}
+    [a, b, c, d].into_iter().all(|quarter| quarter.finish(places))
 }
 
 /// What has not been decoded of one bit string.
-struct Quarter<'a> {
+struct Quarter<'a, T: Word> {
     data: &'a [u8],
-    values: &'a mut [[u8; 2]],
+    values: &'a mut [T::Raw],
+    reference: T,
     /// The next bits, `left` of them or more, which were taken off the data.
     bits: u64,
     left: u32,
 }
 
-impl Quarter<'_> {
+impl<T: Word> Quarter<'_, T> {
     /// Decodes a few values, unless it is nearly at its end.
     #[inline(always)]
     fn step(&mut self, places: &[u16; PLACES]) -> bool {
@@ -101,12 +108,12 @@ impl Quarter<'_> {
     }
 
     #[inline(always)]
-    fn value(&mut self, places: &[u16; PLACES]) -> [u8; 2] {
+    fn value(&mut self, places: &[u16; PLACES]) -> T::Raw {
         let place = places[self.bits as usize % PLACES];
         let len = place >> 12;
         self.bits >>= len;
         self.left = self.left.wrapping_sub(len.into());
-        (place & 0xFFF).to_le_bytes()
+        self.reference.plus_32((place & 0xFFF).into()).raw()
     }
 
     /// Decodes the rest. Whether the data has as many values, and no bits behind them.

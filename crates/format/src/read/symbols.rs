@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         if codes > total {
             refuse!(Offsets, "{codes} codes for {total} bytes of strings");
         }
-        let codes = self.fixed(codes, 2, Codes::SYMBOLS, Use::Part)?;
+        let codes = self.fixed(codes, 2, Codes::PARTS, Use::Part)?;
         let codes = codes.as_chunks().0;
         let largest = codes.iter().fold(0, |largest: u16, code| largest.max(u16::from_le_bytes(*code)));
         if usize::from(largest) >= slots.count + BYTE_CODES {
