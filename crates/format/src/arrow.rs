@@ -362,11 +362,30 @@ impl Decoder {
 
     fn batch(&self, batch: Batch) -> Result<RecordBatch> {
         let columns = batch.columns.into_iter().zip(self.arrow_schema.fields());
-        let arrays = columns.map(|(column, field)| array(column, field.data_type())).collect::<Result<Vec<_>>>()?;
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.rows));
-        RecordBatch::try_new_with_options(self.arrow_schema.clone(), arrays, &options)
-            .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+        let array = |(column, field): (Column, &arrow_schema::FieldRef)| array(column, field.data_type(), Checks::Done);
+        record_batch(&self.arrow_schema, batch.rows, columns.map(array).collect::<Result<_>>()?)
     }
+}
+
+/// A record batch of this Arrow schema from columns that anybody may have made: whatever Arrow relies on is checked first.
+///
+/// # Errors
+/// When the columns do not fit the schema, or strings are too long for its types.
+pub fn batch_to_arrow(batch: Batch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.columns.len() != schema.fields().len() {
+        refuse!(Unsupported, "{} columns for a schema of {}", batch.columns.len(), schema.fields().len());
+    }
+    let columns = batch.columns.into_iter().zip(schema.fields());
+    let array = |(column, field): (Column, &arrow_schema::FieldRef)| {
+        cast(array(column, &plain(field.data_type()), Checks::Needed)?, field.data_type())
+    };
+    record_batch(schema, batch.rows, columns.map(array).collect::<Result<_>>()?)
+}
+
+fn record_batch(schema: &SchemaRef, rows: usize, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
 }
 
 /// Checks that all strings are UTF-8. Whatever may hold strings and has values of another kind is refused: nobody would check
@@ -406,49 +425,88 @@ fn check_fields<'a>(fields: impl ExactSizeIterator<Item = &'a Field>, children: 
     fields.zip(children).try_for_each(|(field, child)| check_strings(&field.data_type, child))
 }
 
-fn array(column: Column, data_type: &DataType) -> Result<ArrayRef> {
+/// Whether somebody has checked what arrays rely on.
+#[derive(Debug, Clone, Copy)]
+enum Checks {
+    Done,
+    Needed,
+}
+
+fn array(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayRef> {
     let plain = match data_type {
         DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
         DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        _ => return Ok(make_array(data(column, data_type)?)),
+        _ => return Ok(make_array(data(column, data_type, checks)?)),
     };
-    let plain = make_array(data(column, &plain)?);
-    arrow_cast::cast(&plain, data_type)
-        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("strings as {data_type}: {error}")))
+    cast(make_array(data(column, &plain, checks)?), data_type)
 }
 
-fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
+/// The type of the same values without wide offsets, views and runs of lists; those of strings stay.
+fn plain(data_type: &DataType) -> DataType {
+    let item =
+        |field: &arrow_schema::FieldRef| Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())));
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field) => DataType::List(item(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(item(entries), *sorted),
+        DataType::Dictionary(index, value) => DataType::Dictionary(index.clone(), Box::new(plain(value))),
+        DataType::RunEndEncoded(_, values) => plain(values.data_type()),
+        other => other.clone(),
+    }
+}
+
+/// The same values as another type that Dray doesn't tell from theirs.
+fn cast(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
+    if array.data_type() == data_type {
+        return Ok(array);
+    }
+    arrow_cast::cast(&array, data_type)
+        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("{} as {data_type}: {error}", array.data_type())))
+}
+
+fn bits_to_arrow(bits: Bitmap) -> Result<BooleanBuffer> {
+    let Bitmap { bytes, offset, len } = bits;
+    if offset.checked_add(len).is_none_or(|end| end.div_ceil(8) > bytes.len()) {
+        refuse!(Length, "{} bytes of a bitmap for {len} values from {offset} on", bytes.len());
+    }
+    Ok(BooleanBuffer::new(Buffer::from(bytes), offset, len))
+}
+
+fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayData> {
     let Column { rows, validity, values } = column;
-    let nulls = validity
-        .filter(|_| *data_type != DataType::Null)
-        .map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from(bits.bytes), bits.offset, bits.len)));
+    let validity = validity.filter(|_| *data_type != DataType::Null);
+    let nulls = validity.map(|bits| bits_to_arrow(bits).map(NullBuffer::new)).transpose()?;
     let builder = ArrayDataBuilder::new(data_type.clone()).len(rows).nulls(nulls);
     let builder = match (values, data_type) {
         (Values::Null, DataType::Null) => builder,
         (Values::Boolean(bits), DataType::Boolean) => {
-            let bits = BooleanBuffer::new(Buffer::from(bits.bytes), bits.offset, bits.len);
+            let bits = bits_to_arrow(bits)?;
             builder.add_buffer(if bits.offset() == 0 { bits.into_inner() } else { bits.sliced() })
         }
         (Values::Bytes { offsets, data }, DataType::Utf8 | DataType::Binary) => {
             builder.add_buffer(Buffer::from(offsets)).add_buffer(Buffer::from(data))
         }
         (Values::List { offsets, child }, DataType::List(item)) => {
-            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, item.data_type())?.to_data())
+            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, item.data_type(), checks)?.to_data())
         }
-        (Values::List { offsets, child }, DataType::Map(entries, _)) => {
-            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, entries.data_type())?.to_data())
-        }
+        (Values::List { offsets, child }, DataType::Map(entries, _)) => builder
+            .add_buffer(Buffer::from(offsets))
+            .add_child_data(array(*child, entries.data_type(), checks)?.to_data()),
         (Values::FixedList { child, .. }, DataType::FixedSizeList(item, _)) => {
-            builder.add_child_data(array(*child, item.data_type())?.to_data())
+            builder.add_child_data(array(*child, item.data_type(), checks)?.to_data())
         }
         (Values::Struct(children), DataType::Struct(fields)) => {
             let children = children.into_iter().zip(fields);
-            let children = children.map(|(child, field)| Ok(array(child, field.data_type())?.to_data()));
+            let children = children.map(|(child, field)| Ok(array(child, field.data_type(), checks)?.to_data()));
             builder.child_data(children.collect::<Result<_>>()?)
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
             // Where all values are missing there are no entries, yet Arrow wants even a hidden index to be one of them.
-            let entries = if entries.rows == 0 { new_null_array(value, 1) } else { array(*entries, value)? };
+            let entries = if entries.rows == 0 { new_null_array(value, 1) } else { array(*entries, value, checks)? };
             builder.add_buffer(Buffer::from(indexes)).add_child_data(entries.to_data())
         }
         (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
@@ -456,6 +514,10 @@ fn data(column: Column, data_type: &DataType) -> Result<ArrayData> {
     };
     // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are copied.
     let builder = builder.align_buffers(true);
+    if let Checks::Needed = checks {
+        let refused = |error| Error::new(ErrorKind::Unsupported, format!("not a column of {data_type}: {error}"));
+        return builder.build().map_err(refused);
+    }
     // SAFETY: the column comes from `Decoder`. Either its `decode` has checked every length, offset, index, bitmap and string
     // against the same schema that `data_type` was made from; or a `BatchBuilder` of that schema, which takes only what fits,
     // has made the column, and `built` has checked its strings. Arrow's layout of each type is the chunk's.
