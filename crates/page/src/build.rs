@@ -55,6 +55,26 @@ impl Rows<'_> {
     }
 }
 
+/// A batch that fits the schema of a builder, and the sizes of its objects.
+#[derive(Debug)]
+pub struct Measured<'a> {
+    layout: Arc<Layout>,
+    batch: &'a Batch,
+    sizes: Vec<u32>,
+}
+
+impl Measured<'_> {
+    /// The bytes of the object of each row.
+    pub fn sizes(&self) -> &[u32] {
+        &self.sizes
+    }
+}
+
+/// What a page takes at least that has an object of these bytes.
+fn page_bytes_for(object_bytes: u32) -> usize {
+    HEADER_BYTES + object_bytes as usize + SLOT_BYTES
+}
+
 /// Pages under construction.
 ///
 /// What is full waits until it is taken by [`pop`](Self::pop); [`finish`](Self::finish) closes the last page.
@@ -94,26 +114,64 @@ impl PageBuilder {
     /// When the batch does not fit the schema, a string is not UTF-8, a value is missing where none may be, or an object does not fit
     /// any page: then nothing was appended. And when there is no memory for a page.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
+        let measured = self.measure(batch)?;
+        self.append_rows(&measured, 0..batch.rows)
+    }
+
+    /// Holds a batch against the schema and takes the sizes of its objects, so that it can be appended in parts whose memory is
+    /// known before.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append) has them, but for the memory.
+    pub fn measure<'a>(&self, batch: &'a Batch) -> Result<Measured<'a>> {
         if batch.rows > COUNT_MAX {
             refuse!(Limit, "a batch of {} rows, the most are {COUNT_MAX}", batch.rows);
         }
-        let layout = self.layout.clone();
-        check::batch(layout.schema(), batch)?;
-        let sizes = measure::sizes(&layout.record, batch);
-        let page_bytes = |bytes: u32| (HEADER_BYTES + bytes as usize + SLOT_BYTES).next_multiple_of(self.page_bytes);
+        check::batch(self.layout.schema(), batch)?;
+        let sizes = measure::sizes(&self.layout.record, batch);
+        let page_bytes = |bytes: u32| page_bytes_for(bytes).next_multiple_of(self.page_bytes);
         if let Some(row) = sizes.iter().position(|bytes| page_bytes(*bytes) >= LARGE_BYTES_END) {
             refuse!(Limit, "row {row} is larger than a page can be");
         }
-        let mut from = 0;
-        while from < batch.rows {
-            let at_most = sizes.get(from..batch.rows.min(from + BLOCK_ROWS)).unwrap_or_default();
+        Ok(Measured { layout: self.layout.clone(), batch, sizes })
+    }
+
+    /// Appends some rows of a batch that was measured by a builder of the same layout; of rows that it does not have, nothing.
+    ///
+    /// # Errors
+    /// When it was measured for another layout, or there is no memory for a page.
+    pub fn append_rows(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Result<()> {
+        if !Arc::ptr_eq(&measured.layout, &self.layout) {
+            refuse!(Unsupported, "a batch that was measured for another layout");
+        }
+        let layout = self.layout.clone();
+        let mut from = rows.start;
+        let end = rows.end.min(measured.sizes.len());
+        while from < end {
+            let at_most = measured.sizes.get(from..end.min(from + BLOCK_ROWS)).unwrap_or_default();
             let count = self.room_for(at_most)?;
             let Some(open) = &mut self.open else { break };
             let starts = open.take(at_most.get(..count).unwrap_or_default());
-            scatter::objects(&layout.record, batch, from..from + count, open.page(), &starts);
+            scatter::objects(&layout.record, measured.batch, from..from + count, open.page(), &starts);
             from += count;
         }
         Ok(())
+    }
+
+    /// The bytes of the pages that appending these rows would open.
+    pub fn page_bytes_of(&self, measured: &Measured<'_>, rows: Range<usize>) -> usize {
+        let (mut room, mut opened) = (self.open.as_ref().map_or(0, Open::room), 0);
+        for bytes in measured.sizes.get(rows).unwrap_or_default() {
+            let taken = *bytes as usize + SLOT_BYTES;
+            if taken > room {
+                let page_bytes = page_bytes_for(*bytes).next_multiple_of(self.page_bytes);
+                opened += page_bytes;
+                // Nothing comes behind the object of a large page.
+                room = if page_bytes > self.page_bytes { taken } else { page_bytes - HEADER_BYTES };
+            }
+            room -= taken;
+        }
+        opened
     }
 
     /// Appends a copy of an object from any page.
@@ -157,7 +215,7 @@ impl PageBuilder {
 
     fn next_page(&mut self, sizes: &[u32]) -> Result<usize> {
         self.close();
-        let first = sizes.first().map_or(0, |bytes| HEADER_BYTES + *bytes as usize + SLOT_BYTES);
+        let first = sizes.first().map_or(0, |bytes| page_bytes_for(*bytes));
         let open = Open::new(first.next_multiple_of(self.page_bytes), first > self.page_bytes)?;
         Ok(self.open.insert(open).fitting(sizes))
     }
@@ -201,10 +259,19 @@ impl Open {
         &mut self.memory[self.page.clone()]
     }
 
+    /// The bytes that are left for objects and their slots.
+    #[inline]
+    fn room(&self) -> usize {
+        if self.large && self.objects > 0 {
+            return 0;
+        }
+        self.page.len() - self.objects_end - SLOT_BYTES * self.objects
+    }
+
     /// How many objects of these sizes, the first ones, there is room for.
     #[inline]
     fn fitting(&self, sizes: &[u32]) -> usize {
-        let mut room = self.page.len() - self.objects_end - SLOT_BYTES * self.objects;
+        let mut room = self.room();
         let fits = |bytes: &&u32| {
             let taken = **bytes as usize + SLOT_BYTES;
             let fits = taken <= room;

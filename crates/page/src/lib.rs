@@ -45,7 +45,7 @@ mod page;
 mod verify;
 mod word;
 
-pub use build::PageBuilder;
+pub use build::{Measured, PageBuilder};
 pub use columns::ColumnsBuilder;
 pub use error::{Error, ErrorKind, Result};
 pub use layout::Layout;

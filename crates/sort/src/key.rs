@@ -117,6 +117,12 @@ impl Keys {
         &self.bytes[self.place(row)]
     }
 
+    /// The keys of some rows, one behind the other.
+    pub(crate) fn bytes(&self, rows: Range<usize>) -> &[u8] {
+        let start_of = |row: usize| row.checked_sub(1).map_or(0, |before| self.place(before).end);
+        &self.bytes[start_of(rows.start)..start_of(rows.end)]
+    }
+
     fn place(&self, row: usize) -> Range<usize> {
         match &self.places {
             Places::Even { width, .. } => row * width..(row + 1) * width,

@@ -1,31 +1,57 @@
-//! Sort keys: rows as bytes that are in the rows' order, whatever their types. `spec/sort-key.md` is the law.
+//! External sort and distinct: rows in the order of their keys, in as much memory as they may take and on disk beyond that.
+//! `spec/sort-key.md` is the law for keys, `spec/page.md` for the pages that rows lie in.
 //!
 //! ```text
-//!   Batch of Columns ──KeyEncoder──▶ Keys: bytes of row 0, bytes of row 1, …      compared by memcmp
+//!   Batch ──Writer──▶ pages + keys ──sort──▶ piece ─┬─merge─▶ Sorted: Batch, Batch, …
+//!                                                   │           ▲
+//!                                  memory is short: └─merge─▶ run on disk
 //! ```
+//!
+//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`); a piece
+//! (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`. A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
+//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`). No thread is started.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
-//! use dray_sort::{KeyEncoder, Purpose, SortColumn};
+//! use dray_sort::{Budget, Options, SortColumn, Sorter};
 //!
 //! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
 //! let schema = Schema { fields: vec![field] };
-//! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
-//! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
-//! let batch = Batch { rows: 3, columns: vec![column] };
+//! let column = |numbers: [i32; 3]| {
+//!     let bytes = numbers.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
+//!     Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } }
+//! };
 //!
-//! let by = [SortColumn { column: 0, descending: true, nulls_first: false }];
-//! let keys = KeyEncoder::new(&schema, &by, Purpose::Order)?.encode(&batch);
-//! let mut rows = vec![0, 1, 2];
-//! rows.sort_by_key(|row| keys.get(*row));
-//! assert_eq!(rows, [0, 2, 1]);
+//! let by = vec![SortColumn { column: 0, descending: true, nulls_first: false }];
+//! let sorter = Sorter::new(schema, Options::new(by, Budget::new(16 << 20)))?;
+//! sorter.writer().append(0, &Batch { rows: 3, columns: vec![column([7, -1, 2])] })?;
+//! let batches = sorter.finish()?.collect::<Result<Vec<_>, _>>()?;
+//! assert_eq!(batches[0].columns, [column([7, 2, -1])]);
 //! # Ok::<(), dray_sort::Error>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod block;
+mod code;
+mod cursor;
+mod entry;
 mod error;
 mod key;
+mod memory;
+mod merge;
+mod options;
+mod order;
+mod piece;
+mod run;
+mod sorted;
+mod sorter;
+mod spill;
+mod tree;
 
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
+pub use memory::{Budget, Memory};
+pub use options::{Cancel, Distinct, Options};
+pub use sorted::Sorted;
+pub use sorter::{Sorter, Writer};

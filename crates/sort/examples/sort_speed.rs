@@ -1,0 +1,85 @@
+//! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed [scale [threads [data/memory…]]]`.
+//!
+//! For each order and each share of memory: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them into batches,
+//! both, and millions of rows a second. Rows are in memory as columns before, and each batch is dropped as soon as it is there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use arrow_array::RecordBatch;
+use dray_format::Batch;
+use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_sort::{Budget, Options, SortColumn, Sorter};
+use tpchgen::generators::LineItemGenerator;
+use tpchgen_arrow::LineItemArrow;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const BATCH_ROWS: usize = 8 << 10;
+/// Rows in pages are so much larger than as columns.
+const ORDERS: [(&str, &[usize]); 3] =
+    [("shipdate, orderkey", &[10, 0]), ("comment", &[15]), ("orderkey (as it is)", &[0])];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1).map(|argument| argument.parse::<f64>());
+    let scale = arguments.next().transpose()?.unwrap_or(0.2);
+    let threads = arguments.next().transpose()?.map_or(1, |threads| threads as usize);
+    let mut shares = arguments.collect::<Result<Vec<f64>, _>>()?;
+    if shares.is_empty() {
+        shares = vec![0.25, 4.0];
+    }
+    let rows = LineItemArrow::new(LineItemGenerator::new(scale, 1, 1)).with_batch_size(BATCH_ROWS);
+    let rows: Vec<RecordBatch> = rows.collect::<Result<_, _>>()?;
+    let schema = schema_from_arrow(&rows[0].schema())?;
+    let batches: Vec<Batch> = rows.iter().map(batch_from_arrow).collect::<Result<_, _>>()?;
+    let count: usize = batches.iter().map(|batch| batch.rows).sum();
+    let bytes: u64 = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
+    println!("{count} rows, {bytes} bytes as columns, {threads} threads");
+    println!(
+        "{:22}{:>12}{:>9}{:>9}{:>9}{:>11}{:>12}{:>12}",
+        "order", "data/memory", "in s", "out s", "both s", "M rows/s", "spilled MB", "peak MB"
+    );
+    for (name, by) in ORDERS {
+        let by: Vec<SortColumn> =
+            by.iter().map(|column| SortColumn { column: *column, descending: false, nulls_first: false }).collect();
+        for share in &shares {
+            let budget = Budget::new((bytes as f64 / share) as usize);
+            let options =
+                Options { spill_folder: Some(std::env::temp_dir()), ..Options::new(by.clone(), budget.clone()) };
+            let start = Instant::now();
+            let sorter = Sorter::new(schema.clone(), options)?;
+            let next = AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        let mut writer = sorter.writer();
+                        loop {
+                            let number = next.fetch_add(1, Ordering::Relaxed);
+                            let Some(batch) = batches.get(number) else { break };
+                            writer.append(number as u64, batch).unwrap();
+                        }
+                        writer.finish().unwrap();
+                    });
+                }
+            });
+            let taken_in = start.elapsed().as_secs_f64();
+            let spilled = sorter.spilled_bytes();
+            let sorted = sorter.finish()?;
+            let found = sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
+            assert_eq!(found, count);
+            let both = start.elapsed().as_secs_f64();
+            println!(
+                "{name:22}{share:>12}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>12}",
+                both - taken_in,
+                count as f64 / both / 1e6,
+                spilled >> 20,
+                budget.peak() >> 20
+            );
+        }
+    }
+    Ok(())
+}

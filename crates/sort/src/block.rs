@@ -1,0 +1,115 @@
+//! The rows of a page and their keys: what pieces in memory and runs on disk are made of.
+
+use std::ops::Range;
+
+use dray_page::VerifiedPage;
+
+use crate::error::{Error, Result};
+use crate::key::Keys;
+
+/// The rows of a page and their keys.
+#[derive(Debug)]
+pub(crate) struct Block {
+    pub page: VerifiedPage,
+    pub keys: BlockKeys,
+}
+
+/// The keys of the rows of a page, less than 4 GiB.
+#[derive(Debug)]
+pub(crate) struct BlockKeys {
+    rows: usize,
+    bytes: Vec<u8>,
+    places: Places,
+}
+
+#[derive(Debug)]
+enum Places {
+    Even(usize),
+    Ends(Vec<u32>),
+}
+
+impl BlockKeys {
+    /// No keys yet, of one width or of many.
+    pub fn new(width: Option<usize>) -> Self {
+        Self { rows: 0, bytes: Vec::new(), places: width.map_or(Places::Ends(Vec::new()), Places::Even) }
+    }
+
+    /// Keys as they were written: their ends, if they have not one width, and their bytes.
+    pub fn from_parts(width: Option<usize>, rows: usize, ends: &[u8], bytes: Vec<u8>) -> Self {
+        let ends = || ends.as_chunks::<4>().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
+        Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) }
+    }
+
+    /// The bytes of the keys.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// The key of a row; nothing if there is no such row.
+    #[inline(always)]
+    pub fn get(&self, row: usize) -> &[u8] {
+        let place = match &self.places {
+            Places::Even(width) => row * width..(row + 1) * width,
+            Places::Ends(ends) => {
+                let end_of = |row: usize| ends.get(row).map_or(0, |end| *end as usize);
+                row.checked_sub(1).map_or(0, end_of)..end_of(row)
+            }
+        };
+        self.bytes.get(place).unwrap_or_default()
+    }
+
+    pub fn push(&mut self, key: &[u8]) -> Result<()> {
+        self.rows += 1;
+        self.bytes.extend_from_slice(key);
+        let end = self.end()?;
+        if let Places::Ends(ends) = &mut self.places {
+            ends.push(end);
+        }
+        Ok(())
+    }
+
+    /// Appends the keys of some rows.
+    pub fn extend(&mut self, keys: &Keys, rows: Range<usize>) -> Result<()> {
+        match self.places {
+            Places::Even(_) => {
+                self.rows += rows.len();
+                self.bytes.extend_from_slice(keys.bytes(rows));
+            }
+            Places::Ends(_) => rows.into_iter().try_for_each(|row| self.push(keys.get(row)))?,
+        }
+        self.end().map(drop)
+    }
+
+    fn end(&self) -> Result<u32> {
+        let refused = |_| Error::Setting("the keys of a page are larger than 4 GiB".into());
+        u32::try_from(self.bytes.len()).map_err(refused)
+    }
+
+    /// The bytes of the ends and of the keys, as they are written.
+    pub fn parts(&self) -> (Vec<u8>, &[u8]) {
+        let ends = match &self.places {
+            Places::Even(_) => Vec::new(),
+            Places::Ends(ends) => ends.iter().flat_map(|end| end.to_le_bytes()).collect(),
+        };
+        (ends, &self.bytes)
+    }
+
+    pub fn memory_bytes(&self) -> usize {
+        let ends = match &self.places {
+            Places::Even(_) => 0,
+            Places::Ends(ends) => ends.capacity() * size_of::<u32>(),
+        };
+        self.bytes.capacity() + ends
+    }
+
+    pub fn shrink(&mut self) {
+        self.bytes.shrink_to_fit();
+        if let Places::Ends(ends) = &mut self.places {
+            ends.shrink_to_fit();
+        }
+    }
+}

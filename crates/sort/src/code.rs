@@ -1,0 +1,104 @@
+//! Keys in words, and offset-value codes: where a key first differs from an earlier one, and what it has there.
+//!
+//! A key is compared eight bytes at a time, as a big-endian word, the last one filled up with zeros. No key is the beginning of another
+//! one (`spec/sort-key.md` section 1), so that keys which differ do so in a word that both have.
+//!
+//! Two keys that are not less than a third one can often be compared by where they first differ from it, alone: the one that does so
+//! later is less, and of two that do so in the same word the one whose word is less. Only where both are the same the words behind
+//! it decide. So no byte is looked at twice however many keys a merge compares one with (Graefe and Do, "Offset-value coding in
+//! database query processing", 2023).
+
+/// The bytes of a word.
+const WORD_BYTES: usize = 8;
+
+/// Word `depth` of a key; 0 behind its end.
+#[inline(always)]
+pub(crate) fn word(key: &[u8], depth: usize) -> u64 {
+    let rest = key.get(depth.saturating_mul(WORD_BYTES)..).unwrap_or_default();
+    match rest.first_chunk::<WORD_BYTES>() {
+        Some(word) => u64::from_be_bytes(*word),
+        None => last_word(rest),
+    }
+}
+
+/// Fewer than eight bytes and zeros.
+#[inline]
+fn last_word(rest: &[u8]) -> u64 {
+    let shift = 8 * (WORD_BYTES - rest.len()) as u32;
+    rest.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)).checked_shl(shift).unwrap_or(0)
+}
+
+/// Whether a key has bytes behind word `depth`.
+#[inline(always)]
+pub(crate) fn goes_on(key: &[u8], depth: usize) -> bool {
+    key.len() > (depth + 1) * WORD_BYTES
+}
+
+/// The first word from `depth` on in which two keys differ, and its depth; none if they are equal.
+#[inline]
+pub(crate) fn first_difference(a: &[u8], b: &[u8], depth: usize) -> Option<(usize, u64, u64)> {
+    let mut depth = depth;
+    while depth * WORD_BYTES < a.len().max(b.len()) {
+        let (of_a, of_b) = (word(a, depth), word(b, depth));
+        if of_a != of_b {
+            return Some((depth, of_a, of_b));
+        }
+        depth += 1;
+    }
+    None
+}
+
+/// Where a key differs from another that is not greater: less if it does so later, or by a lesser word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Code(u128);
+
+impl Code {
+    /// Of a key that is equal to the other one.
+    pub const EQUAL: Self = Self(0);
+    /// Of what comes behind all keys.
+    pub const END: Self = Self(u128::MAX);
+
+    /// A key that has `word` at `depth`, where the other one has a lesser one. Keys are below 2³² bytes.
+    #[inline(always)]
+    pub fn new(depth: usize, word: u64) -> Self {
+        Self(u128::from(u32::MAX - depth as u32) << 64 | u128::from(word))
+    }
+
+    /// A key, and one that comes before it or is equal to it; both have the same words before `depth`.
+    #[inline]
+    pub fn between(before: &[u8], key: &[u8], depth: usize) -> Self {
+        first_difference(before, key, depth).map_or(Self::EQUAL, |(depth, _, word)| Self::new(depth, word))
+    }
+
+    /// Where the difference is.
+    #[inline(always)]
+    pub fn depth(self) -> usize {
+        (u32::MAX - (self.0 >> 64) as u32) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, first_difference, goes_on, word};
+
+    #[test]
+    fn words_are_filled_up_with_zeros() {
+        let key = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+        assert_eq!(word(&key, 0), 0x0102_0304_0506_0708);
+        assert_eq!(word(&key, 1), 9 << 56);
+        assert_eq!((word(&key, 2), word(&[], 0)), (0, 0));
+        assert!(goes_on(&key, 0) && !goes_on(&key, 1) && !goes_on(&key[..8], 0));
+        assert_eq!(first_difference(&key, &key[..8], 0), Some((1, 9 << 56, 0)));
+        assert_eq!(first_difference(&key, &key, 0), None);
+    }
+
+    #[test]
+    fn a_later_difference_is_less() {
+        let code = |key: &[u8]| Code::between(b"aaaaaaaabbbbbbbb", key, 0);
+        assert_eq!(code(b"aaaaaaaabbbbbbbb"), Code::EQUAL);
+        assert!(code(b"aaaaaaaabbbbbbbc") < code(b"aaaaaaabbbbbbbbb"));
+        assert!(code(b"aaaaaaab") < code(b"aaaaaaac"));
+        assert!(code(b"b") < Code::END);
+        assert_eq!(code(b"aaaaaaaabbbbbbbc").depth(), 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Merges sorted sources, row by row.
+
+use crate::code::{Code, first_difference};
+use crate::cursor::{Cursor, Next};
+use crate::error::Result;
+use crate::tree::{LoserTree, Player};
+
+/// A merge of pieces and runs: for a result, and for a longer run, the same.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    cursors: Vec<Cursor>,
+    tree: LoserTree,
+    distinct: bool,
+    /// So many rows are still wanted.
+    left: u64,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum State {
+    /// The winner's row has not been looked at.
+    Fresh,
+    /// It was handed out or dropped.
+    Used,
+    /// Its source has to read a block.
+    AtBlockEnd,
+}
+
+/// What a merge comes to.
+pub(crate) enum Step {
+    /// The row of this source.
+    Row(usize),
+    /// No row: after the next step a block is gone, and with it the objects of rows before.
+    Block,
+    /// No more rows.
+    End,
+}
+
+impl Merge {
+    /// Merges sources, dropping rows that are equal to the one before if `distinct`, up to `limit` rows.
+    pub fn new(mut cursors: Vec<Cursor>, distinct: bool, limit: u64) -> Result<Self> {
+        let codes = cursors.iter_mut().map(Cursor::begin).collect::<Result<Vec<Code>>>()?;
+        let tree = LoserTree::new(&codes, &mut settle(&cursors));
+        Ok(Self { cursors, tree, distinct, left: limit, state: State::Fresh })
+    }
+
+    pub fn cursor(&self, source: usize) -> Option<&Cursor> {
+        self.cursors.get(source)
+    }
+
+    /// The next row, which is valid up to the next step.
+    #[inline]
+    pub fn step(&mut self) -> Result<Step> {
+        loop {
+            let Some(winner) = self.tree.winner().filter(|_| self.left > 0) else { return Ok(Step::End) };
+            let source = winner.source as usize;
+            match self.state {
+                State::Fresh if winner.code == Code::END => return Ok(Step::End),
+                State::Fresh => {
+                    self.state = State::Used;
+                    if !self.distinct || winner.code != Code::EQUAL {
+                        self.left -= 1;
+                        return Ok(Step::Row(source));
+                    }
+                }
+                State::Used => {
+                    let code = match self.cursors.get_mut(source).map_or(Next::End, Cursor::advance) {
+                        Next::Row(code) => code,
+                        Next::End => Code::END,
+                        Next::Block => {
+                            self.state = State::AtBlockEnd;
+                            return Ok(Step::Block);
+                        }
+                    };
+                    self.replace(code);
+                }
+                State::AtBlockEnd => {
+                    let code = self.cursors.get_mut(source).map_or(Ok(Code::END), Cursor::next_block)?;
+                    self.replace(code);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn replace(&mut self, code: Code) {
+        self.tree.replace(code, &mut settle(&self.cursors));
+        self.state = State::Fresh;
+    }
+}
+
+/// Compares rows whose codes are the same: by what lies behind, and then by their places in the input.
+fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> (bool, Code) {
+    |a, b| {
+        let (Some(of_a), Some(of_b)) = (cursors.get(a.source as usize), cursors.get(b.source as usize)) else {
+            return (true, Code::END);
+        };
+        if a.code == Code::END {
+            return (true, Code::END);
+        }
+        if a.code != Code::EQUAL
+            && let Some((depth, word_a, word_b)) = first_difference(of_a.key(), of_b.key(), a.code.depth() + 1)
+        {
+            return (word_a < word_b, Code::new(depth, word_a.max(word_b)));
+        }
+        (of_a.tag() < of_b.tag(), Code::EQUAL)
+    }
+}

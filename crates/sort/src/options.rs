@@ -1,0 +1,109 @@
+//! What a sort is told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
+
+use crate::error::{Error, Result};
+use crate::key::SortColumn;
+use crate::memory::Memory;
+
+/// Objects of a page, and so its bytes, are numbered by so many bits in an entry.
+pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
+/// A budget has at least so many pages.
+pub(crate) const PAGES_MIN: usize = 16;
+
+/// Which rows are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Distinct {
+    /// None.
+    #[default]
+    No,
+    /// All but the first of rows whose values are all the same.
+    Rows,
+    /// All but the first of rows with the same values in the columns that are sorted by.
+    Keys,
+}
+
+/// Tells a sort to stop, from any thread.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Lets every call to the sort fail from now on, those that run included.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
+/// What a sort is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The columns that rows are sorted by, the first of which decides first. Rows that are equal in these stay in their order.
+    pub by: Vec<SortColumn>,
+    /// Where memory is reserved before it is taken.
+    pub memory: Arc<dyn Memory>,
+    /// Where files without names are made if memory does not suffice.
+    pub spill_folder: Option<PathBuf>,
+    /// So many bytes may be on disk at a time.
+    pub spill_bytes_max: u64,
+    /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256 KiB, smaller for little memory.
+    pub page_bytes: Option<usize>,
+    /// So many spilled runs are merged at a time, at least 2.
+    pub fan_in_max: usize,
+    /// So many rows a batch of the result has at most.
+    pub batch_rows: usize,
+    /// So many rows of the result are wanted.
+    pub limit: Option<u64>,
+    /// Which rows are dropped.
+    pub distinct: Distinct,
+    /// What tells the sort to stop.
+    pub cancel: Cancel,
+}
+
+impl Options {
+    /// Sorts all rows by these columns within this memory, and nowhere else.
+    pub fn new(by: Vec<SortColumn>, memory: Arc<dyn Memory>) -> Self {
+        Self {
+            by,
+            memory,
+            spill_folder: None,
+            spill_bytes_max: u64::MAX,
+            page_bytes: None,
+            fan_in_max: 256,
+            batch_rows: 16 << 10,
+            limit: None,
+            distinct: Distinct::No,
+            cancel: Cancel::default(),
+        }
+    }
+
+    /// The size of pages, if all settings can be.
+    pub(crate) fn check(&self) -> Result<usize> {
+        if self.fan_in_max < 2 || self.batch_rows < 1 {
+            let (runs, rows) = (self.fan_in_max, self.batch_rows);
+            let what = format!("runs merged {runs} at a time in batches of {rows} rows, expected at least 2 and 1");
+            return Err(Error::Setting(what));
+        }
+        let bytes_max = self.memory.bytes_max();
+        let page_bytes = match self.page_bytes {
+            Some(page_bytes) => page_bytes,
+            None => (1 << (bytes_max / (4 * PAGES_MIN)).max(1).ilog2()).clamp(PAGE_BYTES_MIN, PAGE_BYTES),
+        };
+        if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=SORT_PAGE_BYTES_MAX).contains(&page_bytes) {
+            let range = format!("expected a power of two from {PAGE_BYTES_MIN} to {SORT_PAGE_BYTES_MAX}");
+            return Err(Error::Setting(format!("pages of {page_bytes} bytes to sort, {range}")));
+        }
+        let needed = PAGES_MIN * page_bytes;
+        if needed > bytes_max {
+            return Err(Error::Memory { needed, bytes_max, may_spill: self.spill_folder.is_some() });
+        }
+        Ok(page_bytes)
+    }
+}

@@ -1,0 +1,200 @@
+//! Rows in memory: a piece that is filled, and one that is sorted.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use dray_format::Batch;
+use dray_page::{Layout, Measured, Object, PageBuilder, VerifiedPage};
+
+use crate::block::{Block, BlockKeys};
+use crate::code::word;
+use crate::entry::{BLOCKS_END, Entry};
+use crate::error::{Error, Result};
+use crate::key::KeyEncoder;
+use crate::memory::{Memory, Reservation};
+use crate::order;
+
+/// The rows of a batch have so many bits in a tag, and its number those before.
+pub(crate) const ROW_BITS: u32 = 31;
+
+/// What is kept of sorted rows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    /// Of rows with equal keys only the first.
+    pub distinct: bool,
+    /// So many rows at most.
+    pub limit: u64,
+}
+
+/// Rows on their way to be sorted, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct OpenPiece {
+    builder: PageBuilder,
+    key_width: Option<usize>,
+    blocks: Vec<Block>,
+    /// Keys of the rows whose page is not full yet.
+    keys: BlockKeys,
+    rows: usize,
+    /// Where batches begin, and the tags of their first rows here.
+    batches: Vec<(usize, u64)>,
+    /// Bytes of all pages, and of the keys of those that are full.
+    bytes: usize,
+    reservation: Reservation,
+}
+
+impl OpenPiece {
+    pub fn new(
+        layout: &Arc<Layout>,
+        page_bytes: usize,
+        key_width: Option<usize>,
+        memory: &Arc<dyn Memory>,
+    ) -> Result<Self> {
+        Ok(Self {
+            builder: PageBuilder::new(layout.clone(), page_bytes, false)?,
+            key_width,
+            blocks: Vec::new(),
+            keys: BlockKeys::new(key_width),
+            rows: 0,
+            batches: Vec::new(),
+            bytes: 0,
+            reservation: Reservation::none(memory),
+        })
+    }
+
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The memory that is reserved.
+    pub fn bytes(&self) -> usize {
+        self.reservation.bytes()
+    }
+
+    /// The least memory that is needed for these rows more, before they are there.
+    pub fn needed(&self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> usize {
+        let count = rows.len();
+        let objects: usize = measured.sizes().get(rows.clone()).unwrap_or_default().iter().map(|b| *b as usize).sum();
+        // A string has at most twice as many bytes in a key; its keys are there twice for a moment.
+        let keys = encoder.width().map_or(2 * objects + size_of::<usize>() * count, |width| width * count);
+        self.builder.page_bytes_of(measured, rows) + 2 * keys + size_of::<Entry>() * count
+    }
+
+    /// Appends rows of a batch, if memory for them can be reserved. `tag` is that of the batch's row 0.
+    pub fn append(
+        &mut self,
+        encoder: &KeyEncoder,
+        (batch, measured): (&Batch, &Measured<'_>),
+        rows: Range<usize>,
+        tag: u64,
+    ) -> Result<bool> {
+        if !self.reservation.try_grow(self.needed(encoder, measured, rows.clone())) {
+            return Ok(false);
+        }
+        self.bytes += self.builder.page_bytes_of(measured, rows.clone());
+        self.builder.append_rows(measured, rows.clone())?;
+        let keys = encoder.encode(&batch.slice(rows.start, rows.len()));
+        let mut from = 0;
+        while let Some(page) = self.builder.pop() {
+            let end = from + page.len().saturating_sub(self.keys.len());
+            self.keys.extend(&keys, from..end)?;
+            self.close_block(page)?;
+            from = end;
+        }
+        self.keys.extend(&keys, from..keys.len())?;
+        let first = tag + rows.start as u64;
+        let continues = |&(start, tag): &(usize, u64)| tag + (self.rows - start) as u64 == first;
+        if !self.batches.last().is_some_and(continues) {
+            self.batches.push((self.rows, first));
+        }
+        self.rows += rows.len();
+        let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows;
+        // Keys of lists in lists may be larger than was thought. They are there now.
+        let unexpected = taken.saturating_sub(self.reservation.bytes());
+        let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
+        self.reservation.shrink_to(taken);
+        Ok(true)
+    }
+
+    fn close_block(&mut self, page: VerifiedPage) -> Result<()> {
+        if self.blocks.len() + 1 >= BLOCKS_END {
+            return Err(Error::Setting(format!("{BLOCKS_END} pages in memory; larger ones are fewer")));
+        }
+        let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
+        keys.shrink();
+        self.bytes += keys.memory_bytes();
+        self.blocks.push(Block { page, keys });
+        Ok(())
+    }
+
+    /// Sorts the rows.
+    pub fn sort(mut self, kept: Kept) -> Result<Piece> {
+        for page in self.builder.finish() {
+            self.close_block(page)?;
+        }
+        let mut entries = Vec::with_capacity(self.rows);
+        for (number, block) in self.blocks.iter().enumerate() {
+            let rows = 0..block.page.len();
+            entries.extend(rows.map(|row| Entry::new(word(block.keys.get(row), 0), number, row)));
+        }
+        let key_of = |entry: Entry| {
+            let (block, row) = entry.place();
+            self.blocks.get(block).map_or(&[][..], |block| block.keys.get(row))
+        };
+        order::sort(&mut entries, key_of);
+        if kept.distinct {
+            entries.retain(|entry| !entry.is_equal());
+        }
+        entries.truncate(usize::try_from(kept.limit).unwrap_or(usize::MAX));
+        let mut rows = 0;
+        let begin = |block: &Block| {
+            let first = rows;
+            rows += block.page.len();
+            first
+        };
+        let first_rows = self.blocks.iter().map(begin).collect();
+        self.reservation.shrink_to(self.bytes + size_of::<Entry>() * entries.capacity());
+        let (blocks, batches, reservation) = (self.blocks, self.batches, self.reservation);
+        Ok(Piece { blocks, first_rows, batches, entries, _reservation: reservation })
+    }
+}
+
+/// Rows in memory, whose entries are sorted.
+#[derive(Debug)]
+pub(crate) struct Piece {
+    blocks: Vec<Block>,
+    /// Where each block's rows begin.
+    first_rows: Vec<usize>,
+    batches: Vec<(usize, u64)>,
+    entries: Vec<Entry>,
+    _reservation: Reservation,
+}
+
+impl Piece {
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    pub fn rows(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub fn key(&self, entry: Entry) -> &[u8] {
+        let (block, row) = entry.place();
+        self.blocks.get(block).map_or(&[], |block| block.keys.get(row))
+    }
+
+    #[inline]
+    pub fn object(&self, block: usize, row: usize) -> Option<Object<'_>> {
+        self.blocks.get(block)?.page.object(row)
+    }
+
+    /// Where a row was in the input.
+    pub fn tag(&self, entry: Entry) -> u64 {
+        let (block, row) = entry.place();
+        let row = self.first_rows.get(block).map_or(0, |first| first + row);
+        let after = self.batches.partition_point(|(start, _)| *start <= row);
+        let before = after.checked_sub(1).and_then(|batch| self.batches.get(batch));
+        before.map_or(0, |(start, tag)| tag + (row - start) as u64)
+    }
+}

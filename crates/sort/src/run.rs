@@ -1,0 +1,239 @@
+//! Runs on disk: sorted rows as pages, each followed by the keys and tags of its rows.
+//!
+//! ```text
+//! ┌──────────┬──────┬──────┬──────┬──────────┬──────┬─ ─
+//! │ page     │ tags │ ends │ keys │ page     │ tags │         one behind the other in a file without a name
+//! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
+//! ```
+//!
+//! A page is written as it is, with its checksum. Where blocks lie, how many bytes they have and the checksum of what follows the page is kept in memory. Keys are
+//! written because making them again would need the columns that the rows have no more.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use dray_format::crc32c;
+use dray_page::{Layout, Object, PageBuilder, VerifiedPage};
+
+use crate::block::BlockKeys;
+use crate::error::{Error, Result};
+
+/// So many runs share a file, since a process may not have many open.
+const RUNS_A_FILE: usize = 8;
+
+/// Where runs are written.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Bytes that are on disk now, and all that were ever written.
+    bytes: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
+    file: Option<Arc<SpillFile>>,
+    runs_in_file: usize,
+}
+
+/// A file without a name, which is gone when the last of its runs is.
+#[derive(Debug)]
+pub(crate) struct SpillFile {
+    file: File,
+    len: AtomicU64,
+    spilled: Arc<AtomicU64>,
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        self.spilled.fetch_sub(*self.len.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Spill {
+    pub fn new(folder: PathBuf, bytes_max: u64, written: Arc<AtomicU64>) -> Self {
+        Self { folder, bytes_max, bytes: Arc::default(), written, file: None, runs_in_file: 0 }
+    }
+
+    /// Begins a run.
+    pub fn begin(&mut self, layout: &Arc<Layout>, page_bytes: usize, key_width: Option<usize>) -> Result<RunWriter> {
+        let file = match self.file.take().filter(|_| self.runs_in_file < RUNS_A_FILE) {
+            Some(file) => file,
+            None => {
+                self.runs_in_file = 0;
+                let file = tempfile::tempfile_in(&self.folder).map_err(Error::spill("create"))?;
+                Arc::new(SpillFile { file, len: AtomicU64::new(0), spilled: self.bytes.clone() })
+            }
+        };
+        self.runs_in_file += 1;
+        self.file = Some(file.clone());
+        Ok(RunWriter {
+            page_bytes,
+            builder: PageBuilder::new(layout.clone(), page_bytes, true)?,
+            run: Run { file, key_width, blocks: Vec::new(), rows: 0, block_bytes_max: 0 },
+            keys: BlockKeys::new(key_width),
+            tags: Vec::new(),
+            bytes_max: self.bytes_max,
+            written: self.written.clone(),
+        })
+    }
+
+    /// Forgets the file that the next run would have gone to, so that it goes when its runs do.
+    pub fn close_file(&mut self) {
+        self.file = None;
+    }
+}
+
+/// A run under construction.
+pub(crate) struct RunWriter {
+    page_bytes: usize,
+    builder: PageBuilder,
+    run: Run,
+    keys: BlockKeys,
+    tags: Vec<u8>,
+    bytes_max: u64,
+    written: Arc<AtomicU64>,
+}
+
+impl RunWriter {
+    /// Appends a row that is not less than the one before.
+    pub fn push(&mut self, object: Object<'_>, key: &[u8], tag: u64) -> Result<()> {
+        // Keys may be larger than their rows, of which a missing list of a fixed size takes nothing; a block is not to be larger for that.
+        if self.keys.bytes() + self.tags.len() + key.len() > self.page_bytes {
+            self.close_page()?;
+        }
+        self.builder.copy(object)?;
+        while let Some(page) = self.builder.pop() {
+            self.write(&page)?;
+        }
+        self.keys.push(key)?;
+        self.tags.extend_from_slice(&tag.to_le_bytes());
+        Ok(())
+    }
+
+    pub fn finish(mut self) -> Result<Run> {
+        self.close_page()?;
+        Ok(self.run)
+    }
+
+    fn close_page(&mut self) -> Result<()> {
+        self.builder.finish().iter().try_for_each(|page| self.write(page))
+    }
+
+    fn write(&mut self, page: &VerifiedPage) -> Result<()> {
+        let (ends, keys) = self.keys.parts();
+        let parts = [&self.tags[..], &ends, keys];
+        let mut meta = BlockMeta {
+            at: 0,
+            page_bytes: page.bytes().len(),
+            rows: page.len(),
+            key_bytes: keys.len(),
+            checksum: parts.iter().fold(0, |checksum, part| crc32c(checksum, part)),
+        };
+        let bytes = meta.bytes(self.run.key_width);
+        let spilled = self.run.file.spilled.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
+        // Counted at once, so that the file gives back what was counted.
+        meta.at = self.run.file.len.fetch_add(bytes as u64, Ordering::Relaxed);
+        if spilled > self.bytes_max {
+            return Err(Error::SpillLimit { spill_bytes_max: self.bytes_max });
+        }
+        let mut at = meta.at;
+        for part in [&page.bytes()[..], &parts.concat()] {
+            self.run.file.file.write_all_at(part, at).map_err(Error::spill("write"))?;
+            at += part.len() as u64;
+        }
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.run.rows += meta.rows as u64;
+        self.run.block_bytes_max = self.run.block_bytes_max.max(bytes + ends.len());
+        self.run.blocks.push(meta);
+        self.keys = BlockKeys::new(self.run.key_width);
+        self.tags.clear();
+        Ok(())
+    }
+}
+
+/// Sorted rows on disk.
+#[derive(Debug)]
+pub(crate) struct Run {
+    file: Arc<SpillFile>,
+    key_width: Option<usize>,
+    blocks: Vec<BlockMeta>,
+    rows: u64,
+    block_bytes_max: usize,
+}
+
+#[derive(Debug)]
+struct BlockMeta {
+    at: u64,
+    page_bytes: usize,
+    rows: usize,
+    key_bytes: usize,
+    checksum: u32,
+}
+
+impl BlockMeta {
+    fn tags_bytes(&self) -> usize {
+        self.rows * size_of::<u64>()
+    }
+
+    fn ends_bytes(&self, key_width: Option<usize>) -> usize {
+        if key_width.is_some() { 0 } else { self.rows * size_of::<u32>() }
+    }
+
+    fn bytes(&self, key_width: Option<usize>) -> usize {
+        self.page_bytes + self.tags_bytes() + self.ends_bytes(key_width) + self.key_bytes
+    }
+}
+
+impl Run {
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The memory that its largest block takes while it is read.
+    pub fn block_bytes_max(&self) -> usize {
+        self.block_bytes_max
+    }
+
+    /// Reads a block.
+    pub fn read(&self, layout: &Arc<Layout>, number: usize) -> Result<Option<RunBlock>> {
+        let Some(meta) = self.blocks.get(number) else { return Ok(None) };
+        let mut at = meta.at;
+        let mut part = |bytes: usize| -> Result<Vec<u8>> {
+            let mut part = vec![0; bytes];
+            self.file.file.read_exact_at(&mut part, at).map_err(Error::spill("read"))?;
+            at += bytes as u64;
+            Ok(part)
+        };
+        let page = part(meta.page_bytes)?;
+        let tags = part(meta.tags_bytes())?;
+        let ends = part(meta.ends_bytes(self.key_width))?;
+        let keys = part(meta.key_bytes)?;
+        let found = [&tags, &ends, &keys].iter().fold(0, |checksum, part| crc32c(checksum, part));
+        if found != meta.checksum {
+            return Err(Error::Damaged { expected: meta.checksum, found });
+        }
+        let keys = BlockKeys::from_parts(self.key_width, meta.rows, &ends, keys);
+        let page = VerifiedPage::verify(layout, Bytes::from(page))?;
+        Ok(Some(RunBlock { page, keys, tags }))
+    }
+}
+
+/// A block of a run, and its rows' tags.
+#[derive(Debug)]
+pub(crate) struct RunBlock {
+    pub page: VerifiedPage,
+    pub keys: BlockKeys,
+    tags: Vec<u8>,
+}
+
+impl RunBlock {
+    pub fn tag(&self, row: usize) -> u64 {
+        self.tags.as_chunks().0.get(row).map_or(0, |tag| u64::from_le_bytes(*tag))
+    }
+}

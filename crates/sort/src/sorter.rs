@@ -1,0 +1,314 @@
+//! Takes rows in, on several threads, and decides when they go to disk.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dray_format::{Batch, Schema};
+use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
+
+use crate::error::{Error, Result};
+use crate::key::{KeyEncoder, Purpose, SortColumn};
+use crate::memory::{Memory, Reservation};
+use crate::options::{Cancel, Distinct, Options};
+use crate::piece::{Kept, OpenPiece, Piece, ROW_BITS};
+use crate::run::Spill;
+use crate::sorted::Sorted;
+use crate::spill::Runs;
+
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
+const RESERVED_PAGES: usize = 4;
+/// A piece takes at most this part of the memory, divided by the writers: what others have not sorted yet is sorted by the one who spills.
+const PIECE_SHARE: usize = 8;
+/// A piece has at most so many rows.
+const PIECE_ROWS_MAX: usize = 1 << 20;
+/// So many rows are appended at a time, if they are not large.
+const STRIP_ROWS: usize = 1024;
+/// Of the memory, so much is reserved at a time for rows to append.
+const STRIP_SHARE: usize = 32;
+
+/// So often memory is looked for that other writers may have taken in between.
+const ATTEMPTS: usize = 100;
+/// The bytes of a page besides those of one object: its slot.
+const SLOT_BYTES: usize = 4;
+
+/// What all parts of a sort know.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub layout: Arc<Layout>,
+    pub encoder: KeyEncoder,
+    pub page_bytes: usize,
+    pub memory: Arc<dyn Memory>,
+    pub fan_in_max: usize,
+    pub batch_rows: usize,
+    pub kept: Kept,
+    pub cancel: Cancel,
+}
+
+/// Sorts rows that come from any number of threads, in memory and on disk.
+///
+/// ```text
+///   Writer ──▶ open piece ──sort──┐                      ┌─▶ Sorted: batches
+///   Writer ──▶ open piece ──sort──┼─▶ pieces ──merge─────┤
+///   Writer ──▶ open piece ──sort──┘     │                └── runs, merged with them
+///                                       └──merge (memory is short)──▶ run on disk
+/// ```
+#[derive(Debug)]
+pub struct Sorter {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    plan: Arc<Plan>,
+    /// Measures batches, and is given none.
+    measure: PageBuilder,
+    /// A place for each writer's open piece.
+    open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
+    writers: AtomicUsize,
+    pieces: Mutex<Vec<Piece>>,
+    /// Whoever has it spills.
+    runs: Mutex<Runs>,
+    /// For writing runs.
+    reserve: Mutex<Reservation>,
+    finished: AtomicBool,
+    rows: AtomicU64,
+    spilled: Arc<AtomicU64>,
+}
+
+/// The lock of what stays whole even if a thread panicked with it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Sorter {
+    /// A sort of rows of this schema.
+    ///
+    /// # Errors
+    /// When there is no such column to sort by, the schema has no pages, a setting can't be, or the memory is less than sixteen
+    /// pages of 4 KiB.
+    pub fn new(schema: Schema, options: Options) -> Result<Self> {
+        let page_bytes = options.check()?;
+        let (by, purpose) = match options.distinct {
+            Distinct::No => (options.by, Purpose::Order),
+            Distinct::Keys => (options.by, Purpose::Distinct),
+            Distinct::Rows => (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct),
+        };
+        let encoder = KeyEncoder::new(&schema, &by, purpose)?;
+        let layout = Layout::new(schema)?;
+        let bytes = RESERVED_PAGES * page_bytes;
+        let may_spill = options.spill_folder.is_some();
+        let refused = || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
+        let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
+        let spilled = Arc::new(AtomicU64::new(0));
+        let spill = options.spill_folder.map(|folder| Spill::new(folder, options.spill_bytes_max, spilled.clone()));
+        let kept = Kept { distinct: options.distinct != Distinct::No, limit: options.limit.unwrap_or(u64::MAX) };
+        let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
+        let plan = Arc::new(Plan {
+            layout,
+            encoder,
+            page_bytes,
+            memory: options.memory,
+            fan_in_max: options.fan_in_max,
+            batch_rows: options.batch_rows,
+            kept,
+            cancel: options.cancel,
+        });
+        Ok(Self {
+            shared: Arc::new(Shared {
+                plan,
+                measure,
+                open: Mutex::default(),
+                writers: AtomicUsize::new(0),
+                pieces: Mutex::default(),
+                runs: Mutex::new(Runs::new(spill)),
+                reserve: Mutex::new(reserve),
+                finished: AtomicBool::new(false),
+                rows: AtomicU64::new(0),
+                spilled,
+            }),
+        })
+    }
+
+    /// Where one thread puts rows in.
+    pub fn writer(&self) -> Writer {
+        let open = Arc::default();
+        lock(&self.shared.open).push(Arc::clone(&open));
+        self.shared.writers.fetch_add(1, Ordering::Relaxed);
+        Writer { shared: self.shared.clone(), open, sequence_next: 0 }
+    }
+
+    /// How many rows came in.
+    pub fn rows(&self) -> u64 {
+        self.shared.rows.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were written to disk.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.shared.spilled.load(Ordering::Relaxed)
+    }
+
+    /// The sorted rows. Writers that are still there take no more.
+    ///
+    /// # Errors
+    /// When memory does not suffice, spilling fails, or the sort was cancelled.
+    pub fn finish(self) -> Result<Sorted> {
+        let shared = &self.shared;
+        shared.finished.store(true, Ordering::Relaxed);
+        let mut runs = lock(&shared.runs);
+        shared.close_all()?;
+        let pieces = std::mem::take(&mut *lock(&shared.pieces));
+        let runs = std::mem::replace(&mut *runs, Runs::new(None));
+        let none = Reservation::none(&shared.plan.memory);
+        let reserve = std::mem::replace(&mut *lock(&shared.reserve), none);
+        Sorted::new(shared.plan.clone(), pieces, runs, reserve)
+    }
+}
+
+/// Sorts by all columns, these first.
+fn with_all_columns(mut by: Vec<SortColumn>, columns: usize) -> Vec<SortColumn> {
+    for column in 0..columns {
+        if by.iter().all(|by| by.column != column) {
+            by.push(SortColumn { column, descending: false, nulls_first: false });
+        }
+    }
+    by
+}
+
+/// Where one thread puts rows in.
+#[derive(Debug)]
+pub struct Writer {
+    shared: Arc<Shared>,
+    open: Arc<Mutex<Option<OpenPiece>>>,
+    sequence_next: u64,
+}
+
+impl Writer {
+    /// Takes the rows of batch number `sequence`, which is larger than those that this writer took before and below 2³³. Rows
+    /// that are equal come in the order of these numbers, whichever writer took them.
+    ///
+    /// # Errors
+    /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort was cancelled or finished.
+    pub fn append(&mut self, sequence: u64, batch: &Batch) -> Result<()> {
+        let shared = &*self.shared;
+        if sequence < self.sequence_next || sequence >> (u64::BITS - ROW_BITS) > 0 {
+            return Err(Error::Sequence { sequence, expected: self.sequence_next });
+        }
+        let measured = shared.measure.measure(batch)?;
+        shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
+        self.sequence_next = sequence + 1;
+        let strip_bytes = shared.plan.memory.bytes_max() / STRIP_SHARE;
+        let key_bytes = shared.plan.encoder.width().unwrap_or(0);
+        let mut from = 0;
+        while from < batch.rows {
+            shared.plan.cancel.check()?;
+            let mut bytes = 0;
+            let sizes = measured.sizes().get(from..batch.rows.min(from + STRIP_ROWS)).unwrap_or_default();
+            let fits = |size: &&u32| {
+                bytes += **size as usize + key_bytes;
+                bytes <= strip_bytes
+            };
+            let end = from + sizes.iter().take_while(fits).count().max(1);
+            while let Some(needed) = self.append_strip(batch, &measured, from..end, sequence << ROW_BITS)? {
+                shared.make_room(needed)?;
+            }
+            from = end;
+        }
+        shared.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Says what memory is missing if the rows were not appended.
+    fn append_strip(
+        &self,
+        batch: &Batch,
+        measured: &Measured<'_>,
+        rows: Range<usize>,
+        tag: u64,
+    ) -> Result<Option<usize>> {
+        let Shared { plan, finished, .. } = &*self.shared;
+        let mut open = lock(&self.open);
+        if finished.load(Ordering::Relaxed) {
+            return Err(Error::Finished);
+        }
+        let piece = match &mut *open {
+            Some(piece) => piece,
+            none => none.insert(OpenPiece::new(&plan.layout, plan.page_bytes, plan.encoder.width(), &plan.memory)?),
+        };
+        if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag)? {
+            return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
+        }
+        let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
+        let bytes_max = plan.memory.bytes_max() / (PIECE_SHARE * writers);
+        if piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max {
+            self.shared.close(&mut open)?;
+        }
+        Ok(None)
+    }
+
+    /// Sorts what this writer has, in this thread; nothing more comes.
+    ///
+    /// # Errors
+    /// When the keys of a page are larger than 4 GiB.
+    pub fn finish(self) -> Result<()> {
+        self.shared.close(&mut lock(&self.open))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.shared.writers.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for memory to free finds it here or there.
+    fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
+        let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
+        let piece = piece.sort(self.plan.kept)?;
+        lock(&self.pieces).push(piece);
+        Ok(())
+    }
+
+    fn close_all(&self) -> Result<()> {
+        let all = lock(&self.open).clone();
+        all.iter().try_for_each(|open| self.close(&mut lock(open)))
+    }
+
+    /// Makes sure that a run with objects of this size could be written.
+    fn reserve_for(&self, object_bytes: u32) -> Result<()> {
+        let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES).next_multiple_of(self.plan.page_bytes);
+        loop {
+            let mut reserve = lock(&self.reserve);
+            let bytes = RESERVED_PAGES * page_bytes;
+            let more = bytes.saturating_sub(reserve.bytes());
+            if more == 0 || reserve.try_grow(more) {
+                return Ok(());
+            }
+            drop(reserve);
+            self.make_room(more)?;
+        }
+    }
+
+    /// Writes all that is in memory as one run, unless so much memory is free by now.
+    fn make_room(&self, needed: usize) -> Result<()> {
+        let mut runs = lock(&self.runs);
+        for _ in 0..ATTEMPTS {
+            if Reservation::try_new(&self.plan.memory, needed).is_some() {
+                return Ok(());
+            }
+            if !runs.may_spill() {
+                break;
+            }
+            self.close_all()?;
+            let pieces = std::mem::take(&mut *lock(&self.pieces));
+            if pieces.is_empty() {
+                // Another writer may have taken memory since.
+                std::thread::yield_now();
+            } else {
+                runs.spill(&self.plan, pieces)?;
+            }
+        }
+        Err(runs.refused(&self.plan, needed + lock(&self.reserve).bytes()))
+    }
+}

@@ -1,0 +1,115 @@
+//! From memory to disk: everything in memory becomes one run, and runs become longer ones.
+
+use std::sync::Arc;
+
+use crate::cursor::{Cursor, PieceCursor, RunCursor};
+use crate::error::{Error, Result};
+use crate::memory::Reservation;
+use crate::merge::{Merge, Step};
+use crate::piece::Piece;
+use crate::run::{Run, Spill};
+use crate::sorter::Plan;
+
+/// So many rows are merged before it is asked whether to go on.
+const ROWS_UNCHECKED: usize = 1 << 12;
+
+/// The runs on disk, and where the next ones go.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    pub runs: Vec<Arc<Run>>,
+    spill: Option<Spill>,
+}
+
+impl Runs {
+    pub fn new(spill: Option<Spill>) -> Self {
+        Self { runs: Vec::new(), spill }
+    }
+
+    pub fn may_spill(&self) -> bool {
+        self.spill.is_some()
+    }
+
+    /// Merges pieces into one run and frees their memory.
+    pub fn spill(&mut self, plan: &Plan, pieces: Vec<Piece>) -> Result<()> {
+        let cursor = |piece: Piece| {
+            let rows = piece.rows();
+            Cursor::Piece(PieceCursor::new(Arc::new(piece), 0, rows))
+        };
+        self.write(plan, pieces.into_iter().map(cursor).collect())
+    }
+
+    fn write(&mut self, plan: &Plan, cursors: Vec<Cursor>) -> Result<()> {
+        let Some(spill) = &mut self.spill else { return Ok(()) };
+        let mut merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
+        let mut run = spill.begin(&plan.layout, plan.page_bytes, plan.encoder.width())?;
+        let mut unchecked = 0;
+        loop {
+            match merge.step()? {
+                Step::Row(source) => {
+                    let Some(cursor) = merge.cursor(source) else { break };
+                    if let Some(object) = cursor.object(cursor.place()) {
+                        run.push(object, cursor.key(), cursor.tag())?;
+                    }
+                }
+                Step::Block => {}
+                Step::End => break,
+            }
+            unchecked += 1;
+            if unchecked == ROWS_UNCHECKED {
+                unchecked = 0;
+                plan.cancel.check()?;
+            }
+        }
+        let run = run.finish()?;
+        if run.rows() > 0 {
+            self.runs.push(Arc::new(run));
+        }
+        Ok(())
+    }
+
+    /// Merges runs until there are so few that all can be read at once, and returns their cursors. None if memory does not suffice for that, although
+    /// runs can't be fewer, or `has_pieces` says that there is memory to be freed first.
+    pub fn open(&mut self, plan: &Plan, has_pieces: bool) -> Result<Option<Vec<Cursor>>> {
+        if let Some(spill) = &mut self.spill {
+            spill.close_file();
+        }
+        loop {
+            // The shortest ones come first, since they cost the least to merge once more.
+            self.runs.sort_by_key(|run| run.rows());
+            let mut reservations = Vec::new();
+            for run in self.runs.iter().take(plan.fan_in_max) {
+                match Reservation::try_new(&plan.memory, run.block_bytes_max()) {
+                    Some(reservation) => reservations.push(reservation),
+                    None => break,
+                }
+            }
+            let cursor = |(run, reservation): (Arc<Run>, Reservation)| {
+                let run = RunCursor::new(run, plan.layout.clone(), plan.cancel.clone(), reservation);
+                Cursor::Run(Box::new(run))
+            };
+            if reservations.len() == self.runs.len() {
+                return Ok(Some(self.runs.drain(..).zip(reservations).map(cursor).collect()));
+            }
+            let opened = reservations.len();
+            if opened < 2 || has_pieces && opened < plan.fan_in_max {
+                return Ok(None);
+            }
+            // No more than what makes the next merge a full one.
+            let surplus = self.runs.len() - opened + 1;
+            reservations.truncate(surplus.clamp(2, opened));
+            let shortest: Vec<Arc<Run>> = self.runs.drain(..reservations.len()).collect();
+            self.write(plan, shortest.into_iter().zip(reservations).map(cursor).collect())?;
+        }
+    }
+
+    /// What reading the two largest runs takes.
+    pub fn least_bytes(&self) -> usize {
+        let mut bytes: Vec<usize> = self.runs.iter().map(|run| run.block_bytes_max()).collect();
+        bytes.sort_unstable();
+        bytes.iter().rev().take(2).sum()
+    }
+
+    pub fn refused(&self, plan: &Plan, needed: usize) -> Error {
+        Error::Memory { needed, bytes_max: plan.memory.bytes_max(), may_spill: self.may_spill() }
+    }
+}

@@ -1,0 +1,300 @@
+//! Sorted rows against Arrow's own comparison and the rows' numbers: random schemas and rows, settings and threads; and rows that are hard to sort.
+//!
+//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[allow(dead_code, unused_imports, reason = "shared with the tests of the chunk")]
+#[path = "../../format/tests/random/mod.rs"]
+mod random;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_ord::ord::make_comparator;
+use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
+use arrow_select::concat::concat_batches;
+use dray_format::Batch;
+use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_page::{Layout, PageBuilder, VerifiedPage};
+use dray_sort::{Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter};
+use random::Random;
+
+/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
+fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
+    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return round(seed);
+    }
+    let start = Instant::now();
+    let mut seed = 0;
+    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
+        round(seed);
+        seed += 1;
+    }
+}
+
+/// Rows as the objects they are: equal rows are equal bytes.
+fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
+    let layout = Layout::new(schema.clone()).unwrap();
+    let mut builder = PageBuilder::new(layout, 256 << 10, false).unwrap();
+    batches.iter().for_each(|batch| builder.append(batch).unwrap());
+    builder.finish().iter().flat_map(VerifiedPage::objects).map(|object| object.bytes().to_vec()).collect()
+}
+
+/// The numbers of the rows in the order that Arrow gives them.
+fn order_of_arrow(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
+    let comparators: Vec<_> = by
+        .iter()
+        .map(|by| {
+            let column = rows.column(by.column);
+            let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
+            make_comparator(column, column, options).unwrap()
+        })
+        .collect();
+    let mut order: Vec<usize> = (0..rows.num_rows()).collect();
+    order.sort_by(|a, b| {
+        let different = comparators.iter().map(|compare| compare(*a, *b)).find(|order| order.is_ne());
+        different.unwrap_or(std::cmp::Ordering::Equal)
+    });
+    order
+}
+
+/// The numbers of the rows with different keys, in the order of these.
+fn order_of_distinct(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
+    let schema = schema_from_arrow(&rows.schema()).unwrap();
+    let encoder = KeyEncoder::new(&schema, by, Purpose::Distinct).unwrap();
+    let keys = encoder.encode(&batch_from_arrow(rows).unwrap());
+    let mut order: Vec<usize> = (0..rows.num_rows()).collect();
+    order.sort_by_key(|row| keys.get(*row));
+    let mut seen = HashSet::new();
+    order.retain(|row| seen.insert(keys.get(*row)));
+    order
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    by: Vec<SortColumn>,
+    distinct: Distinct,
+    limit: Option<u64>,
+    threads: usize,
+    memory_bytes: usize,
+    page_bytes: Option<usize>,
+    fan_in_max: usize,
+    batch_rows: usize,
+}
+
+/// Sorts batches on several threads, and holds the result against the oracle. Returns how many bytes were spilled.
+fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, context: &str) -> u64 {
+    let context = &format!("{context}, {settings:?}");
+    let rows = concat_batches(schema, batches).unwrap();
+    let all: Vec<SortColumn> = (0..schema.fields().len())
+        .filter(|column| settings.by.iter().all(|by| by.column != *column))
+        .map(|column| SortColumn { column, descending: false, nulls_first: false })
+        .collect();
+    let mut order = match settings.distinct {
+        Distinct::No => order_of_arrow(&rows, &settings.by),
+        Distinct::Keys => order_of_distinct(&rows, &settings.by),
+        Distinct::Rows => order_of_distinct(&rows, &[&settings.by[..], &all].concat()),
+    };
+    order.truncate(settings.limit.map_or(usize::MAX, |limit| limit as usize));
+    let dray_schema = schema_from_arrow(schema).unwrap();
+    let batches: Vec<Batch> = batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
+    let unsorted = objects(&dray_schema, &batches);
+
+    let folder = tempfile::tempdir().unwrap();
+    let budget = Budget::new(settings.memory_bytes);
+    let options = Options {
+        spill_folder: Some(folder.path().into()),
+        page_bytes: settings.page_bytes,
+        fan_in_max: settings.fan_in_max,
+        batch_rows: settings.batch_rows,
+        limit: settings.limit,
+        distinct: settings.distinct,
+        ..Options::new(settings.by.clone(), budget.clone())
+    };
+    let sorter = Sorter::new(dray_schema.clone(), options).unwrap_or_else(|error| panic!("{error}, {context}"));
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..settings.threads {
+            scope.spawn(|| {
+                let mut writer = sorter.writer();
+                while let Some((number, batch)) = {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    batches.get(number).map(|batch| (number, batch))
+                } {
+                    writer.append(number as u64, batch).unwrap_or_else(|error| panic!("{error}, {context}"));
+                    std::thread::yield_now();
+                }
+            });
+        }
+    });
+    assert_eq!(sorter.rows(), rows.num_rows() as u64, "{context}");
+    let spilled = sorter.spilled_bytes();
+    let sorted = sorter.finish().unwrap_or_else(|error| panic!("{error}, {context}"));
+    let sorted: Vec<Batch> = sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
+    assert!(sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)), "{context}");
+    let found = objects(&dray_schema, &sorted);
+    assert_eq!(found.len(), order.len(), "{context}");
+    for (i, (found, row)) in found.iter().zip(&order).enumerate() {
+        assert_eq!(*found, unsorted[*row], "row {i}, of the input {row}, {context}");
+    }
+    assert_eq!(budget.taken(), 0, "{context}");
+    assert!(budget.peak() <= budget.bytes_max(), "{context}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{context}");
+    spilled
+}
+
+fn settings(random: &mut Random, columns: usize) -> Settings {
+    let mut by: Vec<SortColumn> = (0..columns)
+        .map(|column| SortColumn { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 })
+        .collect();
+    (1..columns).for_each(|i| by.swap(i, random.below(i + 1)));
+    by.truncate(1 + random.below(columns));
+    Settings {
+        by,
+        distinct: random.pick(&[Distinct::No, Distinct::No, Distinct::No, Distinct::Rows, Distinct::Keys]),
+        limit: random.pick(&[None, None, None, Some(0), Some(1), Some(17), Some(1000)]),
+        threads: 1 + random.below(4),
+        memory_bytes: random.pick(&[64 << 10, 100 << 10, 300 << 10, 4 << 20, 64 << 20]),
+        page_bytes: random.pick(&[None, None, Some(4 << 10)]),
+        fan_in_max: random.pick(&[2, 3, 7, 256]),
+        batch_rows: random.pick(&[1, 100, 1 << 14]),
+    }
+}
+
+#[test]
+fn random_rows() {
+    for_seeds(150, |seed| {
+        let mut random = Random::new(seed);
+        let fields: Vec<Field> = (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let batches: Vec<RecordBatch> = (0..1 + random.below(3)).flat_map(|_| random.pieces(&schema)).collect();
+        let settings = settings(&mut random, schema.fields().len());
+        check(&schema, &batches, &settings, &format!("seed {seed}, {schema}"));
+    });
+}
+
+/// Strings that share long beginnings, empty ones, the bytes that are escaped, and few or many different ones.
+fn text(random: &mut Random) -> Vec<u8> {
+    let beginning = random.pick(&[0, 0, 3, 8, 20, 300]);
+    let mut text = vec![b'x'; beginning];
+    (0..random.below(12)).for_each(|_| text.push(random.pick(&[0, 1, 2, b'a', b'b', 255])));
+    text
+}
+
+#[test]
+fn hard_rows() {
+    for_seeds(60, |seed| {
+        let mut random = Random::new(seed);
+        let skew = random.pick(&[1, 2, 1000, usize::MAX]);
+        let batches: Vec<[ArrayRef; 4]> = (0..1 + random.below(12))
+            .map(|_| {
+                let rows = random.below(800);
+                let binary: Vec<_> = (0..rows).map(|_| (random.below(9) > 0).then(|| text(&mut random))).collect();
+                let utf8 =
+                    binary.iter().map(|text| text.as_ref().map(|text| String::from_utf8_lossy(text).to_string()));
+                let utf8: Vec<_> = utf8.collect();
+                let number = |random: &mut Random| if random.below(10) > 0 { random.below(skew) as i64 } else { 7 };
+                let numbers: Vec<i64> = (0..rows).map(|_| number(&mut random)).collect();
+                let special = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.5];
+                let floats: Vec<f64> = (0..rows).map(|_| random.pick(&special)).collect();
+                [
+                    Arc::new(BinaryArray::from_iter(binary)) as ArrayRef,
+                    Arc::new(StringArray::from(utf8)),
+                    Arc::new(Int64Array::from(numbers)),
+                    Arc::new(Float64Array::from(floats)),
+                ]
+            })
+            .collect();
+        let schema = ["binary", "utf8", "number", "float"].iter().zip(&batches[0]);
+        let schema: SchemaRef = Arc::new(Schema::new(
+            schema.map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect::<Vec<_>>(),
+        ));
+        let batches: Vec<RecordBatch> =
+            batches.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns.into()).unwrap()).collect();
+        let settings = settings(&mut random, 4);
+        check(&schema, &batches, &settings, &format!("seed {seed}"));
+    });
+}
+
+fn numbers(values: impl Iterator<Item = i64>) -> (SchemaRef, RecordBatch) {
+    let schema = Arc::new(Schema::new(vec![Field::new("n", arrow_schema::DataType::Int64, false)]));
+    let column: ArrayRef = Arc::new(Int64Array::from_iter_values(values));
+    (schema.clone(), RecordBatch::try_new(schema, vec![column]).unwrap())
+}
+
+fn plain_settings(memory_bytes: usize) -> Settings {
+    Settings {
+        by: vec![SortColumn { column: 0, descending: false, nulls_first: false }],
+        distinct: Distinct::No,
+        limit: None,
+        threads: 2,
+        memory_bytes,
+        page_bytes: None,
+        fan_in_max: 4,
+        batch_rows: 1 << 14,
+    }
+}
+
+#[test]
+fn the_least_memory_suffices_in_several_passes() {
+    let mut random = Random::new(1);
+    let (schema, rows) = numbers((0..60_000).map(|_| random.next() as i64));
+    let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 1000, 1000)).collect();
+    let spilled = check(&schema, &batches, &plain_settings(64 << 10), "");
+    assert!(spilled > 60_000 * 24, "{spilled}");
+    assert_eq!(check(&schema, &batches, &plain_settings(64 << 20), ""), 0);
+}
+
+#[test]
+fn runs_up_and_down_and_equal_rows() {
+    for values in [
+        (0..30_000).collect::<Vec<i64>>(),
+        (0..30_000).rev().collect(),
+        vec![5; 30_000],
+        (0..30_000).map(|i| i % 3).collect(),
+        (0..30_000).map(|i| if i % 100 == 0 { i } else { 7 }).collect(),
+    ] {
+        let (schema, rows) = numbers(values.into_iter());
+        let batches: Vec<RecordBatch> = (0..30).map(|i| rows.slice(i * 1000, 1000)).collect();
+        for memory_bytes in [128 << 10, 16 << 20] {
+            check(&schema, &batches, &plain_settings(memory_bytes), "");
+        }
+    }
+}
+
+#[test]
+fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
+    let schema = Arc::new(Schema::new(vec![Field::new("s", arrow_schema::DataType::Utf8, false)]));
+    let long = |end: usize| format!("{}{end:03}", "long ".repeat(120_000));
+    let column: ArrayRef = Arc::new(StringArray::from_iter_values([3, 1, 2, 1, 0, 2].map(long)));
+    let rows = RecordBatch::try_new(schema.clone(), vec![column]).unwrap();
+    let batches = [rows.slice(0, 2), rows.slice(2, 4)];
+    check(&schema, &batches, &plain_settings(64 << 20), "");
+    check(&schema, &batches, &Settings { threads: 1, ..plain_settings(24 << 20) }, "");
+}
+
+#[test]
+fn no_rows() {
+    let (schema, rows) = numbers(0..0);
+    check(&schema, &[rows], &plain_settings(64 << 10), "");
+}
+
+#[test]
+fn batch_numbers_rise() {
+    let (schema, rows) = numbers(0..10);
+    let options = Options::new(plain_settings(0).by, Budget::new(1 << 20));
+    let sorter = Sorter::new(schema_from_arrow(&schema).unwrap(), options).unwrap();
+    let rows = batch_from_arrow(&rows).unwrap();
+    let mut writer = sorter.writer();
+    writer.append(4, &rows).unwrap();
+    assert_eq!(writer.append(4, &rows).unwrap_err(), Error::Sequence { sequence: 4, expected: 5 });
+    assert_eq!(writer.append(1 << 33, &rows).unwrap_err(), Error::Sequence { sequence: 1 << 33, expected: 5 });
+    let mut sorted = sorter.finish().unwrap();
+    assert_eq!(writer.append(5, &rows).unwrap_err(), Error::Finished);
+    assert_eq!(sorted.next().unwrap().unwrap().rows, 10);
+    assert!(sorted.next().is_none());
+}
