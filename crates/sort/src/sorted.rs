@@ -16,8 +16,10 @@ use crate::spill::Runs;
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
 const BATCH_BYTES_MAX: usize = 16 << 20;
-/// So many rows become columns at a time, at most.
+/// So many rows are merged before they become columns.
 const PENDING_MAX: usize = 1024;
+/// So many rows become columns at a time: what they begin with stays in the cache.
+const GATHERED: usize = 128;
 
 /// Sorted rows, merged as they are asked for.
 #[derive(Debug)]
@@ -27,6 +29,8 @@ pub struct Sorted {
     columns: ColumnsBuilder,
     /// Rows that are no columns yet: their sources, and where they are there.
     pending: Vec<(usize, (u32, u32))>,
+    /// How many of these are columns.
+    used: usize,
     ended: bool,
     /// For the batch.
     reservation: Reservation,
@@ -57,47 +61,68 @@ impl Sorted {
         // What there is suffices for smaller batches.
         reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
         let columns = ColumnsBuilder::new(plan.layout.clone(), u64::MAX);
-        Ok(Self { plan, merge, columns, pending: Vec::with_capacity(PENDING_MAX), ended: false, reservation })
+        Ok(Self { plan, merge, columns, pending: Vec::with_capacity(PENDING_MAX), used: 0, ended: false, reservation })
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {
-        if self.ended {
-            return Ok(None);
-        }
-        let (mut bytes, bytes_max) = (0, self.reservation.bytes());
         loop {
-            match self.merge.step()? {
-                Step::Row(source) => {
-                    let Some(cursor) = self.merge.cursor(source) else { break };
-                    let place = cursor.place();
-                    self.pending.push((source, place));
-                    // Nothing waits for this, so that it also fetches the object.
-                    bytes += cursor.object(place).map_or(0, |object| object.bytes().len());
-                    if self.columns.rows() + self.pending.len() >= self.plan.batch_rows || bytes >= bytes_max {
-                        break;
-                    }
-                    if self.pending.len() == PENDING_MAX {
-                        self.flush()?;
-                    }
-                }
-                Step::Block => self.flush()?,
-                Step::End => {
-                    self.ended = true;
+            if self.used == self.pending.len() {
+                self.merge_some()?;
+                if self.pending.is_empty() {
                     break;
                 }
             }
+            if self.gather()? {
+                break;
+            }
         }
-        self.flush()?;
         Ok(Some(self.columns.finish()).filter(|batch| batch.rows > 0))
     }
 
-    /// Makes columns of the rows that are waiting.
-    fn flush(&mut self) -> Result<()> {
+    /// Merges until some rows are pending, or there are no more. Their blocks stay where they are.
+    fn merge_some(&mut self) -> Result<()> {
         self.plan.cancel.check()?;
-        let objects = self.pending.iter().filter_map(|(source, place)| self.merge.cursor(*source)?.object(*place));
-        self.columns.append(objects)?;
         self.pending.clear();
+        self.used = 0;
+        while self.pending.len() < PENDING_MAX {
+            match self.merge.step()? {
+                Step::Row(source) => {
+                    let place = self.merge.cursor(source).map_or((0, 0), Cursor::place);
+                    self.pending.push((source, place));
+                }
+                Step::Block if self.pending.is_empty() => {}
+                Step::Block | Step::End => break,
+            }
+        }
         Ok(())
+    }
+
+    /// Makes columns of pending rows, and says whether the batch is full.
+    fn gather(&mut self) -> Result<bool> {
+        let bytes_max = self.reservation.bytes();
+        let mut objects = Vec::with_capacity(GATHERED);
+        loop {
+            let rows = self.plan.batch_rows - self.columns.rows();
+            let pending = self.pending.get(self.used..).unwrap_or_default();
+            let mut bytes = self.columns.bytes() as usize;
+            // One after the other, so that these loads, which miss the cache, don't wait for each other.
+            objects.clear();
+            for (source, place) in pending.iter().take(rows.min(GATHERED)) {
+                let Some(object) = self.merge.cursor(*source).and_then(|cursor| cursor.object(*place)) else {
+                    continue;
+                };
+                bytes += object.bytes().len();
+                if bytes > bytes_max && (self.columns.rows() > 0 || !objects.is_empty()) {
+                    break;
+                }
+                objects.push(object);
+            }
+            if objects.is_empty() {
+                return Ok(!pending.is_empty());
+            }
+            self.columns.append(objects.iter().copied())?;
+            self.used += objects.len();
+        }
     }
 }
 
@@ -105,8 +130,11 @@ impl Iterator for Sorted {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.next_batch();
-        self.ended |= next.is_err();
-        next.transpose()
+        if self.ended {
+            return None;
+        }
+        let next = self.next_batch().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
     }
 }
