@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             });
             let taken_in = start.elapsed().as_secs_f64();
             let spilled = sorter.spilled_bytes();
-            let sorted = sorter.finish()?;
+            let sorted = sorter.finish(threads)?;
             let found = sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
             assert_eq!(found, count);
             let both = start.elapsed().as_secs_f64();

@@ -62,6 +62,16 @@ impl BlockKeys {
         self.bytes.get(place).unwrap_or_default()
     }
 
+    /// How many keys are less than this one, if they are sorted.
+    pub fn rows_before(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.rows);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle) < key { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
     pub fn push(&mut self, key: &[u8]) -> Result<()> {
         self.rows += 1;
         self.bytes.extend_from_slice(key);

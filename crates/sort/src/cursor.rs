@@ -7,7 +7,6 @@ use dray_page::{Layout, Object};
 use crate::code::{Code, word};
 use crate::entry::Entry;
 use crate::error::Result;
-use crate::memory::Reservation;
 use crate::options::Cancel;
 use crate::piece::Piece;
 use crate::run::{Run, RunBlock};
@@ -17,6 +16,13 @@ use crate::run::{Run, RunBlock};
 pub(crate) enum Cursor {
     Piece(PieceCursor),
     Run(Box<RunCursor>),
+}
+
+/// Which keys are meant: those that are not less than `from`, and less than `until`.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Bounds {
+    pub from: Option<Arc<[u8]>>,
+    pub until: Option<Arc<[u8]>>,
 }
 
 /// What comes after a row.
@@ -107,7 +113,10 @@ pub(crate) struct PieceCursor {
 }
 
 impl PieceCursor {
-    pub fn new(piece: Arc<Piece>, start: usize, end: usize) -> Self {
+    /// The rows of a piece within bounds.
+    pub fn new(piece: Arc<Piece>, bounds: &Bounds) -> Self {
+        let start = bounds.from.as_deref().map_or(0, |from| piece.rows_before(from));
+        let end = bounds.until.as_deref().map_or(piece.rows(), |until| piece.rows_before(until));
         Self { piece, start, at: start, end }
     }
 
@@ -133,48 +142,51 @@ impl PieceCursor {
     }
 }
 
-/// Some rows of a run, of which a block is in memory at a time.
+/// Some rows of a run, of which a block is in memory at a time. Who makes one has reserved that memory.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     layout: Arc<Layout>,
     cancel: Cancel,
-    start: (usize, usize),
-    /// Where the rows end: a block and a row in it.
-    end: (usize, usize),
+    bounds: Bounds,
+    /// The first block with rows within the bounds, and the one behind the last.
+    start: usize,
+    end: usize,
     number: usize,
     row: usize,
     rows: usize,
     block: Option<RunBlock>,
     last_key: Vec<u8>,
-    _reservation: Reservation,
 }
 
 impl RunCursor {
-    /// All rows of a run. Memory for a block has been reserved.
-    pub fn new(run: Arc<Run>, layout: Arc<Layout>, cancel: Cancel, reservation: Reservation) -> Self {
-        let (start, end) = ((0, 0), (run.blocks(), 0));
+    /// The rows of a run within bounds.
+    pub fn new(run: Arc<Run>, layout: Arc<Layout>, cancel: Cancel, bounds: Bounds) -> Self {
+        // The block before the first one that begins within them may have rows in them, too.
+        let start = run.blocks_before(bounds.from.as_deref().unwrap_or_default()).saturating_sub(1);
+        let end = bounds.until.as_deref().map_or(run.blocks(), |until| run.blocks_before(until));
         let (number, row, rows) = (0, 0, 0);
         let (block, last_key) = Default::default();
-        Self { run, layout, cancel, start, end, number, row, rows, block, last_key, _reservation: reservation }
+        Self { run, layout, cancel, bounds, start, end, number, row, rows, block, last_key }
     }
 
-    /// Goes to a row, and says whether there is one.
-    fn load(&mut self, (number, row): (usize, usize)) -> Result<bool> {
-        self.cancel.check()?;
-        // Before the next one, so that there are not two in memory.
-        self.block = None;
-        (self.number, self.row, self.rows) = (number, row, 0);
-        if (number, row) >= self.end {
-            return Ok(false);
+    /// Goes to the first row within the bounds from a block on, and says whether there is one.
+    fn load(&mut self, from: usize) -> Result<bool> {
+        for number in from..self.end {
+            self.cancel.check()?;
+            // Before the next one, so that there are not two in memory.
+            self.block = None;
+            let block = self.run.read(&self.layout, number)?;
+            (self.number, self.row, self.rows) = match &block {
+                Some(block) => (number, block.rows_before(&self.bounds.from), block.rows_until(&self.bounds.until)),
+                None => (number, 0, 0),
+            };
+            self.block = block;
+            if self.row < self.rows {
+                return Ok(true);
+            }
         }
-        self.block = self.run.read(&self.layout, number)?;
-        let rows = self.block.as_ref().map_or(0, |block| block.page.len());
-        self.rows = if number == self.end.0 { self.end.1.min(rows) } else { rows };
-        if row >= self.rows {
-            return self.load((number + 1, 0));
-        }
-        Ok(true)
+        Ok(false)
     }
 
     #[inline]
@@ -194,14 +206,14 @@ impl RunCursor {
             self.row = next;
             return Next::Row(code);
         }
-        if (self.number + 1, 0) < self.end { Next::Block } else { Next::End }
+        if self.number + 1 < self.end { Next::Block } else { Next::End }
     }
 
     fn next_block(&mut self) -> Result<Code> {
         let mut last_key = std::mem::take(&mut self.last_key);
         last_key.clear();
         last_key.extend_from_slice(self.key(self.row));
-        let code = match self.load((self.number + 1, 0))? {
+        let code = match self.load(self.number + 1)? {
             true => Code::between(&last_key, self.key(self.row), 0),
             false => Code::END,
         };

@@ -9,7 +9,8 @@
 //!
 //! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`); a piece
 //! (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`. A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
-//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`). No thread is started.
+//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`). The last merge makes
+//! batches (`part.rs`), of all rows or, divided by `path.rs`, in several threads (`workers.rs`).
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
@@ -25,7 +26,7 @@
 //! let by = vec![SortColumn { column: 0, descending: true, nulls_first: false }];
 //! let sorter = Sorter::new(schema, Options::new(by, Budget::new(16 << 20)))?;
 //! sorter.writer().append(0, &Batch { rows: 3, columns: vec![column([7, -1, 2])] })?;
-//! let batches = sorter.finish()?.collect::<Result<Vec<_>, _>>()?;
+//! let batches = sorter.finish(1)?.collect::<Result<Vec<_>, _>>()?;
 //! assert_eq!(batches[0].columns, [column([7, 2, -1])]);
 //! # Ok::<(), dray_sort::Error>(())
 //! ```
@@ -42,12 +43,15 @@ mod memory;
 mod merge;
 mod options;
 mod order;
+mod part;
+mod path;
 mod piece;
 mod run;
 mod sorted;
 mod sorter;
 mod spill;
 mod tree;
+mod workers;
 
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};

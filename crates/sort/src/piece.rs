@@ -178,6 +178,11 @@ impl Piece {
         self.entries.len()
     }
 
+    /// How many rows have keys that are less than this one.
+    pub fn rows_before(&self, key: &[u8]) -> usize {
+        self.entries.partition_point(|entry| self.key(*entry) < key)
+    }
+
     #[inline]
     pub fn key(&self, entry: Entry) -> &[u8] {
         let (block, row) = entry.place();

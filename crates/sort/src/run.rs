@@ -124,7 +124,9 @@ impl RunWriter {
     fn write(&mut self, page: &VerifiedPage) -> Result<()> {
         let (ends, keys) = self.keys.parts();
         let parts = [&self.tags[..], &ends, keys];
+        let first = self.keys.get(0);
         let mut meta = BlockMeta {
+            bound: first.get(..BOUND_BYTES).unwrap_or(first).into(),
             at: 0,
             page_bytes: page.bytes().len(),
             rows: page.len(),
@@ -163,8 +165,13 @@ pub(crate) struct Run {
     block_bytes_max: usize,
 }
 
+/// So many bytes of a block's first key are kept in memory. They tell blocks apart well enough to divide a merge.
+pub(crate) const BOUND_BYTES: usize = 32;
+
 #[derive(Debug)]
 struct BlockMeta {
+    /// The beginning of its first key.
+    bound: Box<[u8]>,
     at: u64,
     page_bytes: usize,
     rows: usize,
@@ -193,6 +200,16 @@ impl Run {
 
     pub fn blocks(&self) -> usize {
         self.blocks.len()
+    }
+
+    /// How many blocks begin with a key that is less than `bound`, which has at most [`BOUND_BYTES`]: as many as a key cut to these may be compared with.
+    pub fn blocks_before(&self, bound: &[u8]) -> usize {
+        self.blocks.partition_point(|block| *block.bound < *bound)
+    }
+
+    /// The bounds of the blocks, and how many rows each has.
+    pub fn bounds(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        self.blocks.iter().map(|block| (&*block.bound, block.rows))
     }
 
     /// The memory that its largest block takes while it is read.
@@ -233,6 +250,16 @@ pub(crate) struct RunBlock {
 }
 
 impl RunBlock {
+    /// How many rows have keys less than this; none if there is no bound.
+    pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> usize {
+        bound.as_deref().map_or(0, |bound| self.keys.rows_before(bound))
+    }
+
+    /// How many rows have keys less than this; all if there is no bound.
+    pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> usize {
+        bound.as_deref().map_or(self.page.len(), |bound| self.keys.rows_before(bound))
+    }
+
     pub fn tag(&self, row: usize) -> u64 {
         self.tags.as_chunks().0.get(row).map_or(0, |tag| u64::from_le_bytes(*tag))
     }

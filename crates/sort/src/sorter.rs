@@ -66,7 +66,7 @@ struct Shared {
     /// A place for each writer's open piece.
     open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
     writers: AtomicUsize,
-    pieces: Mutex<Vec<Piece>>,
+    pieces: Mutex<Vec<Arc<Piece>>>,
     /// Whoever has it spills.
     runs: Mutex<Runs>,
     /// For writing runs.
@@ -148,11 +148,11 @@ impl Sorter {
         self.shared.spilled.load(Ordering::Relaxed)
     }
 
-    /// The sorted rows. Writers that are still there take no more.
+    /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1. Writers that are still there take no more.
     ///
     /// # Errors
     /// When memory does not suffice, spilling fails, or the sort was cancelled.
-    pub fn finish(self) -> Result<Sorted> {
+    pub fn finish(self, threads: usize) -> Result<Sorted> {
         let shared = &self.shared;
         shared.finished.store(true, Ordering::Relaxed);
         let mut runs = lock(&shared.runs);
@@ -161,7 +161,7 @@ impl Sorter {
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
         let none = Reservation::none(&shared.plan.memory);
         let reserve = std::mem::replace(&mut *lock(&shared.reserve), none);
-        Sorted::new(shared.plan.clone(), pieces, runs, reserve)
+        Sorted::new(shared.plan.clone(), pieces, runs, reserve, threads)
     }
 }
 
@@ -266,7 +266,7 @@ impl Shared {
     fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
         let piece = piece.sort(self.plan.kept)?;
-        lock(&self.pieces).push(piece);
+        lock(&self.pieces).push(Arc::new(piece));
         Ok(())
     }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::cursor::{Cursor, PieceCursor, RunCursor};
+use crate::cursor::{Bounds, Cursor};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 use crate::merge::{Merge, Step};
+use crate::path::Sources;
 use crate::piece::Piece;
 use crate::run::{Run, Spill};
 use crate::sorter::Plan;
@@ -30,12 +31,9 @@ impl Runs {
     }
 
     /// Merges pieces into one run and frees their memory.
-    pub fn spill(&mut self, plan: &Plan, pieces: Vec<Piece>) -> Result<()> {
-        let cursor = |piece: Piece| {
-            let rows = piece.rows();
-            Cursor::Piece(PieceCursor::new(Arc::new(piece), 0, rows))
-        };
-        self.write(plan, pieces.into_iter().map(cursor).collect())
+    pub fn spill(&mut self, plan: &Plan, pieces: Vec<Arc<Piece>>) -> Result<()> {
+        let cursors = Sources { pieces, runs: Vec::new() }.cursors(plan, &Bounds::default());
+        self.write(plan, cursors)
     }
 
     fn write(&mut self, plan: &Plan, cursors: Vec<Cursor>) -> Result<()> {
@@ -67,38 +65,29 @@ impl Runs {
         Ok(())
     }
 
-    /// Merges runs until there are so few that all can be read at once, and returns their cursors. None if memory does not suffice for that, although
-    /// runs can't be fewer, or `has_pieces` says that there is memory to be freed first.
-    pub fn open(&mut self, plan: &Plan, has_pieces: bool) -> Result<Option<Vec<Cursor>>> {
+    /// Merges runs until there are so few that all can be read at once, and returns them and the memory for that. None if memory does not suffice,
+    /// although runs can't be fewer, or `has_pieces` says that there is memory to be freed first.
+    pub fn open(&mut self, plan: &Plan, has_pieces: bool) -> Result<Option<(Vec<Arc<Run>>, Reservation)>> {
         if let Some(spill) = &mut self.spill {
             spill.close_file();
         }
         loop {
             // The shortest ones come first, since they cost the least to merge once more.
             self.runs.sort_by_key(|run| run.rows());
-            let mut reservations = Vec::new();
-            for run in self.runs.iter().take(plan.fan_in_max) {
-                match Reservation::try_new(&plan.memory, run.block_bytes_max()) {
-                    Some(reservation) => reservations.push(reservation),
-                    None => break,
-                }
+            let mut reservation = Reservation::none(&plan.memory);
+            let fits = |run: &&Arc<Run>| reservation.try_grow(run.block_bytes_max());
+            let opened = self.runs.iter().take(plan.fan_in_max).take_while(fits).count();
+            if opened == self.runs.len() {
+                return Ok(Some((std::mem::take(&mut self.runs), reservation)));
             }
-            let cursor = |(run, reservation): (Arc<Run>, Reservation)| {
-                let run = RunCursor::new(run, plan.layout.clone(), plan.cancel.clone(), reservation);
-                Cursor::Run(Box::new(run))
-            };
-            if reservations.len() == self.runs.len() {
-                return Ok(Some(self.runs.drain(..).zip(reservations).map(cursor).collect()));
-            }
-            let opened = reservations.len();
             if opened < 2 || has_pieces && opened < plan.fan_in_max {
                 return Ok(None);
             }
             // No more than what makes the next merge a full one.
             let surplus = self.runs.len() - opened + 1;
-            reservations.truncate(surplus.clamp(2, opened));
-            let shortest: Vec<Arc<Run>> = self.runs.drain(..reservations.len()).collect();
-            self.write(plan, shortest.into_iter().zip(reservations).map(cursor).collect())?;
+            let runs = self.runs.drain(..surplus.clamp(2, opened)).collect();
+            let cursors = Sources { pieces: Vec::new(), runs }.cursors(plan, &Bounds::default());
+            self.write(plan, cursors)?;
         }
     }
 

@@ -133,7 +133,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     });
     assert_eq!(sorter.rows(), rows.num_rows() as u64, "{context}");
     let spilled = sorter.spilled_bytes();
-    let sorted = sorter.finish().unwrap_or_else(|error| panic!("{error}, {context}"));
+    let sorted = sorter.finish(settings.threads).unwrap_or_else(|error| panic!("{error}, {context}"));
     let sorted: Vec<Batch> = sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
     assert!(sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)), "{context}");
     let found = objects(&dray_schema, &sorted);
@@ -293,7 +293,7 @@ fn batch_numbers_rise() {
     writer.append(4, &rows).unwrap();
     assert_eq!(writer.append(4, &rows).unwrap_err(), Error::Sequence { sequence: 4, expected: 5 });
     assert_eq!(writer.append(1 << 33, &rows).unwrap_err(), Error::Sequence { sequence: 1 << 33, expected: 5 });
-    let mut sorted = sorter.finish().unwrap();
+    let mut sorted = sorter.finish(1).unwrap();
     assert_eq!(writer.append(5, &rows).unwrap_err(), Error::Finished);
     assert_eq!(sorted.next().unwrap().unwrap().rows, 10);
     assert!(sorted.next().is_none());

@@ -1,0 +1,66 @@
+//! Merge Path: divides a merge of many sources into parts that can be merged side by side.
+//!
+//! Beginnings of keys divide the rows: those that are less than the first one are part 0, and so on. Each source finds its rows of a part by binary
+//! search. Rows with equal keys are in one part, so that duplicates meet. (The path of Green, Odeh and Birk goes through two sources row by
+//! row; of many sources, samples say well enough where its parts end.)
+
+use std::sync::Arc;
+
+use crate::cursor::{Bounds, Cursor, PieceCursor, RunCursor};
+use crate::piece::Piece;
+use crate::run::{BOUND_BYTES, Run};
+use crate::sorter::Plan;
+
+/// So many samples of pieces are taken for each part.
+const SAMPLES_A_PART: usize = 16;
+
+/// All rows that are merged.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    pub pieces: Vec<Arc<Piece>>,
+    pub runs: Vec<Arc<Run>>,
+}
+
+impl Sources {
+    pub fn rows(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.rows() as u64).sum::<u64>()
+            + self.runs.iter().map(|run| run.rows()).sum::<u64>()
+    }
+
+    /// Cursors for the rows within bounds.
+    pub fn cursors(&self, plan: &Plan, bounds: &Bounds) -> Vec<Cursor> {
+        let piece = |piece: &Arc<Piece>| Cursor::Piece(PieceCursor::new(piece.clone(), bounds));
+        let run = |run: &Arc<Run>| {
+            let cursor = RunCursor::new(run.clone(), plan.layout.clone(), plan.cancel.clone(), bounds.clone());
+            Cursor::Run(Box::new(cursor))
+        };
+        self.pieces.iter().map(piece).chain(self.runs.iter().map(run)).collect()
+    }
+
+    /// Divides all rows into parts of about so many; larger where many keys are equal.
+    pub fn parts(&self, part_rows: usize) -> Vec<Bounds> {
+        let step = (part_rows / SAMPLES_A_PART).max(1);
+        let mut samples: Vec<(&[u8], usize)> = Vec::new();
+        for piece in &self.pieces {
+            let sampled = piece.entries().iter().step_by(step).map(|entry| (cut(piece.key(*entry)), step));
+            samples.extend(sampled);
+        }
+        samples.extend(self.runs.iter().flat_map(|run| run.bounds()));
+        samples.sort_unstable();
+        let (mut parts, mut rows, mut from) = (Vec::new(), 0, None::<Arc<[u8]>>);
+        for (key, weight) in samples {
+            if rows >= part_rows && from.as_deref() != Some(key) {
+                let until: Arc<[u8]> = key.into();
+                parts.push(Bounds { from, until: Some(until.clone()) });
+                (from, rows) = (Some(until), 0);
+            }
+            rows += weight;
+        }
+        parts.push(Bounds { from, until: None });
+        parts
+    }
+}
+
+fn cut(key: &[u8]) -> &[u8] {
+    key.get(..BOUND_BYTES).unwrap_or(key)
+}
