@@ -11,6 +11,9 @@ use crate::options::Cancel;
 use crate::piece::Piece;
 use crate::run::{Run, RunBlock};
 
+/// A block of a source, and a row in it.
+pub(crate) type RowPlace = (u32, u32);
+
 /// A place in a source of sorted rows.
 #[derive(Debug)]
 pub(crate) enum Cursor {
@@ -75,15 +78,12 @@ impl Cursor {
 
     /// Where the row was in the input.
     pub fn tag(&self) -> u64 {
-        match self {
-            Self::Piece(cursor) => cursor.entry().map_or(0, |entry| cursor.piece.tag(entry)),
-            Self::Run(cursor) => cursor.tag(),
-        }
+        self.tag_at(self.place())
     }
 
-    /// Block and number of the row, for [`object`](Self::object).
+    /// Where the row is: its block and its number there.
     #[inline(always)]
-    pub fn place(&self) -> (u32, u32) {
+    pub fn place(&self) -> RowPlace {
         match self {
             Self::Piece(cursor) => {
                 let (block, row) = cursor.entry().map_or((0, 0), Entry::place);
@@ -95,10 +95,27 @@ impl Cursor {
 
     /// The object at a place that is in memory still.
     #[inline]
-    pub fn object(&self, (block, row): (u32, u32)) -> Option<Object<'_>> {
+    pub fn object(&self, (block, row): RowPlace) -> Option<Object<'_>> {
         match self {
             Self::Piece(cursor) => cursor.piece.object(block as usize, row as usize),
             Self::Run(cursor) => cursor.block.as_ref()?.page.object(row as usize),
+        }
+    }
+
+    /// Its key.
+    #[inline]
+    pub fn key_at(&self, (block, row): RowPlace) -> &[u8] {
+        match self {
+            Self::Piece(cursor) => cursor.piece.key_at(block as usize, row as usize),
+            Self::Run(cursor) => cursor.key(row as usize),
+        }
+    }
+
+    /// Where it was in the input.
+    pub fn tag_at(&self, (block, row): RowPlace) -> u64 {
+        match self {
+            Self::Piece(cursor) => cursor.piece.tag_at(block as usize, row as usize),
+            Self::Run(cursor) => cursor.block.as_ref().map_or(0, |block| block.tag(row as usize)),
         }
     }
 }
@@ -192,10 +209,6 @@ impl RunCursor {
     #[inline]
     fn key(&self, row: usize) -> &[u8] {
         self.block.as_ref().map_or(&[], |block| block.keys.get(row))
-    }
-
-    fn tag(&self) -> u64 {
-        self.block.as_ref().map_or(0, |block| block.tag(self.row))
     }
 
     #[inline]

@@ -1,9 +1,13 @@
 //! Merges sorted sources, row by row.
 
 use crate::code::{Code, first_difference};
-use crate::cursor::{Cursor, Next};
+use crate::cursor::{Cursor, Next, RowPlace};
 use crate::error::Result;
 use crate::tree::{LoserTree, Player};
+
+/// A line of the cache, and so many of a row are fetched ahead.
+const LINE_BYTES: usize = 64;
+const LINES_MAX: usize = 16;
 
 /// A merge of pieces and runs: for a result, and for a longer run, the same.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ enum State {
 }
 
 /// What a merge comes to.
-pub(crate) enum Step {
+enum Step {
     /// The row of this source.
     Row(usize),
     /// No row: after the next step a block is gone, and with it the objects of rows before.
@@ -50,7 +54,7 @@ impl Merge {
 
     /// The next row, which is valid up to the next step.
     #[inline]
-    pub fn step(&mut self) -> Result<Step> {
+    fn step(&mut self) -> Result<Step> {
         loop {
             let Some(winner) = self.tree.winner().filter(|_| self.left > 0) else { return Ok(Step::End) };
             let source = winner.source as usize;
@@ -80,6 +84,35 @@ impl Merge {
                 }
             }
         }
+    }
+
+    /// Puts the next rows, their sources and places, into `pending` in the place of those that are there, and says whether there are no more.
+    /// Their blocks stay until the next call.
+    pub fn fill(&mut self, pending: &mut Vec<(usize, RowPlace)>, rows_max: usize) -> Result<bool> {
+        pending.clear();
+        while pending.len() < rows_max {
+            match self.step()? {
+                Step::Row(source) => {
+                    let place = self.cursors.get(source).map_or((0, 0), Cursor::place);
+                    pending.push((source, place));
+                }
+                Step::Block if pending.is_empty() => {}
+                Step::Block => break,
+                Step::End => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Reads a byte of every line of the cache that these rows begin with, so that what follows does not wait for each of them.
+    pub fn fetch(&self, pending: &[(usize, RowPlace)]) {
+        let mut any = 0;
+        for (source, place) in pending {
+            let object = self.cursors.get(*source).and_then(|cursor| cursor.object(*place));
+            let lines = object.map_or(&[][..], |object| object.bytes()).iter().step_by(LINE_BYTES).take(LINES_MAX);
+            any = lines.fold(any, |any, byte| any | byte);
+        }
+        std::hint::black_box(any);
     }
 
     #[inline]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, RowPlace};
 use crate::error::Result;
-use crate::merge::{Merge, Step};
+use crate::merge::Merge;
 use crate::sorter::Plan;
 
 /// So many rows are merged before they become columns.
@@ -24,7 +24,7 @@ pub(crate) struct Part {
     /// A batch ends before it is larger, if it has a row.
     batch_bytes: usize,
     /// Merged rows: their sources, and where they are there. So many of them are columns.
-    pending: Vec<(usize, (u32, u32))>,
+    pending: Vec<(usize, RowPlace)>,
     used: usize,
 }
 
@@ -40,7 +40,9 @@ impl Part {
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         loop {
             if self.used == self.pending.len() {
-                self.merge_some()?;
+                self.plan.cancel.check()?;
+                self.merge.fill(&mut self.pending, PENDING_MAX)?;
+                self.used = 0;
                 if self.pending.is_empty() {
                     break;
                 }
@@ -50,24 +52,6 @@ impl Part {
             }
         }
         Ok(Some(self.columns.finish()).filter(|batch| batch.rows > 0))
-    }
-
-    /// Merges until some rows are pending, or there are no more. Their blocks stay where they are.
-    fn merge_some(&mut self) -> Result<()> {
-        self.plan.cancel.check()?;
-        self.pending.clear();
-        self.used = 0;
-        while self.pending.len() < PENDING_MAX {
-            match self.merge.step()? {
-                Step::Row(source) => {
-                    let place = self.merge.cursor(source).map_or((0, 0), Cursor::place);
-                    self.pending.push((source, place));
-                }
-                Step::Block if self.pending.is_empty() => {}
-                Step::Block | Step::End => break,
-            }
-        }
-        Ok(())
     }
 
     /// Makes columns of pending rows, and says whether the batch is full.

@@ -186,6 +186,11 @@ impl Piece {
     #[inline]
     pub fn key(&self, entry: Entry) -> &[u8] {
         let (block, row) = entry.place();
+        self.key_at(block, row)
+    }
+
+    #[inline]
+    pub fn key_at(&self, block: usize, row: usize) -> &[u8] {
         self.blocks.get(block).map_or(&[], |block| block.keys.get(row))
     }
 
@@ -195,8 +200,7 @@ impl Piece {
     }
 
     /// Where a row was in the input.
-    pub fn tag(&self, entry: Entry) -> u64 {
-        let (block, row) = entry.place();
+    pub fn tag_at(&self, block: usize, row: usize) -> u64 {
         let row = self.first_rows.get(block).map_or(0, |first| first + row);
         let after = self.batches.partition_point(|(start, _)| *start <= row);
         let before = after.checked_sub(1).and_then(|batch| self.batches.get(batch));

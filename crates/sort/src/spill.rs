@@ -5,14 +5,16 @@ use std::sync::Arc;
 use crate::cursor::{Bounds, Cursor};
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
-use crate::merge::{Merge, Step};
+use crate::merge::Merge;
 use crate::path::Sources;
 use crate::piece::Piece;
 use crate::run::{Run, Spill};
 use crate::sorter::Plan;
 
-/// So many rows are merged before it is asked whether to go on.
-const ROWS_UNCHECKED: usize = 1 << 12;
+/// So many rows are merged before they are copied.
+const PENDING_MAX: usize = 1024;
+/// So many are copied at a time: they are fetched into the cache before.
+const COPIED: usize = 64;
 
 /// The runs on disk, and where the next ones go.
 #[derive(Debug)]
@@ -40,22 +42,19 @@ impl Runs {
         let Some(spill) = &mut self.spill else { return Ok(()) };
         let mut merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
         let mut run = spill.begin(&plan.layout, plan.page_bytes, plan.encoder.width())?;
-        let mut unchecked = 0;
-        loop {
-            match merge.step()? {
-                Step::Row(source) => {
-                    let Some(cursor) = merge.cursor(source) else { break };
-                    if let Some(object) = cursor.object(cursor.place()) {
-                        run.push(object, cursor.key(), cursor.tag())?;
+        let mut pending = Vec::with_capacity(PENDING_MAX);
+        let mut ended = false;
+        while !ended {
+            plan.cancel.check()?;
+            ended = merge.fill(&mut pending, PENDING_MAX)?;
+            for some in pending.chunks(COPIED) {
+                merge.fetch(some);
+                for (source, place) in some {
+                    let Some(cursor) = merge.cursor(*source) else { continue };
+                    if let Some(object) = cursor.object(*place) {
+                        run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
                     }
                 }
-                Step::Block => {}
-                Step::End => break,
-            }
-            unchecked += 1;
-            if unchecked == ROWS_UNCHECKED {
-                unchecked = 0;
-                plan.cancel.check()?;
             }
         }
         let run = run.finish()?;
