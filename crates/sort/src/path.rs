@@ -12,7 +12,7 @@ use crate::run::{BOUND_BYTES, Run};
 use crate::sorter::Plan;
 
 /// So many samples of pieces are taken for each part.
-const SAMPLES_A_PART: usize = 16;
+const SAMPLES_A_PART: usize = 64;
 
 /// All rows that are merged.
 #[derive(Debug)]
@@ -42,8 +42,8 @@ impl Sources {
         let step = (part_rows / SAMPLES_A_PART).max(1);
         let mut samples: Vec<(&[u8], usize)> = Vec::new();
         for piece in &self.pieces {
-            let sampled = piece.entries().iter().step_by(step).map(|entry| (cut(piece.key(*entry)), step));
-            samples.extend(sampled);
+            let sampled = piece.entries().chunks(step).filter_map(|some| Some((*some.first()?, some.len())));
+            samples.extend(sampled.map(|(entry, rows)| (cut(piece.key(entry)), rows)));
         }
         samples.extend(self.runs.iter().flat_map(|run| run.bounds()));
         samples.sort_unstable();

@@ -21,6 +21,7 @@ use dray_page::{Layout, Object, PageBuilder, VerifiedPage};
 
 use crate::block::BlockKeys;
 use crate::error::{Error, Result};
+use crate::sorter::Plan;
 
 /// So many runs share a file, since a process may not have many open.
 const RUNS_A_FILE: usize = 8;
@@ -56,8 +57,8 @@ impl Spill {
         Self { folder, bytes_max, bytes: Arc::default(), written, file: None, runs_in_file: 0 }
     }
 
-    /// Begins a run.
-    pub fn begin(&mut self, layout: &Arc<Layout>, page_bytes: usize, key_width: Option<usize>) -> Result<RunWriter> {
+    /// The file for the next run.
+    pub fn begin(&mut self) -> Result<Arc<SpillFile>> {
         let file = match self.file.take().filter(|_| self.runs_in_file < RUNS_A_FILE) {
             Some(file) => file,
             None => {
@@ -68,10 +69,16 @@ impl Spill {
         };
         self.runs_in_file += 1;
         self.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Begins a run, or a part of one: several may be written to a file side by side.
+    pub fn writer(&self, file: &Arc<SpillFile>, plan: &Plan) -> Result<RunWriter> {
+        let key_width = plan.encoder.width();
         Ok(RunWriter {
-            page_bytes,
-            builder: PageBuilder::new(layout.clone(), page_bytes, true)?,
-            run: Run { file, key_width, blocks: Vec::new(), rows: 0, block_bytes_max: 0 },
+            page_bytes: plan.page_bytes,
+            builder: PageBuilder::new(plan.layout.clone(), plan.page_bytes, true)?,
+            run: Run { file: file.clone(), key_width, blocks: Vec::new(), rows: 0, block_bytes_max: 0 },
             keys: BlockKeys::new(key_width),
             tags: Vec::new(),
             bytes_max: self.bytes_max,
@@ -194,6 +201,14 @@ impl BlockMeta {
 }
 
 impl Run {
+    /// One run of two in the same file, of which the second one's rows are not less than the first one's.
+    pub fn followed_by(mut self, next: Self) -> Self {
+        self.blocks.extend(next.blocks);
+        self.rows += next.rows;
+        self.block_bytes_max = self.block_bytes_max.max(next.block_bytes_max);
+        self
+    }
+
     pub fn rows(&self) -> u64 {
         self.rows
     }

@@ -47,7 +47,7 @@ impl Sorted {
         let (runs, mut reading) = loop {
             match runs.open(&plan, !pieces.is_empty())? {
                 Some(opened) => break opened,
-                None if runs.may_spill() && !pieces.is_empty() => runs.spill(&plan, std::mem::take(&mut pieces))?,
+                None if runs.may_spill() && !pieces.is_empty() => runs.spill(&plan, std::mem::take(&mut pieces), 1)?,
                 None => return Err(runs.refused(&plan, runs.least_bytes() + reservation.bytes())),
             }
         };

@@ -18,6 +18,8 @@ use crate::spill::Runs;
 
 /// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
 const RESERVED_PAGES: usize = 4;
+/// If several threads write, this is at most such a part of the memory.
+const RESERVED_SHARE: usize = 8;
 /// A piece takes at most this part of the memory, divided by the writers: what others have not sorted yet is sorted by the one who spills.
 const PIECE_SHARE: usize = 8;
 /// A piece has at most so many rows.
@@ -69,8 +71,8 @@ struct Shared {
     pieces: Mutex<Vec<Arc<Piece>>>,
     /// Whoever has it spills.
     runs: Mutex<Runs>,
-    /// For writing runs.
-    reserve: Mutex<Reservation>,
+    /// For writing runs, with the size of the largest page.
+    reserve: Mutex<(Reservation, usize)>,
     finished: AtomicBool,
     rows: AtomicU64,
     spilled: Arc<AtomicU64>,
@@ -122,7 +124,7 @@ impl Sorter {
                 writers: AtomicUsize::new(0),
                 pieces: Mutex::default(),
                 runs: Mutex::new(Runs::new(spill)),
-                reserve: Mutex::new(reserve),
+                reserve: Mutex::new((reserve, page_bytes)),
                 finished: AtomicBool::new(false),
                 rows: AtomicU64::new(0),
                 spilled,
@@ -134,7 +136,8 @@ impl Sorter {
     pub fn writer(&self) -> Writer {
         let open = Arc::default();
         lock(&self.shared.open).push(Arc::clone(&open));
-        self.shared.writers.fetch_add(1, Ordering::Relaxed);
+        let writers = self.shared.writers.fetch_add(1, Ordering::Relaxed) + 1;
+        self.shared.reserve_for_writers(writers);
         Writer { shared: self.shared.clone(), open, sequence_next: 0 }
     }
 
@@ -160,7 +163,7 @@ impl Sorter {
         let pieces = std::mem::take(&mut *lock(&shared.pieces));
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
         let none = Reservation::none(&shared.plan.memory);
-        let reserve = std::mem::replace(&mut *lock(&shared.reserve), none);
+        let reserve = std::mem::replace(&mut lock(&shared.reserve).0, none);
         Sorted::new(shared.plan.clone(), pieces, runs, reserve, threads)
     }
 }
@@ -280,14 +283,30 @@ impl Shared {
         let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES).next_multiple_of(self.plan.page_bytes);
         loop {
             let mut reserve = lock(&self.reserve);
-            let bytes = RESERVED_PAGES * page_bytes;
-            let more = bytes.saturating_sub(reserve.bytes());
-            if more == 0 || reserve.try_grow(more) {
+            let more = (RESERVED_PAGES * page_bytes).saturating_sub(reserve.0.bytes());
+            if more == 0 || reserve.0.try_grow(more) {
+                reserve.1 = reserve.1.max(page_bytes);
                 return Ok(());
             }
             drop(reserve);
             self.make_room(more)?;
         }
+    }
+
+    /// Makes it possible that as many threads write a run as put rows in, if that is no large part of the memory.
+    fn reserve_for_writers(&self, writers: usize) {
+        let (reserve, page_bytes) = &mut *lock(&self.reserve);
+        let wanted = RESERVED_PAGES * *page_bytes * writers;
+        if wanted <= self.plan.memory.bytes_max() / RESERVED_SHARE {
+            // Without it, fewer threads write.
+            let _ = reserve.try_grow(wanted.saturating_sub(reserve.bytes()));
+        }
+    }
+
+    /// How many threads can write a run.
+    fn spill_threads(&self) -> usize {
+        let (reserve, page_bytes) = &*lock(&self.reserve);
+        (reserve.bytes() / (RESERVED_PAGES * page_bytes)).clamp(1, self.writers.load(Ordering::Relaxed).max(1))
     }
 
     /// Writes all that is in memory as one run, unless so much memory is free by now.
@@ -306,9 +325,9 @@ impl Shared {
                 // Another writer may have taken memory since.
                 std::thread::yield_now();
             } else {
-                runs.spill(&self.plan, pieces)?;
+                runs.spill(&self.plan, pieces, self.spill_threads())?;
             }
         }
-        Err(runs.refused(&self.plan, needed + lock(&self.reserve).bytes()))
+        Err(runs.refused(&self.plan, needed + lock(&self.reserve).0.bytes()))
     }
 }

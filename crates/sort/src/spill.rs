@@ -8,7 +8,7 @@ use crate::memory::Reservation;
 use crate::merge::Merge;
 use crate::path::Sources;
 use crate::piece::Piece;
-use crate::run::{Run, Spill};
+use crate::run::{Run, RunWriter, Spill};
 use crate::sorter::Plan;
 
 /// So many rows are merged before they are copied.
@@ -32,33 +32,27 @@ impl Runs {
         self.spill.is_some()
     }
 
-    /// Merges pieces into one run and frees their memory.
-    pub fn spill(&mut self, plan: &Plan, pieces: Vec<Arc<Piece>>) -> Result<()> {
-        let cursors = Sources { pieces, runs: Vec::new() }.cursors(plan, &Bounds::default());
-        self.write(plan, cursors)
+    /// Merges pieces into one run, in so many threads at most, and frees their memory.
+    pub fn spill(&mut self, plan: &Plan, pieces: Vec<Arc<Piece>>, threads: usize) -> Result<()> {
+        self.write(plan, &Sources { pieces, runs: Vec::new() }, threads)
     }
 
-    fn write(&mut self, plan: &Plan, cursors: Vec<Cursor>) -> Result<()> {
+    /// Each thread writes a part of the run.
+    fn write(&mut self, plan: &Plan, sources: &Sources, threads: usize) -> Result<()> {
         let Some(spill) = &mut self.spill else { return Ok(()) };
-        let mut merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
-        let mut run = spill.begin(&plan.layout, plan.page_bytes, plan.encoder.width())?;
-        let mut pending = Vec::with_capacity(PENDING_MAX);
-        let mut ended = false;
-        while !ended {
-            plan.cancel.check()?;
-            ended = merge.fill(&mut pending, PENDING_MAX)?;
-            for some in pending.chunks(COPIED) {
-                merge.fetch(some);
-                for (source, place) in some {
-                    let Some(cursor) = merge.cursor(*source) else { continue };
-                    if let Some(object) = cursor.object(*place) {
-                        run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
-                    }
-                }
-            }
-        }
-        let run = run.finish()?;
-        if run.rows() > 0 {
+        let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
+        let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1)) } else { vec![Bounds::default()] };
+        let file = spill.begin()?;
+        let write = |bounds: &Bounds| write_part(plan, sources.cursors(plan, bounds), spill.writer(&file, plan)?);
+        let written: Result<Vec<Run>> = match &parts[..] {
+            [all] => Ok(vec![write(all)?]),
+            parts => std::thread::scope(|scope| {
+                let threads: Vec<_> = parts.iter().map(|bounds| scope.spawn(|| write(bounds))).collect();
+                let lost = |_| Err(Error::Setting("a thread that wrote a run has ended too early".into()));
+                threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
+            }),
+        };
+        if let Some(run) = written?.into_iter().reduce(Run::followed_by).filter(|run| run.rows() > 0) {
             self.runs.push(Arc::new(run));
         }
         Ok(())
@@ -85,8 +79,8 @@ impl Runs {
             // No more than what makes the next merge a full one.
             let surplus = self.runs.len() - opened + 1;
             let runs = self.runs.drain(..surplus.clamp(2, opened)).collect();
-            let cursors = Sources { pieces: Vec::new(), runs }.cursors(plan, &Bounds::default());
-            self.write(plan, cursors)?;
+            // Memory is there for one block of each.
+            self.write(plan, &Sources { pieces: Vec::new(), runs }, 1)?;
         }
     }
 
@@ -100,4 +94,24 @@ impl Runs {
     pub fn refused(&self, plan: &Plan, needed: usize) -> Error {
         Error::Memory { needed, bytes_max: plan.memory.bytes_max(), may_spill: self.may_spill() }
     }
+}
+
+fn write_part(plan: &Plan, cursors: Vec<Cursor>, mut run: RunWriter) -> Result<Run> {
+    let mut merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
+    let mut pending = Vec::with_capacity(PENDING_MAX);
+    let mut ended = false;
+    while !ended {
+        plan.cancel.check()?;
+        ended = merge.fill(&mut pending, PENDING_MAX)?;
+        for some in pending.chunks(COPIED) {
+            merge.fetch(some);
+            for (source, place) in some {
+                let Some(cursor) = merge.cursor(*source) else { continue };
+                if let Some(object) = cursor.object(*place) {
+                    run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
+                }
+            }
+        }
+    }
+    run.finish()
 }
