@@ -17,6 +17,8 @@ use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
 const BATCH_BYTES_MAX: usize = 4 << 20;
+/// Threads are given up before batches are smaller.
+const BATCH_BYTES_MIN: usize = 4 << 10;
 
 /// Sorted rows, merged as they are asked for; or ahead of that, by threads that end when this is dropped.
 #[derive(Debug)]
@@ -52,20 +54,15 @@ impl Sorted {
             }
         };
         let sources = Sources { pieces, runs };
-        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(BATCH_BYTES_MAX);
-        // What there is suffices for smaller batches.
-        reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
-        let batch_bytes = reservation.bytes();
-        let left = plan.kept.limit;
-        // Each thread reads a block of every run, and is some batches ahead.
         let parts = sources.rows() / (BATCHES_A_PART * plan.batch_rows) as u64;
         let most = parts.min(threads as u64) as usize;
-        let block_bytes = reading.bytes();
-        let mut fits = |thread: &usize| {
-            let blocks = if *thread == 0 { 0 } else { block_bytes };
-            reading.try_grow(blocks) && reservation.try_grow(BATCHES_A_THREAD * batch_bytes)
-        };
-        let threads = if most > 1 { (0..most).take_while(|thread| fits(thread)).count() } else { 1 };
+        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(BATCH_BYTES_MAX);
+        let (threads, batch_bytes) = reserve_ahead(&mut reading, &mut reservation, most, wanted).unwrap_or_else(|| {
+            // What there is suffices for smaller batches.
+            reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
+            (1, reservation.bytes())
+        });
+        let left = plan.kept.limit;
         let rows = if threads > 1 {
             Rows::Ahead(Workers::start(plan, sources, threads, batch_bytes)?)
         } else {
@@ -87,6 +84,32 @@ impl Sorted {
         self.left -= rows as u64;
         Ok(Some(if rows < batch.rows { batch.slice(0, rows) } else { batch }))
     }
+}
+
+/// How many threads may merge ahead, and how large their batches are: each reads a block of every run, and is some batches ahead.
+/// Smaller batches are better than fewer threads.
+fn reserve_ahead(
+    reading: &mut Reservation,
+    batches: &mut Reservation,
+    most: usize,
+    wanted: usize,
+) -> Option<(usize, usize)> {
+    let block_bytes = reading.bytes();
+    for threads in (2..=most).rev() {
+        if !reading.try_grow(block_bytes * (threads - 1)) {
+            continue;
+        }
+        let mut batch_bytes = wanted;
+        while batch_bytes >= BATCH_BYTES_MIN {
+            let more = (BATCHES_A_THREAD * threads * batch_bytes).saturating_sub(batches.bytes());
+            if batches.try_grow(more) {
+                return Some((threads, batch_bytes));
+            }
+            batch_bytes /= 2;
+        }
+        reading.shrink_to(block_bytes);
+    }
+    None
 }
 
 impl Iterator for Sorted {
