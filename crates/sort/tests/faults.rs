@@ -143,7 +143,7 @@ fn cancelled() {
         let cancel = Cancel::default();
         let with = || Options { cancel: cancel.clone(), batch_rows: 1000, ..options(&budget, Some(folder.path())) };
         let mut sorted = sort(with(), threads).unwrap();
-        assert_eq!(sorted.next().unwrap().unwrap().rows, 1000);
+        assert!((1..=1000).contains(&sorted.next().unwrap().unwrap().rows));
         cancel.cancel();
         assert_eq!(sorted.find_map(Result::err).unwrap(), Error::Cancelled);
         drop(sorted);
@@ -160,7 +160,7 @@ fn dropped_before_the_end() {
         let budget = Budget::new(1 << 20);
         let options = Options { batch_rows: 100, page_bytes: Some(4096), ..options(&budget, Some(folder.path())) };
         let mut sorted = sort(options, threads).unwrap();
-        assert_eq!(sorted.next().unwrap().unwrap().rows, 100);
+        assert!((1..=100).contains(&sorted.next().unwrap().unwrap().rows));
         drop(sorted);
         assert_eq!(budget.taken(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
