@@ -1,7 +1,7 @@
 //! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed [scale [threads [data/memory…]]]`.
 //!
 //! For each order and each share of memory: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them into batches,
-//! both, and millions of rows a second. Rows are in memory as columns before, and each batch is dropped as soon as it is there.
+//! both, millions of rows a second; then bytes spilled, the most that was reserved, and by how much resident memory grew at the most. Rows are in memory as columns before, and each batch is dropped as soon as it is there.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
 
@@ -20,7 +20,7 @@ use tpchgen_arrow::LineItemArrow;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BATCH_ROWS: usize = 8 << 10;
-/// Rows in pages are so much larger than as columns.
+/// Names, and the columns that are sorted by.
 const ORDERS: [(&str, &[usize]); 3] =
     [("shipdate, orderkey", &[10, 0]), ("comment", &[15]), ("orderkey (as it is)", &[0])];
 
@@ -40,8 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes: u64 = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
     println!("{count} rows, {bytes} bytes as columns, {threads} threads");
     println!(
-        "{:22}{:>12}{:>9}{:>9}{:>9}{:>11}{:>12}{:>12}",
-        "order", "data/memory", "in s", "out s", "both s", "M rows/s", "spilled MB", "peak MB"
+        "{:22}{:>12}{:>9}{:>9}{:>9}{:>11}{:>12}{:>14}{:>13}",
+        "order", "data/memory", "in s", "out s", "both s", "M rows/s", "spilled MB", "reserved MB", "resident MB"
     );
     for (name, by) in ORDERS {
         let by: Vec<SortColumn> =
@@ -50,6 +50,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             let budget = Budget::new((bytes as f64 / share) as usize);
             let options =
                 Options { spill_folder: Some(std::env::temp_dir()), ..Options::new(by.clone(), budget.clone()) };
+            // The most so far is forgotten.
+            std::fs::write("/proc/self/clear_refs", "5")?;
+            let before = resident("VmRSS");
             let start = Instant::now();
             let sorter = Sorter::new(schema.clone(), options)?;
             let next = AtomicUsize::new(0);
@@ -73,13 +76,21 @@ fn main() -> Result<(), Box<dyn Error>> {
             assert_eq!(found, count);
             let both = start.elapsed().as_secs_f64();
             println!(
-                "{name:22}{share:>12}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>12}",
+                "{name:22}{share:>12}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>14}{:>13}",
                 both - taken_in,
                 count as f64 / both / 1e6,
                 spilled >> 20,
-                budget.peak() >> 20
+                budget.peak() >> 20,
+                resident("VmHWM").saturating_sub(before) >> 10
             );
         }
     }
     Ok(())
+}
+
+/// What the system says of this process's memory, in KiB.
+fn resident(what: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
