@@ -55,6 +55,11 @@ impl Entry {
         Self(u128::from(word) << 64 | u128::from(self.0 as u64 & !DEPTH_MASK))
     }
 
+    /// The same row at another place.
+    pub fn moved(self, block: usize, row: usize) -> Self {
+        Self(Self::new(self.word(), block, row).0 | u128::from(self.0 as u64 & DEPTH_MASK))
+    }
+
     /// The same row, which differs from the one before at `depth`, by `word`.
     #[inline(always)]
     pub fn coded(self, depth: usize, word: u64) -> Self {

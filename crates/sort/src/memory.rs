@@ -79,6 +79,10 @@ impl Reservation {
         reservation.try_grow(bytes).then_some(reservation)
     }
 
+    pub fn memory(&self) -> &Arc<dyn Memory> {
+        &self.memory
+    }
+
     pub fn bytes(&self) -> usize {
         self.bytes
     }

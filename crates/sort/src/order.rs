@@ -50,7 +50,7 @@ pub(crate) fn sort<'k>(entries: &mut [Entry], key: impl Fn(Entry) -> &'k [u8]) {
     }
 }
 
-/// Sorts by words, and in the order of the rows where these are equal.
+/// Sorts by words, and in the order of the rows where these are equal. Entries that rise or fall already are looked at once (std's sort sees to that).
 fn sort_by_word(entries: &mut [Entry]) {
     entries.sort_unstable();
 }

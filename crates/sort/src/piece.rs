@@ -17,6 +17,9 @@ use crate::order;
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
 
+/// If only so small a part of the rows is kept, they are copied, so that the others' memory is free.
+const FEW: usize = 4;
+
 /// What is kept of sorted rows.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kept {
@@ -30,6 +33,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct OpenPiece {
     builder: PageBuilder,
+    page_bytes: usize,
     key_width: Option<usize>,
     blocks: Vec<Block>,
     /// Keys of the rows whose page is not full yet.
@@ -51,6 +55,7 @@ impl OpenPiece {
     ) -> Result<Self> {
         Ok(Self {
             builder: PageBuilder::new(layout.clone(), page_bytes, false)?,
+            page_bytes,
             key_width,
             blocks: Vec::new(),
             keys: BlockKeys::new(key_width),
@@ -101,18 +106,22 @@ impl OpenPiece {
             from = end;
         }
         self.keys.extend(&keys, from..keys.len())?;
-        let first = tag + rows.start as u64;
-        let continues = |&(start, tag): &(usize, u64)| tag + (self.rows - start) as u64 == first;
-        if !self.batches.last().is_some_and(continues) {
-            self.batches.push((self.rows, first));
-        }
-        self.rows += rows.len();
+        self.count(rows.len(), tag + rows.start as u64);
         let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows;
         // Keys of lists in lists may be larger than was thought. They are there now.
         let unexpected = taken.saturating_sub(self.reservation.bytes());
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
         self.reservation.shrink_to(taken);
         Ok(true)
+    }
+
+    /// Counts rows of which the first has this tag.
+    fn count(&mut self, rows: usize, first: u64) {
+        let continues = |&(start, tag): &(usize, u64)| tag + (self.rows - start) as u64 == first;
+        if !self.batches.last().is_some_and(continues) {
+            self.batches.push((self.rows, first));
+        }
+        self.rows += rows;
     }
 
     fn close_block(&mut self, page: VerifiedPage) -> Result<()> {
@@ -145,6 +154,18 @@ impl OpenPiece {
             entries.retain(|entry| !entry.is_equal());
         }
         entries.truncate(usize::try_from(kept.limit).unwrap_or(usize::MAX));
+        entries.shrink_to_fit();
+        let few = entries.len() <= self.rows / FEW && self.blocks.len() > 1;
+        let empty = self.emptied()?;
+        let piece = self.sorted(entries);
+        if few { piece.copied(empty) } else { Ok(piece) }
+    }
+
+    fn emptied(&self) -> Result<Self> {
+        Self::new(self.builder.layout(), self.page_bytes, self.key_width, self.reservation.memory())
+    }
+
+    fn sorted(mut self, entries: Vec<Entry>) -> Piece {
         let mut rows = 0;
         let begin = |block: &Block| {
             let first = rows;
@@ -152,9 +173,10 @@ impl OpenPiece {
             first
         };
         let first_rows = self.blocks.iter().map(begin).collect();
-        self.reservation.shrink_to(self.bytes + size_of::<Entry>() * entries.capacity());
+        let taken = size_of::<Entry>() * entries.capacity() + size_of::<(usize, u64)>() * self.batches.capacity();
+        self.reservation.shrink_to(self.bytes + taken);
         let (blocks, batches, reservation) = (self.blocks, self.batches, self.reservation);
-        Ok(Piece { blocks, first_rows, batches, entries, _reservation: reservation })
+        Piece { blocks, first_rows, batches, entries, _reservation: reservation }
     }
 }
 
@@ -170,6 +192,41 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
+    /// The same rows in pages that have no others, if memory for these can be reserved: `open` has none yet.
+    fn copied(self, mut open: OpenPiece) -> Result<Self> {
+        let objects = || self.entries.iter().filter_map(|entry| Some((entry, self.object_of(*entry)?)));
+        // A page may be left half empty, and each row may need a batch of its own.
+        let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
+        let bytes_of =
+            |entry: Entry, object: Object<'_>| 2 * (object.bytes().len() + self.key(entry).len()) + row_bytes;
+        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>() + 2 * open.page_bytes;
+        if !open.reservation.try_grow(needed) {
+            return Ok(self);
+        }
+        let mut entries = Vec::with_capacity(self.entries.len());
+        for (entry, object) in objects() {
+            open.builder.copy(object)?;
+            while let Some(page) = open.builder.pop() {
+                open.bytes += page.bytes().len();
+                open.close_block(page)?;
+            }
+            entries.push(entry.moved(open.blocks.len(), open.keys.len()));
+            open.keys.push(self.key(*entry))?;
+            let (block, row) = entry.place();
+            open.count(1, self.tag_at(block, row));
+        }
+        for page in open.builder.finish() {
+            open.bytes += page.bytes().len();
+            open.close_block(page)?;
+        }
+        Ok(open.sorted(entries))
+    }
+
+    fn object_of(&self, entry: Entry) -> Option<Object<'_>> {
+        let (block, row) = entry.place();
+        self.object(block, row)
+    }
+
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

@@ -278,6 +278,19 @@ fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
 }
 
 #[test]
+fn few_rows_that_are_kept_need_no_disk() {
+    let mut random = Random::new(2);
+    let (schema, rows) = numbers((0..60_000).map(|_| random.below(50) as i64));
+    let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 1000, 1000)).collect();
+    let settings = Settings { threads: 1, ..plain_settings(400 << 10) };
+    assert!(check(&schema, &batches, &settings, "") > 0);
+    let limit = Settings { limit: Some(20), ..settings.clone() };
+    assert_eq!(check(&schema, &batches, &limit, ""), 0);
+    let distinct = Settings { distinct: Distinct::Rows, ..settings };
+    assert_eq!(check(&schema, &batches, &distinct, ""), 0);
+}
+
+#[test]
 fn no_rows() {
     let (schema, rows) = numbers(0..0);
     check(&schema, &[rows], &plain_settings(64 << 10), "");
