@@ -46,6 +46,7 @@ use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use crate::sort::SortExternally;
 use crate::tpch;
 
 /// Rows in each batch of a table held in memory, but for its last ones.
@@ -88,6 +89,7 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
             .with_config(session_config(threads))
             .with_runtime_env(runtime(options, memory_bytes)?)
             .with_default_features()
+            .with_physical_optimizer_rule(Arc::new(SortExternally))
             .build(),
     );
 

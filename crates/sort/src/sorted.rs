@@ -1,6 +1,7 @@
 //! The result of a sort, batch by batch.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::Batch;
 
@@ -28,6 +29,7 @@ pub struct Sorted {
     left: u64,
     /// For reading runs and for batches.
     _reservations: [Reservation; 2],
+    spilled: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
@@ -41,10 +43,10 @@ impl Sorted {
     /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs, and after that a batch of the result.
     pub(crate) fn new(
         plan: Arc<Plan>,
-        mut pieces: Vec<Arc<Piece>>,
-        mut runs: Runs,
+        (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
         mut reservation: Reservation,
         threads: usize,
+        spilled: Arc<AtomicU64>,
     ) -> Result<Self> {
         let (runs, mut reading) = loop {
             match runs.open(&plan, !pieces.is_empty())? {
@@ -69,7 +71,12 @@ impl Sorted {
             let cursors = sources.cursors(&plan, &Bounds::default());
             Rows::Here(Box::new(Part::new(plan, cursors, batch_bytes)?))
         };
-        Ok(Self { rows, left, _reservations: [reading, reservation] })
+        Ok(Self { rows, left, _reservations: [reading, reservation], spilled })
+    }
+
+    /// How many bytes were written to disk.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spilled.load(Ordering::Relaxed)
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {

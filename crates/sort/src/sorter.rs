@@ -132,6 +132,15 @@ impl Sorter {
         })
     }
 
+    /// Whether rows of this schema can be sorted.
+    ///
+    /// # Errors
+    /// When it has no pages.
+    pub fn check_schema(schema: &Schema) -> Result<()> {
+        Layout::new(schema.clone())?;
+        Ok(())
+    }
+
     /// Where one thread puts rows in.
     pub fn writer(&self) -> Writer {
         let open = Arc::default();
@@ -164,7 +173,7 @@ impl Sorter {
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
         let none = Reservation::none(&shared.plan.memory);
         let reserve = std::mem::replace(&mut lock(&shared.reserve).0, none);
-        Sorted::new(shared.plan.clone(), pieces, runs, reserve, threads)
+        Sorted::new(shared.plan.clone(), (pieces, runs), reserve, threads, shared.spilled.clone())
     }
 }
 

@@ -1,0 +1,329 @@
+//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts into plans.
+//!
+//! ```text
+//!   SortPreservingMergeExec
+//!     SortExec, of each partition     ──▶     ExternalSortExec, of all partitions into one
+//!       input                                   input
+//! ```
+//!
+//! A sort with a limit stays the engine's own (its TopK keeps no more rows than are wanted), and so does one of each partition that no merge
+//! follows, and one of types that Dray doesn't carry.
+
+mod memory;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch};
+use arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::runtime::{JoinSet, SpawnedTask};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+};
+use dray_format::arrow::{batch_to_arrow, schema_from_arrow};
+use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, Writer};
+use futures::StreamExt;
+use tokio::sync::mpsc::Sender;
+use tokio::task::JoinError;
+
+use self::memory::PoolMemory;
+use crate::engine::columns;
+
+/// A partition has no more batches than this: their numbers are in the order of the partitions.
+const BATCHES_MAX: u64 = 1 << 24;
+/// So many batches of the result wait to be taken.
+const WAITING_MAX: usize = 2;
+
+/// Puts [`ExternalSortExec`] in the place of full sorts.
+#[derive(Debug)]
+pub(crate) struct SortExternally;
+
+impl PhysicalOptimizerRule for SortExternally {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let replace = |plan: Arc<dyn ExecutionPlan>| {
+            Ok(
+                match full_sort(plan.as_ref())
+                    .map(|sort| ExternalSortExec::of(sort.expr().clone(), sort.input().clone()))
+                {
+                    Some(Ok(sort)) => Transformed::yes(Arc::new(sort) as _),
+                    Some(Err(_)) | None => Transformed::no(plan),
+                },
+            )
+        };
+        plan.transform_up(replace).data()
+    }
+
+    fn name(&self) -> &'static str {
+        "sort_externally"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The sort of all rows into one partition that this operator, alone or with the one below, is.
+fn full_sort(plan: &dyn ExecutionPlan) -> Option<&SortExec> {
+    if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+        let sort = merge.input().downcast_ref::<SortExec>()?;
+        return (merge.fetch().is_none() && sort.fetch().is_none() && merge.expr() == sort.expr()).then_some(sort);
+    }
+    let sort = plan.downcast_ref::<SortExec>()?;
+    let is_of_one = !sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
+    (is_of_one && sort.fetch().is_none()).then_some(sort)
+}
+
+/// Sorts the rows of all partitions, in memory and on disk.
+#[derive(Debug, Clone)]
+struct ExternalSortExec {
+    input: Arc<dyn ExecutionPlan>,
+    ordering: LexOrdering,
+    /// The input's columns, and behind them those that are computed to sort by.
+    sorted: dray_format::Schema,
+    by: Vec<SortColumn>,
+    computed: Vec<Arc<dyn PhysicalExpr>>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl ExternalSortExec {
+    /// Fails where columns have types that can't be sorted here.
+    fn of(ordering: LexOrdering, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+        let schema = input.schema();
+        let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
+        let (mut by, mut computed) = (Vec::new(), Vec::new());
+        for PhysicalSortExpr { expr, options } in &ordering {
+            let column = match expr.downcast_ref::<Column>() {
+                Some(column) => column.index(),
+                None => {
+                    let (data_type, nullable) = (expr.data_type(&schema)?, expr.nullable(&schema)?);
+                    fields.push(Arc::new(Field::new(format!("by {}", by.len()), data_type, nullable)));
+                    computed.push(expr.clone());
+                    fields.len() - 1
+                }
+            };
+            by.push(SortColumn { column, descending: options.descending, nulls_first: options.nulls_first });
+        }
+        let sorted = schema_from_arrow(&ArrowSchema::new(fields)).map_err(external)?;
+        Sorter::check_schema(&sorted).map_err(sort_error)?;
+        let mut equivalences = input.equivalence_properties().clone();
+        equivalences.reorder(ordering.clone())?;
+        let one = Partitioning::UnknownPartitioning(1);
+        let properties = PlanProperties::new(equivalences, one, EmissionType::Final, input.boundedness());
+        Ok(Self {
+            input,
+            ordering,
+            sorted,
+            by,
+            computed,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// The columns of a batch, and those that are computed, in as many batches as their strings need.
+    fn columns(&self, batch: &RecordBatch) -> Result<Vec<dray_format::Batch>> {
+        if self.computed.is_empty() {
+            return columns(batch).map_err(external);
+        }
+        let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
+        let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
+        for expr in &self.computed {
+            let array = expr.evaluate(batch)?.into_array(batch.num_rows())?;
+            fields.push(Arc::new(Field::new("by", array.data_type().clone(), true)));
+            arrays.push(array);
+        }
+        columns(&RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)?).map_err(external)
+    }
+
+    /// Takes in all rows of a partition.
+    async fn take(
+        self: Arc<Self>,
+        partition: usize,
+        mut batches: SendableRecordBatchStream,
+        mut writer: Writer,
+    ) -> Result<()> {
+        let mut sequence = partition as u64 * BATCHES_MAX;
+        while let Some(batch) = batches.next().await {
+            for batch in self.columns(&batch?)? {
+                writer.append(sequence, &batch).map_err(sort_error)?;
+                sequence += 1;
+            }
+        }
+        writer.finish().map_err(sort_error)
+    }
+
+    /// Sorts all partitions, and hands on the result batch by batch.
+    async fn run(self: Arc<Self>, context: Arc<TaskContext>, sorter: Sorter, run: Run) -> Result<()> {
+        let mut partitions = JoinSet::new();
+        for partition in 0..self.input.output_partitioning().partition_count() {
+            let batches = self.input.execute(partition, context.clone())?;
+            partitions.spawn(self.clone().take(partition, batches, sorter.writer()));
+        }
+        while let Some(ended) = partitions.join_next().await {
+            joined(ended)?;
+        }
+        let schema = self.schema();
+        joined(SpawnedTask::spawn_blocking(move || run.hand_on(sorter, &schema)).join_unwind().await)
+    }
+}
+
+/// What a task says that ran to its end.
+fn joined<T>(ended: std::result::Result<Result<T>, JoinError>) -> Result<T> {
+    ended.map_err(|cause| DataFusionError::ExecutionJoin(Box::new(cause)))?
+}
+
+/// What running a sort needs besides the sorter.
+struct Run {
+    out: Sender<Result<RecordBatch>>,
+    baseline: BaselineMetrics,
+    spilled_bytes: Count,
+    /// That merge.
+    threads: usize,
+}
+
+impl Run {
+    fn hand_on(self, sorter: Sorter, schema: &SchemaRef) -> Result<()> {
+        let time = self.baseline.elapsed_compute().timer();
+        let sorted: Sorted = sorter.finish(self.threads).map_err(sort_error)?;
+        self.spilled_bytes.add(usize::try_from(sorted.spilled_bytes()).unwrap_or(usize::MAX));
+        drop(time);
+        for batch in sorted {
+            let time = self.baseline.elapsed_compute().timer();
+            let mut batch = batch.map_err(sort_error)?;
+            batch.columns.truncate(schema.fields().len());
+            let batch = batch_to_arrow(batch, schema).map_err(external)?;
+            self.baseline.output_rows().add(batch.num_rows());
+            drop(time);
+            if self.out.blocking_send(Ok(batch)).is_err() {
+                // Nobody wants the rest.
+                return Ok(());
+            }
+        }
+        self.baseline.done();
+        Ok(())
+    }
+}
+
+/// Stops a sort when whoever waits for it is gone.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+impl ExecutionPlan for ExternalSortExec {
+    fn name(&self) -> &'static str {
+        "ExternalSortExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        datafusion::physical_plan::apply_expression_roots(self.ordering.iter().map(|sort| &sort.expr), f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match children.pop() {
+            Some(input) if children.is_empty() => Ok(Arc::new(Self::of(self.ordering.clone(), input)?)),
+            _ => Err(DataFusionError::Internal("a sort has one input".to_owned())),
+        }
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let cancel = Cancel::default();
+        let runtime = context.runtime_env();
+        let memory = PoolMemory::new(&runtime.memory_pool);
+        let options = Options {
+            spill_folder: spill_folder(&runtime),
+            spill_bytes_max: runtime.disk_manager.max_temp_directory_size(),
+            cancel: cancel.clone(),
+            ..Options::new(self.by.clone(), Arc::new(memory))
+        };
+        let sorter = Sorter::new(self.sorted.clone(), options).map_err(sort_error)?;
+        let mut stream = RecordBatchReceiverStream::builder(self.schema(), WAITING_MAX);
+        let run = Run {
+            out: stream.tx(),
+            baseline: BaselineMetrics::new(&self.metrics, partition),
+            spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
+            threads: context.session_config().target_partitions(),
+        };
+        let sort = Arc::new(self.clone());
+        stream.spawn(async move {
+            let _cancels = CancelOnDrop(cancel);
+            sort.run(context, sorter, run).await
+        });
+        Ok(stream.build())
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+impl DisplayAs for ExternalSortExec {
+    fn fmt_as(&self, kind: DisplayFormatType, out: &mut fmt::Formatter) -> fmt::Result {
+        match kind {
+            DisplayFormatType::TreeRender => writeln!(out, "{}", self.ordering),
+            _ => write!(out, "ExternalSortExec: expr=[{}]", self.ordering),
+        }
+    }
+}
+
+/// Where sorts spill to, if they may.
+fn spill_folder(runtime: &RuntimeEnv) -> Option<PathBuf> {
+    let disk = &runtime.disk_manager;
+    // The engine makes its folders in the system's when it first needs one.
+    disk.tmp_files_enabled().then(|| disk.temp_dir_paths().into_iter().next().unwrap_or_else(std::env::temp_dir))
+}
+
+fn external(cause: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {
+    DataFusionError::External(Box::new(cause))
+}
+
+fn sort_error(cause: dray_sort::Error) -> DataFusionError {
+    use dray_sort::Error;
+    match cause {
+        Error::Memory { .. } | Error::SpillLimit { .. } | Error::Spill { .. } => {
+            DataFusionError::ResourcesExhausted(cause.to_string())
+        }
+        cause => external(cause),
+    }
+}

@@ -1,0 +1,39 @@
+//! The engine's pool of memory, as the sort wants it.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use dray_sort::Memory;
+
+/// A sort's part of the pool.
+#[derive(Debug)]
+pub(super) struct PoolMemory {
+    reservation: MemoryReservation,
+    bytes_max: usize,
+}
+
+impl PoolMemory {
+    /// What sorts may spill, they give back when others want it.
+    pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
+        let bytes_max = match pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX >> 1,
+        };
+        let reservation = MemoryConsumer::new("ORDER BY").with_can_spill(true).register(pool);
+        Self { reservation, bytes_max }
+    }
+}
+
+impl Memory for PoolMemory {
+    fn try_reserve(&self, bytes: usize) -> bool {
+        self.reservation.try_grow(bytes).is_ok()
+    }
+
+    fn release(&self, bytes: usize) {
+        self.reservation.shrink(bytes);
+    }
+
+    fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+}
