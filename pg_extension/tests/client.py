@@ -10,7 +10,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "spec" / "decoder"))
 
 import protocol  # noqa: E402
-from chunk import Limits  # noqa: E402
+from chunk import Limits, Tables, receive_state  # noqa: E402
 from values import column_values  # noqa: E402
 
 # A welcome, which the decoder expects of a whole connection.
@@ -35,16 +35,40 @@ class Result:
     def messages(self, limits: Limits = Limits()) -> list:
         return protocol.check_server_session(WELCOME + self.copied, limits)[1:]
 
+    def frames(self) -> list[tuple[int, bytes]]:
+        """The kind and the payload of each."""
+        found, at = [], 0
+        while at < len(self.copied):
+            payload_bytes, kind = struct.unpack_from("<IB", self.copied, at)
+            at += protocol.FRAME_HEADER_BYTES
+            found.append((kind, self.copied[at : at + payload_bytes]))
+            at += payload_bytes
+        return found
+
+    def state_frames(self) -> list[bytes]:
+        return [payload for kind, payload in self.frames() if kind == protocol.STATE]
+
+    def tables(self, limits: Limits = Limits()) -> Tables:
+        """The tables that stand at the end."""
+        tables = Tables()
+        for payload in self.state_frames():
+            receive_state(payload, tables, limits)
+        return tables
+
     def schema(self) -> list:
         return self.messages()[0].fields["schema"]
 
+    def chunks(self, limits: Limits = Limits()) -> list:
+        return [message for message in self.messages(limits) if message.name == "chunk"]
+
     def columns(self, limits: Limits = Limits()) -> list[list]:
         """The values of each column, and that they are all there."""
-        started, *chunks, finished = self.messages(limits)
+        started, *between, finished = self.messages(limits)
         assert started.name == "started" and finished.name == "finished"
         columns = [[] for _ in started.fields["schema"]]
-        for chunk in chunks:
-            for column, part in zip(columns, chunk.fields["columns"]):
+        for chunk in between:
+            # State frames have no values of their own.
+            for column, part in zip(columns, chunk.fields.get("columns", [])):
                 column.extend(column_values(part))
         assert all(len(column) == finished.fields["rows"] for column in columns)
         assert self.tags[-1] == f"COPY {finished.fields['rows']}"
@@ -52,8 +76,9 @@ class Result:
 
 
 class Connection:
-    def __init__(self, port: int, user: str, database: str, tls: bool = False, **parameters):
-        self.socket = socket.create_connection(("127.0.0.1", port))
+    def __init__(self, port: int, user: str, database: str, tls: bool = False, address: str = "127.0.0.1", **parameters):
+        """With another address of the loopback the server takes the client for one on another host."""
+        self.socket = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
             self.socket.sendall(struct.pack("!ii", 8, 80877103))

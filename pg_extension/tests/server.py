@@ -47,6 +47,8 @@ class Server:
             "max_connections": 60,
             "log_statement": "all",
         } | self.settings
+        with open(self.data / "pg_hba.conf", "a") as file:
+            file.write("host all all 127.0.0.0/8 trust\n")
         with open(self.data / "postgresql.conf", "a") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
         self.run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "start")

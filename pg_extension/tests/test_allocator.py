@@ -48,6 +48,8 @@ LARGE = [
     # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and arrays with an item a byte.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
      "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000"),
+    # Tables that are kept from chunk to chunk, and grow.
+    ("(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM (SELECT generate_series(1, 60000) i) s)", "chunk_rows 5000"),
     # Chunks that are made by another thread.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"), ""),
     ("(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))", ""),

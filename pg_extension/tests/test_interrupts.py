@@ -10,7 +10,7 @@ from client import ServerError
 from server import USER
 
 # A set-returning function in FROM would first be written to a tuple store.
-LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i] FROM (SELECT generate_series(1, 50000000) i) s)"
+LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], md5((i % 300)::text) FROM (SELECT generate_series(1, 50000000) i) s)"
 
 
 def begin(connection, what: str = LONG, options: str = "compression none"):

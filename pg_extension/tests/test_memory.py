@@ -115,6 +115,10 @@ TURNS = [
     lambda connection: connection.copy("(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric float64, compression 'zstd'"),
     lambda connection: fails(connection, "(SELECT p, CASE WHEN i4 = 140 THEN 'infinity'::date END FROM kept_kinds)", "infinity"),
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 8388608"),
+    # With tables that are kept, to the end and to an error.
+    lambda connection: connection.copy("(SELECT md5((i % 500)::text), i % 90 * 7919000017 FROM kept_large)", "compression light, chunk_rows 4000"),
+    lambda connection: fails(connection, "(SELECT md5((i % 500)::text), 1 / (i - 45000) FROM kept_large)", "division by zero",
+                             "compression light, chunk_rows 4000"),
     # By a thread of its own.
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 600000"),
     rolled_back,

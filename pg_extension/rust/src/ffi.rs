@@ -281,7 +281,8 @@ pub unsafe extern "C" fn dray_start(
     })
 }
 
-/// The next chunk's frame, as [`dray_start`]; 1 if there is one, 0 if not. `is_last` once all rows have come.
+/// The next chunk's frame, behind the state frame that it needs, as [`dray_start`]; 1 if there is one, 0 if not. `is_last` once all
+/// rows have come.
 ///
 /// # Safety
 /// As [`dray_start`].

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, chunk_bytes_bound};
+use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom, chunk_bytes_bound};
 use dray_transfer::Adaptive;
 use dray_wire::CompressionChoice;
 
@@ -31,6 +31,12 @@ const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
 const PRICE_NS: f64 = 8.0;
 /// To encode less than this takes no longer than to wake a thread.
 const LONG_BYTES: u64 = 256 << 10;
+/// What all tables that outlive chunks decode to at most, whatever the client accepts: the backend has them, too.
+const TABLES_BYTES_MAX: u64 = 8 << 20;
+/// What they take here at most, as a multiple of that: short entries take less than what is needed to find them again.
+const TABLES_FACTOR: u64 = 16;
+/// The largest state frames, whatever the client accepts. Their bytes are copied into the reserve that every stream has.
+const STATE_BYTES_MAX: u64 = 1 << 20;
 
 /// How the chunks of a stream are made.
 #[derive(Debug)]
@@ -42,6 +48,10 @@ pub(crate) struct Making {
     nodes: usize,
     /// The plain bytes that a chunk of several rows may have.
     pub(crate) plain_bytes_max: u64,
+    /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the next one begins without tables.
+    room: Option<Arc<TableRoom>>,
+    /// What these tables take here at most, in all encoders.
+    pub(crate) tables_bytes: usize,
 }
 
 impl Making {
@@ -50,6 +60,12 @@ impl Making {
         let (limits, nodes) = (settings.limits, schema.nodes());
         let compression = writer_compression(settings.compression);
         let chunk_bytes_max = limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
+        let keeps = compression != Compression::Compact;
+        let of_tables = Limits {
+            chunk_bytes_max: chunk_bytes_max.min(STATE_BYTES_MAX),
+            decoded_bytes_max: limits.decoded_bytes_max.min(TABLES_BYTES_MAX),
+            ..limits
+        };
         Self {
             limits,
             compression,
@@ -60,6 +76,9 @@ impl Making {
             plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
+            room: keeps.then(|| Arc::new(TableRoom::new(&of_tables))),
+            // Fits: it is no more than a constant.
+            tables_bytes: if keeps { (of_tables.decoded_bytes_max * TABLES_FACTOR) as usize } else { 0 },
         }
     }
 
@@ -97,8 +116,8 @@ impl Making {
         }
     }
 
-    /// What making a chunk of so many bytes allocates at most: the writer can't fail for want of memory, so that is put aside
-    /// before.
+    /// What making a chunk of so many bytes allocates at most, besides [`Self::tables_bytes`]: the writer can't fail for want of memory,
+    /// so that is put aside before.
     pub(crate) fn bytes_needed(&self, plain_bytes: u64) -> Option<usize> {
         let factor = match self.compression_of(plain_bytes) {
             Compression::Compact => PLAIN_BYTES_FACTOR,
@@ -125,10 +144,16 @@ pub(crate) struct Made {
 impl Maker {
     pub(crate) fn new(making: Arc<Making>, schema: Arc<Schema>, checksums: bool) -> Self {
         // A thread that waits for its processor takes no longer to encode.
-        Self { encoder: Encoder::new(schema, checksums).timed_by(processor_time), making }
+        let encoder = Encoder::new(schema, checksums).timed_by(processor_time);
+        let encoder = match &making.room {
+            Some(room) => encoder.keeping_tables(room.clone()),
+            None => encoder,
+        };
+        Self { encoder, making }
     }
 
-    /// Makes a chunk, for which [`Making::bytes_needed`] have been put aside.
+    /// Makes a chunk, for which [`Making::bytes_needed`] and [`Making::tables_bytes`] have been put aside. All that one maker makes must be
+    /// sent, in order.
     pub(crate) fn make(mut self, batch: Batch) -> Made {
         let started = Instant::now();
         let chunk = self.chunk(batch);

@@ -26,7 +26,7 @@ const STATEMENT: u32 = 1;
 /// Room for so many rows is made first, and then twice as much each time.
 const ROWS_ROOM_MIN: usize = 256;
 
-/// The first bytes of a frame, and what follows them.
+/// The first bytes of a frame, and what follows them. Those of a chunk begin with its state frame, if it has one.
 pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
 
 /// Why a stream ends early.
@@ -146,7 +146,7 @@ struct Times {
 struct Sending {
     /// What the kernel knows.
     way: Option<Way>,
-    /// When the last chunk was handed out to be sent, and its bytes.
+    /// When the last chunk was handed out to be sent, and its bytes, those of its state frame included.
     handed_out: Option<(Instant, u64)>,
     /// When what was sent was last accounted for, and how long workers have been waited for since.
     since: Instant,
@@ -411,7 +411,7 @@ impl Stream {
         Ok(Batch { rows, columns })
     }
 
-    /// The next chunk that is to be sent now; none when more rows must come. The last rows need not fill theirs.
+    /// The next chunk that is to be sent now, behind its state frame; none when more rows must come. The last rows need not fill theirs.
     pub(crate) fn next_chunk(&mut self, is_last: bool) -> Result<Option<Frame<'_>>, Failure> {
         self.account_for_sent();
         self.head.clear();
@@ -420,9 +420,9 @@ impl Stream {
         if let Some(adaptive) = &self.making.adaptive {
             self.chunk_rows = self.settings.chunk_rows.min(adaptive.rows());
         }
-        let chunk_bytes = chunk.chunk_bytes();
+        let bytes = chunk.state_bytes() + chunk.chunk_bytes();
         self.parts = self.session.chunk(chunk, &mut self.head)?;
-        self.sending.handed_out = Some((Instant::now(), chunk_bytes));
+        self.sending.handed_out = Some((Instant::now(), bytes));
         Ok(Some((&self.head, &self.parts)))
     }
 
@@ -482,7 +482,8 @@ impl Stream {
     /// Where memory or threads are short, there are none: chunks are then made here.
     fn start_workers(&mut self, threads: usize) -> Result<(), Failure> {
         let chunk_bytes = self.making.bytes_needed(self.making.plain_bytes_max);
-        let bytes = chunk_bytes.and_then(|bytes| bytes.checked_mul(threads)?.checked_add(self.reserve_bytes));
+        let others = self.reserve_bytes + self.making.tables_bytes;
+        let bytes = chunk_bytes.and_then(|bytes| bytes.checked_mul(threads)?.checked_add(others));
         if bytes.is_some_and(reserve::prepare) {
             self.workers = Workers::start(threads, |(maker, batch): Job| maker.make(batch));
         } else if !reserve::prepare(self.reserve_bytes) {
@@ -511,6 +512,7 @@ impl Stream {
     fn make_here(&mut self, batch: Batch) -> Result<Chunk, Failure> {
         // Workers have nothing to do now: only then may the reserve move.
         let needed = self.making.bytes_needed(batch.plain_bytes(0, batch.rows));
+        let needed = needed.and_then(|bytes| bytes.checked_add(self.making.tables_bytes));
         if !needed.is_some_and(reserve::prepare) {
             return Err(Failure::Memory);
         }

@@ -241,6 +241,12 @@ const fn typmod(precision: i32, scale: i32) -> i32 {
 
 static INT4: Shape = base(23, -1, "integer", |random, _| fixed::<4>(random));
 static TEXT: Shape = base(25, -1, "text", text);
+/// Strings that come again, each too long to be left as it is.
+pub(crate) static WORDS: Shape = base(25, -1, "text", |random, _| {
+    let [first, second] =
+        [0, 1].map(|_| random.one_of(&["carefully", "furiously", "déposits", "ironic", "accounts", "quickly"]));
+    Value::of_text(format!("{first} {second}").as_bytes())
+});
 static INET: Shape = base(869, -1, "inet", inet);
 static MONEY_AMOUNT: Shape = base(1700, typmod(10, 2), "numeric", |random, options| numeric(random, options, 10, 2));
 
