@@ -136,9 +136,10 @@ def slowly(read, bytes_per_second: float):
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_wide_results_keep_little(connection, threads):
-    """Whatever the client would take, all tables together have at most 8 MiB."""
+    """Whatever the client would take, all tables together have at most 2 MiB."""
     pid = pid_of(connection)
-    connection.run(f"SET dray.encoding_threads = {threads}")
+    # Compiled expressions would take more than all else.
+    connection.run(f"SET jit = off; SET dray.encoding_threads = {threads}")
     # In each chunk ten strings that are new, and ten that have come before: so tables grow with each of them.
     number = "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
     columns = ", ".join(f"md5((n + {c} * 100000)::text) || 'column'" for c in range(300))
@@ -149,10 +150,10 @@ def test_wide_results_keep_little(connection, threads):
     begin(connection, query, options)
     most, _ = most_while_running(connection, pid)
     print(f"{(most - idle) / MIB:.1f} MiB were taken")
-    assert most - idle <= 32 * MIB + 8 * 16 * MIB
+    assert most - idle <= 40 * MIB
     result = connection.copy(query, options)
     decoded = sum(table.decoded_bytes for table in result.tables().standing.values())
     print(f"{decoded / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames")
-    assert 6 * MIB < decoded <= 8 * MIB
+    assert 1 * MIB < decoded <= 2 * MIB
     assert len(result.state_frames()) > 10
     assert all(len(payload) <= MIB for payload in result.state_frames())

@@ -105,7 +105,7 @@ impl StateFrame {
 pub struct Written {
     /// What it decodes to, in bytes.
     pub decoded_bytes: u64,
-    /// What it takes in the chunk, descriptors and padding included, but not in the state frame ahead of it.
+    /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding included.
     pub bytes: u64,
     /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
     pub encode_ns: u64,
@@ -276,13 +276,13 @@ impl Encoder {
                 };
                 pieces.push(column.clone());
             }
-            let before = (writer.decoded, writer.written_bytes());
+            let before = (writer.decoded, writer.all_written_bytes());
             writer.compress_by(compression(i));
             writer.field((i, field), pieces, rows, memory, &mut bases)?;
             let then = std::mem::replace(&mut now, (self.clock)());
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
-                bytes: writer.written_bytes() - before.1,
+                bytes: writer.all_written_bytes() - before.1,
                 encode_ns: u64::try_from(now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos())
                     .unwrap_or(u64::MAX),
             });
@@ -393,6 +393,11 @@ impl Writer {
 
     pub(crate) fn written_bytes(&self) -> u64 {
         (self.descriptors.len() + self.body.bytes) as u64
+    }
+
+    /// The same, with what goes into the state frame.
+    fn all_written_bytes(&self) -> u64 {
+        self.written_bytes() + self.tables.as_ref().map_or(0, |tables| tables.writer.written_bytes())
     }
 
     /// Writes one buffer made of parts, compressed if that saves a tenth.

@@ -84,7 +84,12 @@ impl Metrics {
         let seconds = Duration::from_nanos(load(&self.statement_ns)).as_secs_f64();
         put("statement_seconds_total", "counter", "Time from their arrival to their end.", &seconds);
         put("chunks_sent_total", "counter", "Chunks sent.", &load(&self.chunks));
-        put("chunk_bytes_sent_total", "counter", "Their bytes.", &load(&self.chunk_bytes));
+        put(
+            "chunk_bytes_sent_total",
+            "counter",
+            "Their bytes, and those of the state frames ahead of them.",
+            &load(&self.chunk_bytes),
+        );
         put("rows_sent_total", "counter", "Rows of finished statements.", &load(&self.rows));
         put("encoded_bytes_total", "counter", "Bytes of columns encoded, as they decode.", &load(&self.encoded_bytes));
         let seconds = Duration::from_nanos(load(&self.encode_ns)).as_secs_f64();

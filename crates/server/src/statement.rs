@@ -210,14 +210,14 @@ impl Transfer<'_> {
                         if let Some(adaptive) = &self.adaptive {
                             adaptive.starved(waiting.elapsed());
                         }
-                        let chunk_bytes = queued.chunk.chunk_bytes();
+                        let (chunk_bytes, state_bytes) = (queued.chunk.chunk_bytes(), queued.chunk.state_bytes());
                         for (sum, written) in self.encoded.iter_mut().zip(queued.chunk.columns()) {
                             sum.decoded_bytes += written.decoded_bytes;
                             sum.encode_ns += written.encode_ns;
                         }
                         let parts = self.connection.session.chunk(queued.chunk.clone(), &mut self.out);
                         let parts = parts.map_err(|cause| engine::error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
-                        self.connection.shared.metrics.chunk_sent(chunk_bytes);
+                        self.connection.shared.metrics.chunk_sent(chunk_bytes + state_bytes);
                         if chunk_bytes <= SMALL_CHUNK_BYTES && self.out.len() <= SMALL_CHUNK_BYTES as usize {
                             parts.iter().for_each(|part| self.out.extend_from_slice(part));
                         } else {

@@ -32,7 +32,7 @@ const PRICE_NS: f64 = 8.0;
 /// To encode less than this takes no longer than to wake a thread.
 const LONG_BYTES: u64 = 256 << 10;
 /// What all tables that outlive chunks decode to at most, whatever the client accepts: the backend has them, too.
-const TABLES_BYTES_MAX: u64 = 8 << 20;
+const TABLES_BYTES_MAX: u64 = 2 << 20;
 /// What they take here at most, as a multiple of that: short entries take less than what is needed to find them again.
 const TABLES_FACTOR: u64 = 16;
 /// The largest state frames, whatever the client accepts. Their bytes are copied into the reserve that every stream has.

@@ -331,6 +331,8 @@ impl Shared {
         let mut decoder = None;
         let mut profile = Profile::default();
         let mut leave_out = *delivered;
+        // Those of state frames count with the chunk that is next.
+        let mut state_bytes = 0;
         loop {
             arena.set_block_bytes(self.block_bytes.load(Ordering::Relaxed));
             let received = link.receive(&mut arena, &mut wanted)?;
@@ -350,13 +352,17 @@ impl Shared {
                     return sender.send(Event::Part { finished, profile }).map_err(gone);
                 }
                 Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
+                Received::Event(ServerEvent::State(state)) => {
+                    state_bytes += state.frame_bytes();
+                    continue;
+                }
                 Received::Chunk { header, descriptors, body, tables } => {
                     let decoder = decoder.as_ref().ok_or_else(out_of_turn)?;
                     header.verify(&[&descriptors, &body])?;
                     let columns = &mut arena.columns(&header);
                     let profile = Some(&mut profile);
                     let batch = decoder.decode(&header, &descriptors, &body, &tables, Some(columns), profile)?;
-                    (batch, header.chunk_bytes(), header.decoded_bytes)
+                    (batch, std::mem::take(&mut state_bytes) + header.chunk_bytes(), header.decoded_bytes)
                 }
                 Received::Built { built, bytes, .. } => {
                     let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
