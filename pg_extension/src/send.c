@@ -142,7 +142,7 @@ dray_send_copy_out(int columns)
 }
 
 /*
- * One frame, in as many CopyData messages as it takes.
+ * A frame, or a state frame and the chunk that needs it, in as many CopyData messages as it takes.
  */
 void
 dray_send_frame(const DrayPart *parts, size_t count)
