@@ -50,8 +50,8 @@ pub(crate) struct Making {
     pub(crate) plain_bytes_max: u64,
     /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the next one begins without tables.
     room: Option<Arc<TableRoom>>,
-    /// What these tables take here at most, in all encoders.
-    pub(crate) tables_bytes: usize,
+    /// What these tables decode to at most.
+    tables_bytes_max: u64,
 }
 
 impl Making {
@@ -77,8 +77,7 @@ impl Making {
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
             room: keeps.then(|| Arc::new(TableRoom::new(&of_tables))),
-            // Fits: it is no more than a constant.
-            tables_bytes: if keeps { (of_tables.decoded_bytes_max * TABLES_FACTOR) as usize } else { 0 },
+            tables_bytes_max: if keeps { of_tables.decoded_bytes_max } else { 0 },
         }
     }
 
@@ -124,6 +123,12 @@ impl Making {
             _ => ENCODE_BYTES_FACTOR,
         };
         usize::try_from(plain_bytes.saturating_mul(factor).saturating_add(ENCODE_BYTES)).ok()
+    }
+
+    /// What the tables take here at most, in all encoders, once rows of so many bytes have been encoded: tables have what was in these.
+    pub(crate) fn tables_bytes(&self, plain_bytes: u64) -> usize {
+        // It is no more than a constant.
+        (plain_bytes.min(self.tables_bytes_max) * TABLES_FACTOR) as usize
     }
 }
 

@@ -124,7 +124,9 @@ pub(crate) struct Stream {
     next: usize,
     /// Rows that are being cut into chunks.
     cutting: Option<Batch>,
+    /// What chunks were begun of.
     rows: u64,
+    plain_bytes: u64,
     head: Vec<u8>,
     parts: Vec<Bytes>,
     times: Times,
@@ -226,6 +228,7 @@ impl Stream {
             next: 0,
             cutting: None,
             rows: 0,
+            plain_bytes: 0,
             head: Vec::new(),
             parts: Vec::new(),
             times: Times::default(),
@@ -462,6 +465,7 @@ impl Stream {
 
     /// Keeps what is left behind the first rows, which a chunk is made of.
     fn cut(&mut self, waiting: Batch, rows: usize) {
+        self.plain_bytes = self.plain_bytes.saturating_add(waiting.plain_bytes(0, rows));
         self.cutting = (rows < waiting.rows).then(|| waiting.slice(rows, waiting.rows - rows));
         self.rows += rows as u64;
     }
@@ -482,7 +486,7 @@ impl Stream {
     /// Where memory or threads are short, there are none: chunks are then made here.
     fn start_workers(&mut self, threads: usize) -> Result<(), Failure> {
         let chunk_bytes = self.making.bytes_needed(self.making.plain_bytes_max);
-        let others = self.reserve_bytes + self.making.tables_bytes;
+        let others = self.reserve_bytes + self.making.tables_bytes(u64::MAX);
         let bytes = chunk_bytes.and_then(|bytes| bytes.checked_mul(threads)?.checked_add(others));
         if bytes.is_some_and(reserve::prepare) {
             self.workers = Workers::start(threads, |(maker, batch): Job| maker.make(batch));
@@ -512,7 +516,7 @@ impl Stream {
     fn make_here(&mut self, batch: Batch) -> Result<Chunk, Failure> {
         // Workers have nothing to do now: only then may the reserve move.
         let needed = self.making.bytes_needed(batch.plain_bytes(0, batch.rows));
-        let needed = needed.and_then(|bytes| bytes.checked_add(self.making.tables_bytes));
+        let needed = needed.and_then(|bytes| bytes.checked_add(self.making.tables_bytes(self.plain_bytes)));
         if !needed.is_some_and(reserve::prepare) {
             return Err(Failure::Memory);
         }
