@@ -28,6 +28,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
@@ -55,14 +56,10 @@ pub(crate) struct SortExternally;
 impl PhysicalOptimizerRule for SortExternally {
     fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
         let replace = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(
-                match full_sort(plan.as_ref())
-                    .map(|sort| ExternalSortExec::of(sort.expr().clone(), sort.input().clone()))
-                {
-                    Some(Ok(sort)) => Transformed::yes(Arc::new(sort) as _),
-                    Some(Err(_)) | None => Transformed::no(plan),
-                },
-            )
+            Ok(match externally(&plan)? {
+                Some(sorted) => Transformed::yes(sorted),
+                None => Transformed::no(plan),
+            })
         };
         plan.transform_up(replace).data()
     }
@@ -76,15 +73,34 @@ impl PhysicalOptimizerRule for SortExternally {
     }
 }
 
-/// The sort of all rows into one partition that this operator, alone or with the one below, is.
-fn full_sort(plan: &dyn ExecutionPlan) -> Option<&SortExec> {
+/// The same rows in the same order by an [`ExternalSortExec`], if this is where a full sort ends.
+fn externally(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
-        let sort = merge.input().downcast_ref::<SortExec>()?;
-        return (merge.fetch().is_none() && sort.fetch().is_none() && merge.expr() == sort.expr()).then_some(sort);
+        if merge.fetch().is_some() {
+            return Ok(None);
+        }
+        let Some(sorted) = in_place_of_sort(merge.input(), true)? else { return Ok(None) };
+        let is_sorted = sorted.equivalence_properties().ordering_satisfy(merge.expr().iter().cloned())?;
+        return Ok(is_sorted.then_some(sorted));
     }
-    let sort = plan.downcast_ref::<SortExec>()?;
-    let is_of_one = !sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
-    (is_of_one && sort.fetch().is_none()).then_some(sort)
+    in_place_of_sort(plan, false)
+}
+
+/// The plan with an [`ExternalSortExec`] in the place of its sort, which is its root or has columns computed above it. With `merged` that
+/// may be one of each partition.
+fn in_place_of_sort(plan: &Arc<dyn ExecutionPlan>, merged: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    if merged && plan.downcast_ref::<ProjectionExec>().is_some() {
+        let Some(sorted) = plan.children().first().map_or(Ok(None), |input| in_place_of_sort(input, merged))? else {
+            return Ok(None);
+        };
+        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
+        return plan.clone().replace_children(vec![sorted], options).map(Some);
+    }
+    let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else { return Ok(None) };
+    let is_full = merged || !sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
+    // Of types that can't be sorted here nothing is said: the engine's sort remains.
+    let sorted = is_full.then(|| ExternalSortExec::of(sort.expr().clone(), sort.input().clone()));
+    Ok(sorted.and_then(Result::ok).map(|sort| Arc::new(sort) as _))
 }
 
 /// Sorts the rows of all partitions, in memory and on disk.

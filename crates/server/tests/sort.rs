@@ -44,7 +44,8 @@ async fn plan(session: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
 /// The rows, and how many bytes were spilled for them.
 async fn run(session: &SessionContext, sql: &str) -> (RecordBatch, usize) {
     let plan = plan(session, sql).await;
-    let batches = collect(plan.clone(), session.task_ctx()).await.unwrap();
+    let collected = collect(plan.clone(), session.task_ctx()).await;
+    let batches = collected.unwrap_or_else(|error| panic!("{error}: {}", displayable(plan.as_ref()).indent(false)));
     (concat_batches(&plan.schema(), &batches).unwrap(), spilled(plan.as_ref()))
 }
 
@@ -125,10 +126,15 @@ async fn a_sort_that_nobody_waits_for_ends() {
         for _ in 0..batches {
             assert!(stream.next().await.unwrap().unwrap().num_rows() > 0);
         }
-        drop(stream);
+        // The plan holds the smaller side of the join.
+        drop((stream, plan));
         let started = Instant::now();
         while session.task_ctx().memory_pool().reserved() > 0 {
-            assert!(started.elapsed() < Duration::from_secs(20), "memory is still reserved");
+            assert!(
+                started.elapsed() < Duration::from_secs(20),
+                "after {batches} batches {} bytes are still reserved",
+                session.task_ctx().memory_pool().reserved()
+            );
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
         assert_eq!(files(folder.path()), 0);
