@@ -8,9 +8,10 @@
 from __future__ import annotations
 
 from ._connection import Connection, connect, read
-from ._dray import Estimate, Progress
+from ._dray import Estimate, Progress, Sorted
 from ._interval import Interval
 from ._result import Result
+from ._sort import sort
 from .errors import (
     AuthenticationError,
     Cancelled,
@@ -41,7 +42,9 @@ __all__ = [
     "QueryError",
     "ResourcesError",
     "Result",
+    "Sorted",
     "UsageError",
     "connect",
     "read",
+    "sort",
 ]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
 use arrow::datatypes::{Schema, SchemaRef};
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow::ffi_stream::FFI_ArrowArrayStream;
+use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow::record_batch::RecordBatchReader;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -42,6 +42,16 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     // function. The array is moved out, which leaves a released one to its capsule; the schema is only read.
     let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
     data.map(make_array).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+}
+
+/// A stream that another library hands over by `__arrow_c_stream__`.
+pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+    let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_stream__")?.extract()?;
+    let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
+    // SAFETY: the capsule has the protocol's name, so that it holds this struct; it lives to the end of this function. The
+    // stream is moved out, which leaves a released one to its capsule.
+    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
+    reader.map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
 /// Raises the interrupt again, once Python runs on: a consumer of a C stream has made an error of its own of the first one.

@@ -43,6 +43,20 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None)
 }
 
+/// The exception for a sort that failed.
+pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr {
+    use dray_sort::Error;
+    let (kind, hint) = match error {
+        Error::Memory { .. } => (ErrorKind::Resources, Some("give it more memory, or a spill folder")),
+        Error::SpillLimit { .. } | Error::Spill { .. } | Error::Damaged { .. } => {
+            (ErrorKind::Resources, Some("give it another spill folder"))
+        }
+        Error::Cancelled => (ErrorKind::Cancelled, None),
+        _ => (ErrorKind::Usage, None),
+    };
+    build(py, class_name(kind), &error.to_string(), hint, None)
+}
+
 fn build(py: Python<'_>, class: &str, message: &str, hint: Option<&str>, sqlstate: Option<&str>) -> PyErr {
     let built = PyModule::import(py, "dray.errors").and_then(|module| {
         let class = module.getattr(class)?;

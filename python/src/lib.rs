@@ -5,6 +5,8 @@
 //!   dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
 //! ```
 //!   dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
+//!
+//!   dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
 //! Python's lock is released wherever a socket is read or a chunk decoded. At most every 45 ms the statement's watch takes
@@ -21,6 +23,7 @@ mod parameters;
 mod reader;
 mod result;
 mod rows;
+mod sort;
 mod watch;
 
 use pyo3::prelude::*;
@@ -40,6 +43,8 @@ mod _dray {
     use crate::copy::{Copy, enclosable, is_query};
     #[pymodule_export]
     use crate::result::Result;
+    #[pymodule_export]
+    use crate::sort::{Sorted, sort};
     #[pymodule_export]
     use crate::watch::{Estimate, Progress};
 }

@@ -1,7 +1,7 @@
-//! The `dray` program: serves files, and fetches results from servers.
+//! The `dray` program: serves files, sorts them, and fetches results from servers.
 //!
 //! ```text
-//!   serve ──▶ dray-server                 query, export, explain ──▶ statement ──▶ dray-client
+//!   serve, sort ──▶ dray-server           query, export, explain ──▶ statement ──▶ dray-client
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet
@@ -15,11 +15,13 @@ mod failure;
 mod format;
 mod interrupt;
 mod number;
+mod output;
 mod parameters;
 mod progress;
 mod query;
 mod serve;
 mod size;
+mod sort;
 mod statement;
 
 use std::process::ExitCode;
@@ -46,6 +48,7 @@ enum Command {
     Query(query::Arguments),
     Export(export::Arguments),
     Explain(explain::Arguments),
+    Sort(sort::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Query(arguments) => query::run(&arguments),
         Command::Export(arguments) => export::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
+        Command::Sort(arguments) => sort::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

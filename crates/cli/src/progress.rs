@@ -41,6 +41,14 @@ impl Meter {
         })
     }
 
+    /// Shows what somebody else knows of how far things are.
+    pub(crate) fn show(&self, message: impl FnOnce() -> String) {
+        if !self.0.is_hidden() {
+            self.0.set_message(message());
+            self.0.tick();
+        }
+    }
+
     /// Takes the line away while something else is printed.
     pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)

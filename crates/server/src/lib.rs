@@ -21,7 +21,7 @@ mod pipes;
 mod prices;
 mod server;
 mod socket;
-mod sort;
+pub mod sort;
 mod statement;
 pub mod tpch;
 mod way;

@@ -9,11 +9,13 @@
 //! A sort with a limit stays the engine's own (its TopK keeps no more rows than are wanted), and so does one of each partition that no merge
 //! follows, and one of types that Dray doesn't carry.
 
+mod files;
 mod memory;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
@@ -36,11 +38,13 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
 use dray_format::arrow::{batch_to_arrow, schema_from_arrow};
+pub use dray_sort::{By, Distinct};
 use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, Writer};
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinError;
 
+pub use self::files::{FileSort, SortError, SortedFiles};
 use self::memory::PoolMemory;
 use crate::engine::columns;
 
@@ -112,8 +116,17 @@ struct ExternalSortExec {
     sorted: dray_format::Schema,
     by: Vec<SortColumn>,
     computed: Vec<Arc<dyn PhysicalExpr>>,
+    keeping: Keeping,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    rows_taken: Arc<AtomicU64>,
+}
+
+/// Which of the sorted rows are kept.
+#[derive(Debug, Clone, Copy, Default)]
+struct Keeping {
+    distinct: Distinct,
+    limit: Option<u64>,
 }
 
 impl ExternalSortExec {
@@ -146,9 +159,19 @@ impl ExternalSortExec {
             sorted,
             by,
             computed,
+            keeping: Keeping::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            rows_taken: Arc::default(),
         })
+    }
+
+    fn keeping(self, keeping: Keeping) -> Self {
+        Self { keeping, ..self }
+    }
+
+    fn rows_taken(&self) -> u64 {
+        self.rows_taken.load(Ordering::Relaxed)
     }
 
     /// The columns of a batch, and those that are computed, in as many batches as their strings need.
@@ -177,6 +200,7 @@ impl ExternalSortExec {
         while let Some(batch) = batches.next().await {
             for batch in self.columns(&batch?)? {
                 writer.append(sequence, &batch).map_err(sort_error)?;
+                self.rows_taken.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
             }
         }
@@ -274,7 +298,9 @@ impl ExecutionPlan for ExternalSortExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => Ok(Arc::new(Self::of(self.ordering.clone(), input)?)),
+            Some(input) if children.is_empty() => {
+                Ok(Arc::new(Self::of(self.ordering.clone(), input)?.keeping(self.keeping)))
+            }
             _ => Err(DataFusionError::Internal("a sort has one input".to_owned())),
         }
     }
@@ -290,6 +316,8 @@ impl ExecutionPlan for ExternalSortExec {
         let options = Options {
             spill_folder: spill_folder(&runtime),
             spill_bytes_max: runtime.disk_manager.max_temp_directory_size(),
+            limit: self.keeping.limit,
+            distinct: self.keeping.distinct,
             cancel: cancel.clone(),
             ..Options::new(self.by.clone(), Arc::new(memory))
         };

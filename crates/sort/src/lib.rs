@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+mod by;
 mod code;
 mod cursor;
 mod entry;
@@ -53,6 +54,7 @@ mod spill;
 mod tree;
 mod workers;
 
+pub use by::By;
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
 pub use memory::{Budget, Memory};

@@ -6,6 +6,7 @@ mod explain;
 mod export;
 mod query;
 mod serve;
+mod sort;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

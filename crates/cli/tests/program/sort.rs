@@ -1,0 +1,167 @@
+//! `dray sort`: real files, in memory and on disk.
+
+use std::fmt::Write as _;
+
+use super::*;
+
+/// Rows `number,text,row`, in no order; every tenth number and every text of one row in seven is missing.
+fn lines(rows: usize) -> Vec<String> {
+    let line = |row: usize| {
+        let scattered = row.wrapping_mul(2_654_435_761) % 1000;
+        let number = if scattered.is_multiple_of(10) { String::new() } else { (scattered as i64 - 500).to_string() };
+        let text = if row.is_multiple_of(7) { String::new() } else { format!("t{}", scattered % 13) };
+        format!("{number},{text},{row}")
+    };
+    (0..rows).map(line).collect()
+}
+
+fn csv(lines: &[String]) -> String {
+    lines.iter().fold("number,text,row\n".to_owned(), |mut text, line| {
+        let _ = writeln!(text, "{line}");
+        text
+    })
+}
+
+/// The fields of a line as they compare: a missing number, a missing text.
+fn number(line: &str) -> Option<i64> {
+    line.split(',').next().unwrap().parse().ok()
+}
+
+fn text(line: &str) -> Option<&str> {
+    line.split(',').nth(1).filter(|text| !text.is_empty())
+}
+
+fn sorted(folder: &TempDir, inputs: &[&str], more: &[&str]) -> (String, String) {
+    let out = folder.path().join("out.csv");
+    let inputs: Vec<String> = inputs.iter().map(|name| folder.path().join(name).display().to_string()).collect();
+    let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
+    let output = run(&[&["sort"], &inputs[..], &["-o", out.to_str().unwrap()], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    (std::fs::read_to_string(out).unwrap(), stderr(&output))
+}
+
+#[test]
+fn rows_come_in_order_and_equal_ones_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = lines(50_000);
+    std::fs::write(folder.path().join("in.csv"), csv(&rows)).unwrap();
+    for memory in ["1GiB", "2MiB"] {
+        let memory = ["--memory", memory, "--spill", folder.path().to_str().unwrap()];
+        let mut expected = rows.clone();
+        // NULLs last; std's sort is stable.
+        expected.sort_by_key(|line| (number(line).is_none(), number(line)));
+        let (found, said) = sorted(&folder, &["in.csv"], &[&["--by", "number"], &memory[..]].concat());
+        assert!(found == csv(&expected), "by number");
+        assert!(said.contains("50,000 rows") && said.contains("on disk meanwhile") == (memory[1] == "2MiB"), "{said}");
+        expected = rows.clone();
+        // Descending, and NULLs first with it; then NULLs first.
+        expected.sort_by(|a, b| text(b).cmp(&text(a)).then(number(a).cmp(&number(b))));
+        let by = ["--by", "text:desc:nulls-last,number:nulls-first", "--quiet"];
+        let (found, said) = sorted(&folder, &["in.csv"], &[&by[..], &memory[..]].concat());
+        assert!(found == csv(&expected), "by text and number");
+        assert_eq!(said, "");
+    }
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[test]
+fn files_of_several_kinds_and_folders() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = lines(3000);
+    std::fs::create_dir(folder.path().join("parts")).unwrap();
+    for (name, part) in [("parts/a.csv", &rows[..1000]), ("parts/b.csv", &rows[1000..2000]), ("c.csv", &rows[2000..])] {
+        std::fs::write(folder.path().join(name), csv(part)).unwrap();
+    }
+    let mut expected = rows.clone();
+    expected.reverse();
+    assert!(sorted(&folder, &["c.csv", "parts"], &["--by", "row:desc"]).0 == csv(&expected));
+    // Into every kind of file and back.
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["a.parquet", "a.arrow", "a.arrows", "a.ndjson"] {
+        assert!(run(&["sort", &path("c.csv"), &path("parts"), "--by", "text", "-o", &path(name)]).status.success());
+        let found = sorted(&folder, &[name], &["--by", "row:desc"]).0;
+        if name == "a.ndjson" {
+            // The columns of NDJSON come by their names.
+            let by_name =
+                |line: &str| line.split(',').zip([0, 2, 1]).map(|(field, at)| (at, field.to_owned())).collect();
+            let swapped = |line: &str| {
+                let mut fields: Vec<(i32, String)> = by_name(line);
+                fields.sort_unstable();
+                fields.into_iter().map(|(_, field)| field).collect::<Vec<_>>().join(",") + "\n"
+            };
+            assert!(found.lines().map(swapped).collect::<String>() == csv(&expected), "{name}");
+        } else {
+            assert!(found == csv(&expected), "{name}");
+        }
+    }
+}
+
+#[test]
+fn equal_rows_and_the_first_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows = lines(2000);
+    std::fs::write(folder.path().join("in.csv"), csv(&[rows.clone(), rows.clone()].concat())).unwrap();
+    let (found, _) = sorted(&folder, &["in.csv"], &["--by", "row", "--distinct"]);
+    assert!(found == csv(&rows));
+    let (all, _) = sorted(&folder, &["in.csv"], &["--distinct"]);
+    assert_eq!(all.lines().count(), 2001);
+    let (found, _) = sorted(&folder, &["in.csv"], &["--by", "text", "--distinct=keys"]);
+    let mut firsts: Vec<String> = Vec::new();
+    for line in &rows {
+        if firsts.iter().all(|first| text(first) != text(line)) {
+            firsts.push(line.clone());
+        }
+    }
+    firsts.sort_by_key(|line| (text(line).is_none(), text(line).map(str::to_owned)));
+    assert!(found == csv(&firsts), "{found}");
+    let (found, _) = sorted(&folder, &["in.csv"], &["--by", "row:desc", "--limit", "3"]);
+    assert!(found == csv(&[&rows[1999..], &rows[1999..], &rows[1998..1999]].concat()), "{found}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("in.csv"), csv(&lines(20_000))).unwrap();
+    std::fs::write(path("other.csv"), "a,b\n1,2\n").unwrap();
+    std::fs::write(path("out.csv"), "precious").unwrap();
+    let cases: [(&[&str], i32, &str); 8] = [
+        (&["in.csv", "--by", "x"], 2, "there is no column \"x\"; there are number, text, row"),
+        (&["in.csv", "other.csv", "--by", "a"], 2, "has other columns than"),
+        (&["none.csv", "--by", "a"], 2, "none.csv"),
+        (&["in.csv", "--by", "row:desc:asc"], 2, "says twice how to sort"),
+        (&["in.csv"], 2, "--by"),
+        (&["in.csv", "--by", "row", "--memory", "1000"], 1, "sorting needs 65536 bytes of memory, and may take 1000"),
+        (&["in.csv", "--by", "row", "--spill", "/does/not/exist"], 2, "/does/not/exist"),
+        (&["--by", "row"], 2, "PATH"),
+    ];
+    for (arguments, expected, part) in cases {
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|argument| if argument.ends_with(".csv") { path(argument) } else { (*argument).to_owned() })
+            .collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let output = run(&[&["sort"], &arguments[..], &["-o", &path("out.csv")]].concat());
+        assert_eq!(output.status.code(), Some(expected), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(std::fs::read_to_string(path("out.csv")).unwrap(), "precious");
+    }
+    let help = stdout(&run(&["sort", "--help"]));
+    assert!(help.contains("--memory") && help.contains("dray sort orders.parquet"), "{help}");
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(path("in.csv"), csv(&lines(1_500_000))).unwrap();
+    let arguments = ["sort", &path("in.csv"), "--by", "text,row", "--memory", "1MiB", "-o", &path("out.parquet")];
+    let running = Running::start(&[&arguments[..], &["--spill", folder.path().to_str().unwrap()]].concat());
+    wait_until("a file is begun", || std::fs::read_dir(folder.path()).unwrap().count() > 1);
+    running.interrupt();
+    let (code, said) = running.wait();
+    assert_eq!(code, Some(130), "{said}");
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["in.csv"]);
+}

@@ -1,0 +1,170 @@
+//! Files, sorted: what `dray sort` does.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{Field, SchemaRef};
+use datafusion::common::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::{DataFrame, SessionContext};
+use dray_sort::{By, Distinct};
+use futures::StreamExt;
+
+use super::{ExternalSortExec, Keeping};
+use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
+use crate::engine::execution_error;
+
+/// What to sort, and how.
+#[derive(Debug, Clone)]
+pub struct FileSort {
+    /// Files, and folders of files of one kind. All have the same columns.
+    pub inputs: Vec<PathBuf>,
+    /// The columns to sort by, the first of which decides first; all of the files' if there are none.
+    pub by: Vec<By>,
+    /// Which rows are dropped.
+    pub distinct: Distinct,
+    /// So many rows are wanted.
+    pub limit: Option<u64>,
+    /// The memory that sorting may take. `None` is half of what is available.
+    pub memory_bytes: Option<usize>,
+    /// An existing folder for what does not fit; `None` is the system's folder for temporary files.
+    pub spill_dir: Option<PathBuf>,
+    /// Threads that read and sort (at least 1).
+    pub threads: usize,
+}
+
+/// Why files can't be sorted.
+#[derive(Debug)]
+pub enum SortError {
+    /// The files, or the columns, are not such that this can be done.
+    Usage(String),
+    /// Reading or sorting failed.
+    Failed(String),
+}
+
+impl fmt::Display for SortError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(what) | Self::Failed(what) => out.write_str(what),
+        }
+    }
+}
+
+impl std::error::Error for SortError {}
+
+impl From<CatalogError> for SortError {
+    fn from(error: CatalogError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<DataFusionError> for SortError {
+    fn from(error: DataFusionError) -> Self {
+        let error = execution_error(error);
+        let hint = error.hint.replace("the server's ", "");
+        Self::Failed(if hint.is_empty() { error.message } else { format!("{}; {hint}", error.message) })
+    }
+}
+
+/// Sorted rows.
+pub struct SortedFiles {
+    sort: Arc<ExternalSortExec>,
+    batches: SendableRecordBatchStream,
+}
+
+impl FileSort {
+    /// Starts to sort. Dropping what is returned stops it.
+    ///
+    /// # Errors
+    /// When a file can't be read, files have different columns, or there is no such column to sort by.
+    pub async fn start(&self) -> Result<SortedFiles, SortError> {
+        let name = |number: usize| format!("input_{number}");
+        let table = |(number, path): (usize, &PathBuf)| TableSpec { name: Some(name(number)), path: path.clone() };
+        let options = CatalogOptions {
+            tables: self.inputs.iter().enumerate().map(table).collect(),
+            tpch_scale: None,
+            in_memory: false,
+            memory_bytes: self.memory_bytes,
+            spill_dir: self.spill_dir.clone(),
+            threads: self.threads,
+        };
+        let context = catalog::open(&options).await?;
+        let mut all: Option<DataFrame> = None;
+        for (number, path) in self.inputs.iter().enumerate() {
+            let frame = context.table(name(number)).await?;
+            all = Some(match all {
+                None => frame,
+                Some(all) if columns(&all) == columns(&frame) => all.union(frame)?,
+                Some(_) => {
+                    let first = self.inputs.first().map(|path| path.display().to_string()).unwrap_or_default();
+                    let what = format!("{} has other columns than {first}; sort them apart", path.display());
+                    return Err(SortError::Usage(what));
+                }
+            });
+        }
+        let Some(all) = all else { return Err(SortError::Usage("name a file or folder to sort".to_owned())) };
+        let input = all.create_physical_plan().await?;
+        let ordering = self.ordering(&input.schema())?;
+        let keeping = Keeping { distinct: self.distinct, limit: self.limit };
+        let sort = Arc::new(ExternalSortExec::of(ordering, input)?.keeping(keeping));
+        let batches = sort.execute(0, SessionContext::task_ctx(&context))?;
+        Ok(SortedFiles { sort, batches })
+    }
+
+    fn ordering(&self, schema: &SchemaRef) -> Result<LexOrdering, SortError> {
+        let expression = |column: &str, index, descending, nulls_first| {
+            let options = arrow::compute::SortOptions { descending, nulls_first };
+            PhysicalSortExpr::new(Arc::new(Column::new(column, index)), options)
+        };
+        let mut expressions = Vec::new();
+        for By { column, descending, nulls_first } in &self.by {
+            let Ok(index) = schema.index_of(column) else {
+                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                return Err(SortError::Usage(format!("there is no column {column:?}; there are {}", names.join(", "))));
+            };
+            expressions.push(expression(column, index, *descending, *nulls_first));
+        }
+        if expressions.is_empty() {
+            let fields = schema.fields().iter().enumerate();
+            expressions.extend(fields.map(|(index, field)| expression(field.name(), index, false, false)));
+        }
+        LexOrdering::new(expressions).ok_or_else(|| SortError::Usage("the files have no columns".to_owned()))
+    }
+}
+
+/// Names and types: what files must have in common.
+fn columns(frame: &DataFrame) -> Vec<(String, arrow::datatypes::DataType)> {
+    let column = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
+    frame.schema().fields().iter().map(column).collect()
+}
+
+impl SortedFiles {
+    /// The columns of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        self.sort.schema()
+    }
+
+    /// How many rows have been taken in so far.
+    pub fn rows_read(&self) -> u64 {
+        self.sort.rows_taken()
+    }
+
+    /// How many bytes were written to disk so far.
+    pub fn spilled_bytes(&self) -> u64 {
+        let spilled = self.sort.metrics().and_then(|metrics| metrics.spilled_bytes());
+        spilled.unwrap_or(0) as u64
+    }
+
+    /// The next rows; none after the last ones.
+    ///
+    /// # Errors
+    /// When reading or sorting fails.
+    pub async fn next(&mut self) -> Result<Option<RecordBatch>, SortError> {
+        Ok(self.batches.next().await.transpose()?)
+    }
+}

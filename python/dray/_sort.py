@@ -1,0 +1,101 @@
+"""Sorting what is larger than memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from . import _dray
+from ._dray import Sorted
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from typing import Literal, Protocol
+
+    class ArrowStream(Protocol):
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+_UNITS = {
+    **{name: 1024**power for power, names in enumerate(["b", "k kib", "m mib", "g gib", "t tib"]) for name in names.split()},
+    **{name: 1000**power for power, name in enumerate(["", "kb", "mb", "gb", "tb"])},
+}
+
+
+def sort(
+    source: ArrowStream,
+    by: str | Sequence[str],
+    *,
+    memory: int | str | None = None,
+    spill: str | os.PathLike[str] | None = None,
+    distinct: bool | Literal["rows", "keys"] = False,
+    limit: int | None = None,
+    threads: int | None = None,
+) -> Sorted:
+    """Sort rows, on disk as far as they don't fit into memory.
+
+    Rows that are equal in the columns to sort by stay in their order. The result is an Arrow stream, which is read once:
+    ``pyarrow.table(sorted)``, ``pyarrow.RecordBatchReader.from_stream(sorted)``, ``polars.DataFrame(sorted)``,
+    ``duckdb.sql("SELECT … FROM sorted")``.
+
+    Parameters
+    ----------
+    source
+        Anything with ``__arrow_c_stream__``: a table or a reader of pyarrow, a DataFrame of Polars or pandas, a relation of
+        DuckDB, a result of a query. It is read batch by batch.
+    by
+        The columns to sort by, the first of which decides first: ``"day"``, ``"day:desc"``, ``"day:nulls-first"``,
+        ``"day:desc:nulls-last"``. Missing values come last, or first with ``desc``, as in SQL. With ``distinct`` there may be
+        none: all columns.
+    memory
+        What sorting may take before it goes on on disk: bytes, or a text as ``"2GiB"``; half of what is available if nothing is
+        said. A source that is in memory is extra.
+    spill
+        The folder for what does not fit; the system's for temporary files if nothing is said.
+    distinct
+        Drop rows that are equal in all columns (True, ``"rows"``) or in those to sort by (``"keys"``); the first one stays.
+    limit
+        Keep only so many rows of the result.
+    threads
+        That sort; one for each core if nothing is said.
+
+    Raises
+    ------
+    UsageError
+        There is no such column, or the source has types that can't be sorted.
+    ResourcesError
+        Memory or disk do not suffice.
+
+    Examples
+    --------
+    >>> import dray, pyarrow
+    >>> table = pyarrow.table({"day": [3, 1, None], "name": ["c", "a", "x"]})
+    >>> pyarrow.table(dray.sort(table, by="day:desc:nulls-last"))["name"].to_pylist()
+    ['c', 'a', 'x']
+    """
+    if not hasattr(source, "__arrow_c_stream__"):
+        raise UsageError(f"can't sort {type(source).__name__}: it has no __arrow_c_stream__")
+    columns = [by] if isinstance(by, str) else list(by)
+    kept = "rows" if distinct is True else distinct or "no"
+    if kept not in ("no", "rows", "keys"):
+        raise UsageError(f"distinct={distinct!r}, expected True, False, 'rows' or 'keys'")
+    if not columns and kept != "rows":
+        raise UsageError("name a column to sort by")
+    folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
+    cores = len(os.sched_getaffinity(0))
+    return _dray.sort(source, columns, _bytes(memory), folder, kept, limit, cores if threads is None else threads)
+
+
+def _bytes(memory: int | str | None) -> int:
+    if isinstance(memory, int):
+        return memory
+    if memory is None:
+        pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return pages // 2
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", memory.lower())
+    if match is None or match[2] not in _UNITS:
+        raise UsageError(f"memory={memory!r} is not a size; write 65536, '512MiB' or '1.5GB'")
+    return int(float(match[1]) * _UNITS[match[2]])

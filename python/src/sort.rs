@@ -1,0 +1,226 @@
+//! `dray.sort`: the rows of any Arrow stream, in order.
+//!
+//! ```text
+//!   stream ──▶ batches, numbered ──▶ a thread, a dray_sort::Writer ──┐
+//!                               └──▶ a thread, a dray_sort::Writer ──┴──▶ dray_sort::Sorted ──▶ stream
+//! ```
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ffi_stream::ArrowArrayStreamReader;
+use arrow::record_batch::RecordBatchReader;
+use dray_format::Schema;
+use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_sort::{Budget, By, Cancel, Distinct, Error, Options, SortColumn, Sorter, Writer};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::capsule::{import_stream, schema_capsule, stream_capsule};
+use crate::error::{sort_exception, usage};
+
+/// Larger batches are handed to several threads.
+const BATCH_ROWS: usize = 16 << 10;
+/// How often signals are looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(45);
+
+/// Why a sort ended early.
+enum Ended {
+    Sort(Error),
+    Python(PyErr),
+    Arrow(String),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Sort(error)
+    }
+}
+
+impl Ended {
+    fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Sort(error) => sort_exception(py, &error),
+            Self::Python(error) => error,
+            Self::Arrow(message) => usage(py, &message, None),
+        }
+    }
+}
+
+/// Sorts the rows of what has `__arrow_c_stream__`; what it means is said in `dray/_sort.py`.
+#[pyfunction]
+#[pyo3(signature = (source, by, memory, spill, distinct, limit, threads))]
+#[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+pub fn sort(
+    py: Python<'_>,
+    source: &Bound<'_, PyAny>,
+    by: Vec<String>,
+    memory: usize,
+    spill: Option<PathBuf>,
+    distinct: &str,
+    limit: Option<u64>,
+    threads: usize,
+) -> PyResult<Sorted> {
+    let stream = import_stream(source)?;
+    let arrow_schema = stream.schema();
+    let schema = schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
+    let by = by.iter().map(|by| column(&schema, by)).collect::<Result<Vec<_>, _>>();
+    let mut by = by.map_err(|message| usage(py, &message, None))?;
+    if by.is_empty() {
+        let all = 0..schema.fields.len();
+        by.extend(all.map(|column| SortColumn { column, descending: false, nulls_first: false }));
+    }
+    let cancel = Cancel::default();
+    let options = Options {
+        spill_folder: spill,
+        distinct: match distinct {
+            "rows" => Distinct::Rows,
+            "keys" => Distinct::Keys,
+            _ => Distinct::No,
+        },
+        limit,
+        cancel: cancel.clone(),
+        ..Options::new(by, Budget::new(memory))
+    };
+    let sorted = py.detach(|| {
+        let sorter = Sorter::new(schema, options)?;
+        take(stream, &sorter, threads.max(1), &cancel)?;
+        Ok(sorter.finish(threads.max(1))?)
+    });
+    let rows = sorted.map_err(|ended: Ended| ended.raise(py))?;
+    Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
+}
+
+fn column(schema: &Schema, by: &str) -> Result<SortColumn, String> {
+    let By { column, descending, nulls_first } = by.parse()?;
+    match schema.fields.iter().position(|field| field.name == column) {
+        Some(column) => Ok(SortColumn { column, descending, nulls_first }),
+        None => {
+            let names: Vec<&str> = schema.fields.iter().map(|field| field.name.as_str()).collect();
+            Err(format!("there is no column {column:?}; there are {}", names.join(", ")))
+        }
+    }
+}
+
+/// Takes in all rows, in so many threads.
+fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, cancel: &Cancel) -> Result<(), Ended> {
+    let (batches, queue) = sync_channel(threads);
+    // The threads alone have it, so that nothing is sent any more when all have failed.
+    let queue = Arc::new(Mutex::new(queue));
+    std::thread::scope(|scope| {
+        let mut workers = Vec::with_capacity(threads);
+        for _ in 0..threads {
+            let (writer, queue) = (sorter.writer(), queue.clone());
+            let work = move || append(writer, &queue).inspect_err(|_| cancel.cancel());
+            let refused = |error| Ended::Arrow(format!("can't start a thread to sort: {error}"));
+            workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
+        }
+        drop(queue);
+        let mut ended = read(stream, batches).inspect_err(|_| cancel.cancel());
+        for worker in workers {
+            let lost = |_| Err(Ended::Arrow("a thread that sorted has ended too early".to_owned()));
+            let other = worker.join().unwrap_or_else(lost);
+            // Who failed first has cancelled the others.
+            if matches!(ended, Ok(()) | Err(Ended::Sort(Error::Cancelled))) && other.is_err() {
+                ended = other;
+            }
+        }
+        ended
+    })
+}
+
+/// Hands on the stream's batches, numbered, until it ends or nobody takes them.
+fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>) -> Result<(), Ended> {
+    let (mut number, mut looked) = (0, Instant::now());
+    for batch in stream {
+        let batch = batch.map_err(|error| Ended::Arrow(error.to_string()))?;
+        for from in (0..batch.num_rows()).step_by(BATCH_ROWS) {
+            let rows = BATCH_ROWS.min(batch.num_rows() - from);
+            if out.send((number, batch.slice(from, rows))).is_err() {
+                // All threads have failed, and say why.
+                return Ok(());
+            }
+            number += 1;
+            if looked.elapsed() >= LOOK_EVERY {
+                Python::attach(|py| py.check_signals()).map_err(Ended::Python)?;
+                looked = Instant::now();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn append(mut writer: Writer, queue: &Mutex<Receiver<(u64, RecordBatch)>>) -> Result<(), Ended> {
+    loop {
+        // Who waits with the lock gets the next batch; the others wait for the lock.
+        let next = lock(queue).recv();
+        let Ok((number, batch)) = next else { break };
+        let batch = batch_from_arrow(&batch).map_err(|error| Ended::Arrow(error.to_string()))?;
+        writer.append(number, &batch)?;
+    }
+    Ok(writer.finish()?)
+}
+
+/// Sorted rows, which are handed over once.
+#[pyclass(frozen, module = "dray._dray")]
+pub struct Sorted {
+    rows: Mutex<Option<dray_sort::Sorted>>,
+    schema: SchemaRef,
+}
+
+#[pymethods]
+impl Sorted {
+    /// How many bytes were written to disk; None once the rows have been handed over.
+    #[getter]
+    fn spilled_bytes(&self) -> Option<u64> {
+        lock(&self.rows).as_ref().map(dray_sort::Sorted::spilled_bytes)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Conversion is at best an offer in this protocol.
+        let _ = requested_schema;
+        let rows = lock(&self.rows).take();
+        let rows = rows.ok_or_else(|| usage(py, "the sorted rows have been handed over", Some("sort again")))?;
+        stream_capsule(py, Box::new(Stream { rows, schema: self.schema.clone() }))
+    }
+}
+
+/// Sorted rows for consumers of Arrow's C stream.
+struct Stream {
+    rows: dray_sort::Sorted,
+    schema: SchemaRef,
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let external = |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
+        let batch = self.rows.next()?.map_err(|error| external(Box::new(error)));
+        Some(batch.and_then(|batch| batch_to_arrow(batch, &self.schema).map_err(|error| external(Box::new(error)))))
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

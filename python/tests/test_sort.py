@@ -1,0 +1,142 @@
+"""dray.sort: any Arrow stream, in memory and on disk, held against pyarrow's own sort."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import dray
+
+T = TypeVar("T")
+
+ROWS = 60_000
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    """With a column that tells each row from all others."""
+    numbers = random.Random(7)
+    words = ["", "a", "ab", "a longer one than a view", "é", "z"]
+
+    def some(value: T) -> T | None:
+        return None if numbers.random() < 0.1 else value
+
+    return pa.table(
+        {
+            "i": pa.array([some(numbers.randrange(-50, 50)) for _ in range(ROWS)], pa.int16()),
+            "f": pa.array([some(numbers.choice([0.5, -0.5, 1e300, float("inf")])) for _ in range(ROWS)]),
+            "s": pa.array([some(numbers.choice(words) + str(numbers.randrange(9))) for _ in range(ROWS)]),
+            "l": pa.array([some([numbers.randrange(3)] * numbers.randrange(3)) for _ in range(ROWS)]),
+            "row": pa.array(range(ROWS), pa.int64()),
+        }
+    )
+
+
+def expected(table: pa.Table, keys: list[tuple[str, str, str]]) -> pa.Table:
+    """By pyarrow's sort, which is stable, too."""
+    return table.take(pc.sort_indices(table, sort_keys=keys))
+
+
+@pytest.mark.parametrize("memory", ["512MiB", 2 << 20])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_order(table: pa.Table, memory: int | str, threads: int) -> None:
+    up, down, first, last = "ascending", "descending", "at_start", "at_end"
+    for by, keys in [
+        ("i", [("i", up, last)]),
+        ("i:desc", [("i", down, first)]),
+        (["s:desc:nulls-last", "i"], [("s", down, last), ("i", up, last)]),
+        (["f:nulls-first", "s:desc"], [("f", up, first), ("s", down, first)]),
+    ]:
+        result = dray.sort(table, by, memory=memory, threads=threads)
+        assert (result.spilled_bytes > 0) == (memory == 2 << 20)
+        found = pa.table(result)
+        assert found.schema == table.schema
+        assert found.equals(expected(table, keys)), by
+
+
+def test_sources(table: pa.Table) -> None:
+    polars = pytest.importorskip("polars")
+    by_rows = table.sort_by([("row", "descending")])
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches(max_chunksize=999))
+    for source in [table, reader, table.to_reader(), polars.DataFrame(table)]:
+        found = pa.table(dray.sort(source, "row:desc")).cast(table.schema)
+        assert found.equals(by_rows)
+    views = table.set_column(2, "s", table["s"].cast(pa.string_view()))
+    found = pa.table(dray.sort(views, "row:desc"))
+    assert found.schema == views.schema
+    assert found["s"].cast(pa.string()).equals(by_rows["s"])
+    empty = pa.table(dray.sort(table.slice(0, 0), "row"))
+    assert empty.num_rows == 0 and empty.schema == table.schema
+
+
+def test_distinct_and_limit(table: pa.Table) -> None:
+    first = {}
+    for number, value in enumerate(table["s"].to_pylist()):
+        first.setdefault(value, number)
+    for memory in ["64MiB", 2 << 20]:
+        found = pa.table(dray.sort(table, "s:nulls-first", distinct="keys", memory=memory))
+        assert dict(zip(found["s"].to_pylist(), found["row"].to_pylist(), strict=True)) == first
+        twice = pa.concat_tables([table, table])
+        found = pa.table(dray.sort(twice, [], distinct=True, memory=memory))
+        assert found.sort_by("row").equals(table)
+        found = pa.table(dray.sort(table, "row:desc", limit=10, memory=memory))
+        assert found["row"].to_pylist() == list(range(ROWS - 1, ROWS - 11, -1))
+    assert pa.table(dray.sort(table, "row", limit=0)).num_rows == 0
+
+
+def test_what_can_not_be_done(table: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(dray.UsageError, match='there is no column "x"; there are i, f, s, l, row'):
+        dray.sort(table, "x")
+    with pytest.raises(dray.UsageError, match="says twice"):
+        dray.sort(table, "i:desc:asc")
+    with pytest.raises(dray.UsageError, match="name a column"):
+        dray.sort(table, [])
+    with pytest.raises(dray.UsageError, match="__arrow_c_stream__"):
+        dray.sort([1, 2], "i")
+    with pytest.raises(dray.UsageError, match="is not a size"):
+        dray.sort(table, "i", memory="lots")
+    with pytest.raises(dray.UsageError, match="distinct"):
+        dray.sort(table, "i", distinct="some")
+    with pytest.raises(dray.ResourcesError, match="sorting needs 65536 bytes of memory, and may take 1000"):
+        dray.sort(table, "i", memory=1000)
+    with pytest.raises(dray.ResourcesError, match="can't create a spill file"):
+        dray.sort(table, "i", memory=1 << 20, spill=tmp_path / "none")
+    union = pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    with pytest.raises(dray.UsageError, match="union"):
+        dray.sort(pa.table({"u": union}), "u")
+
+
+def test_a_source_that_fails(table: pa.Table) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches(max_chunksize=5000)[:3]
+        raise ValueError("no more of this")
+
+    reader = pa.RecordBatchReader.from_batches(table.schema, batches())
+    with pytest.raises(dray.UsageError, match="no more of this"):
+        dray.sort(reader, "i", memory=1 << 20)
+
+
+def test_rows_are_handed_over_once(table: pa.Table) -> None:
+    result = dray.sort(table, "i")
+    assert pa.schema(result) == table.schema
+    assert pa.table(result).num_rows == ROWS
+    assert result.spilled_bytes is None
+    with pytest.raises(dray.UsageError, match="have been handed over"):
+        pa.table(result)
+
+
+def test_nothing_is_left_on_disk(table: pa.Table, tmp_path: Path) -> None:
+    result = dray.sort(table, "s", memory=2 << 20, spill=tmp_path)
+    reader = pa.RecordBatchReader.from_stream(result)
+    reader.read_next_batch()
+    assert list(tmp_path.iterdir()) == []
+    del reader, result
+    assert list(tmp_path.iterdir()) == []
+    assert tempfile.gettempdir() != str(tmp_path)
