@@ -29,6 +29,10 @@ const LIGHT_GUESS: [Measured; 2] = [Measured { encode_ns: 0.15, share: 0.3 }, Me
 const NEWEST: f64 = 0.3;
 /// A chunk in so many tries the neighbour of a column's way.
 const TRY_EVERY: u64 = 32;
+/// A chunk in so many tries a way of which nothing is known: guesses are of usual columns.
+const EXPLORE_EVERY: u64 = 4;
+/// Such a way is tried where it would pay if it sent so much of the least that quicker ones have sent, but no less than slower ones.
+const HOPED_SHARE: f64 = 0.6;
 /// No neighbour is tried that should cost so many times what the column does.
 const TRY_COST_MAX: f64 = 2.0;
 /// What is measured on fewer bytes says little of others.
@@ -119,6 +123,11 @@ impl Column {
             self.way = best;
         }
         self.chunks += 1;
+        if self.chunks.is_multiple_of(EXPLORE_EVERY)
+            && let Some(unknown) = self.unknown(costs[self.way], price_ns, reader_share)
+        {
+            return unknown;
+        }
         if self.chunks.is_multiple_of(TRY_EVERY) {
             // The neighbours in turns, so that what has become better is noticed.
             let upwards = (self.chunks / TRY_EVERY).is_multiple_of(2);
@@ -128,6 +137,25 @@ impl Column {
             }
         }
         self.way
+    }
+
+    /// The way of which nothing is known that might cost the least, if that is less than `cost`. Each is asked for once: then it is known.
+    fn unknown(&self, cost: f64, price_ns: f64, reader_share: f64) -> Option<usize> {
+        let least =
+            |known: &[Option<Known>]| known.iter().flatten().map(|known| known.mean.share).min_by(f64::total_cmp);
+        let is_unknown = |way: &usize| match *way {
+            // Of numbers symbols make nothing.
+            SYMBOLS if self.guess != STRINGS => false,
+            way => self.measured[way].is_none(),
+        };
+        let hoped = |way: usize| {
+            let (quicker, slower) = (least(&self.measured[..way])?, least(&self.measured[way..]).unwrap_or(0.0));
+            let share = (HOPED_SHARE * quicker).max(slower);
+            let decode_ns = reader_share * WAYS[way].decode_ns;
+            Some((way, self.guessed(way).encode_ns + price_ns * share + decode_ns))
+        };
+        let unknown = (LIGHT..self.ways).filter(is_unknown).filter_map(hoped).min_by(|(_, a), (_, b)| a.total_cmp(b));
+        unknown.filter(|(_, hoped)| *hoped < cost).map(|(way, _)| way)
     }
 
     /// A chunk was written.
