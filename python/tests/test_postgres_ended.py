@@ -31,7 +31,7 @@ READERS = 2
 # What a user can make something of: who ended it, or that the connection is gone.
 CLEAR = (
     "terminating connection due to administrator command|canceling statement due to user request|connection|"
-    "the database system is"
+    "the database system is|could not import the requested snapshot: The source process"
 )
 # Allocators keep some of what was freed, which settles at some 300 MB. Were the tables of failed reads kept, at 12 MB each, it would
 # be several times as much after all versions and ways.
