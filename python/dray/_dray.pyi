@@ -52,7 +52,7 @@ class Result:
 def sort(
     source: object,
     by: Sequence[str],
-    memory: int,
+    memory: str | None,
     spill: str | None,
     distinct: str,
     limit: int | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -17,12 +16,6 @@ if TYPE_CHECKING:
 
     class ArrowStream(Protocol):
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-
-
-_UNITS = {
-    **{name: 1024**power for power, names in enumerate(["b", "k kib", "m mib", "g gib", "t tib"]) for name in names.split()},
-    **{name: 1000**power for power, name in enumerate(["", "kb", "mb", "gb", "tb"])},
-}
 
 
 def sort(
@@ -86,16 +79,4 @@ def sort(
         raise UsageError("name a column to sort by")
     folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
     cores = len(os.sched_getaffinity(0))
-    return _dray.sort(source, columns, _bytes(memory), folder, kept, limit, cores if threads is None else threads)
-
-
-def _bytes(memory: int | str | None) -> int:
-    if isinstance(memory, int):
-        return memory
-    if memory is None:
-        pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        return pages // 2
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", memory.lower())
-    if match is None or match[2] not in _UNITS:
-        raise UsageError(f"memory={memory!r} is not a size; write 65536, '512MiB' or '1.5GB'")
-    return int(float(match[1]) * _UNITS[match[2]])
+    return _dray.sort(source, columns, None if memory is None else str(memory), folder, kept, limit, cores if threads is None else threads)

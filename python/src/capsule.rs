@@ -48,8 +48,8 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
 pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
     let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_stream__")?.extract()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: the capsule has the protocol's name, so that it holds this struct; it lives to the end of this function. The
-    // stream is moved out, which leaves a released one to its capsule.
+    // SAFETY: `pointer_checked` has seen that the capsule has the protocol's name, so that it holds this struct; it lives to the
+    // end of this function. The stream is moved out, which leaves a released one to its capsule; a released one is refused.
     let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
     reader.map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }

@@ -51,6 +51,7 @@ pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr 
         Error::SpillLimit { .. } | Error::Spill { .. } | Error::Damaged { .. } => {
             (ErrorKind::Resources, Some("give it another spill folder"))
         }
+        Error::Thread(_) => (ErrorKind::Resources, None),
         Error::Cancelled => (ErrorKind::Cancelled, None),
         _ => (ErrorKind::Usage, None),
     };

@@ -6,7 +6,7 @@
 //! ```
 
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,8 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi_stream::ArrowArrayStreamReader;
 use arrow::record_batch::RecordBatchReader;
-use dray_format::Schema;
 use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
-use dray_sort::{Budget, By, Cancel, Distinct, Error, Options, SortColumn, Sorter, Writer};
+use dray_sort::{Budget, By, Cancel, Distinct, Error, Options, Size, SortColumn, Sorter, Writer, memory_bytes_default};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -60,7 +59,7 @@ pub fn sort(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     by: Vec<String>,
-    memory: usize,
+    memory: Option<String>,
     spill: Option<PathBuf>,
     distinct: &str,
     limit: Option<u64>,
@@ -69,12 +68,18 @@ pub fn sort(
     let stream = import_stream(source)?;
     let arrow_schema = stream.schema();
     let schema = schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
-    let by = by.iter().map(|by| column(&schema, by)).collect::<Result<Vec<_>, _>>();
+    let names = || schema.fields.iter().map(|field| field.name.as_str());
+    let by = by.iter().map(|by| by.parse::<By>()?.find(names())).collect::<Result<Vec<_>, String>>();
     let mut by = by.map_err(|message| usage(py, &message, None))?;
     if by.is_empty() {
         let all = 0..schema.fields.len();
         by.extend(all.map(|column| SortColumn { column, descending: false, nulls_first: false }));
     }
+    let memory = match memory.map(|memory| memory.parse::<Size>().map(|size| usize::try_from(size.0))) {
+        None => memory_bytes_default(),
+        Some(Ok(bytes)) => bytes.unwrap_or(usize::MAX),
+        Some(Err(message)) => return Err(usage(py, &format!("memory: {message}"), None)),
+    };
     let cancel = Cancel::default();
     let options = Options {
         spill_folder: spill,
@@ -90,21 +95,37 @@ pub fn sort(
     let sorted = py.detach(|| {
         let sorter = Sorter::new(schema, options)?;
         take(stream, &sorter, threads.max(1), &cancel)?;
-        Ok(sorter.finish(threads.max(1))?)
+        finish(sorter, threads.max(1), &cancel)
     });
     let rows = sorted.map_err(|ended: Ended| ended.raise(py))?;
     Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
 }
 
-fn column(schema: &Schema, by: &str) -> Result<SortColumn, String> {
-    let By { column, descending, nulls_first } = by.parse()?;
-    match schema.fields.iter().position(|field| field.name == column) {
-        Some(column) => Ok(SortColumn { column, descending, nulls_first }),
-        None => {
-            let names: Vec<&str> = schema.fields.iter().map(|field| field.name.as_str()).collect();
-            Err(format!("there is no column {column:?}; there are {}", names.join(", ")))
+/// Finishes the sort in a thread of its own, while this one looks for signals.
+fn finish(sorter: Sorter, threads: usize, cancel: &Cancel) -> Result<dray_sort::Sorted, Ended> {
+    let (done, finished) = sync_channel(1);
+    let finishing = move || {
+        // Nobody waits after an interrupt.
+        let _ = done.send(sorter.finish(threads));
+    };
+    let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
+    std::thread::Builder::new().spawn(finishing).map_err(refused)?;
+    loop {
+        match finished.recv_timeout(LOOK_EVERY) {
+            Ok(sorted) => return Ok(sorted?),
+            Err(RecvTimeoutError::Timeout) => look().inspect_err(|_| cancel.cancel())?,
+            Err(RecvTimeoutError::Disconnected) => return Err(lost().into()),
         }
     }
+}
+
+/// Whether Python wants something else by now.
+fn look() -> Result<(), Ended> {
+    Python::attach(|py| py.check_signals()).map_err(Ended::Python)
+}
+
+fn lost() -> Error {
+    Error::Thread("a thread that sorted has ended too early".to_owned())
 }
 
 /// Takes in all rows, in so many threads.
@@ -117,14 +138,13 @@ fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, cancel:
         for _ in 0..threads {
             let (writer, queue) = (sorter.writer(), queue.clone());
             let work = move || append(writer, &queue).inspect_err(|_| cancel.cancel());
-            let refused = |error| Ended::Arrow(format!("can't start a thread to sort: {error}"));
+            let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
         drop(queue);
         let mut ended = read(stream, batches).inspect_err(|_| cancel.cancel());
         for worker in workers {
-            let lost = |_| Err(Ended::Arrow("a thread that sorted has ended too early".to_owned()));
-            let other = worker.join().unwrap_or_else(lost);
+            let other = worker.join().unwrap_or_else(|_| Err(lost().into()));
             // Who failed first has cancelled the others.
             if matches!(ended, Ok(()) | Err(Ended::Sort(Error::Cancelled))) && other.is_err() {
                 ended = other;
@@ -147,7 +167,7 @@ fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>) -> 
             }
             number += 1;
             if looked.elapsed() >= LOOK_EVERY {
-                Python::attach(|py| py.check_signals()).map_err(Ended::Python)?;
+                look()?;
                 looked = Instant::now();
             }
         }

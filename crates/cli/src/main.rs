@@ -20,7 +20,6 @@ mod parameters;
 mod progress;
 mod query;
 mod serve;
-mod size;
 mod sort;
 mod statement;
 

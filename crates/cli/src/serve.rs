@@ -9,12 +9,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use dray_server::catalog::{CatalogOptions, TableSpec};
 use dray_server::{ServeOptions, Server};
+use dray_sort::Size;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{info, warn};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
-use crate::size::Size;
 
 /// Where to listen when nothing is said.
 const LISTEN_DEFAULT: &str = "tcp://127.0.0.1:7117";

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use dray_server::sort::{By, Distinct, FileSort, SortError, SortedFiles};
+use dray_sort::Size;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{EXIT_CODES, Failure};
@@ -13,7 +14,6 @@ use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
 use crate::progress::Meter;
-use crate::size::Size;
 
 /// How often the user's wishes and the progress are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     /// Keep only so many rows of the result
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Memory for sorting before it goes on on disk [default: half of what is available]
+    /// Memory for sorting before it goes on on disk; reading and writing files takes more [default: half of what is available]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
     /// Folder for what does not fit into memory [default: the system's for temporary files]

@@ -9,13 +9,13 @@ use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite, NumericAs,
     Partitions, PostgresOptions, QueryOptions, Results,
 };
+use dray_sort::Size;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::parameters;
 use crate::progress::Meter;
 use crate::serve::read_token;
-use crate::size::Size;
 
 /// A statement and where to run it.
 #[derive(Debug, Args)]

@@ -45,15 +45,13 @@ use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
+use dray_sort::memory_bytes_default;
 
 use crate::sort::SortExternally;
 use crate::tpch;
 
 /// Rows in each batch of a table held in memory, but for its last ones.
 pub const MEMORY_BATCH_ROWS: usize = 65_536;
-
-/// The engine's memory where neither an option nor the system says better.
-const MEMORY_BYTES_FALLBACK: usize = 4 << 30;
 
 /// Consumers of memory that an error about exhausted memory names.
 const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
@@ -164,21 +162,4 @@ fn runtime(options: &CatalogOptions, memory_bytes: usize) -> Result<Arc<RuntimeE
         .with_memory_pool(Arc::new(pool))
         .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
         .build_arc()?)
-}
-
-/// Half of the memory that is available now, within the limit of the control group.
-fn memory_bytes_default() -> usize {
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_available(&text));
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
-    match (available, limit) {
-        (Some(a), Some(b)) => usize::min(a, b) / 2,
-        (Some(bytes), None) | (None, Some(bytes)) => bytes / 2,
-        (None, None) => MEMORY_BYTES_FALLBACK,
-    }
-}
-
-fn meminfo_available(meminfo: &str) -> Option<usize> {
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kibibytes.checked_mul(1024)
 }

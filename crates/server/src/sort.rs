@@ -1,4 +1,5 @@
-//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts into plans.
+//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts into plans. [`FileSort`] puts the same
+//! operator on top of files.
 //!
 //! ```text
 //!   SortPreservingMergeExec

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use crate::key::SortColumn;
+
 /// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or two of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By {
@@ -11,6 +13,20 @@ pub struct By {
     pub descending: bool,
     /// Missing values come before all others. If nothing is said they do where the largest value comes first, as in SQL.
     pub nulls_first: bool,
+}
+
+impl By {
+    /// Which of the columns with these names it is; or else a sentence that says which there are.
+    ///
+    /// # Errors
+    /// When it is none of them.
+    pub fn find<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
+        let names: Vec<&str> = names.collect();
+        let Some(column) = names.iter().position(|name| *name == self.column) else {
+            return Err(format!("there is no column {:?}; there are {}", self.column, names.join(", ")));
+        };
+        Ok(SortColumn { column, descending: self.descending, nulls_first: self.nulls_first })
+    }
 }
 
 impl FromStr for By {

@@ -54,6 +54,8 @@ pub enum Error {
         /// The one that was found.
         found: u32,
     },
+    /// A thread can't be started, or has ended before it was done.
+    Thread(String),
     /// The sort was cancelled.
     Cancelled,
     /// Rows came after the sort was finished.
@@ -73,7 +75,7 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Column { column, columns } => write!(out, "no column {column} to sort by, there are {columns}"),
-            Self::Setting(what) => out.write_str(what),
+            Self::Setting(what) | Self::Thread(what) => out.write_str(what),
             Self::Sequence { sequence, expected } => {
                 write!(out, "batch number {sequence}, expected one from {expected} to 2^33 - 1")
             }

@@ -62,6 +62,23 @@ impl Memory for Budget {
     }
 }
 
+/// Half of the memory that is available now, within the limit of the control group; 4 GiB where the system does not say.
+pub fn memory_bytes_default() -> usize {
+    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_available(&text));
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    match (available, limit) {
+        (Some(a), Some(b)) => usize::min(a, b) / 2,
+        (Some(bytes), None) | (None, Some(bytes)) => bytes / 2,
+        (None, None) => 4 << 30,
+    }
+}
+
+fn meminfo_available(meminfo: &str) -> Option<usize> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// Reserved bytes, which are given back when they are dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {

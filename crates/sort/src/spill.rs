@@ -47,8 +47,14 @@ impl Runs {
         let written: Result<Vec<Run>> = match &parts[..] {
             [all] => Ok(vec![write(all)?]),
             parts => std::thread::scope(|scope| {
-                let threads: Vec<_> = parts.iter().map(|bounds| scope.spawn(|| write(bounds))).collect();
-                let lost = |_| Err(Error::Setting("a thread that wrote a run has ended too early".into()));
+                let write = &write;
+                let refused = |error| Error::Thread(format!("can't start a thread to write a run: {error}"));
+                let begin = |bounds| {
+                    let named = std::thread::Builder::new().name("dray-spill".into());
+                    named.spawn_scoped(scope, move || write(bounds)).map_err(refused)
+                };
+                let threads = parts.iter().map(begin).collect::<Result<Vec<_>>>()?;
+                let lost = |_| Err(Error::Thread("a thread that wrote a run has ended too early".into()));
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
             }),
         };

@@ -75,7 +75,7 @@ impl Workers {
         for number in 0..threads {
             let shared = workers.shared.clone();
             let named = std::thread::Builder::new().name(format!("dray-merge-{number}"));
-            let refused = |error| Error::Setting(format!("can't start a thread to merge: {error}"));
+            let refused = |error| Error::Thread(format!("can't start a thread to merge: {error}"));
             workers.threads.push(named.spawn(move || shared.work()).map_err(refused)?);
         }
         Ok(workers)
@@ -86,7 +86,7 @@ impl Workers {
         loop {
             self.shared.plan.cancel.check()?;
             if let Some(result) = &self.result {
-                let lost = |_| Err(Error::Setting("a thread that merged has ended too early".into()));
+                let lost = |_| Err(Error::Thread("a thread that merged has ended too early".into()));
                 if let Some(batch) = result.recv().unwrap_or_else(lost)? {
                     return Ok(Some(batch));
                 }

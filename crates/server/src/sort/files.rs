@@ -12,7 +12,8 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
-use dray_sort::{By, Distinct};
+use dray_sort::{By, Distinct, SortColumn};
+use dray_wire::ErrorKind;
 use futures::StreamExt;
 
 use super::{ExternalSortExec, Keeping};
@@ -66,7 +67,10 @@ impl From<CatalogError> for SortError {
 impl From<DataFusionError> for SortError {
     fn from(error: DataFusionError) -> Self {
         let error = execution_error(error);
-        let hint = error.hint.replace("the server's ", "");
+        let hint = match error.kind {
+            ErrorKind::Resources => "raise --memory, or name a larger --spill folder",
+            _ => &error.hint,
+        };
         Self::Failed(if hint.is_empty() { error.message } else { format!("{}; {hint}", error.message) })
     }
 }
@@ -117,23 +121,16 @@ impl FileSort {
     }
 
     fn ordering(&self, schema: &SchemaRef) -> Result<LexOrdering, SortError> {
-        let expression = |column: &str, index, descending, nulls_first| {
+        let names = || schema.fields().iter().map(|field| field.name().as_str());
+        let by = self.by.iter().map(|by| by.find(names())).collect::<Result<Vec<_>, _>>().map_err(SortError::Usage)?;
+        let all = (0..schema.fields().len()).map(|column| SortColumn { column, descending: false, nulls_first: false });
+        let by = if by.is_empty() { all.collect() } else { by };
+        let expression = |SortColumn { column, descending, nulls_first }| {
             let options = arrow::compute::SortOptions { descending, nulls_first };
-            PhysicalSortExpr::new(Arc::new(Column::new(column, index)), options)
+            PhysicalSortExpr::new(Arc::new(Column::new(schema.field(column).name(), column)), options)
         };
-        let mut expressions = Vec::new();
-        for By { column, descending, nulls_first } in &self.by {
-            let Ok(index) = schema.index_of(column) else {
-                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-                return Err(SortError::Usage(format!("there is no column {column:?}; there are {}", names.join(", "))));
-            };
-            expressions.push(expression(column, index, *descending, *nulls_first));
-        }
-        if expressions.is_empty() {
-            let fields = schema.fields().iter().enumerate();
-            expressions.extend(fields.map(|(index, field)| expression(field.name(), index, false, false)));
-        }
-        LexOrdering::new(expressions).ok_or_else(|| SortError::Usage("the files have no columns".to_owned()))
+        let ordering = LexOrdering::new(by.into_iter().map(expression));
+        ordering.ok_or_else(|| SortError::Usage("the files have no columns".to_owned()))
     }
 }
 
