@@ -107,6 +107,8 @@ pub struct Written {
     pub decoded_bytes: u64,
     /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding included.
     pub bytes: u64,
+    /// What of these is in the state frame.
+    pub state_bytes: u64,
     /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
     pub encode_ns: u64,
 }
@@ -276,13 +278,15 @@ impl Encoder {
                 };
                 pieces.push(column.clone());
             }
-            let before = (writer.decoded, writer.all_written_bytes());
+            let before = (writer.decoded, writer.written_bytes(), writer.state_bytes());
             writer.compress_by(compression(i));
             writer.field((i, field), pieces, rows, memory, &mut bases)?;
             let then = std::mem::replace(&mut now, (self.clock)());
+            let state_bytes = writer.state_bytes() - before.2;
             columns.push(Written {
                 decoded_bytes: writer.decoded - before.0,
-                bytes: writer.all_written_bytes() - before.1,
+                bytes: writer.written_bytes() - before.1 + state_bytes,
+                state_bytes,
                 encode_ns: u64::try_from(now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos())
                     .unwrap_or(u64::MAX),
             });
@@ -395,9 +399,9 @@ impl Writer {
         (self.descriptors.len() + self.body.bytes) as u64
     }
 
-    /// The same, with what goes into the state frame.
-    fn all_written_bytes(&self) -> u64 {
-        self.written_bytes() + self.tables.as_ref().map_or(0, |tables| tables.writer.written_bytes())
+    /// The same of the state frame.
+    fn state_bytes(&self) -> u64 {
+        self.tables.as_ref().map_or(0, |tables| tables.writer.written_bytes())
     }
 
     /// Writes one buffer made of parts, compressed if that saves a tenth.

@@ -12,7 +12,7 @@ mod simulation;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_format::{Chunk, Compression, Schema};
+use dray_format::{Batch, Chunk, Compression, Encoder, Error, Schema};
 
 use crate::choice::{self, Column};
 use crate::price::{Passage, Price};
@@ -27,6 +27,12 @@ const ROWS_MIN: usize = 4096;
 const STARTING_ROUND_TRIPS: u32 = 8;
 /// A chunk takes about so long on the way, so that λ keeps up with it.
 const CHUNK_NS: f64 = 300e6;
+/// Ways are probed on so many rows at most,
+const PROBE_ROWS_MAX: usize = 8192;
+/// on no fewer,
+const PROBE_ROWS_MIN: usize = 2048;
+/// and on one part in so many of the chunk that they are the first of.
+const PROBE_PART: usize = 2;
 /// So many settings of λ are kept to be shown.
 const HISTORY_MAX: usize = 128;
 
@@ -35,6 +41,8 @@ const HISTORY_MAX: usize = 128;
 pub struct Adaptive {
     start: Instant,
     state: Mutex<State>,
+    /// One thread probes ways. Others wait for what it finds out, which takes less than the bytes that they would waste.
+    probing: Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -75,7 +83,7 @@ impl Adaptive {
             history: History::default(),
         };
         state.history.push(Duration::ZERO, state.price.ns());
-        Self { start: Instant::now(), state: Mutex::new(state) }
+        Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
     /// λ in nanoseconds a byte: where another stream over the same connection may begin.
@@ -112,6 +120,36 @@ impl Adaptive {
         state.price.sent_alone(bytes, waited);
         let ns = state.price.ns();
         state.history.push(self.start.elapsed(), ns);
+    }
+
+    /// Finds out what ways of which nothing is known, and that might pay, make of the first rows of a chunk. Nothing is sent of that, so
+    /// `encoder` is to make encoders that are the stream's in all but what they keep.
+    ///
+    /// # Errors
+    /// When the rows don't fit the schema.
+    pub fn probe(&self, pieces: &[Batch], encoder: impl Fn() -> Encoder) -> Result<(), Error> {
+        let rows = pieces.iter().map(|piece| piece.rows).sum::<usize>() / PROBE_PART;
+        // The first chunk should come soon, and has too few rows to learn what compressors make of many.
+        if rows < PROBE_ROWS_MIN || self.state().first {
+            return Ok(());
+        }
+        let _alone = self.probing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sample = None;
+        while let Some(ways) = self.unknown() {
+            let sample = sample.get_or_insert_with(|| first_rows(pieces, rows.min(PROBE_ROWS_MAX)));
+            let compression = |i: usize| ways.get(i).copied().flatten().map_or(Compression::None, choice::compression);
+            let chunk = encoder().write(sample, compression, false)?;
+            self.state().probed(&ways, &chunk);
+        }
+        Ok(())
+    }
+
+    /// For each column the way to probe next, if there is one for any.
+    fn unknown(&self) -> Option<Vec<Option<usize>>> {
+        let State { price, columns, .. } = &*self.state();
+        let (price_ns, reader_share) = (price.ns(), price.reader_share());
+        let ways: Vec<_> = columns.iter().map(|column| column.unknown(price_ns, reader_share, PROBE_PART)).collect();
+        ways.iter().any(Option::is_some).then_some(ways)
     }
 
     /// How to make the next chunk, whose rows take `plain_bytes` plain.
@@ -153,6 +191,30 @@ impl Adaptive {
         // What is in there is whole between any two statements.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl State {
+    fn probed(&mut self, ways: &[Option<usize>], chunk: &Chunk) {
+        for ((way, column), written) in ways.iter().zip(&mut self.columns).zip(chunk.columns()) {
+            if let Some(way) = way {
+                column.probed(*way, written);
+            }
+        }
+    }
+}
+
+fn first_rows(pieces: &[Batch], rows: usize) -> Vec<Batch> {
+    let mut left = rows;
+    let mut sample = Vec::new();
+    for piece in pieces {
+        let taken = piece.rows.min(left);
+        if taken == 0 {
+            break;
+        }
+        sample.push(piece.slice(0, taken));
+        left -= taken;
+    }
+    sample
 }
 
 /// Settings of λ, thinned out when there are too many.

@@ -29,10 +29,11 @@ const LIGHT_GUESS: [Measured; 2] = [Measured { encode_ns: 0.15, share: 0.3 }, Me
 const NEWEST: f64 = 0.3;
 /// A chunk in so many tries the neighbour of a column's way.
 const TRY_EVERY: u64 = 32;
-/// A chunk in so many tries a way of which nothing is known: guesses are of usual columns.
-const EXPLORE_EVERY: u64 = 4;
-/// Such a way is tried where it would pay if it sent so much of the least that quicker ones have sent, but no less than slower ones.
-const HOPED_SHARE: f64 = 0.6;
+/// A way of which nothing is known is probed where it would pay if it sent so much of the least that others have sent: guesses are of usual
+/// columns.
+const HOPED_SHARE: f64 = 0.2;
+/// The same of a level of zstd, where another level is known.
+const HOPED_SHARE_OF_LEVEL: f64 = 0.75;
 /// No neighbour is tried that should cost so many times what the column does.
 const TRY_COST_MAX: f64 = 2.0;
 /// What is measured on fewer bytes says little of others.
@@ -79,6 +80,13 @@ struct Measured {
     share: f64,
 }
 
+impl Measured {
+    /// What a decoded byte costs by this way, in nanoseconds.
+    fn cost(self, way: usize, price_ns: f64, reader_share: f64) -> f64 {
+        self.encode_ns + price_ns * self.share + reader_share * WAYS[way].decode_ns
+    }
+}
+
 /// The same, and on how many decoded bytes it was measured.
 #[derive(Debug, Clone, Copy)]
 struct Known {
@@ -107,10 +115,7 @@ impl Column {
 
     /// The way for the next chunk.
     pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64) -> usize {
-        let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| {
-            let Measured { encode_ns, share } = self.expected(way);
-            encode_ns + price_ns * share + reader_share * WAYS[way].decode_ns
-        });
+        let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| self.expected(way).cost(way, price_ns, reader_share));
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         // What these make of strings can't be guessed, and is known after one chunk: light, which costs next to nothing, has to be tried
         // before a column goes plain, and symbols before a compressor, which may take longer and yet more bytes.
@@ -123,11 +128,6 @@ impl Column {
             self.way = best;
         }
         self.chunks += 1;
-        if self.chunks.is_multiple_of(EXPLORE_EVERY)
-            && let Some(unknown) = self.unknown(costs[self.way], price_ns, reader_share)
-        {
-            return unknown;
-        }
         if self.chunks.is_multiple_of(TRY_EVERY) {
             // The neighbours in turns, so that what has become better is noticed.
             let upwards = (self.chunks / TRY_EVERY).is_multiple_of(2);
@@ -139,23 +139,50 @@ impl Column {
         self.way
     }
 
-    /// The way of which nothing is known that might cost the least, if that is less than `cost`. Each is asked for once: then it is known.
-    fn unknown(&self, cost: f64, price_ns: f64, reader_share: f64) -> Option<usize> {
-        let least =
-            |known: &[Option<Known>]| known.iter().flatten().map(|known| known.mean.share).min_by(f64::total_cmp);
+    /// The way of which nothing is known that should be probed on one part in `part` of a chunk: the one that might cost the least, if it
+    /// would pay within that chunk. Light comes first, since the others are thought of by it.
+    pub(crate) fn unknown(&self, price_ns: f64, reader_share: f64, part: usize) -> Option<usize> {
+        let cost = |way: usize, measured: Measured| measured.cost(way, price_ns, reader_share);
+        let known = |way: usize| Some(cost(way, self.measured[way]?.mean));
+        let least = (LIGHT..self.ways).filter_map(known).min_by(f64::total_cmp);
+        let least = least.unwrap_or_else(|| cost(LIGHT, self.expected(LIGHT))).min(cost(NONE, PLAIN));
         let is_unknown = |way: &usize| match *way {
             // Of numbers symbols make nothing.
             SYMBOLS if self.guess != STRINGS => false,
             way => self.measured[way].is_none(),
         };
         let hoped = |way: usize| {
-            let (quicker, slower) = (least(&self.measured[..way])?, least(&self.measured[way..]).unwrap_or(0.0));
-            let share = (HOPED_SHARE * quicker).max(slower);
-            let decode_ns = reader_share * WAYS[way].decode_ns;
-            Some((way, self.guessed(way).encode_ns + price_ns * share + decode_ns))
+            let guessed = self.guessed(way);
+            let hoped = cost(way, Measured { share: self.hoped_share(way), ..guessed });
+            (way, hoped, hoped + guessed.encode_ns / part as f64)
         };
-        let unknown = (LIGHT..self.ways).filter(is_unknown).filter_map(hoped).min_by(|(_, a), (_, b)| a.total_cmp(b));
-        unknown.filter(|(_, hoped)| *hoped < cost).map(|(way, _)| way)
+        let ways =
+            (LIGHT + 1..self.ways).filter(is_unknown).map(hoped).filter(|(_, _, with_probe)| *with_probe < least);
+        let (way, ..) = ways.min_by(|(_, a, _), (_, b, _)| a.total_cmp(b))?;
+        Some(if self.measured[LIGHT].is_none() { LIGHT } else { way })
+    }
+
+    /// What a way of which nothing is known may send: little of what others do, but no less than slower ones.
+    fn hoped_share(&self, way: usize) -> f64 {
+        let is_zstd = |way: usize| matches!(WAYS[way].compression, Compression::Zstd(_));
+        let least = |of: &dyn Fn(usize) -> bool| {
+            let known = self.measured.iter().enumerate().filter(|(way, _)| of(*way));
+            known.filter_map(|(_, known)| Some((*known)?.mean.share)).min_by(f64::total_cmp)
+        };
+        let of_level = if is_zstd(way) { least(&is_zstd) } else { None };
+        let hoped = match of_level {
+            Some(share) => HOPED_SHARE_OF_LEVEL * share,
+            None => HOPED_SHARE * least(&|_| true).unwrap_or(self.expected(LIGHT).share),
+        };
+        hoped.max(least(&|other| other > way).unwrap_or(0.0))
+    }
+
+    /// A part of a chunk was written to learn what a way makes of it. Tables that outlive chunks don't count: they would be sent once.
+    pub(crate) fn probed(&mut self, way: usize, written: &Written) {
+        let bytes = written.decoded_bytes.max(1) as f64;
+        let share = (written.bytes - written.state_bytes) as f64 / bytes;
+        self.measured[way] =
+            Some(Known { mean: Measured { encode_ns: written.encode_ns as f64 / bytes, share }, bytes });
     }
 
     /// A chunk was written.

@@ -13,6 +13,7 @@ const LONG_BYTES: u64 = 256 << 10;
 /// Makes chunks, one after the other, of a stream of which others may make some, too.
 #[derive(Debug)]
 pub struct Maker {
+    schema: Arc<Schema>,
     encoder: Encoder,
     settings: Settings,
     adaptive: Option<Arc<Adaptive>>,
@@ -25,7 +26,7 @@ impl Maker {
         adaptive: Option<Arc<Adaptive>>,
         room: Option<Arc<TableRoom>>,
     ) -> Self {
-        let encoder = Encoder::new(schema, settings.checksum);
+        let encoder = Encoder::new(schema.clone(), settings.checksum);
         let encoder = match room {
             Some(room) => encoder.keeping_tables(room),
             None => encoder,
@@ -34,7 +35,7 @@ impl Maker {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,
         };
-        Self { encoder, settings, adaptive }
+        Self { schema, encoder, settings, adaptive }
     }
 
     /// Whether making this chunk keeps a thread busy for a while.
@@ -43,12 +44,25 @@ impl Maker {
         encodes && cut.plain_bytes > LONG_BYTES
     }
 
+    /// An encoder whose chunks are not sent.
+    fn probing_encoder(&self) -> Encoder {
+        let room = Arc::new(TableRoom::new(&self.settings.limits));
+        let encoder = Encoder::new(self.schema.clone(), false).keeping_tables(room);
+        match self.settings.clock {
+            Some(clock) => encoder.timed_by(clock),
+            None => encoder,
+        }
+    }
+
     /// Encodes what was cut.
     ///
     /// # Errors
     /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
     pub fn make(&mut self, cut: &Cut) -> Result<Chunk, Error> {
         let Settings { limits, compression, clock, .. } = self.settings;
+        if let Some(adaptive) = &self.adaptive {
+            adaptive.probe(&cut.pieces, || self.probing_encoder())?;
+        }
         let started = clock.map(|clock| clock());
         let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(cut.plain_bytes));
         let column = |i| plan.as_ref().map_or(compression, |plan| plan.compression(i));

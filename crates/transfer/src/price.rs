@@ -223,7 +223,9 @@ impl Price {
             // While the way is busy for most of the time, a byte less is worth that much of its time there.
             let worth = byte_ns * (1.0 - starved);
             let lower = self.ns * (-self.step * missed.sqrt()).exp();
-            self.ns = lower.max(worth.min(self.ns));
+            // What lies far above that need not come down in small steps.
+            let nearer = self.ns * (2.0 * byte_ns / self.ns).min(1.0).powf(missed);
+            self.ns = lower.min(nearer).max(worth.min(self.ns));
         }
     }
 }

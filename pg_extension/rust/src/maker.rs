@@ -50,8 +50,8 @@ pub(crate) struct Making {
     pub(crate) plain_bytes_max: u64,
     /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the next one begins without tables.
     room: Option<Arc<TableRoom>>,
-    /// What these tables decode to at most.
-    tables_bytes_max: u64,
+    /// The limits that such tables have to keep.
+    table_limits: Limits,
 }
 
 impl Making {
@@ -61,7 +61,7 @@ impl Making {
         let compression = writer_compression(settings.compression);
         let chunk_bytes_max = limits.chunk_bytes_max.min(CHUNK_BYTES_MAX);
         let keeps = compression != Compression::Compact;
-        let of_tables = Limits {
+        let table_limits = Limits {
             chunk_bytes_max: chunk_bytes_max.min(STATE_BYTES_MAX),
             decoded_bytes_max: limits.decoded_bytes_max.min(TABLES_BYTES_MAX),
             ..limits
@@ -76,8 +76,8 @@ impl Making {
             plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
-            room: keeps.then(|| Arc::new(TableRoom::new(&of_tables))),
-            tables_bytes_max: if keeps { of_tables.decoded_bytes_max } else { 0 },
+            room: keeps.then(|| Arc::new(TableRoom::new(&table_limits))),
+            table_limits,
         }
     }
 
@@ -127,14 +127,18 @@ impl Making {
 
     /// What the tables take here at most, in all encoders, once rows of so many bytes have been encoded: tables have what was in these.
     pub(crate) fn tables_bytes(&self, plain_bytes: u64) -> usize {
+        if self.room.is_none() {
+            return 0;
+        }
         // It is no more than a constant.
-        (plain_bytes.min(self.tables_bytes_max) * TABLES_FACTOR) as usize
+        (plain_bytes.min(self.table_limits.decoded_bytes_max) * TABLES_FACTOR) as usize
     }
 }
 
 /// Makes chunks one after the other, while others of its stream may make some, too.
 #[derive(Debug)]
 pub(crate) struct Maker {
+    schema: Arc<Schema>,
     encoder: Encoder,
     making: Arc<Making>,
 }
@@ -149,12 +153,12 @@ pub(crate) struct Made {
 impl Maker {
     pub(crate) fn new(making: Arc<Making>, schema: Arc<Schema>, checksums: bool) -> Self {
         // A thread that waits for its processor takes no longer to encode.
-        let encoder = Encoder::new(schema, checksums).timed_by(processor_time);
+        let encoder = Encoder::new(schema.clone(), checksums).timed_by(processor_time);
         let encoder = match &making.room {
             Some(room) => encoder.keeping_tables(room.clone()),
             None => encoder,
         };
-        Self { encoder, making }
+        Self { schema, encoder, making }
     }
 
     /// Makes a chunk, for which [`Making::bytes_needed`] and [`Making::tables_bytes`] have been put aside. All that one maker makes must be
@@ -166,12 +170,16 @@ impl Maker {
     }
 
     fn chunk(&mut self, batch: Batch) -> Result<Chunk, Failure> {
-        let Self { encoder, making } = self;
+        let Self { schema, encoder, making } = self;
         let limits = making.limits;
         let (rows, plain_bytes) = (batch.rows, batch.plain_bytes(0, batch.rows));
         let fits = making.fits(plain_bytes);
         let pieces = [batch];
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
+            adaptive.probe(&pieces, || {
+                let room = Arc::new(TableRoom::new(&making.table_limits));
+                Encoder::new(schema.clone(), false).keeping_tables(room).timed_by(processor_time)
+            })?;
             let plan = adaptive.plan(plain_bytes);
             let column = |i| match plan.compression(i) {
                 Compression::None => Compression::Compact,

@@ -15,6 +15,8 @@ const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
     [(0.02, 1.0), (0.2, 0.9), (1.8, 0.42), (2.0, 0.55), (3.0, 0.33), (6.0, 0.3), (30.0, 0.27), (500.0, 0.25)],
 ];
 const COLUMN_BYTES: [f64; 2] = [4e6, 1.5e6];
+/// Of each, ways are probed on so many.
+const PROBED_BYTES: f64 = 64e3;
 const PRODUCERS: f64 = 2.0;
 /// Chunks that are made and not sent.
 const QUEUED: usize = 3;
@@ -61,6 +63,17 @@ impl Helped {
         let passage = Passage { bytes: (busy / byte_ns) as u64, busy: nanos(busy), held_up: Duration::ZERO };
         self.transfer.price.sent(nanos(self.now - since - starved), passage);
         self.now - since
+    }
+}
+
+/// What so many bytes of a column take.
+fn written(column: usize, way: usize, decoded: f64) -> Written {
+    let (ns, share) = COSTS[column][way];
+    Written {
+        decoded_bytes: decoded as u64,
+        bytes: (decoded * share) as u64,
+        state_bytes: 0,
+        encode_ns: (decoded * ns) as u64,
     }
 }
 
@@ -114,16 +127,14 @@ impl Transfer {
     /// Makes a chunk: how long all producers take for it, and its bytes.
     fn make(&mut self) -> (f64, f64) {
         let (price_ns, reader_share) = (self.price.plan(), self.price.reader_share());
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            while let Some(way) = column.unknown(price_ns, reader_share, 2) {
+                column.probed(way, &written(i, way, PROBED_BYTES));
+            }
+        }
         let ways = self.columns.each_mut().map(|column| column.choose(price_ns, reader_share));
         for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
-            let (ns, share) = COSTS[i][way];
-            let decoded = COLUMN_BYTES[i];
-            let written = Written {
-                decoded_bytes: decoded as u64,
-                bytes: (decoded * share) as u64,
-                encode_ns: (decoded * ns) as u64,
-            };
-            column.record(way, &written);
+            column.record(way, &written(i, way, COLUMN_BYTES[i]));
         }
         chunk(ways)
     }
