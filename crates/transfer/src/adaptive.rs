@@ -9,7 +9,7 @@
 #[cfg(test)]
 mod simulation;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Chunk, Compression, Encoder, Error, Schema};
@@ -122,34 +122,42 @@ impl Adaptive {
         state.history.push(self.start.elapsed(), ns);
     }
 
-    /// Finds out what ways of which nothing is known, and that might pay, make of the first rows of a chunk. Nothing is sent of that, so
-    /// `encoder` is to make encoders that are the stream's in all but what they keep.
+    /// Finds out what ways of which nothing is known, and that might pay, make of the first rows of a chunk. `encoder` makes an encoder for
+    /// some of the columns; nothing is sent of what it makes.
     ///
     /// # Errors
     /// When the rows don't fit the schema.
-    pub fn probe(&self, pieces: &[Batch], encoder: impl Fn() -> Encoder) -> Result<(), Error> {
+    pub fn probe(
+        &self,
+        schema: &Schema,
+        pieces: &[Batch],
+        encoder: impl Fn(Arc<Schema>) -> Encoder,
+    ) -> Result<(), Error> {
         let rows = pieces.iter().map(|piece| piece.rows).sum::<usize>() / PROBE_PART;
         // The first chunk should come soon, and has too few rows to learn what compressors make of many.
         if rows < PROBE_ROWS_MIN || self.state().first {
             return Ok(());
         }
         let _alone = self.probing.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sample = None;
-        while let Some(ways) = self.unknown() {
-            let sample = sample.get_or_insert_with(|| first_rows(pieces, rows.min(PROBE_ROWS_MAX)));
-            let compression = |i: usize| ways.get(i).copied().flatten().map_or(Compression::None, choice::compression);
-            let chunk = encoder().write(sample, compression, false)?;
-            self.state().probed(&ways, &chunk);
+        loop {
+            let probes = self.probes();
+            if probes.is_empty() {
+                return Ok(());
+            }
+            let fields = probes.iter().filter_map(|(column, _)| schema.fields.get(*column).cloned()).collect();
+            let sample = sample(pieces, &probes, rows.min(PROBE_ROWS_MAX));
+            let compression = |i: usize| probes.get(i).map_or(Compression::None, |(_, way)| choice::compression(*way));
+            let chunk = encoder(Arc::new(Schema { fields })).write(&sample, compression, false)?;
+            self.state().probed(&probes, &chunk);
         }
-        Ok(())
     }
 
-    /// For each column the way to probe next, if there is one for any.
-    fn unknown(&self) -> Option<Vec<Option<usize>>> {
+    /// The columns that should be probed, each with the way.
+    fn probes(&self) -> Vec<(usize, usize)> {
         let State { price, columns, .. } = &*self.state();
         let (price_ns, reader_share) = (price.ns(), price.reader_share());
-        let ways: Vec<_> = columns.iter().map(|column| column.unknown(price_ns, reader_share, PROBE_PART)).collect();
-        ways.iter().any(Option::is_some).then_some(ways)
+        let probe = |(i, column): (usize, &Column)| Some((i, column.unknown(price_ns, reader_share, PROBE_PART)?));
+        columns.iter().enumerate().filter_map(probe).collect()
     }
 
     /// How to make the next chunk, whose rows take `plain_bytes` plain.
@@ -194,25 +202,27 @@ impl Adaptive {
 }
 
 impl State {
-    fn probed(&mut self, ways: &[Option<usize>], chunk: &Chunk) {
-        for ((way, column), written) in ways.iter().zip(&mut self.columns).zip(chunk.columns()) {
-            if let Some(way) = way {
+    fn probed(&mut self, probes: &[(usize, usize)], chunk: &Chunk) {
+        for ((column, way), written) in probes.iter().zip(chunk.columns()) {
+            if let Some(column) = self.columns.get_mut(*column) {
                 column.probed(*way, written);
             }
         }
     }
 }
 
-fn first_rows(pieces: &[Batch], rows: usize) -> Vec<Batch> {
+/// The first rows of the columns that are probed.
+fn sample(pieces: &[Batch], probes: &[(usize, usize)], rows: usize) -> Vec<Batch> {
     let mut left = rows;
     let mut sample = Vec::new();
     for piece in pieces {
-        let taken = piece.rows.min(left);
-        if taken == 0 {
+        let rows = piece.rows.min(left);
+        if rows == 0 {
             break;
         }
-        sample.push(piece.slice(0, taken));
-        left -= taken;
+        let columns = probes.iter().filter_map(|(column, _)| piece.columns.get(*column));
+        sample.push(Batch { rows, columns: columns.map(|column| column.slice(0, rows)).collect() });
+        left -= rows;
     }
     sample
 }

@@ -44,10 +44,10 @@ impl Maker {
         encodes && cut.plain_bytes > LONG_BYTES
     }
 
-    /// An encoder whose chunks are not sent.
-    fn probing_encoder(&self) -> Encoder {
+    /// An encoder of some columns, whose chunks are not sent.
+    fn probing_encoder(&self, columns: Arc<Schema>) -> Encoder {
         let room = Arc::new(TableRoom::new(&self.settings.limits));
-        let encoder = Encoder::new(self.schema.clone(), false).keeping_tables(room);
+        let encoder = Encoder::new(columns, false).keeping_tables(room);
         match self.settings.clock {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,
@@ -61,7 +61,7 @@ impl Maker {
     pub fn make(&mut self, cut: &Cut) -> Result<Chunk, Error> {
         let Settings { limits, compression, clock, .. } = self.settings;
         if let Some(adaptive) = &self.adaptive {
-            adaptive.probe(&cut.pieces, || self.probing_encoder())?;
+            adaptive.probe(&self.schema, &cut.pieces, |columns| self.probing_encoder(columns))?;
         }
         let started = clock.map(|clock| clock());
         let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(cut.plain_bytes));

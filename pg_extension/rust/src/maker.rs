@@ -176,9 +176,9 @@ impl Maker {
         let fits = making.fits(plain_bytes);
         let pieces = [batch];
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
-            adaptive.probe(&pieces, || {
+            adaptive.probe(schema, &pieces, |columns| {
                 let room = Arc::new(TableRoom::new(&making.table_limits));
-                Encoder::new(schema.clone(), false).keeping_tables(room).timed_by(processor_time)
+                Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
             })?;
             let plan = adaptive.plan(plain_bytes);
             let column = |i| match plan.compression(i) {
