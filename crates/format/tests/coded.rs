@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
-#[allow(dead_code, reason = "arrays are not needed here")]
 mod random;
 
 use std::sync::Arc;

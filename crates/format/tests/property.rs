@@ -7,7 +7,6 @@
 mod random;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use arrow_array::{Array, RecordBatch};
 use arrow_cast::cast;
@@ -15,7 +14,7 @@ use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::{concat, concat_batches};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
-use random::Random;
+use random::{Random, for_seeds};
 
 const COMPRESSIONS: [Compression; 6] = [
     Compression::None,
@@ -25,19 +24,6 @@ const COMPRESSIONS: [Compression; 6] = [
     Compression::Lz4,
     Compression::Zstd(1),
 ];
-
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
-fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
-    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        return round(seed);
-    }
-    let start = Instant::now();
-    let mut seed = 0;
-    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
-        round(seed);
-        seed += 1;
-    }
-}
 
 #[test]
 fn batches_come_back() {

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
-#[allow(dead_code, reason = "not all that is random is needed here")]
 mod random;
 
 use std::sync::Arc;

@@ -5,11 +5,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
 #[path = "../../format/tests/random/mod.rs"]
-#[allow(dead_code, reason = "these tests need less of it")]
 mod random;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_cast::cast;
@@ -18,22 +16,9 @@ use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Compression, Limits, write};
 use dray_page::{ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Value, VerifiedPage};
-use random::Random;
+use random::{Random, for_seeds};
 
 const BYTES_MAX: u64 = 64 << 20;
-
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
-fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
-    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        return round(seed);
-    }
-    let start = Instant::now();
-    let mut seed = 0;
-    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
-        round(seed);
-        seed += 1;
-    }
-}
 
 fn random_schema(random: &mut Random) -> SchemaRef {
     loop {

@@ -3,17 +3,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[allow(dead_code, unused_imports, reason = "shared with the tests of the chunk")]
+mod by_arrow;
 #[path = "../../format/tests/random/mod.rs"]
 mod random;
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 
 use arrow_array::types::Int16Type;
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int32Array, ListArray, RecordBatch, StringArray};
-use arrow_ord::ord::make_comparator;
-use arrow_schema::{DataType, Field, Schema, SortOptions};
+use arrow_schema::{DataType, Field, Schema};
+use by_arrow::comparator;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_sort::{Error, KeyEncoder, Keys, Purpose, SortColumn};
 use random::Random;
@@ -36,21 +35,13 @@ fn keys_are_in_the_order_of_their_rows() {
             .collect();
         let keys = keys_of(&rows, &by, Purpose::Order);
         assert_eq!(keys.len(), rows.num_rows(), "seed {seed}");
-        let comparators: Vec<_> = by
-            .iter()
-            .map(|by| {
-                let column = rows.column(by.column);
-                let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
-                make_comparator(column, column, options).unwrap()
-            })
-            .collect();
+        let compare = comparator(&rows, &by);
         for a in 0..rows.num_rows() {
             for b in 0..rows.num_rows() {
-                let expected = comparators.iter().map(|compare| compare(a, b)).find(|order| order.is_ne());
                 let (first, second) = (keys.get(a), keys.get(b));
                 assert_eq!(
                     first.cmp(second),
-                    expected.unwrap_or(Ordering::Equal),
+                    compare(a, b),
                     "seed {seed}, rows {a} and {b} of {:?} by {by:?}: {first:02X?}, {second:02X?}",
                     rows.schema()
                 );

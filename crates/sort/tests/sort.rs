@@ -4,37 +4,23 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[allow(dead_code, unused_imports, reason = "shared with the tests of the chunk")]
+mod by_arrow;
 #[path = "../../format/tests/random/mod.rs"]
 mod random;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
 
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
-use arrow_ord::ord::make_comparator;
-use arrow_schema::{Field, Schema, SchemaRef, SortOptions};
+use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
+use by_arrow::comparator;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
 use dray_sort::{Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter};
-use random::Random;
-
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
-fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
-    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        return round(seed);
-    }
-    let start = Instant::now();
-    let mut seed = 0;
-    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
-        round(seed);
-        seed += 1;
-    }
-}
+use random::{Random, for_seeds};
 
 /// Rows as the objects they are: equal rows are equal bytes.
 fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
@@ -46,19 +32,9 @@ fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
 
 /// The numbers of the rows in the order that Arrow gives them.
 fn order_of_arrow(rows: &RecordBatch, by: &[SortColumn]) -> Vec<usize> {
-    let comparators: Vec<_> = by
-        .iter()
-        .map(|by| {
-            let column = rows.column(by.column);
-            let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
-            make_comparator(column, column, options).unwrap()
-        })
-        .collect();
+    let compare = comparator(rows, by);
     let mut order: Vec<usize> = (0..rows.num_rows()).collect();
-    order.sort_by(|a, b| {
-        let different = comparators.iter().map(|compare| compare(*a, *b)).find(|order| order.is_ne());
-        different.unwrap_or(std::cmp::Ordering::Equal)
-    });
+    order.sort_by(|a, b| compare(*a, *b));
     order
 }
 

@@ -1,13 +1,29 @@
-//! Random types, arrays and batches, the same for the same seed on every machine.
+//! Random types, arrays and batches, the same for the same seed on every machine, and rounds of them. The tests of other crates share it.
 //!
 //! Values repeat, run and cluster now and then, so that every encoding is met; under missing values there is garbage.
 
+#![allow(dead_code, reason = "hardly any test needs all of it")]
+
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
+
+/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times. `DRAY_SEED=n` runs that round alone.
+pub fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
+    if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return round(seed);
+    }
+    let start = Instant::now();
+    let mut seed = 0;
+    while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
+        round(seed);
+        seed += 1;
+    }
+}
 
 /// A stream of random numbers (xorshift64*).
 pub struct Random(u64);
