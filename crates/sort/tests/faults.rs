@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::collections::BTreeSet;
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
 use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter};
@@ -50,11 +54,26 @@ fn small() -> Arc<Budget> {
 }
 
 /// The files without a name that this process has open in a folder.
-fn unnamed_files(folder: &Path) -> Vec<std::path::PathBuf> {
-    let beginning = folder.to_str().unwrap();
-    let is_in = |link: &Path| std::fs::read_link(link).is_ok_and(|to| to.to_str().unwrap().starts_with(beginning));
-    let links = std::fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
+fn unnamed_files(folder: &Path) -> Vec<PathBuf> {
+    unnamed_files_of("self", folder)
+}
+
+fn unnamed_files_of(process: &str, folder: &Path) -> Vec<PathBuf> {
+    let is_in = |link: &Path| std::fs::read_link(link).is_ok_and(|to| to.starts_with(folder));
+    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().map(|entry| entry.unwrap().path());
     links.filter(|link| is_in(link)).collect()
+}
+
+fn names_in(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn count(sorted: Sorted) -> Result<usize> {
@@ -175,4 +194,164 @@ fn a_batch_of_another_schema() {
     assert!(matches!(error, Error::Page(_)), "{error}");
     writer.append(0, &batch(0)).unwrap();
     assert_eq!(count(sorter.finish(1).unwrap()).unwrap(), BATCH_ROWS);
+}
+
+/// Names the folder to sort in to a test that has been started again.
+const FOLDER: &str = "DRAY_TEST_FOLDER";
+
+/// Where this process is to sort, if a test has started it for that.
+fn folder_of_child() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// This program again, for one test alone: what a shell does first is for it alone too. `$0` is the folder, `"$@"` the program.
+fn again(command: &[&str], shell: &str, test: &str, folder: &Path) -> Command {
+    let (first, rest) = command.split_first().unwrap();
+    let mut again = Command::new(first);
+    again.args(rest).args(["sh", "-c", shell]).arg(folder);
+    again.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]).env(FOLDER, folder);
+    again
+}
+
+fn assert_passed(output: &Output) {
+    let [said, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{errors}");
+    assert!(!errors.contains("panicked"), "{errors}");
+}
+
+/// Sorts so many batches, which as many threads take in. The error comes with what was done.
+fn sort_batches(folder: &Path, batches: u64, threads: u64) -> std::result::Result<(), (&'static str, Error)> {
+    let budget = Budget::new(300 << 10);
+    let sorted = sort_batches_within(&budget, folder, batches, threads);
+    assert_eq!(budget.taken(), 0);
+    sorted
+}
+
+fn sort_batches_within(
+    budget: &Arc<Budget>,
+    folder: &Path,
+    batches: u64,
+    threads: u64,
+) -> std::result::Result<(), (&'static str, Error)> {
+    let options = Options { page_bytes: Some(4096), fan_in_max: 2, batch_rows: 500, ..options(budget, Some(folder)) };
+    let sorter = Sorter::new(schema(), options).unwrap();
+    let take_in = |first: u64| {
+        let mut writer = sorter.writer();
+        (first..batches).step_by(threads as usize).try_for_each(|number| writer.append(number, &batch(number)))?;
+        writer.finish()
+    };
+    let taken_in = std::thread::scope(|scope| {
+        let take_in = &take_in;
+        let writers: Vec<_> = (0..threads).map(|first| scope.spawn(move || take_in(first))).collect();
+        writers.into_iter().try_for_each(|writer| writer.join().unwrap())
+    });
+    taken_in.map_err(|error| ("taking in", error))?;
+    let rows = sorter.finish(threads as usize).and_then(count).map_err(|error| ("merging", error))?;
+    assert_eq!(rows, batches as usize * BATCH_ROWS);
+    Ok(())
+}
+
+/// Sorts more and more until there is no room for what is taken in. Returns what was being done when there was none.
+fn sort_until_there_is_no_room(folder: &Path, expected: io::ErrorKind, said: &str) -> BTreeSet<&'static str> {
+    let sorts =
+        |thread: &Path| std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("dray-"));
+    let mut refused = BTreeSet::new();
+    for threads in [1, 2] {
+        for batches in (2..).step_by(2) {
+            let sorted = sort_batches(folder, batches, threads);
+            assert!(unnamed_files(folder).is_empty() && names_in(folder).is_empty());
+            // The system may list a thread for a moment after it was joined.
+            wait_until("all threads end", || {
+                !names_in(Path::new("/proc/self/task")).iter().any(|thread| sorts(thread))
+            });
+            let Err((doing, error)) = sorted else { continue };
+            assert!(error.to_string().starts_with(&format!("can't write a spill file: {said}")), "{error}");
+            let Error::Spill { doing: "write", kind, .. } = error else { panic!("{error}") };
+            assert_eq!(kind, expected);
+            refused.insert(doing);
+            if doing == "taking in" {
+                break;
+            }
+        }
+        // What was written has made room again.
+        sort_batches(folder, 10, threads).unwrap();
+    }
+    refused
+}
+
+#[test]
+fn a_full_disk() {
+    if let Some(folder) = folder_of_child() {
+        let refused = sort_until_there_is_no_room(&folder, io::ErrorKind::StorageFull, "No space left on device");
+        // Merging takes room for what is merged and for what comes of it.
+        assert_eq!(refused, BTreeSet::from(["merging", "taking in"]));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mount = "mount -t tmpfs -o size=4m none \"$0\"";
+    let namespace = ["unshare", "--user", "--map-root-user", "--mount"];
+    let possible =
+        Command::new(namespace[0]).args(&namespace[1..]).args(["sh", "-c", mount]).arg(folder.path()).output();
+    let refusal = match &possible {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(refusal) = refusal {
+        // Not by a macro, whose words would be kept from who runs the tests.
+        writeln!(io::stderr(), "a_full_disk is skipped: this machine gives no mount of one's own ({refusal})").unwrap();
+        return;
+    }
+    let mut child = again(&namespace, &format!("{mount} && exec \"$@\""), "a_full_disk", folder.path());
+    assert_passed(&child.output().unwrap());
+}
+
+#[test]
+fn files_that_may_not_grow() {
+    if let Some(folder) = folder_of_child() {
+        sort_until_there_is_no_room(&folder, io::ErrorKind::FileTooLarge, "File too large");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // 1 MiB, in blocks of 512 bytes. Unless the signal is ignored, it ends the process.
+    let shell = "trap '' XFSZ && ulimit -f 2048 && exec \"$@\"";
+    let mut child = again(&["env"], shell, "files_that_may_not_grow", folder.path());
+    assert_passed(&child.output().unwrap());
+}
+
+/// A process, killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_process_that_is_killed() {
+    if let Some(folder) = folder_of_child() {
+        // It ends even if whoever is to kill it does not come to that.
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(60) {
+            let sorted = sort(options(&small(), Some(&folder)), 2).unwrap();
+            assert_eq!(count(sorted).unwrap(), BATCHES as usize * BATCH_ROWS);
+        }
+        panic!("nobody has killed this process");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let mut child = again(&["env"], "exec \"$@\"", "a_process_that_is_killed", folder.path());
+        let mut child = Running(child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+        let process = child.0.id().to_string();
+        let is_written = |link: &PathBuf| std::fs::metadata(link).is_ok_and(|file| file.len() > 0);
+        wait_until("rows are spilled", || unnamed_files_of(&process, folder.path()).iter().any(is_written));
+        // Each is killed a little later: while it spills, merges, or begins anew.
+        std::thread::sleep(Duration::from_millis(round));
+        assert!(names_in(folder.path()).is_empty());
+        child.0.kill().unwrap();
+        assert_eq!(child.0.wait().unwrap().signal(), Some(9));
+        assert!(names_in(folder.path()).is_empty());
+    }
 }
