@@ -116,7 +116,11 @@ impl FileSort {
         let ordering = self.ordering(&input.schema())?;
         let keeping = Keeping { distinct: self.distinct, limit: self.limit };
         let sort = Arc::new(ExternalSortExec::of(ordering, input)?.keeping(keeping));
-        let batches = sort.execute(0, SessionContext::task_ctx(&context))?;
+        let mut config = context.copied_config();
+        // Each thread reads its own part of a file, and leaves the others theirs: batches are numbered in the order of the rows.
+        config.options_mut().execution.enable_file_stream_work_stealing = false;
+        let reading = SessionContext::new_with_config_rt(config, context.runtime_env());
+        let batches = sort.execute(0, SessionContext::task_ctx(&reading))?;
         Ok(SortedFiles { sort, batches })
     }
 
