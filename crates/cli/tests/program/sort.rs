@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use parquet::file::properties::WriterProperties;
+
 use super::*;
 
 /// Rows `number,text,row`, in no order; every tenth number and every text of one row in seven is missing.
@@ -117,6 +119,57 @@ fn equal_rows_and_the_first_ones() {
     assert!(found == csv(&firsts), "{found}");
     let (found, _) = sorted(&folder, &["in.csv"], &["--by", "row:desc", "--limit", "3"]);
     assert!(found == csv(&[&rows[1999..], &rows[1999..], &rows[1998..1999]].concat()), "{found}");
+}
+
+/// Rows `group,row,filler`, in no order of the groups; more than 10 MB of them.
+fn long_lines() -> Vec<String> {
+    let line = |row: u64| {
+        let scattered = row.wrapping_mul(2_654_435_761);
+        format!("{},{row},t{scattered:040}", scattered % 1000 % 7)
+    };
+    (0..300_000).map(line).collect()
+}
+
+/// The lines as a Parquet file of many groups of rows.
+fn write_lines(path: &Path, lines: &[String]) {
+    let field = |at: usize| lines.iter().map(move |line| line.split(',').nth(at).unwrap());
+    let numbers = |at: usize| Arc::new(Int64Array::from_iter_values(field(at).map(|n| n.parse().unwrap()))) as ArrayRef;
+    let filler: ArrayRef = Arc::new(StringArray::from_iter_values(field(2)));
+    let columns = [("group", numbers(0)), ("row", numbers(1)), ("filler", filler)];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let properties = WriterProperties::builder().set_max_row_group_row_count(Some(20_000)).build();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+/// A file as large as these is divided into parts, which several threads read.
+#[test]
+fn equal_rows_of_large_files_stay_in_their_order() {
+    const HEADER: &str = "group,row,filler\n";
+    let folder = tempfile::tempdir().unwrap();
+    let rows = long_lines();
+    let text = |lines: &[String]| HEADER.to_owned() + &lines.join("\n") + "\n";
+    std::fs::write(folder.path().join("in.csv"), text(&rows)).unwrap();
+    write_lines(&folder.path().join("in.parquet"), &rows);
+    let group = |line: &String| line.split(',').next().unwrap().to_owned();
+    let mut expected = rows;
+    // std's sort is stable.
+    expected.sort_by_key(group);
+    let mut firsts = expected.clone();
+    firsts.dedup_by_key(|line| group(line));
+    for name in ["in.csv", "in.parquet"] {
+        assert!(std::fs::metadata(folder.path().join(name)).unwrap().len() > 10_000_000);
+        for threads in ["1", "2", "4"] {
+            for memory in ["1GiB", "4MiB"] {
+                let more = ["--by", "group", "--threads", threads, "--memory", memory];
+                let context = format!("{name}, {threads} threads, {memory}");
+                assert!(sorted(&folder, &[name], &more).0 == text(&expected), "{context}");
+                let (found, _) = sorted(&folder, &[name], &[&more[..], &["--distinct=keys"]].concat());
+                assert!(found == text(&firsts), "{context}: {found}");
+            }
+        }
+    }
 }
 
 #[test]
