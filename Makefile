@@ -15,7 +15,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres bench-network bench-parquet check-link study study-test lint rust-test python-test spec-test extension-test fuzz build python wheel setup setup-test setup-bench setup-postgres
+.PHONY: demo test bench bench-postgres bench-network bench-parquet check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -93,6 +93,14 @@ extension-test: setup-test
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)
 
+# What is small enough of the pages' and the sort's tests, and of the chunk's what fills memory that is not initialised. No part of `make test`,
+# because it takes a nightly toolchain. The isolation is off for the sort's folder.
+miri: export MIRIFLAGS = -Zmiri-disable-isolation
+miri: MIRI_TEST = cargo +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri -p dray-format -p dray-page -p dray-sort
+miri: setup-miri
+	$(MIRI_TEST) --test build --test keys --test small
+	$(MIRI_TEST) --lib -- room::
+
 setup:
 	scripts/setup $(CACHE)
 
@@ -101,6 +109,9 @@ setup-test: setup
 
 setup-bench: setup
 	scripts/setup $(CACHE) bench
+
+setup-miri: setup
+	scripts/setup $(CACHE) miri
 
 setup-postgres: setup
 	scripts/setup $(CACHE) postgres

@@ -179,6 +179,7 @@ fn objects_of_another_schema_are_refused() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn batches_are_bounded() {
     let wide = Type::FixedList { size: 1 << 30, item: Box::new(field(Type::Int64, false)) };
     let layout = layout(wide, true);
@@ -201,6 +202,7 @@ fn batches_are_bounded() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn a_hostile_schema_can_not_make_a_small_page_a_large_batch() {
     let wide = Type::FixedList { size: 1 << 30, item: Box::new(field(Type::Int64, false)) };
     let layout = layout(wide, true);

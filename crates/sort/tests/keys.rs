@@ -23,6 +23,7 @@ fn keys_of(rows: &RecordBatch, by: &[SortColumn], purpose: Purpose) -> Keys {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn keys_are_in_the_order_of_their_rows() {
     for seed in 0..600 {
         let mut random = Random::new(seed);
