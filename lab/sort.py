@@ -52,16 +52,17 @@ def options() -> argparse.Namespace:
             parser.error(f"--{option} {strange[0]}: there are {', '.join(known)}")
         setattr(given, option, names)
     given.ratios = [float(ratio) for ratio in given.ratios.split(",")]
+    if not any(matches(engine.name, given.only) for engine in ENGINES):
+        parser.error(f"--only {given.only}: there are {', '.join(engine.name for engine in ENGINES)}")
     if given.rounds < 1 or given.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
     return given
 
 
-def entrants(given: argparse.Namespace) -> list[Engine]:
-    found = [engine for engine in ENGINES if matches(engine.name, given.only)]
-    if not found:
-        raise Failure(f"--only {given.only}: there are {', '.join(engine.name for engine in ENGINES)}")
-    return found
+def entrants(given: argparse.Namespace, form: str, on_curve: bool = False) -> list[Engine]:
+    """The engines named by `--only`, or all, that can do it."""
+    able = [engine for engine in ENGINES if form in engine.forms and (on_curve or not engine.curve_only)]
+    return [engine for engine in able if matches(engine.name, given.only)]
 
 
 def matches(name: str, patterns: str) -> bool:
@@ -72,8 +73,8 @@ def rows_of(case: Case, form: str, given: argparse.Namespace, setting: Setting) 
     """Who is compared on a case: those of one list alternate."""
     if case.part != "curve":
         memory_bytes = int(given.memory * 1e9)
-        return [[Row(setting, engine, case, form, memory_bytes) for engine in entrants(given) if form in engine.forms]]
-    spilling = [engine for engine in entrants(given) if engine.spills]
+        return [[Row(setting, engine, case, form, memory_bytes) for engine in entrants(given, form)]]
+    spilling = [engine for engine in entrants(given, form, on_curve=True) if engine.spills]
     sizes = [int(case.arrow_bytes() / ratio) for ratio in given.ratios]
     return [[Row(setting, engine, case, form, size) for engine in spilling] for size in sizes]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from measurement import Stopwatch
-from sort_data import ROW_GROUP_ROWS, from_plain
+from sort_data import from_plain
 
 #: Rows that SQLite's cursor hands over at a time.
 FETCH_ROWS = 10_000
@@ -42,6 +43,7 @@ class Task:
     #: Of the rows in Arrow.
     data_bytes: int
     threads: int
+    row_group_rows: int
     dray: str
 
     @property
@@ -65,10 +67,10 @@ def dray_memory(task: Task) -> Sort:
 def dray_parquet(task: Task) -> Sort:
     command = [task.dray, "sort", task.source, "--by", ",".join(task.keys), "--output", task.output, "--quiet"]
     command += ["--memory", str(task.memory_bytes), "--spill", task.spill, "--threads", str(task.threads)]
-    command += ["--file-compression", "snappy", "--row-group-rows", str(ROW_GROUP_ROWS)]
+    command += ["--file-compression", "snappy", "--row-group-rows", str(task.row_group_rows)]
 
     def sort() -> None:
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True)
 
     return sort
 
@@ -77,12 +79,12 @@ def duckdb_memory(task: Task) -> Sort:
     # What is in the engine's own table counts towards its limit.
     connection = duckdb_connection(task, task.memory_bytes + task.data_bytes)
     connection.execute(f"CREATE TABLE t AS FROM '{task.source}'")
-    return lambda: connection.sql(f"FROM t ORDER BY {task.by}").to_arrow_reader(ROW_GROUP_ROWS)
+    return lambda: connection.sql(f"FROM t ORDER BY {task.by}").to_arrow_reader(task.row_group_rows)
 
 
 def duckdb_parquet(task: Task) -> Sort:
     connection = duckdb_connection(task, task.memory_bytes)
-    options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
+    options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {task.row_group_rows}"
 
     def sort() -> None:
         connection.execute(f"COPY (FROM '{task.source}' ORDER BY {task.by}) TO '{task.output}' ({options})")
@@ -100,8 +102,8 @@ def duckdb_connection(task: Task, memory_bytes: int) -> object:
     return connection
 
 
-def datafusion_memory(task: Task) -> Sort:
-    context = datafusion_context(task)
+def datafusion_memory(task: Task, partitions: int | None = None) -> Sort:
+    context = datafusion_context(task, partitions)
     context.sql(f"CREATE TABLE t AS SELECT * FROM '{task.source}'").collect()
 
     def sort() -> Iterator[pa.RecordBatch]:
@@ -110,8 +112,8 @@ def datafusion_memory(task: Task) -> Sort:
     return sort
 
 
-def datafusion_parquet(task: Task) -> Sort:
-    context = datafusion_context(task)
+def datafusion_parquet(task: Task, partitions: int | None = None) -> Sort:
+    context = datafusion_context(task, partitions)
     query = f"SELECT * FROM '{task.source}' ORDER BY {task.by}"
 
     def sort() -> None:
@@ -120,13 +122,15 @@ def datafusion_parquet(task: Task) -> Sort:
     return sort
 
 
-def datafusion_context(task: Task) -> object:
+def datafusion_context(task: Task, partitions: int | None) -> object:
     from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
     settings = {
-        "datafusion.execution.target_partitions": task.threads,
+        "datafusion.execution.target_partitions": partitions or task.threads,
+        # The usual 10 MB are more than all there is on the curve's end.
+        "datafusion.execution.sort_spill_reservation_bytes": min(10 << 20, task.memory_bytes // 32),
         "datafusion.execution.parquet.compression": "snappy",
-        "datafusion.execution.parquet.max_row_group_size": ROW_GROUP_ROWS,
+        "datafusion.execution.parquet.max_row_group_size": task.row_group_rows,
     }
     config = SessionConfig({name: str(value) for name, value in settings.items()})
     runtime = RuntimeEnvBuilder().with_disk_manager_specified(task.spill).with_fair_spill_pool(task.memory_bytes)
@@ -172,7 +176,7 @@ def clickhouse_settings(task: Task) -> str:
         # As its manual advises: the merge takes about as much again.
         "max_bytes_before_external_sort": task.memory_bytes // 2,
         "max_bytes_ratio_before_external_sort": 0,
-        "output_format_parquet_row_group_size": ROW_GROUP_ROWS,
+        "output_format_parquet_row_group_size": task.row_group_rows,
         "output_format_parquet_compression_method": "'snappy'",
         "output_format_arrow_string_as_string": 1,
         "engine_file_truncate_on_insert": 1,
@@ -243,7 +247,7 @@ def polars_streaming_parquet(task: Task) -> Sort:
 
     def sort() -> None:
         rows = polars.scan_parquet(task.source).sort(task.keys, nulls_last=True)
-        rows.sink_parquet(task.output, compression="snappy", row_group_size=ROW_GROUP_ROWS, engine="streaming")
+        rows.sink_parquet(task.output, compression="snappy", row_group_size=task.row_group_rows, engine="streaming")
 
     return sort
 
@@ -269,7 +273,7 @@ def pandas_parquet(task: Task) -> Sort:
 
     def sort() -> None:
         rows = pandas.read_parquet(task.source, dtype_backend="pyarrow").sort_values(task.keys)
-        rows.to_parquet(task.output, index=False, compression="snappy", row_group_size=ROW_GROUP_ROWS)
+        rows.to_parquet(task.output, index=False, compression="snappy", row_group_size=task.row_group_rows)
 
     return sort
 
@@ -282,7 +286,7 @@ def pyarrow_memory(task: Task) -> Sort:
 def pyarrow_parquet(task: Task) -> Sort:
     def sort() -> None:
         rows = pq.read_table(task.source).sort_by([(key, "ascending") for key in task.keys])
-        pq.write_table(rows, task.output, compression="snappy", row_group_size=ROW_GROUP_ROWS)
+        pq.write_table(rows, task.output, compression="snappy", row_group_size=task.row_group_rows)
 
     return sort
 
@@ -339,6 +343,7 @@ ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
     "dray": {"memory": dray_memory, "parquet": dray_parquet},
     "duckdb": {"memory": duckdb_memory, "parquet": duckdb_parquet},
     "datafusion": {"memory": datafusion_memory, "parquet": datafusion_parquet},
+    "datafusion-1": {"parquet": functools.partial(datafusion_parquet, partitions=1)},
     "clickhouse": {"memory": clickhouse_memory, "parquet": clickhouse_parquet},
     "hyper": {"memory": hyper_memory, "parquet": hyper_parquet},
     "polars": {"memory": polars_memory},
@@ -362,6 +367,11 @@ def drained(batches: Iterable[pa.RecordBatch | int], output: str | None) -> int:
     return rows
 
 
+def message(error: Exception) -> str:
+    said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+    return " ".join(said.split()) or type(error).__name__
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("engine", choices=list(ENGINES))
@@ -372,13 +382,17 @@ def main() -> None:
     # A program that writes to standard output must not be taken for a report.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    sort = ENGINES[given.engine][given.form](task)
-    print("ready", file=report, flush=True)
-    sys.stdin.readline()
-    watch = Stopwatch()
-    batches = sort()
-    rows = None if batches is None else drained(batches, task.output)
-    print(json.dumps({"seconds": watch.lap(), "rows": rows}), file=report, flush=True)
+    try:
+        sort = ENGINES[given.engine][given.form](task)
+        print("ready", file=report, flush=True)
+        sys.stdin.readline()
+        watch = Stopwatch()
+        batches = sort()
+        rows = None if batches is None else drained(batches, task.output)
+        print(json.dumps({"seconds": watch.lap(), "rows": rows}), file=report, flush=True)
+    except Exception as error:
+        # Whatever an engine raises is what it answers.
+        print(json.dumps({"error": message(error)}), file=report, flush=True)
     sys.stdin.read()
     for kept in keep:
         kept.close()

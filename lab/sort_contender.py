@@ -35,6 +35,8 @@ class Engine:
     spills: bool
     forms: tuple[str, ...] = (MEMORY, PARQUET)
     rounds_max: int | None = None
+    #: A form that is only better with little memory.
+    curve_only: bool = False
     note: str = ""
 
 
@@ -43,6 +45,7 @@ ENGINES = [
     Engine("duckdb", "DuckDB", "memory_limit (in memory: and the table)", True),
     Engine("clickhouse", "ClickHouse (chDB)", "max_bytes_before_external_sort = half of it", True),
     Engine("datafusion", "DataFusion", "fair spill pool", True),
+    Engine("datafusion-1", "DataFusion, 1 partition", "fair spill pool", True, (PARQUET,), curve_only=True),
     Engine("polars-streaming", "Polars, streaming", "POLARS_OOC_MEMORY_BUDGET_MB", True),
     Engine("polars", "Polars, in memory", "", False, (MEMORY,)),
     Engine("hyper", "HyPer", "memory_limit (and the data)", False),
@@ -130,6 +133,7 @@ class Row:
             "headroom_bytes": setting.headroom_bytes,
             "data_bytes": self.case.arrow_bytes(),
             "threads": setting.threads,
+            "row_group_rows": self.case.row_group_rows,
             "dray": str(setting.dray),
         }
         command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("sort_client.py")), self.engine.name, self.form]

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from lineitem import Lineitem, cache_folder, plain_strings
 from process import Failure
 
-#: Rows of a row group in what is read and in what is written: DuckDB's own size.
-ROW_GROUP_ROWS = 122_880
+#: Rows of a row group in what is read and in what is written: DuckDB's own size, and one that is small beside little memory.
+ROW_GROUP_ROWS, SMALL_ROW_GROUP_ROWS = 122_880, 20_480
 CATALOG_SALES_KEYS = ("cs_quantity", "cs_item_sk")
 #: Of `catalog_sales`, beside the keys.
 PAYLOADS = (1, 2, 4, 8, 16, 24, 32)
@@ -62,6 +62,8 @@ class Case:
     scale_factor: float
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
+    #: In what is read and in what is written.
+    row_group_rows: int = ROW_GROUP_ROWS
 
     @property
     def folder(self) -> Path:
@@ -69,7 +71,7 @@ class Case:
 
     def parquet(self) -> Path:
         """The rows, in the table's order; made when they are not there yet."""
-        path = self.folder / f"{self.name if self.columns else 'all'}.parquet"
+        path = self.folder / f"{self.name if self.columns else 'all'}-{self.row_group_rows}.parquet"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(".partial")
@@ -77,8 +79,8 @@ class Case:
                 names = list(self.columns) or source.schema_arrow.names
                 schema = plain_strings(pa.schema([source.schema_arrow.field(name) for name in names]))
                 with pq.ParquetWriter(partial, schema, compression="snappy") as sink:
-                    for batch in source.iter_batches(ROW_GROUP_ROWS, columns=names):
-                        sink.write_table(pa.table(batch).select(names).cast(schema), ROW_GROUP_ROWS)
+                    for batch in source.iter_batches(self.row_group_rows, columns=names):
+                        sink.write_table(pa.table(batch).select(names).cast(schema))
             partial.rename(path)
         return path
 
@@ -134,7 +136,7 @@ def cases(part: str, scale_factor: float, tpcds_scale_factor: float) -> Iterator
             yield Case(part, f"tpch-q{number}", title, "lineitem", scale_factor, keys, (*keys, *payload))
     elif part == "curve":
         title = "lineitem, all columns by l_shipdate, l_orderkey"
-        yield Case(part, "curve", title, "lineitem", scale_factor, LINEITEM_KEYS)
+        yield Case(part, "curve", title, "lineitem", scale_factor, LINEITEM_KEYS, row_group_rows=SMALL_ROW_GROUP_ROWS)
     else:
         raise Failure(f"there is no part {part}")
 

@@ -20,6 +20,7 @@ from process import Failure, last_line, reset_peak
 LOOK_S = 0.005
 #: Looks between two searches for new processes, and for the size of the spill folder.
 SEARCH_EVERY = 10
+MESSAGE_CHARACTERS = 300
 
 
 @dataclass
@@ -133,7 +134,9 @@ class Watch:
         if not line:
             code = self.client.wait()
             said = last_line(self.log.read_text(errors="replace"))
-            raise Failure(f"ended with code {code}: {said}"[:300])
+            raise Failure(f"ended with code {code}: {said}"[:MESSAGE_CHARACTERS])
+        if line.startswith(b'{"error"'):
+            raise Failure(json.loads(line)["error"][:MESSAGE_CHARACTERS])
         return line.decode(), anonymous_peak, resident_peak
 
     def search(self) -> None:

@@ -18,6 +18,8 @@ class Line:
     name: str
     points: list[tuple[float, float]]
     dashed: bool = False
+    #: By its place among the lines if none is named.
+    colour: str = ""
 
 
 def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str]) -> str:
@@ -48,7 +50,7 @@ def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str
         parts.append(rule(LEFT, down(y), WIDTH - RIGHT, down(y)))
         parts.append(text(LEFT - 5, down(y) + 2, f"{y:g}", "end"))
     for number, line in enumerate(series):
-        colour = COLOURS[number % len(COLOURS)]
+        colour = line.colour or COLOURS[number % len(COLOURS)]
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line.points)
         dashes = ' stroke-dasharray="5 4"' if line.dashed else ""
         parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
