@@ -7,6 +7,9 @@ export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 VENV := $(CACHE)/venv
 PYTHON := $(VENV)/bin/python
 DRAY := $(CARGO_TARGET_DIR)/release/dray
+# Rivals in sorting are newer than what others need, and the generator of TPC-DS is older.
+SORT_VENV := $(CACHE)/lab/sort-venv
+TPCDS_VENV := $(CACHE)/lab/tpcds-venv
 SCALE_FACTOR ?= 1
 ROUNDS ?= 5
 ROWS ?= 1000000
@@ -15,7 +18,7 @@ PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
 
-.PHONY: demo test bench bench-postgres bench-network bench-parquet check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres
+.PHONY: demo test bench bench-postgres bench-network bench-parquet bench-sort check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
@@ -39,6 +42,11 @@ bench-parquet: setup-bench
 # Over links between namespaces, which takes root. A small run of it: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
 bench-network: setup-bench build python
 	$(SUDO) $(PYTHON) lab/network.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
+
+# A small run of it: SCALE_FACTOR=0.1 ROUNDS=1 SORT_OPTIONS='--parts duckdb,curve'.
+bench-sort: setup-sort build python
+	$(SORT_VENV)/bin/pip install --quiet --force-reinstall --no-deps "$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
+	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python lab/sort.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
 
 # The links of the laboratory against their own settings.
 check-link: setup-bench
@@ -115,3 +123,9 @@ setup-miri: setup
 
 setup-postgres: setup
 	scripts/setup $(CACHE) postgres
+
+setup-sort: setup
+	[ -x $(SORT_VENV)/bin/python ] || python3 -m venv $(SORT_VENV)
+	[ -x $(TPCDS_VENV)/bin/python ] || python3 -m venv $(TPCDS_VENV)
+	$(SORT_VENV)/bin/pip install --quiet --requirement lab/requirements-sort.txt
+	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/requirements-tpcds.txt

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import fnmatch
+import hashlib
 import json
 import os
+import sqlite3
 import sys
 import tempfile
 from pathlib import Path
@@ -135,8 +137,6 @@ def measure_case(case: Case, form: str, given: argparse.Namespace, setting: Sett
 
 
 def describe(given: argparse.Namespace) -> dict[str, object]:
-    import sqlite3
-
     described = machine.description(given.dray)
     del described["congestion_control_default"]
     versions = described["versions"]
@@ -144,6 +144,7 @@ def describe(given: argparse.Namespace) -> dict[str, object]:
         versions.pop(name, None)
     versions.update({name: machine.package_version(name) for name in PACKAGES})
     versions["sqlite"] = sqlite3.sqlite_version
+    versions["dray program build"] = build(given.dray)
     described["command"] = " ".join(sys.argv)
     described["limits"] = {
         "threads": given.threads,
@@ -157,8 +158,16 @@ def describe(given: argparse.Namespace) -> dict[str, object]:
     return described
 
 
+def build(program: Path) -> str:
+    """A fingerprint of what a version number does not tell apart."""
+    if not program.exists():
+        raise Failure(f"there is no dray program at {program}: build it, or name it with --dray")
+    return hashlib.sha256(program.read_bytes()).hexdigest()[:12]
+
+
 def write(given: argparse.Namespace, found: dict) -> None:
     """JSON and HTML beside each other."""
+    found["machine"]["changed_during_run"] = found["machine"]["versions"]["dray program build"] != build(given.dray)
     found["machine"]["load_average_end"] = os.getloadavg()[0]
     given.output.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{given.output}.json").write_text(json.dumps(found, indent=1) + "\n")
@@ -180,7 +189,8 @@ def main() -> int:
     # A rival that runs out of memory is a result; Dray that does is a failure, as is any wrong one.
     failed = [row for case in found["cases"] for row in case["rows_measured"] if row["failure"]]
     wrong = [row for row in failed if row["engine"] == "dray" or row["failure"].startswith("wrong")]
-    return 1 if wrong or any(case.get("failure") for case in found["cases"]) else 0
+    missing = any(case.get("failure") for case in found["cases"])
+    return 1 if wrong or missing or found["machine"]["changed_during_run"] else 0
 
 
 if __name__ == "__main__":

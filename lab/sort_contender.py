@@ -48,7 +48,13 @@ ENGINES = [
     Engine("datafusion-1", "DataFusion, 1 partition", "fair spill pool", True, (PARQUET,), curve_only=True),
     Engine("polars-streaming", "Polars, streaming", "POLARS_OOC_MEMORY_BUDGET_MB", True),
     Engine("polars", "Polars, in memory", "", False, (MEMORY,)),
-    Engine("hyper", "HyPer", "memory_limit (and the data)", False),
+    Engine(
+        "hyper",
+        "HyPer",
+        "memory_limit (and the data)",
+        False,
+        note="in memory: an Arrow stream in a file in /dev/shm, which does not count as its growth",
+    ),
     Engine("pyarrow", "pyarrow", "", False),
     Engine("pandas", "pandas, Arrow types", "", False),
     Engine(

@@ -76,6 +76,8 @@ def introduction(machine: dict) -> str:
         if machine["load_average"] > BUSY_LOAD
         else ""
     )
+    if machine["changed_during_run"]:
+        busy += '<p class="warning">The dray program was built anew during the run: figures of two builds mix.</p>'
     engines = "".join(
         f"<li>{escape(engine['label'])}: {escape(engine['setting'] or 'knows no limit')}"
         f"{'; ' + escape(engine['note']) if engine['note'] else ''}.</li>"
