@@ -1,4 +1,4 @@
-"""Compare Dray's sort with its rivals: the figures of the paper on external sorting, DuckDB's and DataFusion's, and less and less memory.
+"""Compare Dray's sort with its rivals: the paper's figures, lineitem, DataFusion's queries, and less and less memory.
 
 Contenders alternate, each run in a process of its own under one limit. See README.md, "Sorting".
 """
@@ -102,8 +102,8 @@ def compare(given: argparse.Namespace) -> dict[str, object]:
         setting = Setting(given.dray, Path(folder), given.threads, int(given.headroom * 1e9), given.timeout)
         for part in given.parts:
             try:
-                chosen = [case for case in cases(part, given.scale_factor, given.tpcds_scale_factor) if matches(case.name, given.cases)]
-                for case in chosen:
+                known = cases(part, given.scale_factor, given.tpcds_scale_factor)
+                for case in [case for case in known if matches(case.name, given.cases)]:
                     for form in [PARQUET] if part == "curve" else given.forms:
                         measure_case(case, form, given, setting, found)
             except Failure as failure:

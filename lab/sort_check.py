@@ -26,7 +26,7 @@ def check(case: Case, output: Path) -> None:
         joined = table if last is None else pa.concat_tables([last, table])
         place = first_disorder(joined.select(list(case.keys)))
         if place is not None:
-            raise Failure(f"wrong: row {rows + place + (last is None):,} comes before the one above it")
+            raise Failure(f"wrong: row {rows + place + 1 + (last is None):,} belongs above the one before it")
         rows, digest, last = rows + table.num_rows, (digest + digest_of(table)) % 2**64, table.slice(table.num_rows - 1)
     if rows != case.rows:
         raise Failure(f"wrong: {rows:,} rows instead of {case.rows:,}")

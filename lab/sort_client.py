@@ -76,9 +76,11 @@ def dray_parquet(task: Task) -> Sort:
 
 
 def duckdb_memory(task: Task) -> Sort:
-    # What is in the engine's own table counts towards its limit.
-    connection = duckdb_connection(task, task.memory_bytes + task.data_bytes)
+    connection = duckdb_connection(task, task.memory_bytes + 4 * task.data_bytes)
     connection.execute(f"CREATE TABLE t AS FROM '{task.source}'")
+    # What is in the engine's own table counts towards its limit.
+    used_bytes = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()[0]
+    connection.execute(f"SET memory_limit = '{task.memory_bytes + used_bytes}B'")
     return lambda: connection.sql(f"FROM t ORDER BY {task.by}").to_arrow_reader(task.row_group_rows)
 
 

@@ -35,8 +35,8 @@ TITLES = {
 NOTES = {
     "catalog-sales": "Two keys of few values, and the first columns of the table beside them. TPC-DS's prices are decimals here, "
     "not doubles as in the paper.",
-    "customer": "All 18 columns, 8 of them strings: by c_birth_year, c_birth_month, c_birth_day, and by c_last_name, c_first_name. "
-    "Keys are missing in some rows.",
+    "customer": "All 18 columns, 8 of them strings: by c_birth_year, c_birth_month, c_birth_day, and by c_last_name, "
+    "c_first_name. Keys are missing in some rows.",
     "duckdb": "All columns (wide) and one beside the keys (thin) by l_shipdate, l_orderkey; and all columns by l_comment.",
     "tpch": "Keys and payload of each query as DataFusion's benchmark has them.",
     "curve": "One size of data, and memory from four times as much to a sixteenth of it. What is told to each engine, and how, "
@@ -72,7 +72,8 @@ def html(found: dict) -> str:
 def introduction(machine: dict) -> str:
     limits = machine["limits"]
     busy = (
-        f'<p class="warning">Other programs ran at the start (load average {machine["load_average"]:.1f}): times are no results.</p>'
+        f'<p class="warning">Other programs ran at the start (load average {machine["load_average"]:.1f}): times are no '
+        "results.</p>"
         if machine["load_average"] > BUSY_LOAD
         else ""
     )
@@ -89,15 +90,16 @@ def introduction(machine: dict) -> str:
 Arrow batches and dropped. <b>Parquet</b>: from a file in the page cache to a file, both with row groups of 122,880 rows and
 Snappy, where the engine lets one choose (20,480 rows on the curve). <code>dray sort</code> is a program, whose start counts, and waits until its
 file is on disk; the others are libraries that have been loaded, and leave their file to the kernel.</li>
-<li>Each run is a process of its own on {limits["threads"]} processors with {limits["threads"]} threads. Contenders alternate; a
-first round, which is not counted, compares each result with its source: rows, their order, and a digest that does not depend
-on it. Seconds are medians of at most {limits["rounds"]} rounds, with the fastest and the slowest.</li>
-<li><b>Limit.</b> {limits["memory_bytes"] / 1e6:,.0f} MB to sort in, except where memory is what varies. A run whose anonymous memory
-grows by that and {limits["headroom_bytes"] / 1e6:,.0f} MB more is ended. Anonymous memory is looked at every 5 ms, and pages of files do
-not count: with much memory free, what is spilled may stay in the page cache, for everyone.</li>
-<li><b>Growth</b> is the peak of anonymous memory above that at the start of the clock, results included; <b>resident</b> the peak of all
-resident memory. <b>Spilled</b> is what was handed to the file system without the sorted file (in memory: all); <b>folder</b> the
-most seen in the spill folder, where files have names.</li>
+<li>Each run is a process of its own on {limits["threads"]} processors with {limits["threads"]} threads. Contenders
+alternate; a first round, which is not counted, compares each result with its source: rows, their order, and a digest that
+does not depend on it. Seconds are medians of at most {limits["rounds"]} rounds, with the fastest and the slowest.</li>
+<li><b>Limit.</b> {limits["memory_bytes"] / 1e6:,.0f} MB to sort in, except where memory is what varies. A run whose
+anonymous memory grows by that and {limits["headroom_bytes"] / 1e6:,.0f} MB more is ended. Anonymous memory is looked at
+every 5 ms, and pages of files do not count: with much memory free, what is spilled may stay in the page cache, for
+everyone.</li>
+<li><b>Growth</b> is the peak of anonymous memory above that at the start of the clock, results included; <b>resident</b>
+the peak of all resident memory. <b>Spilled</b> is what was handed to the file system without the sorted file (in memory:
+all); <b>folder</b> the most seen in the spill folder, where files have names.</li>
 <li>A megabyte is 10⁶ bytes. Missing values come last. The data's size is that in Arrow with plain strings.</li>
 </ul>
 <p>{escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_bytes"] / 2**30:.0f} GiB, Linux
@@ -184,7 +186,8 @@ def failure_word(failure: str) -> str:
 def details(case: dict, engines: dict) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in DETAILS)
     body = "".join(f"<tr>{detail_cells(row, case, engines)}</tr>" for row in case["rows_measured"])
-    title = f"{case['title']}; {case['rows']:,} rows, {case['arrow_bytes'] / 1e6:,.1f} MB in Arrow, {case['parquet_bytes'] / 1e6:,.1f} MB in Parquet"
+    sizes = f"{case['arrow_bytes'] / 1e6:,.1f} MB in Arrow, {case['parquet_bytes'] / 1e6:,.1f} MB in Parquet"
+    title = f"{case['title']}; {case['rows']:,} rows, {sizes}"
     return f"<h4>{escape(title)}</h4><table><tr>{head}</tr>{body}</table>"
 
 
@@ -226,7 +229,7 @@ def curve(case: dict, engines: dict) -> list[str]:
             if points:
                 series.append(Line(engines[name]["label"], sorted(points), colour=COLOURS[name]))
         drawn.append(lines(title, "data / memory", series, names))
-    head = "".join(f"<th>{name}<br><small>{size / 1e6:,.0f} MB</small></th>" for size, name in zip(ratios, names.values(), strict=True))
+    head = "".join(f"<th>{names[ratio]}<br><small>{size / 1e6:,.0f} MB</small></th>" for size, ratio in ratios.items())
     body = []
     for name in dict.fromkeys(row["engine"] for row in case["rows_measured"]):
         cells = "".join(f"<td>{cell(row_of(case, name, size))}</td>" for size in ratios)

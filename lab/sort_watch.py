@@ -183,7 +183,7 @@ def touch(wanted_bytes: int) -> None:
     """
     lines = Path("/proc/meminfo").read_text().splitlines()
     free_bytes = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))
-    if size := min(wanted_bytes, free_bytes * 9 // 10):
+    if size := min(wanted_bytes, free_bytes * 7 // 10):
         mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE).close()
 
 
