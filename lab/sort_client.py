@@ -178,6 +178,10 @@ def clickhouse_settings(task: Task) -> str:
         # As its manual advises: the merge takes about as much again.
         "max_bytes_before_external_sort": task.memory_bytes // 2,
         "max_bytes_ratio_before_external_sort": 0,
+        # What it reads, gathers and merges at a time: as usual with much memory, and small beside little.
+        "input_format_parquet_memory_high_watermark": min(4 << 30, task.memory_bytes // 4),
+        "min_external_sort_block_bytes": min(100 << 20, task.memory_bytes // 8),
+        "prefer_external_sort_block_bytes": min(16 << 20, task.memory_bytes // 16),
         "output_format_parquet_row_group_size": task.row_group_rows,
         "output_format_parquet_compression_method": "'snappy'",
         "output_format_arrow_string_as_string": 1,

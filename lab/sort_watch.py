@@ -109,7 +109,7 @@ class Watch:
                 anonymous_before_bytes=before,
                 anonymous_peak_bytes=max(anonymous, last_anonymous),
                 resident_peak_bytes=max(resident, last_resident, own_peak),
-                spilled_bytes=max(0, self.total(written_bytes) - written - kept),
+                spilled_bytes=max(0, int(self.total(written_bytes) - written) - kept),
                 spill_folder_bytes=self.folder_bytes,
             )
         finally:
