@@ -11,18 +11,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::BytesMut;
 use dray_format::{Batch, COUNT_MAX};
 
-use crate::error::{Error, ErrorKind, Result, refuse};
+use crate::error::{Result, refuse};
 use crate::layout::Layout;
 use crate::object::Object;
 use crate::page::{HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage};
+use crate::rooms::{Room, Rooms, zeros};
 
 /// So many rows are written column by column before the next ones.
 const BLOCK_ROWS: usize = 128;
-/// What a page in memory begins at a multiple of.
-const PAGE_ALIGNMENT: usize = 64;
 
 /// Which rows of a column belong to which objects.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +82,8 @@ pub struct PageBuilder {
     layout: Arc<Layout>,
     page_bytes: usize,
     with_checksums: bool,
+    /// Where the memory of pages that are not large comes from.
+    rooms: Option<Arc<Rooms>>,
     sequence: u64,
     open: Option<Open>,
     full: VecDeque<VerifiedPage>,
@@ -100,7 +101,15 @@ impl PageBuilder {
                 "pages of {page_bytes} bytes, expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
             );
         }
-        Ok(Self { layout, page_bytes, with_checksums, sequence: 0, open: None, full: VecDeque::new() })
+        Ok(Self { layout, page_bytes, with_checksums, rooms: None, sequence: 0, open: None, full: VecDeque::new() })
+    }
+
+    /// A builder of pages whose memory comes from `rooms` and goes back there, but for large ones.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new) has them.
+    pub fn within(layout: Arc<Layout>, rooms: &Arc<Rooms>, with_checksums: bool) -> Result<Self> {
+        Ok(Self { rooms: Some(rooms.clone()), ..Self::new(layout, rooms.page_bytes(), with_checksums)? })
     }
 
     /// The layout of the objects.
@@ -216,7 +225,11 @@ impl PageBuilder {
     fn next_page(&mut self, sizes: &[u32]) -> Result<usize> {
         self.close();
         let first = sizes.first().map_or(0, |bytes| page_bytes_for(*bytes));
-        let open = Open::new(first.next_multiple_of(self.page_bytes), first > self.page_bytes)?;
+        let large = first > self.page_bytes;
+        let open = match self.rooms.as_ref().filter(|_| !large) {
+            Some(rooms) => Open::new(rooms.take()?, Some(rooms.clone()), large),
+            None => Open::new(new_page(first.next_multiple_of(self.page_bytes))?, None, large),
+        };
         Ok(self.open.insert(open).fitting(sizes))
     }
 
@@ -229,34 +242,32 @@ impl PageBuilder {
     }
 }
 
+/// Memory for a page that comes from the allocator.
+fn new_page(page_bytes: usize) -> Result<BytesMut> {
+    if page_bytes >= LARGE_BYTES_END {
+        refuse!(Limit, "a page of {page_bytes} bytes, the most are {}", LARGE_BYTES_END - 1);
+    }
+    zeros(page_bytes)
+}
+
 /// A page that is being filled.
 #[derive(Debug)]
 struct Open {
-    /// More than the page: it begins where it is aligned.
-    memory: Vec<u8>,
-    page: Range<usize>,
+    page: BytesMut,
+    /// Where its memory goes back.
+    home: Option<Arc<Rooms>>,
     objects: usize,
     objects_end: usize,
     large: bool,
 }
 
 impl Open {
-    fn new(page_bytes: usize, large: bool) -> Result<Self> {
-        if page_bytes >= LARGE_BYTES_END {
-            refuse!(Limit, "a page of {page_bytes} bytes, the most are {}", LARGE_BYTES_END - 1);
-        }
-        let mut memory = Vec::new();
-        let wanted = page_bytes + PAGE_ALIGNMENT;
-        let refused = |_| Error::new(ErrorKind::Limit, format!("no memory for a page of {page_bytes} bytes"));
-        memory.try_reserve_exact(wanted).map_err(refused)?;
-        memory.resize(wanted, 0);
-        // At most 63, on every platform that has pointers of bytes.
-        let start = memory.as_ptr().align_offset(PAGE_ALIGNMENT).min(PAGE_ALIGNMENT);
-        Ok(Self { memory, page: start..start + page_bytes, objects: 0, objects_end: HEADER_BYTES, large })
+    fn new(page: BytesMut, home: Option<Arc<Rooms>>, large: bool) -> Self {
+        Self { page, home, objects: 0, objects_end: HEADER_BYTES, large }
     }
 
     fn page(&mut self) -> &mut [u8] {
-        &mut self.memory[self.page.clone()]
+        &mut self.page
     }
 
     /// The bytes that are left for objects and their slots.
@@ -294,9 +305,9 @@ impl Open {
         let start = self.objects_end;
         self.objects += 1;
         self.objects_end += bytes;
-        let slot = self.page.end - SLOT_BYTES * self.objects;
+        let slot = self.page.len() - SLOT_BYTES * self.objects;
         // A page is below 2^31.
-        self.memory[slot..slot + SLOT_BYTES].copy_from_slice(&(start as u32).to_le_bytes());
+        self.page[slot..slot + SLOT_BYTES].copy_from_slice(&(start as u32).to_le_bytes());
         start
     }
 
@@ -316,7 +327,10 @@ impl Open {
             header.checksum = Some(header.checksum_with(&self.page()[HEADER_BYTES..]));
         }
         self.page()[..HEADER_BYTES].copy_from_slice(&header.encode());
-        let bytes = Bytes::from(self.memory).slice(self.page);
+        let bytes = match self.home {
+            Some(home) => Room::share(self.page, home),
+            None => self.page.freeze(),
+        };
         VerifiedPage::made(layout, header, bytes)
     }
 }

@@ -7,7 +7,7 @@
 //!                                  memory is short: └─merge─▶ run on disk
 //! ```
 //!
-//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`); a piece
+//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`), whose memory is used again (`stock.rs`); a piece
 //! (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`. A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
 //! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`). The last merge makes
 //! batches (`part.rs`), of all rows or, divided by `path.rs`, in several threads (`workers.rs`).
@@ -52,6 +52,7 @@ mod size;
 mod sorted;
 mod sorter;
 mod spill;
+mod stock;
 mod tree;
 mod workers;
 

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::key::KeyEncoder;
 use crate::memory::{Memory, Reservation};
 use crate::order;
+use crate::stock::Stock;
 
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
@@ -33,7 +34,7 @@ pub(crate) struct Kept {
 #[derive(Debug)]
 pub(crate) struct OpenPiece {
     builder: PageBuilder,
-    page_bytes: usize,
+    stock: Arc<Stock>,
     key_width: Option<usize>,
     blocks: Vec<Block>,
     /// Keys of the rows whose page is not full yet.
@@ -49,13 +50,13 @@ pub(crate) struct OpenPiece {
 impl OpenPiece {
     pub fn new(
         layout: &Arc<Layout>,
-        page_bytes: usize,
+        stock: &Arc<Stock>,
         key_width: Option<usize>,
         memory: &Arc<dyn Memory>,
     ) -> Result<Self> {
         Ok(Self {
-            builder: PageBuilder::new(layout.clone(), page_bytes, false)?,
-            page_bytes,
+            builder: PageBuilder::within(layout.clone(), stock.rooms(), false)?,
+            stock: stock.clone(),
             key_width,
             blocks: Vec::new(),
             keys: BlockKeys::new(key_width),
@@ -92,10 +93,13 @@ impl OpenPiece {
         rows: Range<usize>,
         tag: u64,
     ) -> Result<bool> {
-        if !self.reservation.try_grow(self.needed(encoder, measured, rows.clone())) {
+        let page_bytes = self.builder.page_bytes_of(measured, rows.clone());
+        let needed = self.needed(encoder, measured, rows.clone());
+        self.stock.leave(page_bytes);
+        if !self.reservation.try_grow(needed) && !(self.stock.clear() && self.reservation.try_grow(needed)) {
             return Ok(false);
         }
-        self.bytes += self.builder.page_bytes_of(measured, rows.clone());
+        self.bytes += page_bytes;
         self.builder.append_rows(measured, rows.clone())?;
         let keys = encoder.encode(&batch.slice(rows.start, rows.len()));
         let mut from = 0;
@@ -162,7 +166,7 @@ impl OpenPiece {
     }
 
     fn emptied(&self) -> Result<Self> {
-        Self::new(self.builder.layout(), self.page_bytes, self.key_width, self.reservation.memory())
+        Self::new(self.builder.layout(), &self.stock, self.key_width, self.reservation.memory())
     }
 
     fn sorted(mut self, entries: Vec<Entry>) -> Piece {
@@ -199,7 +203,7 @@ impl Piece {
         let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
         let bytes_of =
             |entry: Entry, object: Object<'_>| 2 * (object.bytes().len() + self.key(entry).len()) + row_bytes;
-        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>() + 2 * open.page_bytes;
+        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>() + 2 * open.stock.rooms().page_bytes();
         if !open.reservation.try_grow(needed) {
             return Ok(self);
         }

@@ -77,7 +77,7 @@ impl Spill {
         let key_width = plan.encoder.width();
         Ok(RunWriter {
             page_bytes: plan.page_bytes,
-            builder: PageBuilder::new(plan.layout.clone(), plan.page_bytes, true)?,
+            builder: PageBuilder::within(plan.layout.clone(), plan.stock.rooms(), true)?,
             run: Run { file: file.clone(), key_width, blocks: Vec::new(), rows: 0, block_bytes_max: 0 },
             keys: BlockKeys::new(key_width),
             tags: Vec::new(),

@@ -15,6 +15,7 @@ use crate::piece::{Kept, OpenPiece, Piece, ROW_BITS};
 use crate::run::Spill;
 use crate::sorted::Sorted;
 use crate::spill::Runs;
+use crate::stock::Stock;
 
 /// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
 const RESERVED_PAGES: usize = 4;
@@ -41,6 +42,7 @@ pub(crate) struct Plan {
     pub encoder: KeyEncoder,
     pub page_bytes: usize,
     pub memory: Arc<dyn Memory>,
+    pub stock: Arc<Stock>,
     pub fan_in_max: usize,
     pub batch_rows: usize,
     pub kept: Kept,
@@ -110,6 +112,7 @@ impl Sorter {
             layout,
             encoder,
             page_bytes,
+            stock: Arc::new(Stock::new(&options.memory, page_bytes)),
             memory: options.memory,
             fan_in_max: options.fan_in_max,
             batch_rows: options.batch_rows,
@@ -169,6 +172,7 @@ impl Sorter {
         shared.finished.store(true, Ordering::Relaxed);
         let mut runs = lock(&shared.runs);
         shared.close_all()?;
+        shared.plan.stock.close();
         let pieces = std::mem::take(&mut *lock(&shared.pieces));
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
         let none = Reservation::none(&shared.plan.memory);
@@ -245,7 +249,7 @@ impl Writer {
         }
         let piece = match &mut *open {
             Some(piece) => piece,
-            none => none.insert(OpenPiece::new(&plan.layout, plan.page_bytes, plan.encoder.width(), &plan.memory)?),
+            none => none.insert(OpenPiece::new(&plan.layout, &plan.stock, plan.encoder.width(), &plan.memory)?),
         };
         if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag)? {
             return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
@@ -279,6 +283,8 @@ impl Shared {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
         let piece = piece.sort(self.plan.kept)?;
         lock(&self.pieces).push(Arc::new(piece));
+        // Rows that are not kept have left theirs.
+        self.plan.stock.keep();
         Ok(())
     }
 
@@ -325,6 +331,9 @@ impl Shared {
             if Reservation::try_new(&self.plan.memory, needed).is_some() {
                 return Ok(());
             }
+            if self.plan.stock.clear() {
+                continue;
+            }
             if !runs.may_spill() {
                 break;
             }
@@ -335,6 +344,7 @@ impl Shared {
                 std::thread::yield_now();
             } else {
                 runs.spill(&self.plan, pieces, self.spill_threads())?;
+                self.plan.stock.keep();
             }
         }
         Err(runs.refused(&self.plan, needed + lock(&self.reserve).0.bytes()))
