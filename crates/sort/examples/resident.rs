@@ -93,7 +93,8 @@ fn schema(narrow: bool) -> Schema {
         ("shipmode", Type::Utf8),
         ("comment", Type::Utf8),
     ];
-    let fields = types.map(|(name, data_type)| Field { name: name.into(), data_type, nullable: false, metadata: vec![] });
+    let fields =
+        types.map(|(name, data_type)| Field { name: name.into(), data_type, nullable: false, metadata: vec![] });
     Schema { fields: fields.into_iter().take(if narrow { 1 } else { usize::MAX }).collect() }
 }
 

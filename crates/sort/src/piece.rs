@@ -203,7 +203,8 @@ impl Piece {
         let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
         let bytes_of =
             |entry: Entry, object: Object<'_>| 2 * (object.bytes().len() + self.key(entry).len()) + row_bytes;
-        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>() + 2 * open.stock.rooms().page_bytes();
+        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>()
+            + 2 * open.stock.rooms().page_bytes();
         if !open.reservation.try_grow(needed) {
             return Ok(self);
         }

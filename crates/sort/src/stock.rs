@@ -6,21 +6,32 @@ use dray_page::Rooms;
 
 use crate::memory::{Memory, Reservation};
 
-/// Pages share slabs of so many bytes, if that is no larger part of the memory than this.
-const SLAB_BYTES_MAX: usize = 4 << 20;
+/// Pages share slabs of so many bytes, if that is no larger part of the memory than this. Allocators put something of their own before a slab, and divide
+/// memory into powers of two, so this is not one: with 8 MiB 40 MiB more were resident of a sort in 1 GiB.
+const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
 const SLAB_SHARE: usize = 64;
+/// An allocator takes about such a part more than it is asked for. It is reserved, unless the memory is too small for that to matter.
+const ALLOCATOR_SHARE: usize = 32;
+const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
 /// The memory of pages. What is used is reserved by those who use it, and what is free here.
 #[derive(Debug)]
 pub(crate) struct Stock {
     rooms: Arc<Rooms>,
     reserved: Mutex<Reservation>,
+    /// For the allocator.
+    _slack: Option<Reservation>,
 }
 
 impl Stock {
     pub fn new(memory: &Arc<dyn Memory>, page_bytes: usize) -> Self {
         let slab_bytes = (memory.bytes_max() / SLAB_SHARE).min(SLAB_BYTES_MAX);
-        Self { rooms: Rooms::new(page_bytes, slab_bytes), reserved: Mutex::new(Reservation::none(memory)) }
+        let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE).filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
+        Self {
+            rooms: Rooms::new(page_bytes, slab_bytes),
+            reserved: Mutex::new(Reservation::none(memory)),
+            _slack: slack.and_then(|bytes| Reservation::try_new(memory, bytes)),
+        }
     }
 
     /// Where builders take their pages from.
