@@ -88,18 +88,30 @@ impl ColumnsBuilder {
         self.budget.bytes_max - self.budget.left
     }
 
-    /// Takes the rows out; the next ones begin a new batch.
+    /// Takes the rows out; the next ones begin a new batch, with room for as many.
     pub fn finish(&mut self) -> Batch {
-        let (rows, columns) = (self.rows, std::mem::take(&mut self.columns));
-        self.begin();
+        if self.rows == 0 {
+            return self.empty();
+        }
+        let next = self.columns.iter().map(Gather::next).collect();
+        let (rows, columns) = (self.rows, std::mem::replace(&mut self.columns, next));
+        self.rows = 0;
+        self.budget.left = self.budget.bytes_max;
         Batch { rows, columns: columns.into_iter().map(Gather::finish).collect() }
     }
 
     fn begin(&mut self) {
         self.rows = 0;
         self.budget.left = self.budget.bytes_max;
-        let fields = &self.layout.schema().fields;
-        self.columns = fields.iter().map(|field| Gather::new(&field.data_type)).collect();
+        self.columns = self.new_columns();
+    }
+
+    fn empty(&self) -> Batch {
+        Batch { rows: 0, columns: self.new_columns().into_iter().map(Gather::finish).collect() }
+    }
+
+    fn new_columns(&self) -> Vec<Gather> {
+        self.layout.schema().fields.iter().map(|field| Gather::new(&field.data_type)).collect()
     }
 }
 
@@ -207,6 +219,39 @@ impl Gather {
                 Slots::Dictionary { width, count_max, indexes, known, entries: boxed(value) }
             }
             fixed => Slots::Fixed { width: fixed.width().unwrap_or(0), bytes: Vec::new() },
+        };
+        Self { rows: 0, validity: None, slots }
+    }
+
+    /// The same column without values, with room for as many: buffers that grow are copied, and have room that nobody uses.
+    fn next(&self) -> Self {
+        // Of a last batch, which has fewer rows, what is next knows nothing.
+        fn count<T>(before: &Vec<T>, more: usize) -> usize {
+            if before.len() < before.capacity() / 2 { before.capacity() } else { before.len() + more }
+        }
+        let room = |bytes: &Vec<u8>| Vec::with_capacity(count(bytes, 0));
+        let offsets_room = |offsets: &Vec<[u8; 4]>| {
+            let mut next = Vec::with_capacity(count(offsets, 0));
+            next.push([0; 4]);
+            next
+        };
+        let boxed = |child: &Self| Box::new(child.next());
+        let slots = match &self.slots {
+            Slots::Null => Slots::Null,
+            Slots::Boolean(bits) => Slots::Boolean(Bits { bytes: room(&bits.bytes), len: 0 }),
+            Slots::Fixed { width, bytes } => Slots::Fixed { width: *width, bytes: room(bytes) },
+            Slots::Bytes { offsets, data } => {
+                // Strings are not as long in every batch.
+                let data = Vec::with_capacity(count(data, data.len() / 16 + INLINE_BYTES_MAX));
+                Slots::Bytes { offsets: offsets_room(offsets), data }
+            }
+            Slots::List { offsets, child } => Slots::List { offsets: offsets_room(offsets), child: boxed(child) },
+            Slots::FixedList { size, child } => Slots::FixedList { size: *size, child: boxed(child) },
+            Slots::Struct(children) => Slots::Struct(children.iter().map(Self::next).collect()),
+            Slots::Dictionary { width, count_max, indexes, entries, .. } => {
+                let (width, count_max, indexes) = (*width, *count_max, room(indexes));
+                Slots::Dictionary { width, count_max, indexes, known: HashMap::new(), entries: boxed(entries) }
+            }
         };
         Self { rows: 0, validity: None, slots }
     }

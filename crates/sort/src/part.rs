@@ -31,8 +31,20 @@ pub(crate) struct Part {
 impl Part {
     /// The rows of these cursors, in batches of about so many bytes.
     pub fn new(plan: Arc<Plan>, cursors: Vec<Cursor>, batch_bytes: usize) -> Result<Self> {
-        let merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
         let columns = ColumnsBuilder::new(plan.layout.clone(), u64::MAX);
+        Self::with(columns, plan, cursors, batch_bytes)
+    }
+
+    /// The rows of other cursors, as the ones before.
+    pub fn then(self, cursors: Vec<Cursor>) -> Result<Self> {
+        let Self { plan, merge, columns, batch_bytes, .. } = self;
+        // Its blocks go before others are read.
+        drop(merge);
+        Self::with(columns, plan, cursors, batch_bytes)
+    }
+
+    fn with(columns: ColumnsBuilder, plan: Arc<Plan>, cursors: Vec<Cursor>, batch_bytes: usize) -> Result<Self> {
+        let merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
         Ok(Self { plan, merge, columns, batch_bytes, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 

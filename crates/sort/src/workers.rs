@@ -119,6 +119,7 @@ impl Drop for Workers {
 
 impl Shared {
     fn work(&self) {
+        let mut last = None;
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(bounds) = self.parts.get(number) else { return };
@@ -129,25 +130,32 @@ impl Shared {
             drop(begun_max);
             let queue = self.queues.get(number).and_then(|queue| lock(queue).take());
             let Some(queue) = queue.filter(|_| !self.stopped.load(Ordering::Relaxed)) else { return };
-            if let Err(error) = self.merge(bounds, &queue) {
-                // If this fails, nobody reads any more, and nobody asks why.
-                let _ = queue.send(Err(error));
-                return;
+            match self.merge(last, bounds, &queue) {
+                Ok(part) => last = Some(part),
+                Err(error) => {
+                    // If this fails, nobody reads any more, and nobody asks why.
+                    let _ = queue.send(Err(error));
+                    return;
+                }
             }
         }
     }
 
-    fn merge(&self, bounds: &Bounds, queue: &SyncSender<Message>) -> Result<()> {
+    /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
+    fn merge(&self, last: Option<Part>, bounds: &Bounds, queue: &SyncSender<Message>) -> Result<Part> {
         let cursors = self.sources.cursors(&self.plan, bounds);
-        let mut part = Part::new(self.plan.clone(), cursors, self.batch_bytes)?;
+        let mut part = match last {
+            Some(last) => last.then(cursors)?,
+            None => Part::new(self.plan.clone(), cursors, self.batch_bytes)?,
+        };
         while let Some(batch) = part.next_batch()? {
             if queue.send(Ok(Some(batch))).is_err() {
-                return Ok(());
+                return Ok(part);
             }
         }
         // Nobody may read any more.
         let _ = queue.send(Ok(None));
-        Ok(())
+        Ok(part)
     }
 }
 
