@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind};
 
 /// What a page in memory begins at a multiple of.
 const PAGE_ALIGNMENT: usize = 64;
@@ -31,7 +31,6 @@ struct Free {
     /// By their addresses.
     rooms: BTreeMap<usize, BytesMut>,
     made: usize,
-    closed: bool,
 }
 
 impl Rooms {
@@ -62,22 +61,30 @@ impl Rooms {
         drop(free);
     }
 
-    /// Gives all free rooms back, and from now on those of pages that are dropped.
-    pub fn close(&self) {
-        self.lock().closed = true;
-        self.keep(0);
-    }
-
     fn lock(&self) -> MutexGuard<'_, Free> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The bytes of a page that `fill` writes, all of them, over what was there before.
+    ///
+    /// # Errors
+    /// Those of `fill`, and when there is no memory.
+    pub fn fill<E: From<Error>>(self: &Arc<Self>, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
+        let mut room = Room { memory: self.take_used()?, home: self.clone() };
+        fill(&mut room.memory)?;
+        Ok(Bytes::from_owner(room))
+    }
+
     /// Zeros for a page.
-    pub(crate) fn take(&self) -> Result<BytesMut> {
+    pub(crate) fn take(&self) -> Result<BytesMut, Error> {
+        let mut memory = self.take_used()?;
+        memory.fill(0);
+        Ok(memory)
+    }
+
+    fn take_used(&self) -> Result<BytesMut, Error> {
         let mut free = self.lock();
-        if let Some((_, mut memory)) = free.rooms.pop_first() {
-            drop(free);
-            memory.fill(0);
+        if let Some((_, memory)) = free.rooms.pop_first() {
             return Ok(memory);
         }
         let pages = free.made.clamp(1, self.slab_pages_max);
@@ -92,10 +99,7 @@ impl Rooms {
     }
 
     fn give_back(&self, memory: BytesMut) {
-        let mut free = self.lock();
-        if !free.closed {
-            free.rooms.insert(memory.as_ptr().addr(), memory);
-        }
+        self.lock().rooms.insert(memory.as_ptr().addr(), memory);
     }
 }
 
@@ -125,7 +129,7 @@ impl Drop for Room {
 }
 
 /// So many zeros, aligned as a page is.
-pub(crate) fn zeros(bytes: usize) -> Result<BytesMut> {
+pub(crate) fn zeros(bytes: usize) -> Result<BytesMut, Error> {
     let mut memory = Vec::new();
     let wanted = bytes + PAGE_ALIGNMENT;
     let refused = |_| Error::new(ErrorKind::Limit, format!("no memory for a page of {bytes} bytes"));
@@ -167,8 +171,14 @@ mod tests {
         assert!(after.is_sorted());
         before.retain(|address| !after.contains(address));
         assert!(before.is_empty() && rooms.free_count() == 0);
-        rooms.close();
         drop(again);
-        assert_eq!(rooms.free_count(), 0);
+        let filled = rooms.fill(|memory| {
+            memory.fill(7);
+            Ok::<(), Error>(())
+        });
+        assert!(filled.unwrap().iter().all(|byte| *byte == 7));
+        assert_eq!(rooms.free_count(), 12);
+        rooms.keep(2);
+        assert_eq!(rooms.free_count(), 2);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_page::{Layout, Object};
+use dray_page::{Layout, Object, Rooms};
 
 use crate::code::{Code, word};
 use crate::entry::Entry;
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::options::Cancel;
 use crate::piece::Piece;
 use crate::run::{Run, RunBlock};
+use crate::sorter::Plan;
 
 /// A block of a source, and a row in it.
 pub(crate) type RowPlace = (u32, u32);
@@ -164,6 +165,7 @@ impl PieceCursor {
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     layout: Arc<Layout>,
+    rooms: Arc<Rooms>,
     cancel: Cancel,
     bounds: Bounds,
     /// The first block with rows within the bounds, and the one behind the last.
@@ -178,13 +180,14 @@ pub(crate) struct RunCursor {
 
 impl RunCursor {
     /// The rows of a run within bounds.
-    pub fn new(run: Arc<Run>, layout: Arc<Layout>, cancel: Cancel, bounds: Bounds) -> Self {
+    pub fn new(run: Arc<Run>, plan: &Plan, bounds: Bounds) -> Self {
         // The block before the first one that begins within them may have rows in them, too.
         let start = run.blocks_before(bounds.from.as_deref().unwrap_or_default()).saturating_sub(1);
         let end = bounds.until.as_deref().map_or(run.blocks(), |until| run.blocks_before(until));
         let (number, row, rows) = (0, 0, 0);
         let (block, last_key) = Default::default();
-        Self { run, layout, cancel, bounds, start, end, number, row, rows, block, last_key }
+        let (layout, rooms, cancel) = (plan.layout.clone(), plan.stock.rooms().clone(), plan.cancel.clone());
+        Self { run, layout, rooms, cancel, bounds, start, end, number, row, rows, block, last_key }
     }
 
     /// Goes to the first row within the bounds from a block on, and says whether there is one.
@@ -193,7 +196,7 @@ impl RunCursor {
             self.cancel.check()?;
             // Before the next one, so that there are not two in memory.
             self.block = None;
-            let block = self.run.read(&self.layout, number)?;
+            let block = self.run.read(&self.layout, &self.rooms, number)?;
             (self.number, self.row, self.rows) = match &block {
                 Some(block) => (number, block.rows_before(&self.bounds.from), block.rows_until(&self.bounds.until)),
                 None => (number, 0, 0),

@@ -30,10 +30,7 @@ impl Sources {
     /// Cursors for the rows within bounds.
     pub fn cursors(&self, plan: &Plan, bounds: &Bounds) -> Vec<Cursor> {
         let piece = |piece: &Arc<Piece>| Cursor::Piece(PieceCursor::new(piece.clone(), bounds));
-        let run = |run: &Arc<Run>| {
-            let cursor = RunCursor::new(run.clone(), plan.layout.clone(), plan.cancel.clone(), bounds.clone());
-            Cursor::Run(Box::new(cursor))
-        };
+        let run = |run: &Arc<Run>| Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone())));
         self.pieces.iter().map(piece).chain(self.runs.iter().map(run)).collect()
     }
 

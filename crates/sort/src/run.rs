@@ -15,9 +15,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use dray_format::crc32c;
-use dray_page::{Layout, Object, PageBuilder, VerifiedPage};
+use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
 
 use crate::block::BlockKeys;
 use crate::error::{Error, Result};
@@ -233,16 +232,24 @@ impl Run {
     }
 
     /// Reads a block.
-    pub fn read(&self, layout: &Arc<Layout>, number: usize) -> Result<Option<RunBlock>> {
+    pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<Option<RunBlock>> {
         let Some(meta) = self.blocks.get(number) else { return Ok(None) };
         let mut at = meta.at;
+        let mut read = |part: &mut [u8]| -> Result<()> {
+            self.file.file.read_exact_at(part, at).map_err(Error::spill("read"))?;
+            at += part.len() as u64;
+            Ok(())
+        };
+        let page = if meta.page_bytes == rooms.page_bytes() { Some(rooms.fill(&mut read)?) } else { None };
         let mut part = |bytes: usize| -> Result<Vec<u8>> {
             let mut part = vec![0; bytes];
-            self.file.file.read_exact_at(&mut part, at).map_err(Error::spill("read"))?;
-            at += bytes as u64;
+            read(&mut part)?;
             Ok(part)
         };
-        let page = part(meta.page_bytes)?;
+        let page = match page {
+            Some(page) => page,
+            None => part(meta.page_bytes)?.into(),
+        };
         let tags = part(meta.tags_bytes())?;
         let ends = part(meta.ends_bytes(self.key_width))?;
         let keys = part(meta.key_bytes)?;
@@ -251,7 +258,7 @@ impl Run {
             return Err(Error::Damaged { expected: meta.checksum, found });
         }
         let keys = BlockKeys::from_parts(self.key_width, meta.rows, &ends, keys);
-        let page = VerifiedPage::verify(layout, Bytes::from(page))?;
+        let page = VerifiedPage::verify(layout, page)?;
         Ok(Some(RunBlock { page, keys, tags }))
     }
 }

@@ -64,6 +64,7 @@ impl Sorted {
             reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
             (1, reservation.bytes())
         });
+        plan.stock.keep_for(reading.bytes());
         let left = plan.kept.limit;
         let rows = if threads > 1 {
             Rows::Ahead(Workers::start(plan, sources, threads, batch_bytes)?)

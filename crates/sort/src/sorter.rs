@@ -172,7 +172,8 @@ impl Sorter {
         shared.finished.store(true, Ordering::Relaxed);
         let mut runs = lock(&shared.runs);
         shared.close_all()?;
-        shared.plan.stock.close();
+        // What is free may be reserved for the merge.
+        shared.plan.stock.leave(usize::MAX);
         let pieces = std::mem::take(&mut *lock(&shared.pieces));
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
         let none = Reservation::none(&shared.plan.memory);

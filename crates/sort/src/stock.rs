@@ -67,10 +67,11 @@ impl Stock {
         any
     }
 
-    /// Gives back all that is free, and what becomes free from now on.
-    pub fn close(&self) {
-        self.rooms.close();
-        self.clear();
+    /// Keeps no more free than what others have reserved so many bytes for.
+    pub fn keep_for(&self, bytes: usize) {
+        let mut reserved = self.lock();
+        self.rooms.keep(bytes / self.rooms.page_bytes());
+        reserved.shrink_to(0);
     }
 
     fn lock(&self) -> MutexGuard<'_, Reservation> {
