@@ -9,7 +9,8 @@
 //!
 //! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`), whose memory is used again (`stock.rs`); a piece
 //! (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`. A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
-//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`). The last merge makes
+//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`), and which rows can't be among
+//! the first ones, if no more are wanted (`cutoff.rs`). The last merge makes
 //! batches (`part.rs`), of all rows or, divided by `path.rs`, in several threads (`workers.rs`).
 //!
 //! ```
@@ -37,6 +38,7 @@ mod block;
 mod by;
 mod code;
 mod cursor;
+mod cutoff;
 mod entry;
 mod error;
 mod key;

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::cursor::{Bounds, Cursor, PieceCursor, RunCursor};
+use crate::cutoff::cut;
 use crate::piece::Piece;
-use crate::run::{BOUND_BYTES, Run};
+use crate::run::Run;
 use crate::sorter::Plan;
 
 /// So many samples of pieces are taken for each part.
@@ -56,8 +57,4 @@ impl Sources {
         parts.push(Bounds { from, until: None });
         parts
     }
-}
-
-fn cut(key: &[u8]) -> &[u8] {
-    key.get(..BOUND_BYTES).unwrap_or(key)
 }

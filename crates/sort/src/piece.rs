@@ -8,9 +8,10 @@ use dray_page::{Layout, Measured, Object, PageBuilder, VerifiedPage};
 
 use crate::block::{Block, BlockKeys};
 use crate::code::word;
+use crate::cutoff::Cutoff;
 use crate::entry::{BLOCKS_END, Entry};
 use crate::error::{Error, Result};
-use crate::key::KeyEncoder;
+use crate::key::{KeyEncoder, Keys};
 use crate::memory::{Memory, Reservation};
 use crate::order;
 use crate::stock::Stock;
@@ -85,33 +86,32 @@ impl OpenPiece {
         self.builder.page_bytes_of(measured, rows) + 2 * keys + size_of::<Entry>() * count
     }
 
-    /// Appends rows of a batch, if memory for them can be reserved. `tag` is that of the batch's row 0.
+    /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are not wanted. `tag` is that of the batch's row 0.
     pub fn append(
         &mut self,
         encoder: &KeyEncoder,
         (batch, measured): (&Batch, &Measured<'_>),
         rows: Range<usize>,
         tag: u64,
+        cutoff: Option<&Cutoff>,
     ) -> Result<bool> {
-        let page_bytes = self.builder.page_bytes_of(measured, rows.clone());
         let needed = self.needed(encoder, measured, rows.clone());
-        self.stock.leave(page_bytes);
+        self.stock.leave(self.builder.page_bytes_of(measured, rows.clone()));
         if !self.reservation.try_grow(needed) && !(self.stock.clear() && self.reservation.try_grow(needed)) {
             return Ok(false);
         }
-        self.bytes += page_bytes;
-        self.builder.append_rows(measured, rows.clone())?;
         let keys = encoder.encode(&batch.slice(rows.start, rows.len()));
         let mut from = 0;
-        while let Some(page) = self.builder.pop() {
-            let end = from + page.len().saturating_sub(self.keys.len());
-            self.keys.extend(&keys, from..end)?;
-            self.close_block(page)?;
-            from = end;
+        while from < keys.len() {
+            let wanted = |row: &usize| cutoff.is_none_or(|cutoff| cutoff.is_before(keys.get(*row)));
+            let until =
+                if cutoff.is_some() { (from..keys.len()).take_while(wanted).count() + from } else { keys.len() };
+            self.append_keyed(measured, &keys, from..until, rows.start)?;
+            self.count(until - from, tag + (rows.start + from) as u64);
+            from = (until..keys.len()).find(wanted).unwrap_or(keys.len());
         }
-        self.keys.extend(&keys, from..keys.len())?;
-        self.count(rows.len(), tag + rows.start as u64);
-        let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows;
+        let batches = size_of::<(usize, u64)>() * self.batches.capacity();
+        let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + batches;
         // Keys of lists in lists may be larger than was thought. They are there now.
         let unexpected = taken.saturating_sub(self.reservation.bytes());
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
@@ -119,8 +119,26 @@ impl OpenPiece {
         Ok(true)
     }
 
+    /// Appends rows with these keys, of which the first one's is that of row `first`.
+    fn append_keyed(&mut self, measured: &Measured<'_>, keys: &Keys, rows: Range<usize>, first: usize) -> Result<()> {
+        let of_batch = first + rows.start..first + rows.end;
+        self.bytes += self.builder.page_bytes_of(measured, of_batch.clone());
+        self.builder.append_rows(measured, of_batch)?;
+        let mut from = rows.start;
+        while let Some(page) = self.builder.pop() {
+            let end = from + page.len().saturating_sub(self.keys.len());
+            self.keys.extend(keys, from..end)?;
+            self.close_block(page)?;
+            from = end;
+        }
+        self.keys.extend(keys, from..rows.end)
+    }
+
     /// Counts rows of which the first has this tag.
     fn count(&mut self, rows: usize, first: u64) {
+        if rows == 0 {
+            return;
+        }
         let continues = |&(start, tag): &(usize, u64)| tag + (self.rows - start) as u64 == first;
         if !self.batches.last().is_some_and(continues) {
             self.batches.push((self.rows, first));

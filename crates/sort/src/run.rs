@@ -19,6 +19,7 @@ use dray_format::crc32c;
 use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
 
 use crate::block::BlockKeys;
+use crate::cutoff::cut;
 use crate::error::{Error, Result};
 use crate::sorter::Plan;
 
@@ -77,7 +78,14 @@ impl Spill {
         Ok(RunWriter {
             page_bytes: plan.page_bytes,
             builder: PageBuilder::within(plan.layout.clone(), plan.stock.rooms(), true)?,
-            run: Run { file: file.clone(), key_width, blocks: Vec::new(), rows: 0, block_bytes_max: 0 },
+            run: Run {
+                file: file.clone(),
+                key_width,
+                blocks: Vec::new(),
+                last: Box::default(),
+                rows: 0,
+                block_bytes_max: 0,
+            },
             keys: BlockKeys::new(key_width),
             tags: Vec::new(),
             bytes_max: self.bytes_max,
@@ -132,7 +140,7 @@ impl RunWriter {
         let parts = [&self.tags[..], &ends, keys];
         let first = self.keys.get(0);
         let mut meta = BlockMeta {
-            bound: first.get(..BOUND_BYTES).unwrap_or(first).into(),
+            bound: cut(first).into(),
             at: 0,
             page_bytes: page.bytes().len(),
             rows: page.len(),
@@ -153,6 +161,7 @@ impl RunWriter {
         }
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
         self.run.rows += meta.rows as u64;
+        self.run.last = cut(self.keys.get(meta.rows.saturating_sub(1))).into();
         self.run.block_bytes_max = self.run.block_bytes_max.max(bytes + ends.len());
         self.run.blocks.push(meta);
         self.keys = BlockKeys::new(self.run.key_width);
@@ -167,16 +176,15 @@ pub(crate) struct Run {
     file: Arc<SpillFile>,
     key_width: Option<usize>,
     blocks: Vec<BlockMeta>,
+    /// The beginning of the last row's key.
+    last: Box<[u8]>,
     rows: u64,
     block_bytes_max: usize,
 }
 
-/// So many bytes of a block's first key are kept in memory. They tell blocks apart well enough to divide a merge.
-pub(crate) const BOUND_BYTES: usize = 32;
-
 #[derive(Debug)]
 struct BlockMeta {
-    /// The beginning of its first key.
+    /// The beginning of its first key: it tells blocks apart well enough to divide a merge.
     bound: Box<[u8]>,
     at: u64,
     page_bytes: usize,
@@ -202,6 +210,9 @@ impl BlockMeta {
 impl Run {
     /// One run of two in the same file, of which the second one's rows are not less than the first one's.
     pub fn followed_by(mut self, next: Self) -> Self {
+        if next.rows > 0 {
+            self.last = next.last;
+        }
         self.blocks.extend(next.blocks);
         self.rows += next.rows;
         self.block_bytes_max = self.block_bytes_max.max(next.block_bytes_max);
@@ -216,7 +227,7 @@ impl Run {
         self.blocks.len()
     }
 
-    /// How many blocks begin with a key that is less than `bound`, which has at most [`BOUND_BYTES`]: as many as a key cut to these may be compared with.
+    /// How many blocks begin with a key that is less than `bound`, which is cut as the bounds of blocks are.
     pub fn blocks_before(&self, bound: &[u8]) -> usize {
         self.blocks.partition_point(|block| *block.bound < *bound)
     }
@@ -224,6 +235,12 @@ impl Run {
     /// The bounds of the blocks, and how many rows each has.
     pub fn bounds(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.blocks.iter().map(|block| (&*block.bound, block.rows))
+    }
+
+    /// Beginnings of keys, and how many rows more than those before are not greater.
+    pub fn samples(&self) -> impl Iterator<Item = (&[u8], usize)> {
+        let ends = self.blocks.iter().skip(1).map(|block| &*block.bound).chain([&*self.last]);
+        ends.zip(&self.blocks).map(|(end, block)| (end, block.rows))
     }
 
     /// The memory that its largest block takes while it is read.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use dray_format::{Batch, Schema};
 use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
 
+use crate::cutoff::Cutoff;
 use crate::error::{Error, Result};
 use crate::key::{KeyEncoder, Purpose, SortColumn};
 use crate::memory::{Memory, Reservation};
@@ -71,6 +72,8 @@ struct Shared {
     open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
     writers: AtomicUsize,
     pieces: Mutex<Vec<Arc<Piece>>>,
+    /// Rows that need not be kept.
+    cutoff: Mutex<Option<Cutoff>>,
     /// Whoever has it spills.
     runs: Mutex<Runs>,
     /// For writing runs, with the size of the largest page.
@@ -126,6 +129,7 @@ impl Sorter {
                 open: Mutex::default(),
                 writers: AtomicUsize::new(0),
                 pieces: Mutex::default(),
+                cutoff: Mutex::default(),
                 runs: Mutex::new(Runs::new(spill)),
                 reserve: Mutex::new((reserve, page_bytes)),
                 finished: AtomicBool::new(false),
@@ -252,7 +256,8 @@ impl Writer {
             Some(piece) => piece,
             none => none.insert(OpenPiece::new(&plan.layout, &plan.stock, plan.encoder.width(), &plan.memory)?),
         };
-        if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag)? {
+        let cutoff = lock(&self.shared.cutoff).clone();
+        if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag, cutoff.as_ref())? {
             return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
         }
         let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
@@ -283,10 +288,20 @@ impl Shared {
     fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
         let piece = piece.sort(self.plan.kept)?;
+        if piece.rows() as u64 == self.plan.kept.limit {
+            self.cut_off(piece.entries().last().map(|last| Cutoff::behind(piece.key(*last))));
+        }
         lock(&self.pieces).push(Arc::new(piece));
         // Rows that are not kept have left theirs.
         self.plan.stock.keep();
         Ok(())
+    }
+
+    fn cut_off(&self, cutoff: Option<Cutoff>) {
+        if let Some(cutoff) = cutoff {
+            let mut least = lock(&self.cutoff);
+            *least = Some(cutoff.or(least.take()));
+        }
     }
 
     fn close_all(&self) -> Result<()> {
@@ -346,6 +361,7 @@ impl Shared {
             } else {
                 runs.spill(&self.plan, pieces, self.spill_threads())?;
                 self.plan.stock.keep();
+                self.cut_off(runs.cutoff(self.plan.kept));
             }
         }
         Err(runs.refused(&self.plan, needed + lock(&self.reserve).0.bytes()))

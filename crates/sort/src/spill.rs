@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use crate::cursor::{Bounds, Cursor};
+use crate::cutoff::Cutoff;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
 use crate::merge::Merge;
 use crate::path::Sources;
-use crate::piece::Piece;
+use crate::piece::{Kept, Piece};
 use crate::run::{Run, RunWriter, Spill};
 use crate::sorter::Plan;
 
@@ -88,6 +89,19 @@ impl Runs {
             // Memory is there for one block of each.
             self.write(plan, &Sources { pieces: Vec::new(), runs }, 1)?;
         }
+    }
+
+    /// What rows need not be kept because of those in runs.
+    pub fn cutoff(&self, kept: Kept) -> Option<Cutoff> {
+        if kept.limit == u64::MAX {
+            return None;
+        }
+        if kept.distinct {
+            // The same row may be in several runs.
+            let of_each = self.runs.iter().filter_map(|run| Cutoff::of(run.samples(), kept.limit));
+            return of_each.reduce(|one, other| one.or(Some(other)));
+        }
+        Cutoff::of(self.runs.iter().flat_map(|run| run.samples()), kept.limit)
     }
 
     /// What reading the two largest runs takes.

@@ -1,0 +1,46 @@
+//! Rows that need not be kept, because so many as are wanted come before them.
+
+use std::sync::Arc;
+
+/// So many bytes of a key are looked at to find out what is wanted, and how a merge is divided.
+pub(crate) const BOUND_BYTES: usize = 32;
+
+/// The beginning of a key.
+pub(crate) fn cut(key: &[u8]) -> &[u8] {
+    key.get(..BOUND_BYTES).unwrap_or(key)
+}
+
+/// A key, or the beginning of one, that as many rows are not greater than as are wanted.
+#[derive(Debug, Clone)]
+pub(crate) struct Cutoff(Arc<[u8]>);
+
+impl Cutoff {
+    /// What comes behind the row with this key.
+    pub fn behind(key: &[u8]) -> Self {
+        Self(cut(key).into())
+    }
+
+    /// What comes behind the least of these beginnings of keys that says, with those before it, that enough rows are not greater. Each comes with how many more rows
+    /// are not.
+    pub fn of<'k>(samples: impl Iterator<Item = (&'k [u8], usize)>, wanted: u64) -> Option<Self> {
+        let mut samples: Vec<_> = samples.collect();
+        samples.sort_unstable();
+        let mut rows = 0u64;
+        let enough = |(_, more): &&(&[u8], usize)| {
+            rows += *more as u64;
+            rows >= wanted
+        };
+        samples.iter().find(enough).map(|(key, _)| Self::behind(key))
+    }
+
+    /// Whether a row with this key may be among those that are wanted.
+    #[inline]
+    pub fn is_before(&self, key: &[u8]) -> bool {
+        *cut(key) <= *self.0
+    }
+
+    /// The one that drops more.
+    pub fn or(self, other: Option<Self>) -> Self {
+        other.filter(|other| other.0 < self.0).unwrap_or(self)
+    }
+}
