@@ -5,6 +5,7 @@ use std::sync::Arc;
 use dray_page::{Layout, Object, Rooms};
 
 use crate::code::{Code, word};
+use crate::cutoff::cut;
 use crate::entry::Entry;
 use crate::error::Result;
 use crate::options::Cancel;
@@ -22,11 +23,34 @@ pub(crate) enum Cursor {
     Run(Box<RunCursor>),
 }
 
+/// Sources of which each begins where the one before ends.
+pub(crate) type Chain = Vec<Cursor>;
+
 /// Which keys are meant: those that are not less than `from`, and less than `until`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bounds {
     pub from: Option<Arc<[u8]>>,
     pub until: Option<Arc<[u8]>>,
+}
+
+/// The first or last row of a source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End<'a> {
+    /// Its key, or the beginning of it.
+    pub key: &'a [u8],
+    pub is_whole: bool,
+    /// Where it was in the input.
+    pub tag: u64,
+}
+
+impl End<'_> {
+    /// Whether this row is known to come before the other one.
+    pub fn is_before(&self, other: &Self) -> bool {
+        if self.is_whole && other.is_whole {
+            return (self.key, self.tag) < (other.key, other.tag);
+        }
+        cut(self.key) < cut(other.key)
+    }
 }
 
 /// What comes after a row.
@@ -74,6 +98,29 @@ impl Cursor {
         match self {
             Self::Piece(cursor) => cursor.entry().map_or(&[], |entry| cursor.piece.key(entry)),
             Self::Run(cursor) => cursor.key(cursor.row),
+        }
+    }
+
+    /// The key of the last row, after [`Next::End`].
+    pub fn last_key(&self) -> &[u8] {
+        match self {
+            Self::Piece(cursor) => cursor.last().map_or(&[], |entry| cursor.piece.key(entry)),
+            Self::Run(cursor) => cursor.key(cursor.row),
+        }
+    }
+
+    /// The first and the last row that it can have, if it can have any.
+    pub fn ends(&self) -> Option<[End<'_>; 2]> {
+        match self {
+            Self::Piece(cursor) => {
+                let end = |entry: Entry| {
+                    let (block, row) = entry.place();
+                    End { key: cursor.piece.key(entry), tag: cursor.piece.tag_at(block, row), is_whole: true }
+                };
+                let first = cursor.piece.entries().get(cursor.start).filter(|_| cursor.start < cursor.end)?;
+                Some([end(*first), end(cursor.last()?)])
+            }
+            Self::Run(cursor) => cursor.run.ends().filter(|_| cursor.start < cursor.end),
         }
     }
 
@@ -136,6 +183,10 @@ impl PieceCursor {
         let start = bounds.from.as_deref().map_or(0, |from| piece.rows_before(from));
         let end = bounds.until.as_deref().map_or(piece.rows(), |until| piece.rows_before(until));
         Self { piece, start, at: start, end }
+    }
+
+    fn last(&self) -> Option<Entry> {
+        self.piece.entries().get(self.end.checked_sub(1)?).copied()
     }
 
     #[inline(always)]

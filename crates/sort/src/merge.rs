@@ -1,7 +1,7 @@
 //! Merges sorted sources, row by row.
 
 use crate::code::{Code, first_difference};
-use crate::cursor::{Cursor, Next, RowPlace};
+use crate::cursor::{Chain, Cursor, Next, RowPlace};
 use crate::error::Result;
 use crate::tree::{LoserTree, Player};
 
@@ -12,7 +12,9 @@ const LINES_MAX: usize = 16;
 /// A merge of pieces and runs: for a result, and for a longer run, the same.
 #[derive(Debug)]
 pub(crate) struct Merge {
+    /// The first of each chain, and those behind it in reverse.
     cursors: Vec<Cursor>,
+    behind: Vec<Vec<Cursor>>,
     tree: LoserTree,
     distinct: bool,
     /// So many rows are still wanted.
@@ -28,6 +30,8 @@ enum State {
     Used,
     /// Its source has to read a block.
     AtBlockEnd,
+    /// Its source has ended, and another one is behind it.
+    AtEnd,
 }
 
 /// What a merge comes to.
@@ -41,11 +45,19 @@ enum Step {
 }
 
 impl Merge {
-    /// Merges sources, dropping rows that are equal to the one before if `distinct`, up to `limit` rows.
-    pub fn new(mut cursors: Vec<Cursor>, distinct: bool, limit: u64) -> Result<Self> {
-        let codes = cursors.iter_mut().map(Cursor::begin).collect::<Result<Vec<Code>>>()?;
+    /// Merges chains of sources, each of which begins where the one before ends, dropping rows that are equal to the one before if `distinct`, up to `limit` rows.
+    pub fn new(chains: Vec<Chain>, distinct: bool, limit: u64) -> Result<Self> {
+        let (mut cursors, mut behind) = (Vec::with_capacity(chains.len()), Vec::with_capacity(chains.len()));
+        let mut codes = Vec::with_capacity(chains.len());
+        for mut chain in chains {
+            chain.reverse();
+            let Some(mut first) = chain.pop() else { continue };
+            codes.push(begin(&mut first, &mut chain)?);
+            cursors.push(first);
+            behind.push(chain);
+        }
         let tree = LoserTree::new(&codes, &mut settle(&cursors));
-        Ok(Self { cursors, tree, distinct, left: limit, state: State::Fresh })
+        Ok(Self { cursors, behind, tree, distinct, left: limit, state: State::Fresh })
     }
 
     pub fn cursor(&self, source: usize) -> Option<&Cursor> {
@@ -70,6 +82,10 @@ impl Merge {
                 State::Used => {
                     let code = match self.cursors.get_mut(source).map_or(Next::End, Cursor::advance) {
                         Next::Row(code) => code,
+                        Next::End if self.behind.get(source).is_some_and(|behind| !behind.is_empty()) => {
+                            self.state = State::AtEnd;
+                            return Ok(Step::Block);
+                        }
                         Next::End => Code::END,
                         Next::Block => {
                             self.state = State::AtBlockEnd;
@@ -80,6 +96,13 @@ impl Merge {
                 }
                 State::AtBlockEnd => {
                     let code = self.cursors.get_mut(source).map_or(Ok(Code::END), Cursor::next_block)?;
+                    self.replace(code);
+                }
+                State::AtEnd => {
+                    let code = match (self.cursors.get_mut(source), self.behind.get_mut(source)) {
+                        (Some(cursor), Some(behind)) => follow(cursor, behind)?,
+                        _ => Code::END,
+                    };
                     self.replace(code);
                 }
             }
@@ -119,6 +142,32 @@ impl Merge {
     fn replace(&mut self, code: Code) {
         self.tree.replace(code, &mut settle(&self.cursors));
         self.state = State::Fresh;
+    }
+}
+
+/// Goes to the first row of a cursor, or of those behind it.
+fn begin(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
+    loop {
+        let code = cursor.begin()?;
+        match behind.pop() {
+            Some(next) if code == Code::END => *cursor = next,
+            Some(next) => {
+                behind.push(next);
+                return Ok(code);
+            }
+            None => return Ok(code),
+        }
+    }
+}
+
+/// Goes from the last row of a cursor to the first one behind it.
+fn follow(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
+    let Some(next) = behind.pop() else { return Ok(Code::END) };
+    let last_key = cursor.last_key().to_vec();
+    *cursor = next;
+    match begin(cursor, behind)? {
+        Code::END => Ok(Code::END),
+        _ => Ok(Code::between(&last_key, cursor.key(), 0)),
     }
 }
 

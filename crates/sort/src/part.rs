@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use crate::cursor::{Cursor, RowPlace};
+use crate::cursor::{Chain, RowPlace};
 use crate::error::Result;
 use crate::merge::Merge;
 use crate::sorter::Plan;
@@ -29,22 +29,22 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The rows of these cursors, in batches of about so many bytes.
-    pub fn new(plan: Arc<Plan>, cursors: Vec<Cursor>, batch_bytes: usize) -> Result<Self> {
+    /// The rows of these chains, in batches of about so many bytes.
+    pub fn new(plan: Arc<Plan>, chains: Vec<Chain>, batch_bytes: usize) -> Result<Self> {
         let columns = ColumnsBuilder::new(plan.layout.clone(), u64::MAX);
-        Self::with(columns, plan, cursors, batch_bytes)
+        Self::with(columns, plan, chains, batch_bytes)
     }
 
-    /// The rows of other cursors, as the ones before.
-    pub fn then(self, cursors: Vec<Cursor>) -> Result<Self> {
+    /// The rows of other chains, as the ones before.
+    pub fn then(self, chains: Vec<Chain>) -> Result<Self> {
         let Self { plan, merge, columns, batch_bytes, .. } = self;
         // Its blocks go before others are read.
         drop(merge);
-        Self::with(columns, plan, cursors, batch_bytes)
+        Self::with(columns, plan, chains, batch_bytes)
     }
 
-    fn with(columns: ColumnsBuilder, plan: Arc<Plan>, cursors: Vec<Cursor>, batch_bytes: usize) -> Result<Self> {
-        let merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
+    fn with(columns: ColumnsBuilder, plan: Arc<Plan>, chains: Vec<Chain>, batch_bytes: usize) -> Result<Self> {
+        let merge = Merge::new(chains, plan.kept.distinct, plan.kept.limit)?;
         Ok(Self { plan, merge, columns, batch_bytes, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 

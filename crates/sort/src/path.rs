@@ -4,9 +4,10 @@
 //! search. Rows with equal keys are in one part, so that duplicates meet. (The path of Green, Odeh and Birk goes through two sources row by
 //! row; of many sources, samples say well enough where its parts end.)
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::cursor::{Bounds, Cursor, PieceCursor, RunCursor};
+use crate::cursor::{Bounds, Chain, Cursor, End, PieceCursor, RunCursor};
 use crate::cutoff::cut;
 use crate::piece::Piece;
 use crate::run::Run;
@@ -28,11 +29,11 @@ impl Sources {
             + self.runs.iter().map(|run| run.rows()).sum::<u64>()
     }
 
-    /// Cursors for the rows within bounds.
-    pub fn cursors(&self, plan: &Plan, bounds: &Bounds) -> Vec<Cursor> {
+    /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in order, one behind the other, there is one, and nothing to compare.
+    pub fn chains(&self, plan: &Plan, bounds: &Bounds) -> Vec<Chain> {
         let piece = |piece: &Arc<Piece>| Cursor::Piece(PieceCursor::new(piece.clone(), bounds));
         let run = |run: &Arc<Run>| Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone())));
-        self.pieces.iter().map(piece).chain(self.runs.iter().map(run)).collect()
+        chained(self.pieces.iter().map(piece).chain(self.runs.iter().map(run)).collect())
     }
 
     /// Divides all rows into parts of about so many; larger where many keys are equal.
@@ -57,4 +58,30 @@ impl Sources {
         parts.push(Bounds { from, until: None });
         parts
     }
+}
+
+/// Always the source with the least first row goes behind the chain that ends first, if it can.
+fn chained(cursors: Vec<Cursor>) -> Vec<Chain> {
+    let mut spans: Vec<([End<'_>; 2], usize)> =
+        cursors.iter().enumerate().filter_map(|(number, cursor)| Some((cursor.ends()?, number))).collect();
+    spans.sort_unstable_by(|([a, _], _), ([b, _], _)| (a.key, a.tag).cmp(&(b.key, b.tag)));
+    let mut ends = BTreeMap::new();
+    let mut chains: Vec<Vec<usize>> = Vec::new();
+    for ([first, last], number) in spans {
+        let chain = match ends.pop_first() {
+            Some((_, (end, chain))) if End::is_before(&end, &first) => chain,
+            other => {
+                ends.extend(other);
+                chains.push(Vec::new());
+                chains.len() - 1
+            }
+        };
+        if let Some(numbers) = chains.get_mut(chain) {
+            numbers.push(number);
+        }
+        ends.insert((last.key, last.tag, number), (last, chain));
+    }
+    let mut cursors: Vec<Option<Cursor>> = cursors.into_iter().map(Some).collect();
+    let mut take = |number: usize| cursors.get_mut(number).and_then(Option::take);
+    chains.into_iter().map(|chain| chain.into_iter().filter_map(&mut take).collect()).collect()
 }

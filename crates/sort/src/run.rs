@@ -19,7 +19,8 @@ use dray_format::crc32c;
 use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
 
 use crate::block::BlockKeys;
-use crate::cutoff::cut;
+use crate::cursor::End;
+use crate::cutoff::{BOUND_BYTES, cut};
 use crate::error::{Error, Result};
 use crate::sorter::Plan;
 
@@ -83,6 +84,7 @@ impl Spill {
                 key_width,
                 blocks: Vec::new(),
                 last: Box::default(),
+                tags: [0; 2],
                 rows: 0,
                 block_bytes_max: 0,
             },
@@ -160,6 +162,9 @@ impl RunWriter {
             at += part.len() as u64;
         }
         self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+        let tags = self.tags.as_chunks().0;
+        let [first, last] = [tags.first(), tags.last()].map(|tag| tag.map_or(0, |tag| u64::from_le_bytes(*tag)));
+        self.run.tags = [if self.run.rows > 0 { self.run.tags[0] } else { first }, last];
         self.run.rows += meta.rows as u64;
         self.run.last = cut(self.keys.get(meta.rows.saturating_sub(1))).into();
         self.run.block_bytes_max = self.run.block_bytes_max.max(bytes + ends.len());
@@ -176,8 +181,9 @@ pub(crate) struct Run {
     file: Arc<SpillFile>,
     key_width: Option<usize>,
     blocks: Vec<BlockMeta>,
-    /// The beginning of the last row's key.
+    /// The beginning of the last row's key, and the tags of the first and the last one.
     last: Box<[u8]>,
+    tags: [u64; 2],
     rows: u64,
     block_bytes_max: usize,
 }
@@ -211,7 +217,8 @@ impl Run {
     /// One run of two in the same file, of which the second one's rows are not less than the first one's.
     pub fn followed_by(mut self, next: Self) -> Self {
         if next.rows > 0 {
-            self.last = next.last;
+            let first = if self.rows > 0 { self.tags } else { next.tags };
+            (self.last, self.tags) = (next.last, [first[0], next.tags[1]]);
         }
         self.blocks.extend(next.blocks);
         self.rows += next.rows;
@@ -235,6 +242,13 @@ impl Run {
     /// The bounds of the blocks, and how many rows each has.
     pub fn bounds(&self) -> impl Iterator<Item = (&[u8], usize)> {
         self.blocks.iter().map(|block| (&*block.bound, block.rows))
+    }
+
+    /// The first and the last row, if there are any.
+    pub fn ends(&self) -> Option<[End<'_>; 2]> {
+        let first = &*self.blocks.first()?.bound;
+        let ends = [(first, self.tags[0]), (&*self.last, self.tags[1])];
+        Some(ends.map(|(key, tag)| End { key, tag, is_whole: key.len() < BOUND_BYTES }))
     }
 
     /// Beginnings of keys, and how many rows more than those before are not greater.

@@ -69,8 +69,8 @@ impl Sorted {
         let rows = if threads > 1 {
             Rows::Ahead(Workers::start(plan, sources, threads, batch_bytes)?)
         } else {
-            let cursors = sources.cursors(&plan, &Bounds::default());
-            Rows::Here(Box::new(Part::new(plan, cursors, batch_bytes)?))
+            let chains = sources.chains(&plan, &Bounds::default());
+            Rows::Here(Box::new(Part::new(plan, chains, batch_bytes)?))
         };
         Ok(Self { rows, left, _reservations: [reading, reservation], spilled })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cursor::{Bounds, Cursor};
+use crate::cursor::{Bounds, Chain};
 use crate::cutoff::Cutoff;
 use crate::error::{Error, Result};
 use crate::memory::Reservation;
@@ -44,7 +44,7 @@ impl Runs {
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
         let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1)) } else { vec![Bounds::default()] };
         let file = spill.begin()?;
-        let write = |bounds: &Bounds| write_part(plan, sources.cursors(plan, bounds), spill.writer(&file, plan)?);
+        let write = |bounds: &Bounds| write_part(plan, sources.chains(plan, bounds), spill.writer(&file, plan)?);
         let written: Result<Vec<Run>> = match &parts[..] {
             [all] => Ok(vec![write(all)?]),
             parts => std::thread::scope(|scope| {
@@ -116,8 +116,8 @@ impl Runs {
     }
 }
 
-fn write_part(plan: &Plan, cursors: Vec<Cursor>, mut run: RunWriter) -> Result<Run> {
-    let mut merge = Merge::new(cursors, plan.kept.distinct, plan.kept.limit)?;
+fn write_part(plan: &Plan, chains: Vec<Chain>, mut run: RunWriter) -> Result<Run> {
+    let mut merge = Merge::new(chains, plan.kept.distinct, plan.kept.limit)?;
     let mut pending = Vec::with_capacity(PENDING_MAX);
     let mut ended = false;
     while !ended {

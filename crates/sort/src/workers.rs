@@ -143,10 +143,10 @@ impl Shared {
 
     /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
     fn merge(&self, last: Option<Part>, bounds: &Bounds, queue: &SyncSender<Message>) -> Result<Part> {
-        let cursors = self.sources.cursors(&self.plan, bounds);
+        let chains = self.sources.chains(&self.plan, bounds);
         let mut part = match last {
-            Some(last) => last.then(cursors)?,
-            None => Part::new(self.plan.clone(), cursors, self.batch_bytes)?,
+            Some(last) => last.then(chains)?,
+            None => Part::new(self.plan.clone(), chains, self.batch_bytes)?,
         };
         while let Some(batch) = part.next_batch()? {
             if queue.send(Ok(Some(batch))).is_err() {
