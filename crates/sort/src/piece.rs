@@ -95,9 +95,7 @@ impl OpenPiece {
         tag: u64,
         cutoff: Option<&Cutoff>,
     ) -> Result<bool> {
-        let needed = self.needed(encoder, measured, rows.clone());
-        self.stock.leave(self.builder.page_bytes_of(measured, rows.clone()));
-        if !self.reservation.try_grow(needed) && !(self.stock.clear() && self.reservation.try_grow(needed)) {
+        if !self.reserve(encoder, measured, rows.clone()) {
             return Ok(false);
         }
         let keys = encoder.encode(&batch.slice(rows.start, rows.len()));
@@ -117,6 +115,13 @@ impl OpenPiece {
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
         self.reservation.shrink_to(taken);
         Ok(true)
+    }
+
+    fn reserve(&mut self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> bool {
+        let needed = self.needed(encoder, measured, rows.clone());
+        // Pages that were dropped have left theirs.
+        self.stock.leave(self.builder.page_bytes_of(measured, rows));
+        self.reservation.try_grow(needed) || self.stock.clear() && self.reservation.try_grow(needed)
     }
 
     /// Appends rows with these keys, of which the first one's is that of row `first`.

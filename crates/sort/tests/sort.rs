@@ -1,6 +1,6 @@
 //! Sorted rows against Arrow's own comparison and the rows' numbers: random schemas and rows, settings and threads; and rows that are hard to sort.
 //!
-//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone.
+//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone; `DRAY_ROUNDS=n` runs so many.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -264,6 +264,45 @@ fn few_rows_that_are_kept_need_no_disk() {
     assert_eq!(check(&schema, &batches, &limit, ""), 0);
     let distinct = Settings { distinct: Distinct::Rows, ..settings };
     assert_eq!(check(&schema, &batches, &distinct, ""), 0);
+}
+
+#[test]
+fn rows_behind_as_many_as_are_wanted_are_not_spilled() {
+    let mut random = Random::new(3);
+    let (schema, rows) = numbers((0..120_000).map(|_| random.next() as i64));
+    let batches: Vec<RecordBatch> = (0..120).map(|i| rows.slice(i * 1000, 1000)).collect();
+    for threads in [1, 3] {
+        let settings = Settings { threads, ..plain_settings(400 << 10) };
+        let all = check(&schema, &batches, &settings, "");
+        // More than there is memory for.
+        let limit = Settings { limit: Some(20_000), ..settings };
+        let limited = check(&schema, &batches, &limit, "");
+        assert!(limited > 0 && limited < all / 4 * 3, "{limited} of {all}");
+    }
+}
+
+#[test]
+fn rows_in_order_that_share_keys_where_runs_end() {
+    for (beginning, repeated) in [(0, 1), (0, 700), (24, 1), (24, 5000), (60, 1), (60, 700)] {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("s", arrow_schema::DataType::Utf8, false),
+            Field::new("n", arrow_schema::DataType::Int64, false),
+        ]));
+        let text = |row: i64| format!("{}{:06}", "x".repeat(beginning), row / repeated);
+        let columns: [ArrayRef; 2] = [
+            Arc::new(StringArray::from_iter_values((0..30_000).map(text))),
+            Arc::new(Int64Array::from_iter_values(0..30_000)),
+        ];
+        let rows = RecordBatch::try_new(schema.clone(), columns.into()).unwrap();
+        let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 500, 500)).collect();
+        for (memory_bytes, threads) in [(300 << 10, 1), (600 << 10, 3), (16 << 20, 2)] {
+            for distinct in [Distinct::No, Distinct::Keys] {
+                let limit = (repeated == 700).then_some(17_000);
+                let settings = Settings { distinct, threads, limit, ..plain_settings(memory_bytes) };
+                check(&schema, &batches, &settings, &format!("{beginning} {repeated}"));
+            }
+        }
+    }
 }
 
 #[test]

@@ -12,11 +12,13 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times. `DRAY_SEED=n` runs that round alone.
+/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times. `DRAY_SEED=n` runs that round alone,
+/// `DRAY_ROUNDS=n` so many.
 pub fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
     if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
         return round(seed);
     }
+    let rounds_min = std::env::var("DRAY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(rounds_min);
     let start = Instant::now();
     let mut seed = 0;
     while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
