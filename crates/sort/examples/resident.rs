@@ -227,7 +227,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "{key} {order}, {} MiB of columns, memory {} MiB, threads {threads}: in {taken_in:.2} s, out {:.2} s, {:.2} M rows/s, \
          spilled {} MiB, reserved {} MiB, resident {} MiB before, {} at most, {over} above the budget, {} after",
-        count as u64 * row_bytes >> 20,
+        (count as u64 * row_bytes) >> 20,
         memory >> 20,
         both - taken_in,
         count as f64 / both / 1e6,
