@@ -18,6 +18,9 @@ use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
 const BATCH_BYTES_MAX: usize = 4 << 20;
+/// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator keeps memory for each of their sizes in each thread.
+const AHEAD_NUMERATOR: usize = 3;
+const AHEAD_DENOMINATOR: usize = 2;
 /// Threads are given up before batches are smaller.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
@@ -109,7 +112,8 @@ fn reserve_ahead(
         }
         let mut batch_bytes = wanted;
         while batch_bytes >= BATCH_BYTES_MIN {
-            let more = (BATCHES_A_THREAD * threads * batch_bytes).saturating_sub(batches.bytes());
+            let taken = BATCHES_A_THREAD * threads * batch_bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
+            let more = taken.saturating_sub(batches.bytes());
             if batches.try_grow(more) {
                 return Some((threads, batch_bytes));
             }

@@ -11,7 +11,7 @@ use crate::memory::{Memory, Reservation};
 const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
 const SLAB_SHARE: usize = 64;
 /// An allocator takes about such a part more than it is asked for. It is reserved, unless the memory is too small for that to matter.
-const ALLOCATOR_SHARE: usize = 32;
+const ALLOCATOR_SHARE: usize = 24;
 const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
 /// The memory of pages. What is used is reserved by those who use it, and what is free here.
