@@ -15,7 +15,9 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Compression, Limits, write};
-use dray_page::{ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Value, VerifiedPage};
+use dray_page::{
+    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Rooms, Value, VerifiedPage,
+};
 use random::{Random, for_seeds};
 
 const BYTES_MAX: u64 = 64 << 20;
@@ -120,6 +122,22 @@ fn batches_come_back() {
             assert_eq!(copy.bytes(), again.bytes(), "{context}");
             VerifiedPage::verify(&layout, copy.bytes().clone()).unwrap_or_else(|error| panic!("{error}, {context}"));
         }
+
+        // Some copied and the others from columns, into memory that was used before: the same bytes, too.
+        let rooms = Rooms::new(page_bytes, 4 * page_bytes);
+        let soil = |room: &mut [u8]| {
+            room.fill(0xAA);
+            Ok::<(), Error>(())
+        };
+        let soiled: Vec<Bytes> = copies.iter().map(|_| rooms.fill(soil).unwrap()).collect();
+        drop(soiled);
+        let mut builder = PageBuilder::within(layout.clone(), &rooms, false).unwrap();
+        let (copied, others) = order.split_at(random.below(order.len() + 1));
+        copied.iter().for_each(|object| builder.copy(*object).unwrap());
+        builder.append(&back(&layout, others.iter().copied()).unwrap()).unwrap();
+        let mixed = builder.finish();
+        assert_eq!(copies.len(), mixed.len(), "{context}");
+        assert!(copies.iter().zip(&mixed).all(|(copy, mixed)| copy.bytes() == mixed.bytes()), "{context}");
     });
 }
 
