@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use dray_format::{Batch, Schema};
 use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
@@ -79,6 +79,8 @@ struct Shared {
     /// For writing runs, with the size of the largest page.
     reserve: Mutex<(Reservation, usize)>,
     finished: AtomicBool,
+    /// What rows were lost by: there is no result without them.
+    failed: OnceLock<Error>,
     rows: AtomicU64,
     spilled: Arc<AtomicU64>,
 }
@@ -133,6 +135,7 @@ impl Sorter {
                 runs: Mutex::new(Runs::new(spill)),
                 reserve: Mutex::new((reserve, page_bytes)),
                 finished: AtomicBool::new(false),
+                failed: OnceLock::new(),
                 rows: AtomicU64::new(0),
                 spilled,
             }),
@@ -170,11 +173,12 @@ impl Sorter {
     /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1. Writers that are still there take no more.
     ///
     /// # Errors
-    /// When memory does not suffice, spilling fails, or the sort was cancelled.
+    /// When memory does not suffice, spilling fails, the sort was cancelled, or a writer has failed.
     pub fn finish(self, threads: usize) -> Result<Sorted> {
         let shared = &self.shared;
         shared.finished.store(true, Ordering::Relaxed);
         let mut runs = lock(&shared.runs);
+        shared.check_whole()?;
         shared.close_all()?;
         // What is free may be reserved for the merge.
         shared.plan.stock.leave(usize::MAX);
@@ -209,15 +213,22 @@ impl Writer {
     /// that are equal come in the order of these numbers, whichever writer took them.
     ///
     /// # Errors
-    /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort was cancelled or finished.
+    /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort was cancelled or finished. Rows
+    /// may be lost by all but the first: then all writers and [`Sorter::finish`] fail with the same error from now on.
     pub fn append(&mut self, sequence: u64, batch: &Batch) -> Result<()> {
         let shared = &*self.shared;
+        shared.check_whole()?;
         if sequence < self.sequence_next || sequence >> (u64::BITS - ROW_BITS) > 0 {
             return Err(Error::Sequence { sequence, expected: self.sequence_next });
         }
         let measured = shared.measure.measure(batch)?;
-        shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
         self.sequence_next = sequence + 1;
+        shared.failing(self.take(batch, &measured, sequence << ROW_BITS))
+    }
+
+    fn take(&self, batch: &Batch, measured: &Measured<'_>, tag: u64) -> Result<()> {
+        let shared = &*self.shared;
+        shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
         let strip_bytes = shared.plan.memory.bytes_max() / STRIP_SHARE;
         let key_bytes = shared.plan.encoder.width().unwrap_or(0);
         let mut from = 0;
@@ -230,7 +241,7 @@ impl Writer {
                 bytes <= strip_bytes
             };
             let end = from + sizes.iter().take_while(fits).count().max(1);
-            while let Some(needed) = self.append_strip(batch, &measured, from..end, sequence << ROW_BITS)? {
+            while let Some(needed) = self.append_strip(batch, measured, from..end, tag)? {
                 shared.make_room(needed)?;
             }
             from = end;
@@ -273,7 +284,7 @@ impl Writer {
     /// # Errors
     /// When the keys of a page are larger than 4 GiB.
     pub fn finish(self) -> Result<()> {
-        self.shared.close(&mut lock(&self.open))
+        self.shared.failing(self.shared.close(&mut lock(&self.open)))
     }
 }
 
@@ -284,6 +295,16 @@ impl Drop for Writer {
 }
 
 impl Shared {
+    /// An error if rows were lost.
+    fn check_whole(&self) -> Result<()> {
+        self.failed.get().map_or(Ok(()), |error| Err(error.clone()))
+    }
+
+    /// The result of something by which rows are lost if it fails.
+    fn failing(&self, result: Result<()>) -> Result<()> {
+        result.map_err(|error| self.failed.get_or_init(|| error).clone())
+    }
+
     /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for memory to free finds it here or there.
     fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };

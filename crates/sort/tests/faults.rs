@@ -117,6 +117,24 @@ fn more_than_may_be_spilled() {
 }
 
 #[test]
+fn rows_that_were_lost_are_not_forgotten() {
+    for spill_bytes_max in [100 << 10, 1 << 20] {
+        let folder = tempfile::tempdir().unwrap();
+        let budget = small();
+        let options = Options { spill_bytes_max, ..options(&budget, Some(folder.path())) };
+        let sorter = Sorter::new(schema(), options).unwrap();
+        let (mut writer, mut other) = (sorter.writer(), sorter.writer());
+        let lost = Error::SpillLimit { spill_bytes_max };
+        let failed = (0..).find(|sequence| writer.append(*sequence, &batch(*sequence)).is_err()).unwrap();
+        assert_eq!(writer.append(failed + 1, &batch(failed + 1)).unwrap_err(), lost);
+        assert_eq!(other.append(failed + 2, &batch(failed + 2)).unwrap_err(), lost);
+        drop((writer, other));
+        assert_eq!(sorter.finish(1).unwrap_err(), lost);
+        assert_eq!(budget.taken(), 0);
+    }
+}
+
+#[test]
 fn a_file_that_was_cut() {
     for threads in [1, 2] {
         let folder = tempfile::tempdir().unwrap();

@@ -117,13 +117,8 @@ impl Column {
     pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64) -> usize {
         let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| self.expected(way).cost(way, price_ns, reader_share));
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
-        // What these make of strings can't be guessed, and is known after one chunk: light, which costs next to nothing, has to be tried
-        // before a column goes plain, and symbols before a compressor, which may take longer and yet more bytes.
-        let best = match best {
-            NONE if self.measured[LIGHT].is_none() => LIGHT,
-            best if best > SYMBOLS && self.guess == STRINGS && self.measured[SYMBOLS].is_none() => SYMBOLS,
-            best => best,
-        };
+        // What light makes of a column can't be guessed, costs next to nothing and is known after one chunk.
+        let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };
         if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
             self.way = best;
         }
