@@ -121,6 +121,7 @@ class Connection:
         decoded_bytes_max: int | None = None,
         row_bytes_max: int | None = None,
         batch_rows: int = 65_536,
+        batch_bytes: int = 8_388_608,
         compression: str = "auto",
         checksums: Literal["auto", "on", "off"] = "auto",
         strings: Literal["utf8", "large", "view"] = "utf8",
@@ -149,7 +150,10 @@ class Connection:
         row_bytes_max : int, optional
             The largest single row to accept, where one exceeds the other two limits; 256 MiB by default.
         batch_rows : int
-            Batches have at least this many rows, but for the last one, and where ``decoded_bytes_max`` is reached.
+            Batches have at least this many rows, but for the last one, and those with ``batch_bytes``.
+        batch_bytes : int
+            What has arrived with so many bytes of Arrow data is a batch, however few its rows: to join it with others it would be
+            copied. Batches stay below ``decoded_bytes_max`` in any case.
         compression : str
             ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to 22).
         checksums : {"auto", "on", "off"}
@@ -189,6 +193,7 @@ class Connection:
             decoded_bytes_max,
             row_bytes_max,
             batch_rows,
+            batch_bytes,
             compression,
             checksums,
             strings,

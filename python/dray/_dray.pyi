@@ -21,6 +21,7 @@ class Connection:
         decoded_bytes_max: int | None,
         row_bytes_max: int | None,
         batch_rows: int,
+        batch_bytes: int,
         compression: str,
         checksums: str,
         strings: str,

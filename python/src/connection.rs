@@ -67,6 +67,7 @@ impl Connection {
         decoded_bytes_max: Option<u64>,
         row_bytes_max: Option<u64>,
         batch_rows: usize,
+        batch_bytes: u64,
         compression: &str,
         checksums: &str,
         strings: &str,
@@ -88,6 +89,7 @@ impl Connection {
                 row_bytes_max: row_bytes_max.unwrap_or(defaults.row_bytes_max.max(chunk_bytes_max)),
             },
             batch_rows,
+            batch_bytes,
             compression: compression.parse::<CompressionChoice>().map_err(wrong)?,
             checksums: match checksums {
                 "auto" => Checksums::Auto,

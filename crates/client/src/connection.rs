@@ -42,8 +42,10 @@ pub struct QueryOptions {
     pub parameters: Option<RecordBatch>,
     /// The largest chunks to accept.
     pub limits: Limits,
-    /// Batches hold at least this many rows, but for the last one.
+    /// Batches hold at least this many rows, but for the last one and those of `batch_bytes`.
     pub batch_rows: usize,
+    /// What has arrived with so many bytes of Arrow data is a batch, however few its rows: joining is copying.
+    pub batch_bytes: u64,
     /// How chunks are compressed.
     pub compression: CompressionChoice,
     /// Whether they carry checksums.
@@ -143,6 +145,7 @@ impl Default for QueryOptions {
             parameters: None,
             limits: Limits::default(),
             batch_rows: 65_536,
+            batch_bytes: 8 << 20,
             compression: CompressionChoice::Auto,
             checksums: Checksums::Auto,
             strings: StringLayout::default(),

@@ -78,6 +78,7 @@ pub struct Results<C: BorrowMut<Connection>> {
     joins: bool,
     decoder: Decoder,
     batch_rows: usize,
+    batch_bytes: u64,
     batch_bytes_max: u64,
     watch: Option<Watch>,
     progress: Progress,
@@ -125,7 +126,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
             joins: false,
             decoder: Decoder::new(Schema::default(), options.strings),
             batch_rows: options.batch_rows,
-            batch_bytes_max: options.limits.decoded_bytes_max.max(1),
+            batch_bytes: options.batch_bytes.min(options.limits.decoded_bytes_max).max(1),
+            batch_bytes_max: options.limits.decoded_bytes_max,
             watch,
             progress: Progress::default(),
             stats,
@@ -173,8 +175,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
         &self.stats
     }
 
-    /// The next batch, of at least [`QueryOptions::batch_rows`] rows unless it is the last or one with more rows would have
-    /// over `decoded_bytes_max` of [`QueryOptions::limits`]; none at the end.
+    /// The next batch, of at least [`QueryOptions::batch_rows`] rows or [`QueryOptions::batch_bytes`] unless it is the last or one with
+    /// more rows would have over `decoded_bytes_max` of [`QueryOptions::limits`]; none at the end.
     ///
     /// # Errors
     /// When the statement fails, the connection breaks, or what arrived is damaged; and again at each call after that. A result
@@ -192,7 +194,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
-        while self.pending_rows < self.batch_rows.max(1) && self.pending_bytes < self.batch_bytes_max && !self.ended {
+        while self.pending_rows < self.batch_rows.max(1) && self.pending_bytes < self.batch_bytes && !self.ended {
             match self.receive()? {
                 Received::Chunk { header, descriptors, body, tables } => {
                     if self.stats.chunks == 0 {
@@ -290,7 +292,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         self.stats.decoded_bytes += decoded_bytes;
         self.stats.rows += batch.num_rows() as u64;
         self.stats.chunks += 1;
-        self.joins = batch.num_rows() < self.batch_rows && decoded_bytes < self.batch_bytes_max;
+        self.joins = batch.num_rows() < self.batch_rows && decoded_bytes < self.batch_bytes;
         self.progress.rows = self.stats.rows;
         self.progress.bytes = self.stats.wire_bytes;
         self.pending_rows += batch.num_rows();

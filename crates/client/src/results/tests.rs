@@ -173,6 +173,16 @@ fn batches_are_joined_to_the_rows_that_were_asked_for() {
 }
 
 #[test]
+fn a_batch_of_enough_bytes_is_not_joined() {
+    let (mut connection, _) =
+        connection(vec![arrived(0..10), arrived(10..50), arrived(50..90), arrived(90..91), finished()]);
+    let mut results = connection.query("SELECT", &QueryOptions { batch_bytes: 200, ..options(1000) }).unwrap();
+    let batches = results.read_all().unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [50, 40, 1]);
+    assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..91).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_batch_ends_before_its_bytes_are_too_many() {
     let (mut connection, _) =
         connection(vec![arrived(0..10), arrived(10..20), arrived(20..50), arrived(50..51), finished()]);
