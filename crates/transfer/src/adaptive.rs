@@ -33,6 +33,8 @@ const PROBE_ROWS_MAX: usize = 8192;
 const PROBE_ROWS_MIN: usize = 2048;
 /// and on one part in so many of the chunk that they are the first of.
 const PROBE_PART: usize = 2;
+/// What λ was for so long at the end of a stream is what the next one begins with: while the last chunks leave it may be anything.
+const OF_LATE: Duration = Duration::from_secs(1);
 /// So many settings of λ are kept to be shown.
 const HISTORY_MAX: usize = 128;
 
@@ -86,9 +88,10 @@ impl Adaptive {
         Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
-    /// λ in nanoseconds a byte: where another stream over the same connection may begin.
+    /// λ in nanoseconds a byte, as it was of late: where another stream over the same connection may begin.
     pub fn price_ns(&self) -> f64 {
-        self.state().price.ns()
+        let now = self.start.elapsed();
+        self.state().history.mean(now.saturating_sub(OF_LATE), now)
     }
 
     /// λ over the time since the stream began; not all settings of a long one.
@@ -242,6 +245,20 @@ impl Default for History {
 }
 
 impl History {
+    /// The geometric mean over a time, in which it was set or before.
+    fn mean(&self, from: Duration, until: Duration) -> f64 {
+        let ends = self.settings.iter().skip(1).map(|(at, _)| *at).chain([until]);
+        let spans = self.settings.iter().zip(ends).map(|((at, ns), end)| (end.saturating_sub((*at).max(from)), *ns));
+        let (mut time, mut sum) = (0.0, 0.0);
+        for (span, ns) in spans {
+            // However short, a setting counts for something.
+            let span = span.as_secs_f64().max(1e-9);
+            time += span;
+            sum += span * ns.ln();
+        }
+        (sum / time).exp()
+    }
+
     fn push(&mut self, at: Duration, ns: f64) {
         self.skipped += 1;
         if self.skipped < self.every {
