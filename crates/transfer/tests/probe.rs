@@ -1,0 +1,49 @@
+//! Ways are probed on the columns that they are meant for, and what was learned is used at once.
+
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values};
+use dray_transfer::{Adaptive, Chunker, Settings};
+
+const ROWS: u64 = 50_000;
+/// At this price zstd is not thought to pay for what it does not halve.
+const PRICE_NS: f64 = 20.0;
+
+fn mix(number: u64) -> u64 {
+    let mixed = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+#[test]
+fn the_second_chunk_is_compressed_where_that_pays() {
+    // Light makes nothing of the first, has nothing to make of the second, and does not see that the third repeats itself.
+    let values: [fn(u64) -> u64; 3] = [|_| 7, mix, |row| mix(row % 1000) % (1 << 20)];
+    let column = |value: fn(u64) -> u64| {
+        let bytes: Vec<u8> = (0..ROWS).flat_map(|row| value(row).to_le_bytes()).collect();
+        Column { rows: ROWS as usize, validity: None, values: Values::Fixed { width: 8, bytes: bytes.into() } }
+    };
+    let field = |name: &str| Field { name: name.into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let schema = Arc::new(Schema { fields: ["constant", "random", "repeated"].map(field).into() });
+    // Costs are what is guessed: this clock stands.
+    let settings = Settings {
+        limits: Limits::default(),
+        chunk_rows: 65_536,
+        compression: Compression::Light,
+        checksum: false,
+        clock: Some(|| Duration::ZERO),
+    };
+    let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
+    let mut chunker = Chunker::new(schema, settings).adapting(adaptive);
+    let mut maker = chunker.maker();
+    chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
+    let mut shares = || {
+        let chunk = maker.make(&chunker.full().unwrap()).unwrap();
+        chunk.columns().iter().map(|written| written.bytes as f64 / written.decoded_bytes as f64).collect::<Vec<_>>()
+    };
+    let (first, second) = (shares(), shares());
+    assert!(second[2] < first[2] / 3.0, "{first:?}, {second:?}");
+    assert!(second[1] > 0.99 && second[0] < 0.01, "{second:?}");
+}
