@@ -95,7 +95,7 @@ impl Metrics {
         let seconds = Duration::from_nanos(load(&self.encode_ns)).as_secs_f64();
         put("encode_seconds_total", "counter", "Time spent on that, all threads together.", &seconds);
         let nanoseconds = load(&self.price_ps) as f64 / 1e3;
-        let help = "The price of a byte at the end of the last transfer that adapted.";
+        let help = "The price of a byte in the last second of the last transfer that adapted.";
         put("byte_price_nanoseconds", "gauge", help, &nanoseconds);
         out
     }
