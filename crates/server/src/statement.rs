@@ -93,7 +93,7 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     let settings = settings(query, connection.link);
     let compression = resolved(query.compression, connection.link);
     let round_trip = connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default();
-    let price_ns = connection.price_ns.unwrap_or_else(|| first_price_ns(round_trip));
+    let price_ns = connection.price_ns.unwrap_or_else(|| Adaptive::price_guess_ns(round_trip));
     let adaptive = (compression == CompressionChoice::Auto)
         .then(|| Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, LEVEL_MAX)));
     let mut out = Vec::new();
@@ -410,12 +410,6 @@ fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
         CompressionChoice::Auto if link.is_same_host() => CompressionChoice::None,
         other => other,
     }
-}
-
-/// Where λ begins on a connection: at what a byte takes on a line as fast as such a round trip is usual for, 1 Gbit/s
-/// within a building and 100 Mbit/s beyond.
-fn first_price_ns(round_trip: Duration) -> f64 {
-    if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
 }
 
 fn settings(query: &Query, link: Link) -> Settings {

@@ -88,6 +88,12 @@ impl Adaptive {
         Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
+    /// Where λ begins if nothing is known: at what a byte takes on a line as fast as such a round trip is usual for, 1 Gbit/s within a
+    /// building and 100 Mbit/s beyond.
+    pub fn price_guess_ns(round_trip: Duration) -> f64 {
+        if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
+    }
+
     /// λ in nanoseconds a byte, as it was of late: where another stream over the same connection may begin.
     pub fn price_ns(&self) -> f64 {
         let now = self.start.elapsed();
@@ -172,7 +178,8 @@ impl Adaptive {
             return Plan { ways: Vec::new(), started };
         }
         let (price_ns, reader_share) = (price.plan(), price.reader_share());
-        let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share)).collect();
+        let column_bytes = plain_bytes.max(1) as f64 / columns.len().max(1) as f64;
+        let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share, column_bytes)).collect();
         Plan { ways, started }
     }
 

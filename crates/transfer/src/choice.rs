@@ -6,14 +6,14 @@ use dray_format::{Compression, Type, Written};
 pub(crate) const WAYS_COUNT: usize = 8;
 /// The ways that are weighed, from the quickest to the smallest. Those behind light work on what light makes.
 const WAYS: [Way; WAYS_COUNT] = [
-    Way::new(Compression::None, [0.0, 0.0], [1.0, 1.0], 0.0),
-    Way::new(Compression::Light, [0.0, 0.0], [1.0, 1.0], 0.1),
-    Way::new(Compression::Symbols, [0.0, 1.5], [1.0, 0.4], 0.3),
-    Way::new(Compression::Lz4, [2.0, 2.0], [0.97, 0.55], 0.4),
-    Way::new(Compression::Zstd(1), [4.0, 3.5], [0.85, 0.4], 1.0),
-    Way::new(Compression::Zstd(3), [6.0, 6.0], [0.83, 0.37], 1.0),
-    Way::new(Compression::Zstd(9), [40.0, 30.0], [0.8, 0.34], 1.0),
-    Way::new(Compression::Zstd(19), [400.0, 450.0], [0.77, 0.31], 1.2),
+    Way::new(Compression::None, 0.0, [0.0, 0.0], [1.0, 1.0], 0.0),
+    Way::new(Compression::Light, 2e3, [0.0, 0.0], [1.0, 1.0], 0.1),
+    Way::new(Compression::Symbols, 90e3, [0.0, 1.5], [1.0, 0.6], 0.3),
+    Way::new(Compression::Lz4, 4e3, [2.0, 2.0], [0.97, 0.55], 0.4),
+    Way::new(Compression::Zstd(1), 15e3, [4.0, 3.5], [0.85, 0.33], 1.0),
+    Way::new(Compression::Zstd(3), 15e3, [6.0, 6.0], [0.83, 0.31], 1.0),
+    Way::new(Compression::Zstd(9), 30e3, [40.0, 30.0], [0.8, 0.29], 1.0),
+    Way::new(Compression::Zstd(19), 100e3, [400.0, 450.0], [0.77, 0.27], 1.2),
 ];
 /// Where plain, light and symbols stand among them.
 const NONE: usize = 0;
@@ -47,6 +47,8 @@ const CHANGE_BELOW: f64 = 0.97;
 /// A way to compress, and what is thought of it before it has been tried: for numbers, and for strings.
 struct Way {
     compression: Compression,
+    /// What it takes to encode a column of next to no rows, in nanoseconds.
+    chunk_ns: f64,
     /// What it takes longer than light, in nanoseconds a byte that light would send.
     more_ns: [f64; 2],
     /// What it sends of what light would.
@@ -56,8 +58,8 @@ struct Way {
 }
 
 impl Way {
-    const fn new(compression: Compression, more_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
-        Self { compression, more_ns, share, decode_ns }
+    const fn new(compression: Compression, chunk_ns: f64, more_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
+        Self { compression, chunk_ns, more_ns, share, decode_ns }
     }
 }
 
@@ -113,9 +115,13 @@ impl Column {
         Self { guess, measured: [None; WAYS_COUNT], way: 0, ways, chunks: place as u64 }
     }
 
-    /// The way for the next chunk.
-    pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64) -> usize {
-        let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| self.expected(way).cost(way, price_ns, reader_share));
+    /// The way for the next chunk, in which the column takes about `plain_bytes` plain.
+    pub(crate) fn choose(&mut self, price_ns: f64, reader_share: f64, plain_bytes: f64) -> usize {
+        let costs: [f64; WAYS_COUNT] = std::array::from_fn(|way| {
+            // What was measured has it in it.
+            let chunk_ns = if self.measured[way].is_none() { WAYS[way].chunk_ns } else { 0.0 };
+            self.expected(way).cost(way, price_ns, reader_share) + chunk_ns / plain_bytes
+        });
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
         // What light makes of a column can't be guessed, costs next to nothing and is known after one chunk.
         let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };

@@ -13,8 +13,12 @@
 //! socket is slow because these are, and a byte costs what it takes of them. While a connection finds out how
 //! fast it may send, in its first round trips, it says nothing of the way: λ can only fall.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
+/// How many there are: asking takes longer than a hundred rows do, since control groups are files.
+static PROCESSORS: LazyLock<f64> =
+    LazyLock::new(|| std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64));
 /// A span tells of a way so many times slower than the last at most: a stall is not a line.
 const TIMES_SLOWER_MAX: f64 = 4.0;
 /// Standing idle for a larger share than this, the socket wants chunks at once.
@@ -102,7 +106,7 @@ impl Price {
             rising: true,
             byte_ns: ns,
             reader_share: 0.0,
-            processors: std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64),
+            processors: *PROCESSORS,
             running: 0.0,
             waiting: 0.0,
             starting,

@@ -27,8 +27,6 @@ const UNENCODED_BYTES_MAX: u64 = 1 << 20;
 const LARGE_ROW_LEVEL: i32 = 1;
 /// and those over this size not at all.
 const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
-/// Where the price of a byte begins where the stream adapts: at 1 Gbit/s.
-const PRICE_NS: f64 = 8.0;
 /// To encode less than this takes no longer than to wake a thread.
 const LONG_BYTES: u64 = 256 << 10;
 /// What all tables that outlive chunks decode to at most, whatever the client accepts: the backend has them, too.
@@ -70,7 +68,7 @@ impl Making {
             limits,
             compression,
             adaptive: (settings.compression == CompressionChoice::Auto)
-                .then(|| Adaptive::new(schema, PRICE_NS, round_trip, LEVEL_MAX)),
+                .then(|| Adaptive::new(schema, Adaptive::price_guess_ns(round_trip), round_trip, LEVEL_MAX)),
             nodes,
             // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
             plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)

@@ -21,7 +21,9 @@ struct Info {
     rtt_us: u32,
     before_bytes_acked: [u8; 48],
     bytes_acked: u64,
-    before_busy_time: [u8; 40],
+    before_min_rtt: [u8; 20],
+    min_rtt_us: u32,
+    before_busy_time: [u8; 16],
     busy_us: u64,
     held_up_us: u64,
 }
@@ -29,6 +31,7 @@ struct Info {
 const _: () = assert!(
     offset_of!(Info, rtt_us) == 68
         && offset_of!(Info, bytes_acked) == 120
+        && offset_of!(Info, min_rtt_us) == 148
         && offset_of!(Info, busy_us) == 168
         && size_of::<Info>() == 184
 );
@@ -44,10 +47,12 @@ impl Way {
     /// Of the socket with this descriptor, which stays open. None if it is not TCP's, or the kernel has no such figures.
     pub(crate) fn of(socket: c_int) -> Option<Self> {
         let info = info(socket)?;
-        Some(Self { socket, seen: carried(&info), round_trip: Duration::from_micros(info.rtt_us.into()) })
+        // The smoothed one has in it how long readers held back what they acknowledge.
+        let round_trip = Duration::from_micros(info.min_rtt_us.min(info.rtt_us).into());
+        Some(Self { socket, seen: carried(&info), round_trip })
     }
 
-    /// The smoothed round trip when this was made.
+    /// The shortest round trip of late when this was made.
     pub(crate) fn round_trip(&self) -> Duration {
         self.round_trip
     }

@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use dray_format::{Type, Written};
+use dray_format::{Compression, Type, Written};
 
-use crate::choice::{Column, WAYS_COUNT};
+use crate::choice::{self, Column, WAYS_COUNT};
 use crate::price::{Passage, Price};
 
 /// What each way takes of two columns: nanoseconds and bytes a decoded byte. Numbers, and text.
@@ -132,7 +132,8 @@ impl Transfer {
                 column.probed(way, &written(i, way, PROBED_BYTES));
             }
         }
-        let ways = self.columns.each_mut().map(|column| column.choose(price_ns, reader_share));
+        let mut plain = COLUMN_BYTES.into_iter();
+        let ways = self.columns.each_mut().map(|column| column.choose(price_ns, reader_share, plain.next().unwrap()));
         for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
             column.record(way, &written(i, way, COLUMN_BYTES[i]));
         }
@@ -242,4 +243,18 @@ fn where_encoding_uses_up_the_processors_a_byte_costs_what_it_takes_of_them() {
     // They have all that they want, or others use the processors while they want little.
     assert!(settled(0.5, 0.5) > 8.0, "{}", settled(0.5, 0.5));
     assert!(settled(0.05, 0.2) > 8.0, "{}", settled(0.05, 0.2));
+}
+
+#[test]
+fn the_first_chunk_of_a_column_goes_by_what_is_likely() {
+    let first = |data_type, price_ns, plain_bytes| {
+        choice::compression(Column::new(&data_type, 0, WAYS_COUNT).choose(price_ns, 0.0, plain_bytes))
+    };
+    // Repeated strings gain much by zstd and nothing by symbols, free text about the same by both.
+    assert_eq!(first(Type::Utf8, 80.0, 400e3), Compression::Zstd(1));
+    assert_eq!(first(Type::Int64, 80.0, 65e3), Compression::Zstd(1));
+    assert_eq!(first(Type::Utf8, 0.8, 400e3), Compression::Light);
+    // A hundred rows aren't worth a compressor's tables.
+    assert_eq!(first(Type::Utf8, 8.0, 1e3), Compression::Light);
+    assert_eq!(first(Type::Int64, 8.0, 1e3), Compression::Light);
 }
