@@ -68,9 +68,11 @@ def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
 
 
 def measure(rows: list[Row], rounds: int) -> None:
-    """Round robin, so that a machine that slows down slows everyone. The first round warms up and is dropped."""
+    """Round robin, so that a machine that slows down slows everyone, and nobody always follows the same one: each round begins with another.
+    The first round warms up and is dropped."""
     for number in range(rounds + 1):
-        for row in rows:
+        first = number * len(rows) // (rounds + 1)
+        for row in rows[first:] + rows[:first]:
             if runs_in(row, number, rounds):
                 row.measure(warm_up=number == 0)
                 narrate("warm-up" if number == 0 else f"round {number}/{rounds}", row)

@@ -88,7 +88,9 @@ impl Chunker {
 
     fn chunk_rows(&self) -> usize {
         let adaptive = self.adaptive.as_ref().map_or(usize::MAX, |adaptive| adaptive.rows());
-        self.settings.chunk_rows.min(adaptive)
+        // A rest that is less than a chunk goes along: compressors make more of both together.
+        let with_rest = if self.pending_rows < adaptive.saturating_mul(2) { self.pending_rows } else { 0 };
+        self.settings.chunk_rows.min(adaptive.max(with_rest))
     }
 
     /// Who makes chunks of what is cut here.

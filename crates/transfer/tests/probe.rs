@@ -47,3 +47,28 @@ fn the_second_chunk_is_compressed_where_that_pays() {
     assert!(second[2] < first[2] / 3.0, "{first:?}, {second:?}");
     assert!(second[1] > 0.99 && second[0] < 0.01, "{second:?}");
 }
+
+#[test]
+fn rows_that_would_leave_less_than_a_chunk_go_along() {
+    let field = Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let schema = Arc::new(Schema { fields: vec![field] });
+    let settings = Settings {
+        limits: Limits::default(),
+        chunk_rows: 65_536,
+        compression: Compression::Light,
+        checksum: false,
+        clock: None,
+    };
+    let first_rows = |rows: usize| {
+        let adaptive = Arc::new(Adaptive::new(&schema, PRICE_NS, Duration::ZERO, 3));
+        let mut chunker = Chunker::new(schema.clone(), settings).adapting(adaptive);
+        let values = Values::Fixed { width: 8, bytes: vec![1; 8 * rows].into() };
+        chunker.push(Batch { rows, columns: vec![Column { rows, validity: None, values }] });
+        let mut maker = chunker.maker();
+        chunker.full().map(|cut| maker.make(&cut).unwrap().rows())
+    };
+    assert_eq!(
+        [8191, 8192, 15_000, 16_383, 16_384].map(first_rows),
+        [None, Some(8192), Some(15_000), Some(16_383), Some(8192)]
+    );
+}
