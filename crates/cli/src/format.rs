@@ -20,7 +20,7 @@ use parquet::file::properties::WriterProperties;
 const BUFFER_BYTES: usize = 256 << 10;
 /// A Parquet row group ends here, or at this many bytes in memory: it is held until it is whole.
 pub(crate) const ROW_GROUP_ROWS: usize = 1 << 20;
-const ROW_GROUP_BYTES: usize = 128 << 20;
+pub(crate) const ROW_GROUP_BYTES: usize = 128 << 20;
 
 /// Why a batch can't be written.
 pub(crate) type Problem = Box<dyn Error + Send + Sync>;
@@ -55,11 +55,13 @@ pub(crate) struct FileOptions {
     pub(crate) compression: Option<FileCompression>,
     /// Rows in a Parquet row group.
     pub(crate) row_group_rows: usize,
+    /// And its bytes in memory.
+    pub(crate) row_group_bytes: usize,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { compression: None, row_group_rows: ROW_GROUP_ROWS }
+        Self { compression: None, row_group_rows: ROW_GROUP_ROWS, row_group_bytes: ROW_GROUP_BYTES }
     }
 }
 
@@ -158,7 +160,7 @@ fn parquet_properties(options: FileOptions) -> Result<WriterProperties, Problem>
     Ok(WriterProperties::builder()
         .set_compression(compression)
         .set_max_row_group_row_count(Some(options.row_group_rows))
-        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+        .set_max_row_group_bytes(Some(options.row_group_bytes))
         .set_created_by(concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned())
         .build())
 }

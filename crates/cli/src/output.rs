@@ -57,7 +57,14 @@ impl Output {
         if self.row_group_rows == 0 {
             return Err(Failure::Usage("--row-group-rows 0: expected 1 or more".to_owned()));
         }
-        Ok((format, FileOptions { compression: self.file_compression, row_group_rows: self.row_group_rows }))
+        Ok((
+            format,
+            FileOptions {
+                compression: self.file_compression,
+                row_group_rows: self.row_group_rows,
+                ..FileOptions::default()
+            },
+        ))
     }
 }
 

@@ -1,11 +1,13 @@
 //! `dray sort`: files, sorted into one, in as much memory as they may take and on disk beyond that.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use dray_server::sort::{By, Distinct, FileSort, SortError, SortedFiles};
-use dray_sort::Size;
+use dray_sort::{Size, memory_bytes_default};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{EXIT_CODES, Failure};
@@ -15,6 +17,9 @@ use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
 use crate::progress::Meter;
 
+/// Of the memory, what is written takes such a part until it is in the file, and no less than this.
+const SINK_SHARE: usize = 8;
+const SINK_BYTES_MIN: usize = 1 << 20;
 /// How often the user's wishes and the progress are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -44,7 +49,7 @@ pub(crate) struct Arguments {
     /// Keep only so many rows of the result
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Memory for sorting before it goes on on disk; reading and writing files takes more [default: half of what is available]
+    /// Memory for reading, sorting and writing before it goes on on disk [default: half of what is available]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
     /// Folder for what does not fit into memory [default: the system's for temporary files]
@@ -67,10 +72,28 @@ enum Equal {
     Keys,
 }
 
+/// What tells the allocator to give back at once what is freed, in pieces of any size: else a program of several threads keeps a multiple of
+/// what was asked for. Sorting 6 million rows in 128 MiB, 405 MiB were resident, and 224 with these.
+const FRUGAL: [(&str, &str); 2] = [("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")];
+
+/// Starts this program anew with a frugal allocator, which reads its settings before anything else can; unless somebody has set them.
+fn be_frugal() {
+    if FRUGAL.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    if let (Some(name), Ok(program)) = (arguments.next(), std::env::current_exe()) {
+        // If it fails, this one goes on.
+        let _ = Command::new(program).arg0(name).args(arguments).envs(FRUGAL).exec();
+    }
+}
+
 /// Sorts the files and writes the result.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (format, options) = arguments.output.format()?;
+    be_frugal();
+    let (format, mut options) = arguments.output.format()?;
     let sort = arguments.sort()?;
+    options.row_group_bytes = options.row_group_bytes.min(sort.sink_bytes);
     let interrupt = Interrupt::listen()?;
     let meter = Meter::new(!arguments.quiet);
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
@@ -115,6 +138,8 @@ impl Arguments {
     fn sort(&self) -> Result<FileSort, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = self.memory.map(|size| usize::try_from(size.0)).transpose();
+        let memory = memory.map_err(|_| Failure::Usage("--memory is more than there can be".to_owned()))?;
+        let memory_bytes = memory.unwrap_or_else(memory_bytes_default);
         Ok(FileSort {
             inputs: self.inputs.clone(),
             by: self.by.clone(),
@@ -124,7 +149,8 @@ impl Arguments {
                 Some(Equal::Keys) => Distinct::Keys,
             },
             limit: self.limit,
-            memory_bytes: memory.map_err(|_| Failure::Usage("--memory is more than there can be".to_owned()))?,
+            memory_bytes,
+            sink_bytes: (memory_bytes / SINK_SHARE).max(SINK_BYTES_MIN),
             spill_dir: self.spill.clone(),
             threads: self.threads.map_or(cores, usize::from),
         })

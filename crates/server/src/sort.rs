@@ -11,6 +11,7 @@
 //! follows, and one of types that Dray doesn't carry.
 
 mod files;
+mod footprint;
 mod memory;
 
 use std::fmt;
@@ -117,17 +118,19 @@ struct ExternalSortExec {
     sorted: dray_format::Schema,
     by: Vec<SortColumn>,
     computed: Vec<Arc<dyn PhysicalExpr>>,
-    keeping: Keeping,
+    terms: Terms,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     rows_taken: Arc<AtomicU64>,
 }
 
-/// Which of the sorted rows are kept.
+/// What a sort is asked for besides the order.
 #[derive(Debug, Clone, Copy, Default)]
-struct Keeping {
+struct Terms {
     distinct: Distinct,
     limit: Option<u64>,
+    /// So many partitions are read at a time; all if nothing is said, since those of a query may wait for each other.
+    at_once: Option<usize>,
 }
 
 impl ExternalSortExec {
@@ -160,15 +163,15 @@ impl ExternalSortExec {
             sorted,
             by,
             computed,
-            keeping: Keeping::default(),
+            terms: Terms::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
             rows_taken: Arc::default(),
         })
     }
 
-    fn keeping(self, keeping: Keeping) -> Self {
-        Self { keeping, ..self }
+    fn on(self, terms: Terms) -> Self {
+        Self { terms, ..self }
     }
 
     fn rows_taken(&self) -> u64 {
@@ -212,6 +215,11 @@ impl ExternalSortExec {
     async fn run(self: Arc<Self>, context: Arc<TaskContext>, sorter: Sorter, run: Run) -> Result<()> {
         let mut partitions = JoinSet::new();
         for partition in 0..self.input.output_partitioning().partition_count() {
+            if self.terms.at_once.is_some_and(|at_once| partitions.len() >= at_once)
+                && let Some(ended) = partitions.join_next().await
+            {
+                joined(ended)?;
+            }
             let batches = self.input.execute(partition, context.clone())?;
             partitions.spawn(self.clone().take(partition, batches, sorter.writer()));
         }
@@ -299,9 +307,7 @@ impl ExecutionPlan for ExternalSortExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => {
-                Ok(Arc::new(Self::of(self.ordering.clone(), input)?.keeping(self.keeping)))
-            }
+            Some(input) if children.is_empty() => Ok(Arc::new(Self::of(self.ordering.clone(), input)?.on(self.terms))),
             _ => Err(DataFusionError::Internal("a sort has one input".to_owned())),
         }
     }
@@ -317,8 +323,8 @@ impl ExecutionPlan for ExternalSortExec {
         let options = Options {
             spill_folder: spill_folder(&runtime),
             spill_bytes_max: runtime.disk_manager.max_temp_directory_size(),
-            limit: self.keeping.limit,
-            distinct: self.keeping.distinct,
+            limit: self.terms.limit,
+            distinct: self.terms.distinct,
             cancel: cancel.clone(),
             ..Options::new(self.by.clone(), Arc::new(memory))
         };

@@ -121,13 +121,13 @@ fn equal_rows_and_the_first_ones() {
     assert!(found == csv(&[&rows[1999..], &rows[1999..], &rows[1998..1999]].concat()), "{found}");
 }
 
-/// Rows `group,row,filler`, in no order of the groups; more than 10 MB of them.
-fn long_lines() -> Vec<String> {
+/// So many rows `group,row,filler`, in no order of the groups.
+fn long_lines(rows: u64) -> Vec<String> {
     let line = |row: u64| {
         let scattered = row.wrapping_mul(2_654_435_761);
         format!("{},{row},t{scattered:040}", scattered % 1000 % 7)
     };
-    (0..300_000).map(line).collect()
+    (0..rows).map(line).collect()
 }
 
 /// The lines as a Parquet file of many groups of rows.
@@ -148,7 +148,8 @@ fn write_lines(path: &Path, lines: &[String]) {
 fn equal_rows_of_large_files_stay_in_their_order() {
     const HEADER: &str = "group,row,filler\n";
     let folder = tempfile::tempdir().unwrap();
-    let rows = long_lines();
+    let rows = long_lines(300_000);
+    // More than 10 MB.
     let text = |lines: &[String]| HEADER.to_owned() + &lines.join("\n") + "\n";
     std::fs::write(folder.path().join("in.csv"), text(&rows)).unwrap();
     write_lines(&folder.path().join("in.parquet"), &rows);
@@ -169,6 +170,36 @@ fn equal_rows_of_large_files_stay_in_their_order() {
                 assert!(found == text(&firsts), "{context}: {found}");
             }
         }
+    }
+}
+
+/// Reading, sorting and writing, and what the allocator keeps besides.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_keeps_to_its_memory() {
+    const MIB: usize = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    write_lines(Path::new(&path("in.parquet")), &long_lines(3_000_000));
+    for memory in [32, 96] {
+        let (said, out) = (format!("{memory}MiB"), path("out.parquet"));
+        let arguments = ["sort", &path("in.parquet"), "--by", "group", "--memory", &said, "--threads", "2", "-o", &out];
+        let sorting = Running::start(&arguments);
+        let status = format!("/proc/{}/status", sorting.0.id());
+        let resident = || {
+            let status = std::fs::read_to_string(&status).ok()?;
+            let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+            line.trim().strip_suffix(" kB")?.parse::<usize>().ok()
+        };
+        let mut most = 0;
+        // A process that has ended has no memory until it is waited for.
+        while let Some(kibibytes) = resident() {
+            most = most.max(kibibytes << 10);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let (code, said) = sorting.wait();
+        assert!(code == Some(0) && said.contains("on disk meanwhile"), "{said}");
+        assert!(most < (memory + 64) * MIB, "{} MiB with {memory}", most / MIB);
     }
 }
 

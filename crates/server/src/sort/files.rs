@@ -8,6 +8,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
@@ -16,9 +18,12 @@ use dray_sort::{By, Distinct, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
 
-use super::{ExternalSortExec, Keeping};
+use super::{ExternalSortExec, Terms, footprint};
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
+
+/// What a sort of files is left for sorting, if it has so much at all.
+pub const SORT_BYTES_MIN: usize = 16 << 20;
 
 /// What to sort, and how.
 #[derive(Debug, Clone)]
@@ -31,8 +36,10 @@ pub struct FileSort {
     pub distinct: Distinct,
     /// So many rows are wanted.
     pub limit: Option<u64>,
-    /// The memory that sorting may take. `None` is half of what is available.
-    pub memory_bytes: Option<usize>,
+    /// The memory that reading, sorting and handing on may take; sorting gets [`SORT_BYTES_MIN`] of it, however little is left.
+    pub memory_bytes: usize,
+    /// How much of it whoever takes the sorted rows needs.
+    pub sink_bytes: usize,
     /// An existing folder for what does not fit; `None` is the system's folder for temporary files.
     pub spill_dir: Option<PathBuf>,
     /// Threads that read and sort (at least 1).
@@ -93,7 +100,7 @@ impl FileSort {
             tables: self.inputs.iter().enumerate().map(table).collect(),
             tpch_scale: None,
             in_memory: false,
-            memory_bytes: self.memory_bytes,
+            memory_bytes: Some(self.memory_bytes),
             spill_dir: self.spill_dir.clone(),
             threads: self.threads,
         };
@@ -114,12 +121,20 @@ impl FileSort {
         let Some(all) = all else { return Err(SortError::Usage("name a file or folder to sort".to_owned())) };
         let input = all.create_physical_plan().await?;
         let ordering = self.ordering(&input.schema())?;
-        let keeping = Keeping { distinct: self.distinct, limit: self.limit };
-        let sort = Arc::new(ExternalSortExec::of(ordering, input)?.keeping(keeping));
+        let runtime = context.runtime_env();
+        let of_partition = footprint::of_partition(&input, &runtime).await?;
+        let of_partition = usize::try_from(of_partition).unwrap_or(usize::MAX).max(1);
+        let at_once = (self.memory_bytes / 2 / of_partition).clamp(1, self.threads.max(1));
+        let beside = self.sink_bytes.max(of_partition.saturating_mul(at_once)).min(self.memory_bytes / 2);
+        let sort_bytes = (self.memory_bytes - beside).max(SORT_BYTES_MIN.min(self.memory_bytes));
+        let terms = Terms { distinct: self.distinct, limit: self.limit, at_once: Some(at_once) };
+        let sort = Arc::new(ExternalSortExec::of(ordering, input)?.on(terms));
         let mut config = context.copied_config();
         // Each thread reads its own part of a file, and leaves the others theirs: batches are numbered in the order of the rows.
         config.options_mut().execution.enable_file_stream_work_stealing = false;
-        let reading = SessionContext::new_with_config_rt(config, context.runtime_env());
+        let pool = Arc::new(GreedyMemoryPool::new(sort_bytes));
+        let runtime = RuntimeEnvBuilder::from_runtime_env(&runtime).with_memory_pool(pool).build_arc()?;
+        let reading = SessionContext::new_with_config_rt(config, runtime);
         let batches = sort.execute(0, SessionContext::task_ctx(&reading))?;
         Ok(SortedFiles { sort, batches })
     }
