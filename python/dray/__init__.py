@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from ._connection import Connection, connect, read
-from ._dray import Estimate, Progress, Sorted
+from ._dray import Estimate, Progress, Sorted, SortProgress
 from ._interval import Interval
 from ._result import Result
 from ._sort import sort
@@ -42,6 +42,7 @@ __all__ = [
     "QueryError",
     "ResourcesError",
     "Result",
+    "SortProgress",
     "Sorted",
     "UsageError",
     "connect",

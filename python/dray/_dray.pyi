@@ -58,7 +58,15 @@ def sort(
     distinct: str,
     limit: int | None,
     threads: int,
+    progress: Callable[[SortProgress], object] | None,
 ) -> Sorted: ...
+@final
+class SortProgress:
+    @property
+    def rows_read(self) -> int: ...
+    @property
+    def spilled_bytes(self) -> int: ...
+
 @final
 class Sorted:
     @property

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from . import _dray
-from ._dray import Sorted
+from ._dray import Sorted, SortProgress
 from .errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def sort(
     distinct: bool | Literal["rows", "keys"] = False,
     limit: int | None = None,
     threads: int | None = None,
+    progress: Callable[[SortProgress], object] | None = None,
 ) -> Sorted:
     """Sort rows, on disk as far as they don't fit into memory.
 
@@ -54,6 +55,9 @@ def sort(
         Keep only so many rows of the result.
     threads
         That sort; one for each core if nothing is said.
+    progress
+        Is called now and then with how far the sort is, as long as that takes: ``rows_read`` and ``spilled_bytes``. What it raises
+        ends the sort. The result is merged while it is read.
 
     Raises
     ------
@@ -79,4 +83,5 @@ def sort(
         raise UsageError("name a column to sort by")
     folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
     cores = len(os.sched_getaffinity(0))
-    return _dray.sort(source, columns, None if memory is None else str(memory), folder, kept, limit, cores if threads is None else threads)
+    memory_text = None if memory is None else str(memory)
+    return _dray.sort(source, columns, memory_text, folder, kept, limit, cores if threads is None else threads, progress)

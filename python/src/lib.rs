@@ -44,7 +44,7 @@ mod _dray {
     #[pymodule_export]
     use crate::result::Result;
     #[pymodule_export]
-    use crate::sort::{Sorted, sort};
+    use crate::sort::{SortProgress, Sorted, sort};
     #[pymodule_export]
     use crate::watch::{Estimate, Progress};
 }

@@ -16,7 +16,9 @@ use arrow::error::ArrowError;
 use arrow::ffi_stream::ArrowArrayStreamReader;
 use arrow::record_batch::RecordBatchReader;
 use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
-use dray_sort::{Budget, By, Cancel, Distinct, Error, Options, Size, SortColumn, Sorter, Writer, memory_bytes_default};
+use dray_sort::{
+    Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer, memory_bytes_default,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -53,7 +55,7 @@ impl Ended {
 
 /// Sorts the rows of what has `__arrow_c_stream__`; what it means is said in `dray/_sort.py`.
 #[pyfunction]
-#[pyo3(signature = (source, by, memory, spill, distinct, limit, threads))]
+#[pyo3(signature = (source, by, memory, spill, distinct, limit, threads, progress))]
 #[allow(clippy::too_many_arguments, reason = "they have names in Python")]
 pub fn sort(
     py: Python<'_>,
@@ -64,6 +66,7 @@ pub fn sort(
     distinct: &str,
     limit: Option<u64>,
     threads: usize,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Sorted> {
     let stream = import_stream(source)?;
     let arrow_schema = stream.schema();
@@ -94,15 +97,38 @@ pub fn sort(
     };
     let sorted = py.detach(|| {
         let sorter = Sorter::new(schema, options)?;
-        take(stream, &sorter, threads.max(1), &cancel)?;
-        finish(sorter, threads.max(1), &cancel)
+        let watch = Watch { progress: sorter.progress(), report: progress, cancel };
+        take(stream, &sorter, threads.max(1), &watch)?;
+        finish(sorter, threads.max(1), &watch)
     });
     let rows = sorted.map_err(|ended: Ended| ended.raise(py))?;
     Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
 }
 
-/// Finishes the sort in a thread of its own, while this one looks for signals.
-fn finish(sorter: Sorter, threads: usize, cancel: &Cancel) -> Result<dray_sort::Sorted, Ended> {
+/// What Python may want meanwhile.
+struct Watch {
+    progress: Progress,
+    /// The user's function.
+    report: Option<Py<PyAny>>,
+    cancel: Cancel,
+}
+
+impl Watch {
+    /// Looks for signals, and tells the user how far the sort is. It ends when either raises.
+    fn look(&self) -> Result<(), Ended> {
+        let looked = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.report {
+                Some(report) => report.call1(py, (SortProgress(self.progress.clone()),)).map(drop),
+                None => Ok(()),
+            }
+        });
+        looked.inspect_err(|_| self.cancel.cancel()).map_err(Ended::Python)
+    }
+}
+
+/// Finishes the sort in a thread of its own, while this one looks around.
+fn finish(sorter: Sorter, threads: usize, watch: &Watch) -> Result<dray_sort::Sorted, Ended> {
     let (done, finished) = sync_channel(1);
     let finishing = move || {
         // Nobody waits after an interrupt.
@@ -112,16 +138,15 @@ fn finish(sorter: Sorter, threads: usize, cancel: &Cancel) -> Result<dray_sort::
     std::thread::Builder::new().spawn(finishing).map_err(refused)?;
     loop {
         match finished.recv_timeout(LOOK_EVERY) {
-            Ok(sorted) => return Ok(sorted?),
-            Err(RecvTimeoutError::Timeout) => look().inspect_err(|_| cancel.cancel())?,
+            Ok(sorted) => {
+                let sorted = sorted?;
+                watch.look()?;
+                return Ok(sorted);
+            }
+            Err(RecvTimeoutError::Timeout) => watch.look()?,
             Err(RecvTimeoutError::Disconnected) => return Err(lost().into()),
         }
     }
-}
-
-/// Whether Python wants something else by now.
-fn look() -> Result<(), Ended> {
-    Python::attach(|py| py.check_signals()).map_err(Ended::Python)
 }
 
 fn lost() -> Error {
@@ -129,7 +154,8 @@ fn lost() -> Error {
 }
 
 /// Takes in all rows, in so many threads.
-fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, cancel: &Cancel) -> Result<(), Ended> {
+fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, watch: &Watch) -> Result<(), Ended> {
+    let cancel = &watch.cancel;
     let (batches, queue) = sync_channel(threads);
     // The threads alone have it, so that nothing is sent any more when all have failed.
     let queue = Arc::new(Mutex::new(queue));
@@ -142,7 +168,7 @@ fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, cancel:
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
         drop(queue);
-        let mut ended = read(stream, batches).inspect_err(|_| cancel.cancel());
+        let mut ended = read(stream, batches, watch).inspect_err(|_| cancel.cancel());
         for worker in workers {
             let other = worker.join().unwrap_or_else(|_| Err(lost().into()));
             // Who failed first has cancelled the others.
@@ -155,7 +181,7 @@ fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, cancel:
 }
 
 /// Hands on the stream's batches, numbered, until it ends or nobody takes them.
-fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>) -> Result<(), Ended> {
+fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) -> Result<(), Ended> {
     let (mut number, mut looked) = (0, Instant::now());
     for batch in stream {
         let batch = batch.map_err(|error| Ended::Arrow(error.to_string()))?;
@@ -167,7 +193,7 @@ fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>) -> 
             }
             number += 1;
             if looked.elapsed() >= LOOK_EVERY {
-                look()?;
+                watch.look()?;
                 looked = Instant::now();
             }
         }
@@ -184,6 +210,29 @@ fn append(mut writer: Writer, queue: &Mutex<Receiver<(u64, RecordBatch)>>) -> Re
         writer.append(number, &batch)?;
     }
     Ok(writer.finish()?)
+}
+
+/// How far a sort is.
+#[pyclass(frozen, module = "dray")]
+pub struct SortProgress(Progress);
+
+#[pymethods]
+impl SortProgress {
+    /// Rows taken in.
+    #[getter]
+    fn rows_read(&self) -> u64 {
+        self.0.rows()
+    }
+
+    /// Bytes written to disk.
+    #[getter]
+    fn spilled_bytes(&self) -> u64 {
+        self.0.spilled_bytes()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("SortProgress(rows_read={}, spilled_bytes={})", self.0.rows(), self.0.spilled_bytes())
+    }
 }
 
 /// Sorted rows, which are handed over once.

@@ -140,3 +140,27 @@ def test_nothing_is_left_on_disk(table: pa.Table, tmp_path: Path) -> None:
     del reader, result
     assert list(tmp_path.iterdir()) == []
     assert tempfile.gettempdir() != str(tmp_path)
+
+
+def test_progress_is_told(table: pa.Table, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    sorted_rows = dray.sort(
+        pa.concat_tables([table] * 5),
+        by="s",
+        memory="2MiB",
+        spill=tmp_path,
+        progress=lambda progress: told.append((progress.rows_read, progress.spilled_bytes)),
+    )
+    assert told == sorted(told)
+    rows_read, spilled_bytes = told[-1]
+    assert rows_read == 5 * ROWS
+    assert spilled_bytes == sorted_rows.spilled_bytes
+    assert spilled_bytes > 1 << 20
+
+
+def test_what_the_progress_function_raises_ends_the_sort(table: pa.Table) -> None:
+    def stop(progress: dray.SortProgress) -> None:
+        raise LookupError(repr(progress))
+
+    with pytest.raises(LookupError, match=r"SortProgress\(rows_read=\d+, spilled_bytes=0\)"):
+        dray.sort(table, by="s", progress=stop)

@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
             });
             let taken_in = start.elapsed().as_secs_f64();
-            let spilled = sorter.spilled_bytes();
+            let spilled = sorter.progress().spilled_bytes();
             let sorted = sorter.finish(threads)?;
             let found = sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
             assert_eq!(found, count);

@@ -65,4 +65,4 @@ pub use memory::{Budget, Memory, memory_bytes_default};
 pub use options::{Cancel, Distinct, Options};
 pub use size::Size;
 pub use sorted::Sorted;
-pub use sorter::{Sorter, Writer};
+pub use sorter::{Progress, Sorter, Writer};

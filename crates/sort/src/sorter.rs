@@ -63,6 +63,25 @@ pub struct Sorter {
     shared: Arc<Shared>,
 }
 
+/// How far a sort is.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    rows: Arc<AtomicU64>,
+    spilled: Arc<AtomicU64>,
+}
+
+impl Progress {
+    /// How many rows came in.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes were written to disk.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spilled.load(Ordering::Relaxed)
+    }
+}
+
 #[derive(Debug)]
 struct Shared {
     plan: Arc<Plan>,
@@ -81,7 +100,7 @@ struct Shared {
     finished: AtomicBool,
     /// What rows were lost by: there is no result without them.
     failed: OnceLock<Error>,
-    rows: AtomicU64,
+    rows: Arc<AtomicU64>,
     spilled: Arc<AtomicU64>,
 }
 
@@ -136,7 +155,7 @@ impl Sorter {
                 reserve: Mutex::new((reserve, page_bytes)),
                 finished: AtomicBool::new(false),
                 failed: OnceLock::new(),
-                rows: AtomicU64::new(0),
+                rows: Arc::default(),
                 spilled,
             }),
         })
@@ -160,14 +179,9 @@ impl Sorter {
         Writer { shared: self.shared.clone(), open, sequence_next: 0 }
     }
 
-    /// How many rows came in.
-    pub fn rows(&self) -> u64 {
-        self.shared.rows.load(Ordering::Relaxed)
-    }
-
-    /// How many bytes were written to disk.
-    pub fn spilled_bytes(&self) -> u64 {
-        self.shared.spilled.load(Ordering::Relaxed)
+    /// How far this is, from now on and while it finishes.
+    pub fn progress(&self) -> Progress {
+        Progress { rows: self.shared.rows.clone(), spilled: self.shared.spilled.clone() }
     }
 
     /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1. Writers that are still there take no more.

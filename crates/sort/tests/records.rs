@@ -156,7 +156,7 @@ fn check(keys: u64, is_fixed: bool) {
                 });
             }
         });
-        assert!(sorter.spilled_bytes() > RECORDS * (KEY_BYTES + VALUE_BYTES) as u64 / 2);
+        assert!(sorter.progress().spilled_bytes() > RECORDS * (KEY_BYTES + VALUE_BYTES) as u64 / 2);
         assert_eq!(summary_of_output(sorter.finish(threads).unwrap()), expected, "{threads} threads");
         assert_eq!(budget.taken(), 0);
         assert!(budget.peak() <= budget.bytes_max());

@@ -84,7 +84,7 @@ fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u6
             });
         }
     });
-    let spilled = sorter.spilled_bytes();
+    let spilled = sorter.progress().spilled_bytes();
     let found = sorter.finish(2).unwrap().flat_map(|batch| rows_of(&batch.unwrap())).collect();
     assert_eq!(budget.taken(), 0);
     (found, spilled)

@@ -107,8 +107,8 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
             });
         }
     });
-    assert_eq!(sorter.rows(), rows.num_rows() as u64, "{context}");
-    let spilled = sorter.spilled_bytes();
+    assert_eq!(sorter.progress().rows(), rows.num_rows() as u64, "{context}");
+    let spilled = sorter.progress().spilled_bytes();
     let sorted = sorter.finish(settings.threads).unwrap_or_else(|error| panic!("{error}, {context}"));
     let sorted: Vec<Batch> = sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
     assert!(sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)), "{context}");
