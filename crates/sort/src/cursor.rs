@@ -248,6 +248,9 @@ impl RunCursor {
             // Before the next one, so that there are not two in memory.
             self.block = None;
             let block = self.run.read(&self.layout, &self.rooms, number)?;
+            if number + 1 < self.end {
+                self.run.expect(number + 1);
+            }
             (self.number, self.row, self.rows) = match &block {
                 Some(block) => (number, block.rows_before(&self.bounds.from), block.rows_until(&self.bounds.until)),
                 None => (number, 0, 0),

@@ -262,6 +262,16 @@ impl Run {
         self.block_bytes_max
     }
 
+    /// Has the system begin to read a block that is wanted next: runs share files, so it can't tell by itself.
+    pub fn expect(&self, number: usize) {
+        #[cfg(target_os = "linux")]
+        if let Some(meta) = self.blocks.get(number) {
+            let bytes = std::num::NonZeroU64::new(meta.bytes(self.key_width) as u64);
+            // It is read in any case.
+            let _ = rustix::fs::fadvise(&self.file.file, meta.at, bytes, rustix::fs::Advice::WillNeed);
+        }
+    }
+
     /// Reads a block.
     pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<Option<RunBlock>> {
         let Some(meta) = self.blocks.get(number) else { return Ok(None) };
