@@ -91,12 +91,12 @@ spec-test: setup-test
 python-test: setup-test python
 	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q python/tests
 
-# On copies of the servers, which the tests make and start.
+# On copies of the servers, which the tests make and start; the tests of each version are a process of their own.
 extension-test: setup-test
 	cd pg_extension/rust && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/pg_extension -- -D warnings
 	cd pg_extension/rust && cargo test --release --locked --lib --target-dir $(CARGO_TARGET_DIR)/pg_extension
 	pg_extension/rust/check-boundary
-	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q pg_extension/tests
+	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q -n 3 --dist loadgroup pg_extension/tests
 
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)

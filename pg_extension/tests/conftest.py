@@ -16,6 +16,13 @@ from postgres_server import VERSIONS, Installation  # noqa: E402
 PG_CONFIGS = [path for path in os.environ.get("DRAY_PG_CONFIGS", "").split(":") if path]
 
 
+def pytest_collection_modifyitems(items):
+    """Where several processes run the tests, those of a version are in one: servers are made and started once."""
+    for item in items:
+        if "pg_config" in item.fixturenames:
+            item.add_marker(pytest.mark.xdist_group(str(item.callspec.params["pg_config"])))
+
+
 @pytest.fixture(scope="session", params=PG_CONFIGS or VERSIONS)
 def pg_config(request):
     if PG_CONFIGS:
