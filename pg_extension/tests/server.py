@@ -1,5 +1,6 @@
 """A PostgreSQL server of the test's own, with the extension installed."""
 
+import fcntl
 import os
 import pwd
 import re
@@ -75,10 +76,12 @@ class Server:
 
 
 def install(pg_config: str, features: str = ""):
-    """Built anew: another server's object files may be there, or another feature's."""
+    """Built anew: another server's object files may be there, or another feature's. One process at a time builds."""
     make = ["make", "-s", "-C", EXTENSION, f"PG_CONFIG={pg_config}", f"CARGO_FEATURES={features}"]
-    subprocess.run([*make, "clean"], check=True, stdout=subprocess.DEVNULL)
-    subprocess.run([*make, "install"], check=True, stdout=subprocess.DEVNULL)
+    with (EXTENSION / "Makefile").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run([*make, "clean"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*make, "install"], check=True, stdout=subprocess.DEVNULL)
 
 
 def free_port() -> int:

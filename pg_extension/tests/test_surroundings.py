@@ -11,13 +11,23 @@ from client import Connection, ServerError
 from server import Server, free_port
 
 
-@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_databases_of_other_encodings(server, encoding):
-    with server.connect() as connection:
-        connection.run(f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+ENCODINGS = ("LATIN1", "SQL_ASCII")
+
+
+@pytest.fixture(scope="module")
+def databases(server):
+    """One of each encoding, with its name."""
+    for encoding in ENCODINGS:
+        with server.connect() as connection:
+            connection.run(f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+        with server.connect(database=encoding.lower()) as connection:
+            connection.run("CREATE EXTENSION dray")
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_databases_of_other_encodings(server, databases, encoding):
     for client_encoding in ("UTF8", "LATIN1"):
         with server.connect(database=encoding.lower(), client_encoding=client_encoding) as connection:
-            connection.run("CREATE EXTENSION IF NOT EXISTS dray")
             # Both encodings have these bytes, but they say different things.
             connection.run("CREATE TEMP TABLE t (v text, w varchar, n name, a text[], j jsonb, i inet)")
             text = "'h' || convert_from('\\xe9', 'LATIN1')" if encoding == "LATIN1" else "U&'h\\00e9'"
@@ -35,14 +45,14 @@ def test_databases_of_other_encodings(server, encoding):
                 assert connection.copy("t").schema()[0].name in ("café", "cafe")
 
 
-def test_bytes_that_are_not_utf8(server):
+def test_bytes_that_are_not_utf8(server, databases):
     with server.connect(database="sql_ascii") as connection:
         with pytest.raises(ServerError, match="invalid byte sequence") as caught:
             connection.copy("(SELECT convert_from('\\xff', 'SQL_ASCII'))")
         assert caught.value.sqlstate == "22021"
 
 
-def test_conversions_are_not_kept(server):
+def test_conversions_are_not_kept(server, databases):
     with server.connect(database="latin1", client_encoding="LATIN1") as connection:
         used = "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"
         sizes = []
