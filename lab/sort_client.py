@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from lineitem import plain_strings
 from measurement import Stopwatch
 from sort_data import from_plain
 
@@ -366,8 +367,10 @@ def drained(batches: Iterable[pa.RecordBatch | int], output: str | None) -> int:
     for batch in batches:
         rows += batch if isinstance(batch, int) else len(batch)
         if output is not None:
-            writer = writer or pa.ipc.new_file(output, batch.schema)
-            writer.write_batch(batch)
+            # A view would be written with all strings that it is one of.
+            plain = pa.table(batch).cast(plain_strings(batch.schema)).combine_chunks()
+            writer = writer or pa.ipc.new_file(output, plain.schema)
+            writer.write_table(plain)
     if writer is not None:
         writer.close()
     return rows
