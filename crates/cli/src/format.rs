@@ -2,19 +2,18 @@
 
 mod csv;
 mod json;
+mod parquet;
 pub(crate) mod table;
 
 use std::error::Error;
 use std::io::{BufWriter, Write};
 use std::str::FromStr;
 
+use ::parquet::basic::ZstdLevel;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, GzipLevel, ZstdLevel};
-use parquet::file::properties::WriterProperties;
 
 /// Written to the system in pieces of this size.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -57,11 +56,13 @@ pub(crate) struct FileOptions {
     pub(crate) row_group_rows: usize,
     /// And its bytes in memory.
     pub(crate) row_group_bytes: usize,
+    /// Threads that encode columns of Parquet; none takes as many as there are processors.
+    pub(crate) threads: Option<usize>,
 }
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { compression: None, row_group_rows: ROW_GROUP_ROWS, row_group_bytes: ROW_GROUP_BYTES }
+        Self { compression: None, row_group_rows: ROW_GROUP_ROWS, row_group_bytes: ROW_GROUP_BYTES, threads: None }
     }
 }
 
@@ -134,7 +135,7 @@ impl Format {
             Self::ArrowFile => {
                 Box::new(FileWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
             }
-            Self::Parquet => Box::new(ArrowWriter::try_new(out, schema.clone(), Some(parquet_properties(options)?))?),
+            Self::Parquet => Box::new(parquet::ParquetSink::start(out, schema, options)?),
         })
     }
 }
@@ -146,23 +147,6 @@ fn ipc_options(compression: Option<FileCompression>) -> Result<IpcWriteOptions, 
         _ => None,
     };
     Ok(IpcWriteOptions::default().try_with_compression(compression)?)
-}
-
-fn parquet_properties(options: FileOptions) -> Result<WriterProperties, Problem> {
-    let compression = match options.compression {
-        None => Compression::ZSTD(ZstdLevel::default()),
-        Some(FileCompression::None) => Compression::UNCOMPRESSED,
-        Some(FileCompression::Lz4) => Compression::LZ4_RAW,
-        Some(FileCompression::Snappy) => Compression::SNAPPY,
-        Some(FileCompression::Gzip) => Compression::GZIP(GzipLevel::default()),
-        Some(FileCompression::Zstd(level)) => Compression::ZSTD(ZstdLevel::try_new(level)?),
-    };
-    Ok(WriterProperties::builder()
-        .set_compression(compression)
-        .set_max_row_group_row_count(Some(options.row_group_rows))
-        .set_max_row_group_bytes(Some(options.row_group_bytes))
-        .set_created_by(concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned())
-        .build())
 }
 
 impl<W: Write> Sink for StreamWriter<BufWriter<W>> {
@@ -184,15 +168,5 @@ impl<W: Write> Sink for FileWriter<BufWriter<W>> {
     fn finish(mut self: Box<Self>) -> Result<(), Problem> {
         FileWriter::finish(&mut self)?;
         Ok(self.get_mut().flush()?)
-    }
-}
-
-impl<W: Write + Send> Sink for ArrowWriter<BufWriter<W>> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
-        Ok(ArrowWriter::write(self, batch)?)
-    }
-
-    fn finish(self: Box<Self>) -> Result<(), Problem> {
-        Ok(self.into_inner()?.flush()?)
     }
 }

@@ -94,6 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (format, mut options) = arguments.output.format()?;
     let sort = arguments.sort()?;
     options.row_group_bytes = options.row_group_bytes.min(sort.sink_bytes);
+    options.threads = Some(sort.threads);
     let interrupt = Interrupt::listen()?;
     let meter = Meter::new(!arguments.quiet);
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
