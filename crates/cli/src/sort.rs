@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
     /// Folder for what does not fit into memory [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
-    /// Threads that read and sort [default: one per core]
+    /// Threads that read, sort and encode Parquet [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     #[command(flatten)]

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!   columns ──▶ keys ──▶ rows in pages ──▶ sorted runs of entries ──▶ merge ──▶ columns
-//!               │        │                 │                          ├─ two at a time, again and again, instead of all at once
+//!               │        │                 │                          ├─ two at a time, again and again, and by whole keys, instead of all at once
 //!               │        │                 │                          ├─ whole keys instead of offset-value codes
 //!               │        │                 │                          └─ by two threads (Merge Path)
 //!               │        │                 └─ whole keys instead of words; radix first

@@ -1,4 +1,4 @@
-//! Parquet, whose columns are encoded side by side: an encoder hashes, packs and compresses for longer than a result takes to come.
+//! Parquet, whose columns are encoded side by side: one thread that did it kept all others waiting.
 
 use std::io::{BufWriter, Write};
 use std::num::NonZero;
@@ -14,7 +14,7 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::{FileCompression, FileOptions, Problem, Sink};
 
-/// A thread more is worth its start for so many values.
+/// A thread more is there for so many values, which are encoded in a millisecond or more; its start takes some 30 µs.
 const VALUES_A_THREAD: usize = 64 << 10;
 
 pub(super) struct ParquetSink<W: Write + Send> {
@@ -58,14 +58,16 @@ impl<W: Write + Send> ParquetSink<W> {
     /// How many rows more the row group may have, if they are as large as those before.
     fn room(&self) -> usize {
         let rows = self.options.row_group_rows.saturating_sub(self.rows);
-        let row_bytes = self.bytes().checked_div(self.rows).filter(|bytes| *bytes > 0);
-        let fits = |row_bytes| self.options.row_group_bytes.saturating_sub(self.bytes()) / row_bytes;
-        row_bytes.map_or(rows, |row_bytes| rows.min(fits(row_bytes)))
+        let bytes = self.bytes();
+        match bytes.checked_div(self.rows) {
+            Some(row_bytes @ 1..) => rows.min(self.options.row_group_bytes.saturating_sub(bytes) / row_bytes),
+            _ => rows,
+        }
     }
 
     fn begin_row_group(&mut self) -> Result<(), Problem> {
-        let leaf = |field: &FieldRef| Column { field: field.clone(), leaves: Vec::new() };
-        self.columns = self.schema.fields().iter().map(leaf).collect();
+        let column = |field: &FieldRef| Column { field: field.clone(), leaves: Vec::new() };
+        self.columns = self.schema.fields().iter().map(column).collect();
         let writers = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
         for (leaf, writer) in writers.into_iter().enumerate() {
             let root = self.file.schema_descr().get_column_root_idx(leaf);
@@ -221,8 +223,9 @@ mod tests {
         let options = FileOptions { row_group_rows: 70_000, threads: Some(threads), ..FileOptions::default() };
         let out = BufWriter::new(file.clone());
         let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
-        for from in (0..batch.num_rows()).step_by(30_000) {
-            sink.write(&batch.slice(from, 30_000.min(batch.num_rows() - from))).unwrap();
+        // Some of them large enough for several threads.
+        for from in (0..batch.num_rows()).step_by(90_000) {
+            sink.write(&batch.slice(from, 90_000.min(batch.num_rows() - from))).unwrap();
         }
         sink.finish().unwrap();
         let bytes = file.0.lock().unwrap();
