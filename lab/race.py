@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import signal
 import sys
 import tempfile
@@ -68,11 +69,10 @@ def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
 
 
 def measure(rows: list[Row], rounds: int) -> None:
-    """Round robin, so that a machine that slows down slows everyone, and nobody always follows the same one: each round begins with another.
-    The first round warms up and is dropped."""
+    """Round by round, so that a machine that slows down slows everyone, each in another order (the same in every run), so that nobody always follows
+    the same one. The first round warms up and is dropped."""
     for number in range(rounds + 1):
-        first = number * len(rows) // (rounds + 1)
-        for row in rows[first:] + rows[:first]:
+        for row in random.Random(number).sample(rows, len(rows)):
             if runs_in(row, number, rounds):
                 row.measure(warm_up=number == 0)
                 narrate("warm-up" if number == 0 else f"round {number}/{rounds}", row)
