@@ -15,7 +15,7 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::ffi_stream::ArrowArrayStreamReader;
 use arrow::record_batch::RecordBatchReader;
-use dray_format::arrow::{batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{Held, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
     Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer, memory_bytes_default,
 };
@@ -159,11 +159,12 @@ fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, watch: 
     let (batches, queue) = sync_channel(threads);
     // The threads alone have it, so that nothing is sent any more when all have failed.
     let queue = Arc::new(Mutex::new(queue));
+    let held = &Mutex::new(Held::new(sorter.surplus_bytes_max()));
     std::thread::scope(|scope| {
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
             let (writer, queue) = (sorter.writer(), queue.clone());
-            let work = move || append(writer, &queue).inspect_err(|_| cancel.cancel());
+            let work = move || append(writer, &queue, held).inspect_err(|_| cancel.cancel());
             let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
@@ -201,13 +202,15 @@ fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>, wat
     Ok(())
 }
 
-fn append(mut writer: Writer, queue: &Mutex<Receiver<(u64, RecordBatch)>>) -> Result<(), Ended> {
+fn append(mut writer: Writer, queue: &Mutex<Receiver<(u64, RecordBatch)>>, held: &Mutex<Held>) -> Result<(), Ended> {
+    let refused = |error: dray_format::Error| Ended::Arrow(error.to_string());
     loop {
         // Who waits with the lock gets the next batch; the others wait for the lock.
         let next = lock(queue).recv();
-        let Ok((number, batch)) = next else { break };
-        let batch = batch_from_arrow(&batch).map_err(|error| Ended::Arrow(error.to_string()))?;
-        writer.append(number, &batch)?;
+        let Ok((number, arrays)) = next else { break };
+        let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
+        let held_bytes = lock(held).keep(&arrays, &mut batch).map_err(refused)?;
+        writer.append_held(number, &batch, held_bytes)?;
     }
     Ok(writer.finish()?)
 }

@@ -14,6 +14,7 @@ use crate::build::Built;
 use crate::column::{Batch, Bitmap, Column, Values, u32s};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::header::{Header, Limits};
+pub use crate::held::Held;
 use crate::read::{Profile, Tables, check_utf8, decode, read_with};
 use crate::room::Memory;
 use crate::types::{Field, Schema, Type, Unit};
@@ -208,18 +209,23 @@ pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
 /// # Errors
 /// As there.
 pub fn column_from_arrow(array: &ArrayRef) -> Result<Column> {
-    let plain = match array.data_type() {
-        DataType::LargeUtf8 | DataType::Utf8View => DataType::Utf8,
-        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
-        DataType::LargeList(field) | DataType::ListView(field) | DataType::LargeListView(field) => {
-            DataType::List(field.clone())
-        }
-        DataType::RunEndEncoded(_, values) => values.data_type().clone(),
-        _ => return column_from_data(&array.to_data()),
-    };
+    let Some(plain) = plain_type(array.data_type()) else { return column_from_data(&array.to_data()) };
     match arrow_cast::cast(array, &plain) {
         Ok(array) => column_from_arrow(&array),
         Err(error) => refuse!(Limit, "{} rows of {} are too large: {error}", array.len(), array.data_type()),
+    }
+}
+
+/// What arrays of a type are rewritten to whose buffers can't be shared.
+pub(crate) fn plain_type(data_type: &DataType) -> Option<DataType> {
+    match data_type {
+        DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
+        DataType::LargeBinary | DataType::BinaryView => Some(DataType::Binary),
+        DataType::LargeList(field) | DataType::ListView(field) | DataType::LargeListView(field) => {
+            Some(DataType::List(field.clone()))
+        }
+        DataType::RunEndEncoded(_, values) => Some(values.data_type().clone()),
+        _ => None,
     }
 }
 

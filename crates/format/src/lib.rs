@@ -40,6 +40,8 @@ mod encode;
 mod error;
 mod expand;
 mod header;
+#[cfg(feature = "arrow")]
+mod held;
 mod huffman;
 mod read;
 mod room;
@@ -58,4 +60,5 @@ pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
 pub use room::{Memory, Piece};
 pub use types::{COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
+pub use word::copy_few;
 pub use write::{Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write};

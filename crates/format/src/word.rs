@@ -127,3 +127,30 @@ macro_rules! for_word {
     };
 }
 pub(crate) use for_word;
+
+/// Copies bytes to a place of their number, and nothing to one of another. Strings are mostly short enough for two overlapping copies of a size that the
+/// compiler knows, which are faster than one of the right size.
+#[inline(always)]
+pub fn copy_few(to: &mut [u8], from: &[u8]) {
+    if to.len() != from.len() {
+        return;
+    }
+    match from.len() {
+        0..4 => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
+        4..8 => copy_ends::<4>(to, from),
+        8..16 => copy_ends::<8>(to, from),
+        16..32 => copy_ends::<16>(to, from),
+        32..=64 => copy_ends::<32>(to, from),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+#[inline(always)]
+fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
+    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+        *to = *from;
+    }
+    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
+        *to = *from;
+    }
+}

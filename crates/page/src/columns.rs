@@ -7,12 +7,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Batch, Bitmap, COUNT_MAX, Column, Type, Values};
+use dray_format::{Batch, Bitmap, COUNT_MAX, Column, Type, Values, copy_few};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{INLINE_BYTES_MAX, Items, Kind, Layout, Place, Record};
 use crate::object::{Object, Spot};
-use crate::word::copy_long;
 
 /// So many objects, or items of lists, are read column by column before the next ones.
 const BLOCK: usize = 128;
@@ -480,7 +479,7 @@ fn strings(
                 *slot = spot.load(at + size_of::<u32>());
             }
         } else if let Some(slot) = rest.get_mut(..length) {
-            copy_long(slot, spot.bytes(at));
+            copy_few(slot, spot.bytes(at));
         }
         end += length;
         offsets.push(offset(end)?);

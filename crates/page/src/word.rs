@@ -48,26 +48,3 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     };
     (any | rest) & HIGH == 0
 }
-
-/// Copies a string of more than 12 bytes to a place of its size. Most are short enough for two overlapping copies of a size that the compiler knows,
-/// which are faster than one of the right size.
-#[inline(always)]
-pub(crate) fn copy_long(to: &mut [u8], from: &[u8]) {
-    match from.len() {
-        8..16 => copy_ends::<8>(to, from),
-        16..32 => copy_ends::<16>(to, from),
-        32..=64 => copy_ends::<32>(to, from),
-        _ if to.len() == from.len() => to.copy_from_slice(from),
-        _ => {}
-    }
-}
-
-#[inline(always)]
-fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) {
-    if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
-        *to = *from;
-    }
-    if let (Some(to), Some(from)) = (to.last_chunk_mut::<N>(), from.last_chunk::<N>()) {
-        *to = *from;
-    }
-}

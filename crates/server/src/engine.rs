@@ -136,15 +136,15 @@ impl Plan {
 }
 
 /// Columns that share the buffers of a record batch. A batch whose strings are too long for one column is halved.
-pub(crate) fn columns(batch: &RecordBatch) -> Result<Vec<Batch>, dray_format::Error> {
-    match batch_from_arrow(batch) {
-        Err(error) if error.kind() == FormatErrorKind::Limit && batch.num_rows() > 1 => {
-            let half = batch.num_rows() / 2;
-            let mut first = columns(&batch.slice(0, half))?;
-            first.append(&mut columns(&batch.slice(half, batch.num_rows() - half))?);
+pub(crate) fn columns(arrays: RecordBatch) -> Result<Vec<(RecordBatch, Batch)>, dray_format::Error> {
+    match batch_from_arrow(&arrays) {
+        Err(error) if error.kind() == FormatErrorKind::Limit && arrays.num_rows() > 1 => {
+            let half = arrays.num_rows() / 2;
+            let mut first = columns(arrays.slice(0, half))?;
+            first.append(&mut columns(arrays.slice(half, arrays.num_rows() - half))?);
             Ok(first)
         }
-        other => other.map(|batch| vec![batch]),
+        other => other.map(|batch| vec![(arrays, batch)]),
     }
 }
 

@@ -16,8 +16,8 @@ mod memory;
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
@@ -39,7 +39,7 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
 };
-use dray_format::arrow::{batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{Held, batch_to_arrow, schema_from_arrow};
 pub use dray_sort::{By, Distinct};
 use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, Writer};
 use futures::StreamExt;
@@ -178,19 +178,19 @@ impl ExternalSortExec {
         self.rows_taken.load(Ordering::Relaxed)
     }
 
-    /// The columns of a batch, and those that are computed, in as many batches as their strings need.
-    fn columns(&self, batch: &RecordBatch) -> Result<Vec<dray_format::Batch>> {
+    /// The columns of a batch, and those that are computed, in as many batches as their strings need; and the arrays that these were made from.
+    fn columns(&self, batch: RecordBatch) -> Result<Vec<(RecordBatch, dray_format::Batch)>> {
         if self.computed.is_empty() {
             return columns(batch).map_err(external);
         }
         let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
         let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
         for expr in &self.computed {
-            let array = expr.evaluate(batch)?.into_array(batch.num_rows())?;
+            let array = expr.evaluate(&batch)?.into_array(batch.num_rows())?;
             fields.push(Arc::new(Field::new("by", array.data_type().clone(), true)));
             arrays.push(array);
         }
-        columns(&RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)?).map_err(external)
+        columns(RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)?).map_err(external)
     }
 
     /// Takes in all rows of a partition.
@@ -199,11 +199,13 @@ impl ExternalSortExec {
         partition: usize,
         mut batches: SendableRecordBatchStream,
         mut writer: Writer,
+        held: Arc<Mutex<Held>>,
     ) -> Result<()> {
         let mut sequence = partition as u64 * BATCHES_MAX;
         while let Some(batch) = batches.next().await {
-            for batch in self.columns(&batch?)? {
-                writer.append(sequence, &batch).map_err(sort_error)?;
+            for (arrays, mut batch) in self.columns(batch?)? {
+                let held_bytes = lock(&held).keep(&arrays, &mut batch).map_err(external)?;
+                writer.append_held(sequence, &batch, held_bytes).map_err(sort_error)?;
                 self.rows_taken.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
             }
@@ -214,6 +216,7 @@ impl ExternalSortExec {
     /// Sorts all partitions, and hands on the result batch by batch.
     async fn run(self: Arc<Self>, context: Arc<TaskContext>, sorter: Sorter, run: Run) -> Result<()> {
         let mut partitions = JoinSet::new();
+        let held = Arc::new(Mutex::new(Held::new(sorter.surplus_bytes_max())));
         for partition in 0..self.input.output_partitioning().partition_count() {
             if self.terms.at_once.is_some_and(|at_once| partitions.len() >= at_once)
                 && let Some(ended) = partitions.join_next().await
@@ -221,7 +224,7 @@ impl ExternalSortExec {
                 joined(ended)?;
             }
             let batches = self.input.execute(partition, context.clone())?;
-            partitions.spawn(self.clone().take(partition, batches, sorter.writer()));
+            partitions.spawn(self.clone().take(partition, batches, sorter.writer(), held.clone()));
         }
         while let Some(ended) = partitions.join_next().await {
             joined(ended)?;
@@ -229,6 +232,10 @@ impl ExternalSortExec {
         let schema = self.schema();
         joined(SpawnedTask::spawn_blocking(move || run.hand_on(sorter, &schema)).join_unwind().await)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a task says that ran to its end.

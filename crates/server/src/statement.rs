@@ -391,8 +391,8 @@ enum Source {
 fn columns(batch: datafusion::common::Result<arrow::array::RecordBatch>) -> Vec<Result<Batch, Source>> {
     match batch {
         Err(cause) => vec![Err(Source::Engine(Box::new(cause)))],
-        Ok(batch) => match engine::columns(&batch) {
-            Ok(batches) => batches.into_iter().map(Ok).collect(),
+        Ok(batch) => match engine::columns(batch) {
+            Ok(batches) => batches.into_iter().map(|(_, batch)| Ok(batch)).collect(),
             Err(cause) => vec![Err(Source::Columns(cause))],
         },
     }

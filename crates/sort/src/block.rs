@@ -1,20 +1,53 @@
-//! The rows of a page and their keys: what pieces in memory and runs on disk are made of.
+//! Rows that lie together, and their keys: what pieces in memory and runs on disk are made of.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use dray_page::VerifiedPage;
+use dray_format::Batch;
+use dray_page::{Object, VerifiedPage};
 
 use crate::error::{Error, Result};
 use crate::key::Keys;
 
-/// The rows of a page and their keys.
+/// Rows that lie together, and their keys.
 #[derive(Debug)]
 pub(crate) struct Block {
-    pub page: VerifiedPage,
+    pub rows: BlockRows,
     pub keys: BlockKeys,
 }
 
-/// The keys of the rows of a page, less than 4 GiB.
+/// How rows lie in memory.
+#[derive(Debug)]
+pub(crate) enum BlockRows {
+    /// One behind the other, as they are spilled.
+    Page(VerifiedPage),
+    /// As they came, with the bytes that each would have in a page.
+    Batch(Batch, Arc<[u32]>),
+}
+
+impl Block {
+    pub fn len(&self) -> usize {
+        match &self.rows {
+            BlockRows::Page(page) => page.len(),
+            BlockRows::Batch(batch, _) => batch.rows,
+        }
+    }
+
+    pub fn is_kept(&self) -> bool {
+        matches!(self.rows, BlockRows::Batch(..))
+    }
+
+    /// A row as an object, if it is one.
+    #[inline]
+    pub fn object(&self, row: usize) -> Option<Object<'_>> {
+        match &self.rows {
+            BlockRows::Page(page) => page.object(row),
+            BlockRows::Batch(..) => None,
+        }
+    }
+}
+
+/// The keys of the rows of a block, less than 4 GiB.
 #[derive(Debug)]
 pub(crate) struct BlockKeys {
     rows: usize,
@@ -38,6 +71,14 @@ impl BlockKeys {
     pub fn from_parts(width: Option<usize>, rows: usize, ends: &[u8], bytes: Vec<u8>) -> Self {
         let ends = || ends.as_chunks::<4>().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
         Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) }
+    }
+
+    /// These keys, which have one width or many.
+    pub fn from_keys(width: Option<usize>, keys: Keys) -> Result<Self> {
+        let mut all = Self::new(width);
+        all.extend(&keys, 0..keys.len())?;
+        all.shrink();
+        Ok(all)
     }
 
     /// The bytes of the keys.

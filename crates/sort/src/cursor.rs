@@ -13,7 +13,7 @@ use crate::piece::Piece;
 use crate::run::{Run, RunBlock};
 use crate::sorter::Plan;
 
-/// A block of a source, and a row in it.
+/// A block of a source, counted over all pieces, and a row in it.
 pub(crate) type RowPlace = (u32, u32);
 
 /// A place in a source of sorted rows.
@@ -135,7 +135,7 @@ impl Cursor {
         match self {
             Self::Piece(cursor) => {
                 let (block, row) = cursor.entry().map_or((0, 0), Entry::place);
-                (block as u32, row as u32)
+                (cursor.first_block + block as u32, row as u32)
             }
             Self::Run(cursor) => (0, cursor.row as u32),
         }
@@ -145,7 +145,7 @@ impl Cursor {
     #[inline]
     pub fn object(&self, (block, row): RowPlace) -> Option<Object<'_>> {
         match self {
-            Self::Piece(cursor) => cursor.piece.object(block as usize, row as usize),
+            Self::Piece(cursor) => cursor.piece.object(cursor.block(block), row as usize),
             Self::Run(cursor) => cursor.block.as_ref()?.page.object(row as usize),
         }
     }
@@ -154,7 +154,7 @@ impl Cursor {
     #[inline]
     pub fn key_at(&self, (block, row): RowPlace) -> &[u8] {
         match self {
-            Self::Piece(cursor) => cursor.piece.key_at(block as usize, row as usize),
+            Self::Piece(cursor) => cursor.piece.key_at(cursor.block(block), row as usize),
             Self::Run(cursor) => cursor.key(row as usize),
         }
     }
@@ -162,7 +162,7 @@ impl Cursor {
     /// Where it was in the input.
     pub fn tag_at(&self, (block, row): RowPlace) -> u64 {
         match self {
-            Self::Piece(cursor) => cursor.piece.tag_at(block as usize, row as usize),
+            Self::Piece(cursor) => cursor.piece.tag_at(cursor.block(block), row as usize),
             Self::Run(cursor) => cursor.block.as_ref().map_or(0, |block| block.tag(row as usize)),
         }
     }
@@ -172,17 +172,25 @@ impl Cursor {
 #[derive(Debug)]
 pub(crate) struct PieceCursor {
     piece: Arc<Piece>,
+    /// How many blocks the pieces before it have.
+    first_block: u32,
     start: usize,
     at: usize,
     end: usize,
 }
 
 impl PieceCursor {
-    /// The rows of a piece within bounds.
-    pub fn new(piece: Arc<Piece>, bounds: &Bounds) -> Self {
+    /// The rows of a piece within bounds; its blocks are numbered from `first_block` on.
+    pub fn new(piece: Arc<Piece>, first_block: u32, bounds: &Bounds) -> Self {
         let start = bounds.from.as_deref().map_or(0, |from| piece.rows_before(from));
         let end = bounds.until.as_deref().map_or(piece.rows(), |until| piece.rows_before(until));
-        Self { piece, start, at: start, end }
+        Self { piece, first_block, start, at: start, end }
+    }
+
+    /// A block's number in the piece.
+    #[inline(always)]
+    fn block(&self, block: u32) -> usize {
+        block.saturating_sub(self.first_block) as usize
     }
 
     fn last(&self) -> Option<Entry> {

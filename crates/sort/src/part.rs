@@ -5,14 +5,16 @@ use std::sync::Arc;
 use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
-use crate::cursor::{Chain, RowPlace};
+use crate::cursor::{Bounds, RowPlace};
 use crate::error::Result;
+use crate::gather::Batches;
 use crate::merge::Merge;
+use crate::path::Sources;
 use crate::sorter::Plan;
 
 /// So many rows are merged before they become columns.
 const PENDING_MAX: usize = 1024;
-/// So many rows become columns at a time: what they begin with stays in the cache.
+/// So many objects become columns at a time: what they begin with stays in the cache.
 const GATHERED: usize = 128;
 
 /// A part of the result, or all of it.
@@ -20,32 +22,51 @@ const GATHERED: usize = 128;
 pub(crate) struct Part {
     plan: Arc<Plan>,
     merge: Merge,
-    columns: ColumnsBuilder,
-    /// A batch ends before it is larger, if it has a row.
-    batch_bytes: usize,
-    /// Merged rows: their sources, and where they are there. So many of them are columns.
+    rows: Rows,
+    size: BatchSize,
+    /// Merged rows: their sources, and where they are there. So many of them are used.
     pending: Vec<(usize, RowPlace)>,
     used: usize,
 }
 
+/// How large a batch is at most.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BatchSize {
+    pub rows: usize,
+    /// It may have one row that is larger.
+    pub bytes: usize,
+}
+
+/// The rows of the next batch.
+#[derive(Debug)]
+enum Rows {
+    /// Of objects, as columns.
+    Objects(ColumnsBuilder),
+    /// Of batches, which are gathered column by column when all are known; and their bytes.
+    Places { batches: Arc<Batches>, places: Vec<RowPlace>, bytes: usize },
+}
+
 impl Part {
-    /// The rows of these chains, in batches of about so many bytes.
-    pub fn new(plan: Arc<Plan>, chains: Vec<Chain>, batch_bytes: usize) -> Result<Self> {
-        let columns = ColumnsBuilder::new(plan.layout.clone(), u64::MAX);
-        Self::with(columns, plan, chains, batch_bytes)
+    /// The rows within bounds, in batches.
+    pub fn new(plan: Arc<Plan>, sources: &Sources, bounds: &Bounds, size: BatchSize) -> Result<Self> {
+        let rows = match sources.batches() {
+            Some(batches) => Rows::Places { batches: batches.clone(), places: Vec::new(), bytes: 0 },
+            None => Rows::Objects(ColumnsBuilder::new(plan.layout.clone(), u64::MAX)),
+        };
+        Self::with(rows, plan, sources, bounds, size)
     }
 
-    /// The rows of other chains, as the ones before.
-    pub fn then(self, chains: Vec<Chain>) -> Result<Self> {
-        let Self { plan, merge, columns, batch_bytes, .. } = self;
+    /// The rows within other bounds, as the ones before.
+    pub fn then(self, sources: &Sources, bounds: &Bounds) -> Result<Self> {
+        let Self { plan, merge, rows, size, .. } = self;
         // Its blocks go before others are read.
         drop(merge);
-        Self::with(columns, plan, chains, batch_bytes)
+        Self::with(rows, plan, sources, bounds, size)
     }
 
-    fn with(columns: ColumnsBuilder, plan: Arc<Plan>, chains: Vec<Chain>, batch_bytes: usize) -> Result<Self> {
-        let merge = Merge::new(chains, plan.kept.distinct, plan.kept.limit)?;
-        Ok(Self { plan, merge, columns, batch_bytes, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
+    fn with(rows: Rows, plan: Arc<Plan>, sources: &Sources, bounds: &Bounds, size: BatchSize) -> Result<Self> {
+        let merge = Merge::new(sources.chains(&plan, bounds), plan.kept.distinct, plan.kept.limit)?;
+        Ok(Self { plan, merge, rows, size, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 
     /// The next batch; none if there are no more rows.
@@ -59,38 +80,73 @@ impl Part {
                     break;
                 }
             }
-            if self.gather()? {
+            let pending = self.pending.get(self.used..).unwrap_or_default();
+            let (taken, is_full) = match &mut self.rows {
+                Rows::Objects(columns) => take_objects(columns, &self.merge, pending, self.size)?,
+                Rows::Places { batches, places, bytes } => take_places((places, bytes), batches, pending, self.size),
+            };
+            self.used += taken;
+            if is_full {
                 break;
             }
         }
-        Ok(Some(self.columns.finish()).filter(|batch| batch.rows > 0))
+        let batch = match &mut self.rows {
+            Rows::Objects(columns) => columns.finish(),
+            Rows::Places { batches, places, bytes } => {
+                *bytes = 0;
+                let batch = batches.gather(places);
+                places.clear();
+                batch
+            }
+        };
+        Ok(Some(batch).filter(|batch| batch.rows > 0))
     }
+}
 
-    /// Makes columns of pending rows, and says whether the batch is full.
-    fn gather(&mut self) -> Result<bool> {
-        let bytes_max = self.batch_bytes;
-        let mut objects = Vec::with_capacity(GATHERED);
-        loop {
-            let rows = self.plan.batch_rows - self.columns.rows();
-            let pending = self.pending.get(self.used..).unwrap_or_default();
-            let mut bytes = self.columns.bytes() as usize;
-            // One after the other, so that these loads, which miss the cache, don't wait for each other.
-            objects.clear();
-            for (source, place) in pending.iter().take(rows.min(GATHERED)) {
-                let Some(object) = self.merge.cursor(*source).and_then(|cursor| cursor.object(*place)) else {
-                    continue;
-                };
-                bytes += object.bytes().len();
-                if bytes > bytes_max && (self.columns.rows() > 0 || !objects.is_empty()) {
-                    break;
-                }
-                objects.push(object);
+/// Makes columns of pending rows, and says of how many, and whether the batch is full.
+fn take_objects(
+    columns: &mut ColumnsBuilder,
+    merge: &Merge,
+    pending: &[(usize, RowPlace)],
+    size: BatchSize,
+) -> Result<(usize, bool)> {
+    let mut taken = 0;
+    let mut objects = Vec::with_capacity(GATHERED);
+    loop {
+        let pending = pending.get(taken..).unwrap_or_default();
+        let mut bytes = columns.bytes() as usize;
+        // One after the other, so that these loads, which miss the cache, don't wait for each other.
+        objects.clear();
+        for (source, place) in pending.iter().take(GATHERED.min(size.rows - columns.rows())) {
+            let Some(object) = merge.cursor(*source).and_then(|cursor| cursor.object(*place)) else { continue };
+            bytes += object.bytes().len();
+            if bytes > size.bytes && (columns.rows() > 0 || !objects.is_empty()) {
+                break;
             }
-            if objects.is_empty() {
-                return Ok(!pending.is_empty());
-            }
-            self.columns.append(objects.iter().copied())?;
-            self.used += objects.len();
+            objects.push(object);
         }
+        if objects.is_empty() {
+            return Ok((taken, !pending.is_empty()));
+        }
+        columns.append(objects.iter().copied())?;
+        taken += objects.len();
     }
+}
+
+/// The same of rows that are gathered later.
+fn take_places(
+    (places, bytes): (&mut Vec<RowPlace>, &mut usize),
+    batches: &Batches,
+    pending: &[(usize, RowPlace)],
+    size: BatchSize,
+) -> (usize, bool) {
+    for (taken, (_, place)) in pending.iter().enumerate() {
+        let more = *bytes + batches.size(*place);
+        if places.len() == size.rows || more > size.bytes && !places.is_empty() {
+            return (taken, true);
+        }
+        *bytes = more;
+        places.push(*place);
+    }
+    (pending.len(), false)
 }

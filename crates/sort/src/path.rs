@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::cursor::{Bounds, Chain, Cursor, End, PieceCursor, RunCursor};
 use crate::cutoff::cut;
+use crate::gather::Batches;
 use crate::piece::Piece;
 use crate::run::Run;
 use crate::sorter::Plan;
@@ -19,11 +20,35 @@ const SAMPLES_A_PART: usize = 64;
 /// All rows that are merged.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    pub pieces: Vec<Arc<Piece>>,
-    pub runs: Vec<Arc<Run>>,
+    pieces: Vec<Arc<Piece>>,
+    /// How many blocks come before each piece's.
+    first_blocks: Vec<u32>,
+    /// Those of the pieces, if they are kept as they came.
+    batches: Option<Arc<Batches>>,
+    runs: Vec<Arc<Run>>,
 }
 
 impl Sources {
+    pub fn new(pieces: Vec<Arc<Piece>>, runs: Vec<Arc<Run>>) -> Self {
+        let mut blocks = 0;
+        let first_block = |piece: &Arc<Piece>| {
+            let first = blocks;
+            // Each has a key or two, so memory is short before the numbers are.
+            blocks += piece.blocks() as u32;
+            first
+        };
+        let first_blocks = pieces.iter().map(first_block).collect();
+        let mut batches = Batches::default();
+        pieces.iter().for_each(|piece| piece.list(&mut batches));
+        let batches = (!batches.is_empty()).then(|| Arc::new(batches));
+        Self { pieces, first_blocks, batches, runs }
+    }
+
+    /// What rows are gathered from that are not objects in pages: all are, or none.
+    pub fn batches(&self) -> Option<&Arc<Batches>> {
+        self.batches.as_ref()
+    }
+
     pub fn rows(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.rows() as u64).sum::<u64>()
             + self.runs.iter().map(|run| run.rows()).sum::<u64>()
@@ -31,9 +56,12 @@ impl Sources {
 
     /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in order, one behind the other, there is one, and nothing to compare.
     pub fn chains(&self, plan: &Plan, bounds: &Bounds) -> Vec<Chain> {
-        let piece = |piece: &Arc<Piece>| Cursor::Piece(PieceCursor::new(piece.clone(), bounds));
+        let piece = |(piece, first_block): (&Arc<Piece>, &u32)| {
+            Cursor::Piece(PieceCursor::new(piece.clone(), *first_block, bounds))
+        };
         let run = |run: &Arc<Run>| Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone())));
-        chained(self.pieces.iter().map(piece).chain(self.runs.iter().map(run)).collect())
+        let pieces = self.pieces.iter().zip(&self.first_blocks);
+        chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect())
     }
 
     /// Divides all rows into parts of about so many; larger where many keys are equal.

@@ -3,14 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dray_format::Batch;
-use dray_page::{Layout, Measured, Object, PageBuilder, VerifiedPage};
+use dray_format::{Batch, Column};
+use dray_page::{Layout, Measured, Object, PageBuilder};
 
-use crate::block::{Block, BlockKeys};
+use crate::block::{Block, BlockKeys, BlockRows};
 use crate::code::word;
 use crate::cutoff::Cutoff;
 use crate::entry::{BLOCKS_END, Entry};
 use crate::error::{Error, Result};
+use crate::gather::Batches;
 use crate::key::{KeyEncoder, Keys};
 use crate::memory::{Memory, Reservation};
 use crate::order;
@@ -18,6 +19,9 @@ use crate::stock::Stock;
 
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
+
+/// What a column of a kept batch takes besides its values: here, among all that rows are gathered from, and for what owns its buffers.
+const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 
 /// If only so small a part of the rows is kept, they are copied, so that the others' memory is free.
 const FEW: usize = 4;
@@ -46,6 +50,13 @@ pub(crate) struct OpenPiece {
     /// Bytes of all pages, and of the keys of those that are full.
     bytes: usize,
     reservation: Reservation,
+}
+
+/// The memory that keys of rows of these sizes take at most while they are made.
+fn key_bytes(encoder: &KeyEncoder, sizes: &[u32]) -> usize {
+    let objects: usize = sizes.iter().map(|bytes| *bytes as usize).sum();
+    // A string has at most twice as many bytes in a key; its keys are there twice for a moment.
+    2 * encoder.width().map_or(2 * objects + size_of::<usize>() * sizes.len(), |width| width * sizes.len())
 }
 
 impl OpenPiece {
@@ -79,11 +90,8 @@ impl OpenPiece {
 
     /// The least memory that is needed for these rows more, before they are there.
     pub fn needed(&self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> usize {
-        let count = rows.len();
-        let objects: usize = measured.sizes().get(rows.clone()).unwrap_or_default().iter().map(|b| *b as usize).sum();
-        // A string has at most twice as many bytes in a key; its keys are there twice for a moment.
-        let keys = encoder.width().map_or(2 * objects + size_of::<usize>() * count, |width| width * count);
-        self.builder.page_bytes_of(measured, rows) + 2 * keys + size_of::<Entry>() * count
+        let sizes = measured.sizes().get(rows.clone()).unwrap_or_default();
+        self.builder.page_bytes_of(measured, rows) + key_bytes(encoder, sizes) + size_of::<Entry>() * sizes.len()
     }
 
     /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are not wanted. `tag` is that of the batch's row 0.
@@ -108,13 +116,44 @@ impl OpenPiece {
             self.count(until - from, tag + (rows.start + from) as u64);
             from = (until..keys.len()).find(wanted).unwrap_or(keys.len());
         }
+        self.settle();
+        Ok(true)
+    }
+
+    /// Reserves what is taken now, and no more.
+    fn settle(&mut self) {
         let batches = size_of::<(usize, u64)>() * self.batches.capacity();
         let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + batches;
         // Keys of lists in lists may be larger than was thought. They are there now.
         let unexpected = taken.saturating_sub(self.reservation.bytes());
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
         self.reservation.shrink_to(taken);
-        Ok(true)
+    }
+
+    /// Whether it has batches as they came; nothing else can come to them then.
+    pub fn is_kept(&self) -> bool {
+        self.blocks.last().is_some_and(Block::is_kept)
+    }
+
+    /// Keeps a batch, which holds so much memory, with the sizes and the tag of its rows, unless memory can't be reserved: then it says how much.
+    pub fn keep(
+        &mut self,
+        encoder: &KeyEncoder,
+        (batch, held_bytes): (&Batch, usize),
+        sizes: &[u32],
+        tag: u64,
+    ) -> Result<Option<usize>> {
+        let kept = held_bytes + COLUMN_BYTES * batch.columns.len() + size_of_val(sizes);
+        let needed = kept + key_bytes(encoder, sizes) + size_of::<Entry>() * batch.rows;
+        if !self.reservation.try_grow(needed) {
+            return Ok(Some(needed));
+        }
+        self.keys = BlockKeys::from_keys(self.key_width, encoder.encode(batch))?;
+        self.bytes += kept;
+        self.count(batch.rows, tag);
+        self.close_block(BlockRows::Batch(batch.clone(), sizes.into()))?;
+        self.settle();
+        Ok(None)
     }
 
     fn reserve(&mut self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> bool {
@@ -133,7 +172,7 @@ impl OpenPiece {
         while let Some(page) = self.builder.pop() {
             let end = from + page.len().saturating_sub(self.keys.len());
             self.keys.extend(keys, from..end)?;
-            self.close_block(page)?;
+            self.close_block(BlockRows::Page(page))?;
             from = end;
         }
         self.keys.extend(keys, from..rows.end)
@@ -151,25 +190,25 @@ impl OpenPiece {
         self.rows += rows;
     }
 
-    fn close_block(&mut self, page: VerifiedPage) -> Result<()> {
+    fn close_block(&mut self, rows: BlockRows) -> Result<()> {
         if self.blocks.len() + 1 >= BLOCKS_END {
-            return Err(Error::Setting(format!("{BLOCKS_END} pages in memory; larger ones are fewer")));
+            return Err(Error::Setting(format!("{BLOCKS_END} pages or batches in memory; larger ones are fewer")));
         }
         let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
         keys.shrink();
         self.bytes += keys.memory_bytes();
-        self.blocks.push(Block { page, keys });
+        self.blocks.push(Block { rows, keys });
         Ok(())
     }
 
     /// Sorts the rows.
     pub fn sort(mut self, kept: Kept) -> Result<Piece> {
         for page in self.builder.finish() {
-            self.close_block(page)?;
+            self.close_block(BlockRows::Page(page))?;
         }
         let mut entries = Vec::with_capacity(self.rows);
         for (number, block) in self.blocks.iter().enumerate() {
-            let rows = 0..block.page.len();
+            let rows = 0..block.len();
             entries.extend(rows.map(|row| Entry::new(word(block.keys.get(row), 0), number, row)));
         }
         let key_of = |entry: Entry| {
@@ -196,7 +235,7 @@ impl OpenPiece {
         let mut rows = 0;
         let begin = |block: &Block| {
             let first = rows;
-            rows += block.page.len();
+            rows += block.len();
             first
         };
         let first_rows = self.blocks.iter().map(begin).collect();
@@ -236,7 +275,7 @@ impl Piece {
             open.builder.copy(object)?;
             while let Some(page) = open.builder.pop() {
                 open.bytes += page.bytes().len();
-                open.close_block(page)?;
+                open.close_block(BlockRows::Page(page))?;
             }
             entries.push(entry.moved(open.blocks.len(), open.keys.len()));
             open.keys.push(self.key(*entry))?;
@@ -245,7 +284,7 @@ impl Piece {
         }
         for page in open.builder.finish() {
             open.bytes += page.bytes().len();
-            open.close_block(page)?;
+            open.close_block(BlockRows::Page(page))?;
         }
         Ok(open.sorted(entries))
     }
@@ -253,6 +292,24 @@ impl Piece {
     fn object_of(&self, entry: Entry) -> Option<Object<'_>> {
         let (block, row) = entry.place();
         self.object(block, row)
+    }
+
+    /// Whether it has batches as they came.
+    pub fn is_kept(&self) -> bool {
+        self.blocks.last().is_some_and(Block::is_kept)
+    }
+
+    pub fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Adds its batches to others, if it has such.
+    pub fn list(&self, batches: &mut Batches) {
+        for block in &self.blocks {
+            if let BlockRows::Batch(batch, sizes) = &block.rows {
+                batches.push(batch, sizes);
+            }
+        }
     }
 
     pub fn entries(&self) -> &[Entry] {
@@ -281,7 +338,7 @@ impl Piece {
 
     #[inline]
     pub fn object(&self, block: usize, row: usize) -> Option<Object<'_>> {
-        self.blocks.get(block)?.page.object(row)
+        self.blocks.get(block)?.object(row)
     }
 
     /// Where a row was in the input.

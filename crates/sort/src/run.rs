@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use dray_format::crc32c;
+use dray_format::{Batch, crc32c};
 use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
 
 use crate::block::BlockKeys;
@@ -123,9 +123,41 @@ impl RunWriter {
         while let Some(page) = self.builder.pop() {
             self.write(&page)?;
         }
-        self.keys.push(key)?;
-        self.tags.extend_from_slice(&tag.to_le_bytes());
+        self.put_key(key, tag)
+    }
+
+    /// Appends the rows of a batch, none of which is less than the one before, with the key and the tag of each.
+    pub fn append<'k>(&mut self, batch: &Batch, key: impl Fn(usize) -> Option<(&'k [u8], u64)>) -> Result<()> {
+        let measured = self.builder.measure(batch)?;
+        let mut from = 0;
+        while from < batch.rows {
+            let mut bytes = self.keys.bytes() + self.tags.len();
+            let fits = |row: &usize| {
+                bytes += key(*row).map_or(0, |(key, _)| key.len() + size_of::<u64>());
+                bytes <= self.page_bytes
+            };
+            let mut count = (from..batch.rows).take_while(fits).count();
+            if count == 0 {
+                self.close_page()?;
+                count = 1;
+            }
+            self.builder.append_rows(&measured, from..from + count)?;
+            let mut keys = (from..from + count).filter_map(&key);
+            while let Some(page) = self.builder.pop() {
+                for (key, tag) in keys.by_ref().take(page.len() - self.keys.len()) {
+                    self.put_key(key, tag)?;
+                }
+                self.write(&page)?;
+            }
+            keys.try_for_each(|(key, tag)| self.put_key(key, tag))?;
+            from += count;
+        }
         Ok(())
+    }
+
+    fn put_key(&mut self, key: &[u8], tag: u64) -> Result<()> {
+        self.tags.extend_from_slice(&tag.to_le_bytes());
+        self.keys.push(key)
     }
 
     pub fn finish(mut self) -> Result<Run> {

@@ -7,8 +7,9 @@ use dray_format::Batch;
 
 use crate::cursor::Bounds;
 use crate::error::Result;
+use crate::gather::slice;
 use crate::memory::Reservation;
-use crate::part::Part;
+use crate::part::{BatchSize, Part};
 use crate::path::Sources;
 use crate::piece::Piece;
 use crate::sorter::Plan;
@@ -18,6 +19,12 @@ use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
 const BATCH_BYTES_MAX: usize = 4 << 20;
+/// From batches that were kept so many rows are gathered at a time, and so many bytes, so that many of them lie near each other. They are handed
+/// out in slices.
+const GATHERED_ROWS: usize = 256 << 10;
+const GATHERED_BYTES_MAX: usize = 128 << 20;
+/// Each thread gathers at least so often.
+const GATHERED_TIMES: usize = 2;
 /// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator keeps memory for each of their sizes in each thread.
 const AHEAD_NUMERATOR: usize = 3;
 const AHEAD_DENOMINATOR: usize = 2;
@@ -28,6 +35,9 @@ const BATCH_BYTES_MIN: usize = 4 << 10;
 #[derive(Debug)]
 pub struct Sorted {
     rows: Rows,
+    batch_rows: usize,
+    /// What was made, and from where on it is to be handed out.
+    rest: Option<(Batch, usize)>,
     /// So many rows are still wanted.
     left: u64,
     /// For reading runs and for batches.
@@ -58,24 +68,34 @@ impl Sorted {
                 None => return Err(runs.refused(&plan, runs.least_bytes() + reservation.bytes())),
             }
         };
-        let sources = Sources { pieces, runs };
-        let parts = sources.rows() / (BATCHES_A_PART * plan.batch_rows) as u64;
-        let most = parts.min(threads as u64) as usize;
-        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(BATCH_BYTES_MAX);
-        let (threads, batch_bytes) = reserve_ahead(&mut reading, &mut reservation, most, wanted).unwrap_or_else(|| {
+        let sources = Sources::new(pieces, runs);
+        let batch_rows = plan.batch_rows;
+        let all_rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
+        let most = (all_rows / (BATCHES_A_PART * batch_rows)).min(threads);
+        let (rows, part_rows, bytes_max) = match sources.batches() {
+            Some(_) => {
+                let each = all_rows.div_ceil(most.max(1));
+                let part_rows = each.div_ceil(each.div_ceil(GATHERED_ROWS).max(GATHERED_TIMES)).max(batch_rows);
+                // Parts are not that even.
+                (part_rows + part_rows / 4, part_rows, GATHERED_BYTES_MAX)
+            }
+            None => (batch_rows, BATCHES_A_PART * batch_rows, BATCH_BYTES_MAX),
+        };
+        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max);
+        let (threads, bytes) = reserve_ahead(&mut reading, &mut reservation, most, wanted).unwrap_or_else(|| {
             // What there is suffices for smaller batches.
             reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
             (1, reservation.bytes())
         });
         plan.stock.keep_for(reading.bytes());
         let left = plan.kept.limit;
+        let size = BatchSize { rows, bytes };
         let rows = if threads > 1 {
-            Rows::Ahead(Workers::start(plan, sources, threads, batch_bytes)?)
+            Rows::Ahead(Workers::start(plan, sources, threads, part_rows, size)?)
         } else {
-            let chains = sources.chains(&plan, &Bounds::default());
-            Rows::Here(Box::new(Part::new(plan, chains, batch_bytes)?))
+            Rows::Here(Box::new(Part::new(plan, &sources, &Bounds::default(), size)?))
         };
-        Ok(Self { rows, left, _reservations: [reading, reservation], spilled })
+        Ok(Self { rows, batch_rows, rest: None, left, _reservations: [reading, reservation], spilled })
     }
 
     /// How many bytes were written to disk.
@@ -84,16 +104,26 @@ impl Sorted {
     }
 
     fn next_batch(&mut self) -> Result<Option<Batch>> {
-        let batch = match &mut self.rows {
+        let rest = match self.rest.take() {
             _ if self.left == 0 => None,
-            Rows::Here(part) => part.next_batch()?,
-            Rows::Ahead(workers) => workers.next_batch()?,
-            Rows::Ended => None,
+            Some(rest) => Some(rest),
+            None => match &mut self.rows {
+                Rows::Here(part) => part.next_batch()?,
+                Rows::Ahead(workers) => workers.next_batch()?,
+                Rows::Ended => None,
+            }
+            .map(|batch| (batch, 0)),
         };
-        let Some(batch) = batch else { return Ok(None) };
-        let rows = usize::try_from(self.left).unwrap_or(usize::MAX).min(batch.rows);
+        let Some((batch, from)) = rest else { return Ok(None) };
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch_rows);
+        let rows = wanted.min(batch.rows - from);
         self.left -= rows as u64;
-        Ok(Some(if rows < batch.rows { batch.slice(0, rows) } else { batch }))
+        if rows == batch.rows {
+            return Ok(Some(batch));
+        }
+        let slice = slice(&batch, from, rows);
+        self.rest = Some((batch, from + rows)).filter(|(batch, from)| *from < batch.rows);
+        Ok(Some(slice))
     }
 }
 

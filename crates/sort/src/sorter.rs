@@ -9,6 +9,7 @@ use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
 
 use crate::cutoff::Cutoff;
 use crate::error::{Error, Result};
+use crate::gather::is_table;
 use crate::key::{KeyEncoder, Purpose, SortColumn};
 use crate::memory::{Memory, Reservation};
 use crate::options::{Cancel, Distinct, Options};
@@ -18,8 +19,8 @@ use crate::sorted::Sorted;
 use crate::spill::Runs;
 use crate::stock::Stock;
 
-/// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
-const RESERVED_PAGES: usize = 4;
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written, their keys, and as much of gathered rows.
+const RESERVED_PAGES: usize = 5;
 /// If several threads write, this is at most such a part of the memory.
 const RESERVED_SHARE: usize = 8;
 /// A piece takes at most this part of the memory, divided by the writers: what others have not sorted yet is sorted by the one who spills.
@@ -30,6 +31,9 @@ const PIECE_ROWS_MAX: usize = 1 << 20;
 const STRIP_ROWS: usize = 1024;
 /// Of the memory, so much is reserved at a time for rows to append.
 const STRIP_SHARE: usize = 32;
+
+/// Of the memory, such a part may be held for nothing.
+const SURPLUS_SHARE: usize = 8;
 
 /// So often memory is looked for that other writers may have taken in between.
 const ATTEMPTS: usize = 100;
@@ -90,6 +94,8 @@ struct Shared {
     /// A place for each writer's open piece.
     open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
     writers: AtomicUsize,
+    /// Whether batches are kept as they came. When memory is short, they go to disk, and those behind them into pages.
+    keeps: AtomicBool,
     pieces: Mutex<Vec<Arc<Piece>>>,
     /// Rows that need not be kept.
     cutoff: Mutex<Option<Cutoff>>,
@@ -123,6 +129,8 @@ impl Sorter {
             Distinct::Rows => (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct),
         };
         let encoder = KeyEncoder::new(&schema, &by, purpose)?;
+        // Of rows that may be dropped, nothing is to stay.
+        let keeps = is_table(&schema) && options.distinct == Distinct::No && options.limit.is_none();
         let layout = Layout::new(schema)?;
         let bytes = RESERVED_PAGES * page_bytes;
         let may_spill = options.spill_folder.is_some();
@@ -149,6 +157,7 @@ impl Sorter {
                 measure,
                 open: Mutex::default(),
                 writers: AtomicUsize::new(0),
+                keeps: AtomicBool::new(keeps),
                 pieces: Mutex::default(),
                 cutoff: Mutex::default(),
                 runs: Mutex::new(Runs::new(spill)),
@@ -177,6 +186,11 @@ impl Sorter {
         let writers = self.shared.writers.fetch_add(1, Ordering::Relaxed) + 1;
         self.shared.reserve_for_writers(writers);
         Writer { shared: self.shared.clone(), open, sequence_next: 0 }
+    }
+
+    /// So many bytes may batches hold together for nothing: for what is more, they are better copied.
+    pub fn surplus_bytes_max(&self) -> usize {
+        self.shared.plan.memory.bytes_max() / SURPLUS_SHARE
     }
 
     /// How far this is, from now on and while it finishes.
@@ -224,12 +238,21 @@ pub struct Writer {
 
 impl Writer {
     /// Takes the rows of batch number `sequence`, which is larger than those that this writer took before and below 2³³. Rows
-    /// that are equal come in the order of these numbers, whichever writer took them.
+    /// that are equal come in the order of these numbers, whichever writer took them. The batch's buffers may be kept, so they should have
+    /// little else than its rows; otherwise see [`append_held`](Self::append_held).
     ///
     /// # Errors
     /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort was cancelled or finished. Rows
     /// may be lost by all but the first: then all writers and [`Sorter::finish`] fail with the same error from now on.
     pub fn append(&mut self, sequence: u64, batch: &Batch) -> Result<()> {
+        self.append_held(sequence, batch, batch.plain_bytes(0, batch.rows) as usize)
+    }
+
+    /// The same for a batch that holds so many bytes of memory, those not counted that batches before it hold as well.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append) has them.
+    pub fn append_held(&mut self, sequence: u64, batch: &Batch, held_bytes: usize) -> Result<()> {
         let shared = &*self.shared;
         shared.check_whole()?;
         if sequence < self.sequence_next || sequence >> (u64::BITS - ROW_BITS) > 0 {
@@ -237,31 +260,55 @@ impl Writer {
         }
         let measured = shared.measure.measure(batch)?;
         self.sequence_next = sequence + 1;
-        shared.failing(self.take(batch, &measured, sequence << ROW_BITS))
+        shared.failing(self.take((batch, held_bytes), &measured, sequence << ROW_BITS))
     }
 
-    fn take(&self, batch: &Batch, measured: &Measured<'_>, tag: u64) -> Result<()> {
+    fn take(&self, (batch, held_bytes): (&Batch, usize), measured: &Measured<'_>, tag: u64) -> Result<()> {
         let shared = &*self.shared;
         shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
-        let strip_bytes = shared.plan.memory.bytes_max() / STRIP_SHARE;
-        let key_bytes = shared.plan.encoder.width().unwrap_or(0);
         let mut from = 0;
         while from < batch.rows {
             shared.plan.cancel.check()?;
-            let mut bytes = 0;
-            let sizes = measured.sizes().get(from..batch.rows.min(from + STRIP_ROWS)).unwrap_or_default();
-            let fits = |size: &&u32| {
-                bytes += **size as usize + key_bytes;
-                bytes <= strip_bytes
+            let keeps = shared.keeps.load(Ordering::Relaxed);
+            let strip = shared.strip(measured, from, if keeps { PIECE_ROWS_MAX } else { STRIP_ROWS });
+            let end = strip.end;
+            let needed = if keeps {
+                self.keep_strip((batch, held_bytes), measured, strip, tag)?
+            } else {
+                self.append_strip(batch, measured, strip, tag)?
             };
-            let end = from + sizes.iter().take_while(fits).count().max(1);
-            while let Some(needed) = self.append_strip(batch, measured, from..end, tag)? {
-                shared.make_room(needed)?;
+            match needed {
+                // How rows are taken may have changed with it.
+                Some(needed) => shared.make_room(needed)?,
+                None => from = end,
             }
-            from = end;
         }
         shared.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Says what memory is missing if the rows were not kept.
+    fn keep_strip(
+        &self,
+        (batch, held_bytes): (&Batch, usize),
+        measured: &Measured<'_>,
+        rows: Range<usize>,
+        tag: u64,
+    ) -> Result<Option<usize>> {
+        let mut open = self.open()?;
+        if !self.shared.keeps.load(Ordering::Relaxed) {
+            // Since just now, and what is in memory is on its way to disk.
+            return Ok(Some(0));
+        }
+        let strip = batch.slice(rows.start, rows.len());
+        let held_bytes = held_bytes / batch.rows * rows.len() + held_bytes % batch.rows;
+        let sizes = measured.sizes().get(rows.clone()).unwrap_or_default();
+        let piece = self.piece(&mut open)?;
+        let needed = piece.keep(&self.shared.plan.encoder, (&strip, held_bytes), sizes, tag + rows.start as u64)?;
+        if needed.is_none() {
+            self.close_if_large(&mut open)?;
+        }
+        Ok(needed)
     }
 
     /// Says what memory is missing if the rows were not appended.
@@ -272,25 +319,39 @@ impl Writer {
         rows: Range<usize>,
         tag: u64,
     ) -> Result<Option<usize>> {
-        let Shared { plan, finished, .. } = &*self.shared;
-        let mut open = lock(&self.open);
-        if finished.load(Ordering::Relaxed) {
-            return Err(Error::Finished);
+        let plan = &self.shared.plan;
+        let mut open = self.open()?;
+        if open.as_ref().is_some_and(OpenPiece::is_kept) {
+            self.shared.close(&mut open)?;
         }
-        let piece = match &mut *open {
-            Some(piece) => piece,
-            none => none.insert(OpenPiece::new(&plan.layout, &plan.stock, plan.encoder.width(), &plan.memory)?),
-        };
+        let piece = self.piece(&mut open)?;
         let cutoff = lock(&self.shared.cutoff).clone();
         if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag, cutoff.as_ref())? {
             return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
         }
-        let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
-        let bytes_max = plan.memory.bytes_max() / (PIECE_SHARE * writers);
-        if piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max {
-            self.shared.close(&mut open)?;
-        }
+        self.close_if_large(&mut open)?;
         Ok(None)
+    }
+
+    /// The place of the open piece, as long as rows are taken.
+    fn open(&self) -> Result<MutexGuard<'_, Option<OpenPiece>>> {
+        let open = lock(&self.open);
+        if self.shared.finished.load(Ordering::Relaxed) { Err(Error::Finished) } else { Ok(open) }
+    }
+
+    fn piece<'o>(&self, open: &'o mut Option<OpenPiece>) -> Result<&'o mut OpenPiece> {
+        let plan = &self.shared.plan;
+        Ok(match open {
+            Some(piece) => piece,
+            none => none.insert(OpenPiece::new(&plan.layout, &plan.stock, plan.encoder.width(), &plan.memory)?),
+        })
+    }
+
+    fn close_if_large(&self, open: &mut Option<OpenPiece>) -> Result<()> {
+        let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
+        let bytes_max = self.shared.plan.memory.bytes_max() / (PIECE_SHARE * writers);
+        let is_large = |piece: &OpenPiece| piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max;
+        if open.as_ref().is_some_and(is_large) { self.shared.close(open) } else { Ok(()) }
     }
 
     /// Sorts what this writer has, in this thread; nothing more comes.
@@ -317,6 +378,19 @@ impl Shared {
     /// The result of something by which rows are lost if it fails.
     fn failing(&self, result: Result<()>) -> Result<()> {
         result.map_err(|error| self.failed.get_or_init(|| error).clone())
+    }
+
+    /// Rows of a batch that are taken at once, from this one on.
+    fn strip(&self, measured: &Measured<'_>, from: usize, rows_max: usize) -> Range<usize> {
+        let bytes_max = self.plan.memory.bytes_max() / STRIP_SHARE;
+        let key_bytes = self.plan.encoder.width().unwrap_or(0);
+        let sizes = measured.sizes().get(from..).unwrap_or_default();
+        let mut bytes = 0;
+        let fits = |size: &&u32| {
+            bytes += **size as usize + key_bytes;
+            bytes <= bytes_max
+        };
+        from..from + sizes.iter().take(rows_max).take_while(fits).count().max(1)
     }
 
     /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for memory to free finds it here or there.
@@ -388,6 +462,8 @@ impl Shared {
             if !runs.may_spill() {
                 break;
             }
+            // Before the open pieces are closed, so that no batch is kept behind those that are spilled now.
+            self.keeps.store(false, Ordering::Relaxed);
             self.close_all()?;
             let pieces = std::mem::take(&mut *lock(&self.pieces));
             if pieces.is_empty() {

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::cursor::{Bounds, Chain};
+use crate::cursor::{Bounds, RowPlace};
 use crate::cutoff::Cutoff;
 use crate::error::{Error, Result};
+use crate::gather::Batches;
 use crate::memory::Reservation;
 use crate::merge::Merge;
 use crate::path::Sources;
@@ -33,9 +34,14 @@ impl Runs {
         self.spill.is_some()
     }
 
-    /// Merges pieces into one run, in so many threads at most, and frees their memory.
+    /// Merges pieces into a run, in so many threads at most, and frees their memory.
     pub fn spill(&mut self, plan: &Plan, pieces: Vec<Arc<Piece>>, threads: usize) -> Result<()> {
-        self.write(plan, &Sources { pieces, runs: Vec::new() }, threads)
+        // There are both when batches are kept no longer since just now.
+        let (kept, in_pages): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|piece| piece.is_kept());
+        for pieces in [kept, in_pages].into_iter().filter(|pieces| !pieces.is_empty()) {
+            self.write(plan, &Sources::new(pieces, Vec::new()), threads)?;
+        }
+        Ok(())
     }
 
     /// Each thread writes a part of the run.
@@ -44,7 +50,7 @@ impl Runs {
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
         let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1)) } else { vec![Bounds::default()] };
         let file = spill.begin()?;
-        let write = |bounds: &Bounds| write_part(plan, sources.chains(plan, bounds), spill.writer(&file, plan)?);
+        let write = |bounds: &Bounds| write_part(plan, sources, bounds, spill.writer(&file, plan)?);
         let written: Result<Vec<Run>> = match &parts[..] {
             [all] => Ok(vec![write(all)?]),
             parts => std::thread::scope(|scope| {
@@ -87,7 +93,7 @@ impl Runs {
             let surplus = self.runs.len() - opened + 1;
             let runs = self.runs.drain(..surplus.clamp(2, opened)).collect();
             // Memory is there for one block of each.
-            self.write(plan, &Sources { pieces: Vec::new(), runs }, 1)?;
+            self.write(plan, &Sources::new(Vec::new(), runs), 1)?;
         }
     }
 
@@ -116,22 +122,58 @@ impl Runs {
     }
 }
 
-fn write_part(plan: &Plan, chains: Vec<Chain>, mut run: RunWriter) -> Result<Run> {
-    let mut merge = Merge::new(chains, plan.kept.distinct, plan.kept.limit)?;
+fn write_part(plan: &Plan, sources: &Sources, bounds: &Bounds, mut run: RunWriter) -> Result<Run> {
+    let mut merge = Merge::new(sources.chains(plan, bounds), plan.kept.distinct, plan.kept.limit)?;
     let mut pending = Vec::with_capacity(PENDING_MAX);
     let mut ended = false;
     while !ended {
         plan.cancel.check()?;
         ended = merge.fill(&mut pending, PENDING_MAX)?;
-        for some in pending.chunks(COPIED) {
-            merge.fetch(some);
-            for (source, place) in some {
-                let Some(cursor) = merge.cursor(*source) else { continue };
-                if let Some(object) = cursor.object(*place) {
-                    run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
-                }
-            }
+        match sources.batches() {
+            Some(batches) => write_gathered(plan, batches, &merge, &pending, &mut run)?,
+            None => write_objects(&merge, &pending, &mut run)?,
         }
     }
     run.finish()
+}
+
+fn write_objects(merge: &Merge, pending: &[(usize, RowPlace)], run: &mut RunWriter) -> Result<()> {
+    for some in pending.chunks(COPIED) {
+        merge.fetch(some);
+        for (source, place) in some {
+            let Some(cursor) = merge.cursor(*source) else { continue };
+            if let Some(object) = cursor.object(*place) {
+                run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows become a batch before they become objects, of no more bytes than a page has.
+fn write_gathered(
+    plan: &Plan,
+    batches: &Batches,
+    merge: &Merge,
+    pending: &[(usize, RowPlace)],
+    run: &mut RunWriter,
+) -> Result<()> {
+    let mut rest = pending;
+    while !rest.is_empty() {
+        let mut bytes = 0;
+        let fits = |(_, place): &&(usize, RowPlace)| {
+            bytes += batches.size(*place);
+            bytes <= plan.page_bytes
+        };
+        let (some, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+        let places: Vec<RowPlace> = some.iter().map(|(_, place)| *place).collect();
+        let keys = |row: usize| {
+            let (source, place) = some.get(row)?;
+            let cursor = merge.cursor(*source)?;
+            Some((cursor.key_at(*place), cursor.tag_at(*place)))
+        };
+        run.append(&batches.gather(&places), keys)?;
+        rest = others;
+    }
+    Ok(())
 }

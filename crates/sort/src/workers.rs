@@ -17,7 +17,7 @@ use dray_format::Batch;
 
 use crate::cursor::Bounds;
 use crate::error::{Error, Result};
-use crate::part::Part;
+use crate::part::{BatchSize, Part};
 use crate::path::Sources;
 use crate::sorter::Plan;
 
@@ -43,7 +43,7 @@ pub(crate) struct Workers {
 struct Shared {
     plan: Arc<Plan>,
     sources: Sources,
-    batch_bytes: usize,
+    size: BatchSize,
     parts: Vec<Bounds>,
     /// Where the batches of each part go; taken by the thread that makes them.
     queues: Vec<Mutex<Option<SyncSender<Message>>>>,
@@ -55,14 +55,15 @@ struct Shared {
 }
 
 impl Workers {
-    pub fn start(plan: Arc<Plan>, sources: Sources, threads: usize, batch_bytes: usize) -> Result<Self> {
-        let parts = sources.parts(BATCHES_A_PART * plan.batch_rows);
+    /// Starts threads that merge parts of about so many rows.
+    pub fn start(plan: Arc<Plan>, sources: Sources, threads: usize, part_rows: usize, size: BatchSize) -> Result<Self> {
+        let parts = sources.parts(part_rows);
         let (queues, results): (Vec<_>, Vec<_>) = parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
         let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();
         let shared = Arc::new(Shared {
             plan,
             sources,
-            batch_bytes,
+            size,
             parts,
             queues,
             next: AtomicUsize::new(0),
@@ -143,10 +144,9 @@ impl Shared {
 
     /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
     fn merge(&self, last: Option<Part>, bounds: &Bounds, queue: &SyncSender<Message>) -> Result<Part> {
-        let chains = self.sources.chains(&self.plan, bounds);
         let mut part = match last {
-            Some(last) => last.then(chains)?,
-            None => Part::new(self.plan.clone(), chains, self.batch_bytes)?,
+            Some(last) => last.then(&self.sources, bounds)?,
+            None => Part::new(self.plan.clone(), &self.sources, bounds, self.size)?,
         };
         while let Some(batch) = part.next_batch()? {
             if queue.send(Ok(Some(batch))).is_err() {

@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use dray_format::{Batch, Column, Values};
+use dray_format::{Batch, Column, Values, copy_few};
 
 use super::Rows;
 use super::check::index;
 use super::measure;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record, STRING_BYTES};
-use crate::word::{copy_long, load, u32_at};
+use crate::word::{load, u32_at};
 
 /// The bits of a string of so many bytes.
 const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
@@ -171,7 +171,7 @@ fn string(extent: &mut [u8], at: usize, cursor: &mut usize, data: &[u8], from: [
     let length = u32::from_le_bytes(end) as usize - from;
     extent[at..at + STRING_BYTES].copy_from_slice(&string_place(data, from, length, *cursor));
     if length > INLINE_BYTES_MAX {
-        copy_long(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
+        copy_few(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
         *cursor += length;
     }
 }

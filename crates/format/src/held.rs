@@ -1,0 +1,145 @@
+//! What memory is held by record batches whose buffers are kept.
+
+use std::collections::HashMap;
+
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
+
+use crate::arrow::{column_from_arrow, plain_type};
+use crate::column::Batch;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Kept batches may hold so many times the bytes of their rows: arrays are often built in memory that doubled.
+const HELD_FACTOR: usize = 2;
+
+/// The allocations of record batches that are kept, each counted once: a batch may be a slice of a larger one, and a message's columns may
+/// share one allocation with others that nobody wants.
+#[derive(Debug)]
+pub struct Held {
+    /// By their addresses, with their bytes.
+    allocations: HashMap<usize, usize>,
+    held_bytes: usize,
+    row_bytes: usize,
+    surplus_bytes_max: usize,
+}
+
+impl Held {
+    /// Nothing yet. Besides twice the bytes of the rows, so much may be held for nothing, or for batches that are still to come.
+    pub fn new(surplus_bytes_max: usize) -> Self {
+        Self { allocations: HashMap::new(), held_bytes: 0, row_bytes: 0, surplus_bytes_max }
+    }
+
+    /// The bytes that a batch holds which those before it don't. If these would be too many, its columns are copied first. `batch` was made
+    /// from `arrays`.
+    ///
+    /// # Errors
+    /// Those of [`column_from_arrow`].
+    pub fn keep(&mut self, arrays: &RecordBatch, batch: &mut Batch) -> Result<usize> {
+        let row_bytes = batch.plain_bytes(0, batch.rows) as usize;
+        let is_shared = |array: &ArrayRef| plain_type(array.data_type()).is_none();
+        let (mut held_bytes, mut before) = (0, Vec::new());
+        for (array, column) in arrays.columns().iter().zip(&batch.columns) {
+            match is_shared(array) {
+                true => self.count(&array.to_data(), &mut held_bytes, &mut before),
+                // It was rewritten, and is its own.
+                false => held_bytes += column.plain_bytes(0, column.rows) as usize,
+            }
+        }
+        let allowed = HELD_FACTOR.saturating_mul(self.row_bytes + row_bytes).saturating_add(self.surplus_bytes_max);
+        if self.held_bytes + held_bytes > allowed {
+            for (address, bytes) in before.into_iter().rev() {
+                self.allocations.insert(address, bytes);
+            }
+            for (array, column) in arrays.columns().iter().zip(&mut batch.columns) {
+                if is_shared(array) {
+                    *column = column_from_arrow(&copied(array)?)?;
+                }
+            }
+            held_bytes = row_bytes;
+        }
+        self.held_bytes += held_bytes;
+        self.row_bytes += row_bytes;
+        Ok(held_bytes)
+    }
+
+    /// Counts the allocations of an array, and notes what was known of each before.
+    fn count(&mut self, data: &ArrayData, held_bytes: &mut usize, before: &mut Vec<(usize, usize)>) {
+        let validity = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(validity) {
+            let known = self.allocations.entry(buffer.data_ptr().as_ptr() as usize).or_default();
+            // Of an allocation that is not ours, no more is known than what an array uses.
+            let more = buffer.capacity().saturating_sub(*known);
+            before.push((buffer.data_ptr().as_ptr() as usize, *known));
+            *known += more;
+            *held_bytes += more;
+        }
+        data.child_data().iter().for_each(|child| self.count(child, held_bytes, before));
+    }
+}
+
+fn copied(array: &ArrayRef) -> Result<ArrayRef> {
+    let data = array.to_data();
+    let mut copy = MutableArrayData::new(vec![&data], false, data.len());
+    let refused = |error| Error::new(ErrorKind::Limit, format!("can't copy {} rows: {error}", data.len()));
+    copy.try_extend(0, 0, data.len()).map_err(refused)?;
+    Ok(make_array(copy.freeze()))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use std::sync::Arc;
+
+    use arrow_array::{Int64Array, RecordBatch, StringArray, StringViewArray};
+
+    use super::Held;
+    use crate::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+
+    const ROWS: usize = 10_000;
+
+    fn table() -> RecordBatch {
+        let numbers = Int64Array::from_iter_values(0..ROWS as i64);
+        let strings = StringArray::from_iter_values((0..ROWS).map(|row| format!("string {row:05}")));
+        RecordBatch::try_from_iter([("n", Arc::new(numbers) as _), ("s", Arc::new(strings) as _)]).unwrap()
+    }
+
+    #[test]
+    fn slices_share_what_they_hold() {
+        let table = table();
+        let mut held = Held::new(1 << 20);
+        let mut bytes = Vec::new();
+        for from in (0..ROWS).step_by(1000) {
+            let slice = table.slice(from, 1000);
+            let mut batch = batch_from_arrow(&slice).unwrap();
+            bytes.push(held.keep(&slice, &mut batch).unwrap());
+            assert_eq!(batch.columns, batch_from_arrow(&slice).unwrap().columns);
+        }
+        // 8 bytes of a number, 4 of an offset, 12 of a string.
+        assert!(bytes[0] >= ROWS * 24);
+        assert_eq!(bytes[1..], [0; 9]);
+    }
+
+    #[test]
+    fn what_holds_too_much_is_copied() {
+        let mut held = Held::new(1000);
+        for _ in 0..3 {
+            let slice = table().slice(5, 10);
+            let mut batch = batch_from_arrow(&slice).unwrap();
+            assert!(held.keep(&slice, &mut batch).unwrap() < 500);
+            let schema = schema_from_arrow(&slice.schema()).unwrap();
+            let arrow_schema = Arc::new(schema_to_arrow(&schema, StringLayout::default()));
+            assert_eq!(batch_to_arrow(batch, &arrow_schema).unwrap(), slice);
+        }
+    }
+
+    #[test]
+    fn rewritten_columns_are_their_own() {
+        let views = StringViewArray::from_iter_values((0..ROWS).map(|row| format!("a longer string {row}")));
+        let table = RecordBatch::try_from_iter([("s", Arc::new(views) as _)]).unwrap();
+        let slice = table.slice(0, 10);
+        let mut batch = batch_from_arrow(&slice).unwrap();
+        assert!(Held::new(0).keep(&slice, &mut batch).unwrap() < 500);
+    }
+}

@@ -1,0 +1,249 @@
+//! Rows gathered from batches that are kept as they came, column by column.
+//!
+//! Only tables are: of nested objects a copy is one `memcpy` of their page's bytes, of columns it would be one for each of their items.
+//!
+//! Rows are gathered by the hundred thousand, and a column's values are read in the order in which they lie and written wherever they belong:
+//!
+//! ```text
+//!   batch 0 │ a b c d … │ ──▶ a, d ──▶ ┌───────────────┐
+//!   batch 1 │ e f g h … │ ──▶ f    ──▶ │ d   a     f   │   one column's values stay in the cache as long as they are written
+//!                                      └───────────────┘
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
+
+use crate::cursor::RowPlace;
+
+/// A decimal of 128 bits.
+const DECIMAL_BYTES: usize = 16;
+
+/// Whether all columns are such that rows can be gathered.
+pub(crate) fn is_table(schema: &Schema) -> bool {
+    let is_flat = |data_type: &Type| {
+        let is_string = matches!(data_type, Type::Utf8 | Type::Binary);
+        data_type.width().is_some() || is_string || matches!(data_type, Type::Null | Type::Boolean)
+    };
+    schema.fields.iter().all(|field| is_flat(&field.data_type))
+}
+
+/// Batches of a table, whose rows are gathered.
+#[derive(Debug, Default)]
+pub(crate) struct Batches {
+    /// Of each field the column of every batch.
+    fields: Vec<Vec<Column>>,
+    /// Of each batch the bytes of its rows as objects, which are not less than those in columns.
+    sizes: Vec<Arc<[u32]>>,
+}
+
+impl Batches {
+    pub fn push(&mut self, batch: &Batch, sizes: &Arc<[u32]>) {
+        self.fields.resize_with(batch.columns.len(), Vec::new);
+        self.fields.iter_mut().zip(&batch.columns).for_each(|(field, column)| field.push(column.clone()));
+        self.sizes.push(sizes.clone());
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sizes.is_empty()
+    }
+
+    /// The bytes of a row.
+    #[inline]
+    pub fn size(&self, (batch, row): RowPlace) -> usize {
+        self.sizes.get(batch as usize).and_then(|sizes| sizes.get(row as usize)).map_or(0, |bytes| *bytes as usize)
+    }
+
+    /// The rows at these places: fewer than 2³², and fewer bytes than 2³¹.
+    pub fn gather(&self, places: &[RowPlace]) -> Batch {
+        let moves = Moves::new(self.sizes.len(), places);
+        let column = |columns: &Vec<Column>| moves.column(columns);
+        Batch { rows: places.len(), columns: self.fields.iter().map(column).collect() }
+    }
+}
+
+/// Some rows of a gathered batch. Of its strings they have no others: who checks them would check all of these with each slice.
+pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
+    let mut slice = batch.slice(from, rows);
+    for column in &mut slice.columns {
+        if let Values::Bytes { offsets, data } = &mut column.values {
+            let all = offsets.as_chunks().0;
+            let start = span(all, 0).start;
+            let rebased = all.iter().map(|offset| (u32::from_le_bytes(*offset) - start as u32).to_le_bytes());
+            *data = data.slice(start..span(all, rows.saturating_sub(1)).end);
+            *offsets = rebased.collect::<Vec<_>>().into_flattened().into();
+        }
+    }
+    slice
+}
+
+/// Which rows go where, batch by batch.
+struct Moves {
+    /// Batches, and which moves are theirs.
+    batches: Vec<(usize, Range<usize>)>,
+    moves: Vec<Move>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Move {
+    from: u32,
+    to: u32,
+}
+
+impl Moves {
+    fn new(batches: usize, places: &[RowPlace]) -> Self {
+        let mut starts = vec![0; batches + 1];
+        for (batch, _) in places {
+            if let Some(rows) = starts.get_mut(*batch as usize + 1) {
+                *rows += 1;
+            }
+        }
+        for batch in 1..starts.len() {
+            starts[batch] += starts[batch - 1];
+        }
+        let spans = starts.windows(2).enumerate().map(|(batch, ends)| (batch, ends[0]..ends[1]));
+        let spans: Vec<_> = spans.filter(|(_, span)| !span.is_empty()).collect();
+        let mut moves = vec![Move::default(); places.len()];
+        for (to, (batch, from)) in places.iter().enumerate() {
+            let start = &mut starts[*batch as usize];
+            moves[*start] = Move { from: *from, to: to as u32 };
+            *start += 1;
+        }
+        for (_, span) in &spans {
+            moves.get_mut(span.clone()).unwrap_or_default().sort_unstable_by_key(|row| row.from);
+        }
+        Self { batches: spans, moves }
+    }
+
+    fn rows(&self) -> usize {
+        self.moves.len()
+    }
+
+    /// The columns that rows come from, with these.
+    fn of<'a>(&'a self, columns: &'a [Column]) -> impl Iterator<Item = (&'a Column, &'a [Move])> {
+        let moves = |span: &Range<usize>| self.moves.get(span.clone()).unwrap_or_default();
+        self.batches.iter().filter_map(move |(batch, span)| Some((columns.get(*batch)?, moves(span))))
+    }
+
+    /// The values of a column in their new places. Under missing ones there are zeros, or no bytes.
+    fn column(&self, columns: &[Column]) -> Column {
+        let values = match columns.first().map(|column| &column.values) {
+            Some(Values::Boolean(_)) => self.booleans(columns),
+            Some(Values::Fixed { .. } | Values::Narrow { .. }) => self.fixed(columns),
+            Some(Values::Bytes { .. }) => self.strings(columns),
+            _ => Values::Null,
+        };
+        Column { rows: self.rows(), validity: self.validity(columns), values }
+    }
+
+    /// Which values are there; none if all are.
+    fn validity(&self, columns: &[Column]) -> Option<Bitmap> {
+        let mut bits = None;
+        for (column, moves) in self.of(columns) {
+            let Some(validity) = &column.validity else { continue };
+            for row in moves.iter().filter(|row| !validity.bit(row.from as usize)) {
+                let bits = bits.get_or_insert_with(|| vec![u8::MAX; self.rows().div_ceil(8)]);
+                bits[row.to as usize / 8] &= !(1 << (row.to % 8));
+            }
+        }
+        bits.map(|bits| Bitmap { bytes: bits.into(), offset: 0, len: self.rows() })
+    }
+
+    fn booleans(&self, columns: &[Column]) -> Values {
+        let mut bits = vec![0; self.rows().div_ceil(8)];
+        for (column, moves) in self.of(columns) {
+            let Values::Boolean(values) = &column.values else { continue };
+            for row in moves.iter().filter(|row| column.is_valid(row.from as usize)) {
+                bits[row.to as usize / 8] |= u8::from(values.bit(row.from as usize)) << (row.to % 8);
+            }
+        }
+        Values::Boolean(Bitmap { bytes: bits.into(), offset: 0, len: self.rows() })
+    }
+
+    fn fixed(&self, columns: &[Column]) -> Values {
+        let width_of = |column: &Column| match column.values {
+            Values::Fixed { width, .. } => width,
+            // What it stands for.
+            _ => DECIMAL_BYTES,
+        };
+        let width = columns.first().map_or(0, width_of);
+        let mut bytes = vec![0; width * self.rows()];
+        for (column, moves) in self.of(columns) {
+            match &column.values {
+                Values::Fixed { bytes: from, .. } => match width {
+                    1 => put::<1>(&mut bytes, from, column, moves),
+                    2 => put::<2>(&mut bytes, from, column, moves),
+                    4 => put::<4>(&mut bytes, from, column, moves),
+                    8 => put::<8>(&mut bytes, from, column, moves),
+                    16 => put::<16>(&mut bytes, from, column, moves),
+                    32 => put::<32>(&mut bytes, from, column, moves),
+                    width => each(column, moves, |from_row, to_row| {
+                        let from = from.get(from_row * width..(from_row + 1) * width).unwrap_or_default();
+                        bytes[to_row * width..][..from.len()].copy_from_slice(from);
+                    }),
+                },
+                Values::Narrow { width: narrow, bytes: from } => each(column, moves, |from_row, to_row| {
+                    let from = from.get(from_row * narrow..(from_row + 1) * narrow).unwrap_or_default();
+                    let to = &mut bytes[to_row * DECIMAL_BYTES..][..DECIMAL_BYTES];
+                    to[..from.len()].copy_from_slice(from);
+                    to[from.len()..].fill(if from.last().is_some_and(|byte| byte >> 7 == 1) { u8::MAX } else { 0 });
+                }),
+                _ => {}
+            }
+        }
+        Values::Fixed { width, bytes: bytes.into() }
+    }
+
+    fn strings(&self, columns: &[Column]) -> Values {
+        let mut ends = vec![0_u32; self.rows() + 1];
+        for (column, moves) in self.of(columns) {
+            let Values::Bytes { offsets, .. } = &column.values else { continue };
+            let offsets = offsets.as_chunks().0;
+            each(column, moves, |from, to| ends[to + 1] = span(offsets, from).len() as u32);
+        }
+        for row in 1..ends.len() {
+            ends[row] += ends[row - 1];
+        }
+        let mut data = vec![0; ends.last().map_or(0, |end| *end as usize)];
+        for (column, moves) in self.of(columns) {
+            let Values::Bytes { offsets, data: from } = &column.values else { continue };
+            let offsets = offsets.as_chunks().0;
+            each(column, moves, |from_row, to_row| {
+                let to = &mut data[ends[to_row] as usize..ends[to_row + 1] as usize];
+                copy_few(to, from.get(span(offsets, from_row)).unwrap_or_default());
+            });
+        }
+        let offsets: Vec<[u8; 4]> = ends.into_iter().map(u32::to_le_bytes).collect();
+        Values::Bytes { offsets: Bytes::from(offsets.into_flattened()), data: data.into() }
+    }
+}
+
+/// Calls `put` with the old and the new row of each value that is there.
+#[inline(always)]
+fn each(column: &Column, moves: &[Move], mut put: impl FnMut(usize, usize)) {
+    match &column.validity {
+        None => moves.iter().for_each(|row| put(row.from as usize, row.to as usize)),
+        Some(bits) => {
+            let there = moves.iter().filter(|row| bits.bit(row.from as usize));
+            there.for_each(|row| put(row.from as usize, row.to as usize));
+        }
+    }
+}
+
+fn put<const N: usize>(to: &mut [u8], from: &[u8], column: &Column, moves: &[Move]) {
+    let (to, from) = (to.as_chunks_mut::<N>().0, from.as_chunks::<N>().0);
+    each(column, moves, |from_row, to_row| {
+        if let (Some(to), Some(from)) = (to.get_mut(to_row), from.get(from_row)) {
+            *to = *from;
+        }
+    });
+}
+
+/// Where a string lies.
+#[inline(always)]
+fn span(offsets: &[[u8; 4]], row: usize) -> Range<usize> {
+    let offset = |row: usize| offsets.get(row).map_or(0, |offset| u32::from_le_bytes(*offset) as usize);
+    offset(row)..offset(row + 1)
+}
