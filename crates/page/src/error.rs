@@ -61,7 +61,7 @@ kinds! {
     Schema = "schema",
     /// More than a page, an object or a column can hold, or than the caller allows.
     Limit = "limit",
-    /// Data that does not fit the schema: a writer's error.
+    /// Data that does not fit the schema, or an accessor that doesn't: an error of a writer's, or of a reader's program.
     Unsupported = "unsupported",
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dray_format::{Field, Schema, Type};
+use dray_format::{Field, Schema, Type, crc32c};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 
@@ -23,6 +23,8 @@ pub(crate) const ALIGNMENT: usize = 8;
 #[derive(Debug, Clone)]
 pub struct Layout {
     schema: Schema,
+    /// What tells its objects from those of other schemas: a checksum of the schema.
+    pub(crate) id: u32,
     pub(crate) record: Record,
 }
 
@@ -117,11 +119,12 @@ impl Layout {
     /// When the schema breaks a rule of types.md, or its record has 2³¹ bytes or more.
     pub fn new(schema: Schema) -> Result<Arc<Self>> {
         // The limits of a schema are held in one place.
-        schema.encode(&mut Vec::new()).map_err(|error| Error::new(ErrorKind::Schema, error.to_string()))?;
+        let mut bytes = Vec::new();
+        schema.encode(&mut bytes).map_err(|error| Error::new(ErrorKind::Schema, error.to_string()))?;
         let mut plan = Plan::default();
         let fields = schema.fields.iter().map(|field| plan.field(field)).collect::<Result<_>>()?;
         let record = plan.record(fields, EXTENT_HEADER_BYTES)?;
-        Ok(Arc::new(Self { schema, record }))
+        Ok(Arc::new(Self { schema, id: crc32c(0, &bytes), record }))
     }
 
     /// The schema of the objects.
@@ -160,8 +163,14 @@ impl Record {
 impl Items {
     /// The bytes of the bitmap before `count` items.
     pub fn bitmap_bytes(&self, count: usize) -> usize {
-        if self.nullable { count.div_ceil(8).next_multiple_of(ALIGNMENT) } else { 0 }
+        if self.nullable { bitmap_bytes(count) } else { 0 }
     }
+}
+
+/// The bytes of the bitmap before `count` items that may be missing.
+#[inline]
+pub(crate) fn bitmap_bytes(count: usize) -> usize {
+    count.div_ceil(8).next_multiple_of(ALIGNMENT)
 }
 
 /// A record while its fields are listed.

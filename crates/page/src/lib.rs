@@ -10,7 +10,8 @@
 //!
 //! Columns travel ([`dray_format`]); objects are sorted, spilled, looked up. A schema is compiled once into a [`Layout`]. A
 //! [`VerifiedPage`] is the only door to reading: it comes from a [`PageBuilder`], or from bytes that were all checked in one pass.
-//! Behind it nothing panics, and nothing is decoded. No I/O happens here, and no thread is started.
+//! Behind it nothing panics, and nothing is decoded. An [`Accessor`] reads one field of many objects, a [`Value`] whatever there is.
+//! No I/O happens here, and no thread is started.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
@@ -36,6 +37,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accessor;
 mod build;
 mod columns;
 mod error;
@@ -46,6 +48,7 @@ mod rooms;
 mod verify;
 mod word;
 
+pub use accessor::{Access, Accessor, Item, Items, ListAccessor};
 pub use build::{Measured, PageBuilder};
 pub use columns::ColumnsBuilder;
 pub use error::{Error, ErrorKind, Result};

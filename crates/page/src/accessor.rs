@@ -1,0 +1,446 @@
+//! Fields that are looked up once, and then read of any number of objects.
+//!
+//! A [`Value`](crate::Value) asks the layout what it is each time. An accessor has asked: names, types and places are those of the
+//! schema, so that reading a field is a comparison and a load.
+//!
+//! ```
+//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_page::{Layout, PAGE_BYTES, PageBuilder};
+//!
+//! let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
+//! let prices = Type::List(Box::new(field("item", Type::Int64)));
+//! let layout = Layout::new(Schema { fields: vec![field("prices", prices)] })?;
+//! # let words = |values: &[u32]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
+//! # let numbers = Column { rows: 3, validity: None, values: Values::Fixed { width: 8, bytes: words(&[5, 0, 7, 0, 9, 0]) } };
+//! # let values = Values::List { offsets: words(&[0, 1, 3]), child: Box::new(numbers) };
+//! # let batch = Batch { rows: 2, columns: vec![Column { rows: 2, validity: None, values }] };
+//! # let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! # builder.append(&batch)?;
+//! # let pages = builder.finish();
+//!
+//! let prices = layout.list_accessor(&["prices"])?;
+//! let price = layout.accessor::<i64>(&["prices", "[]"])?;
+//! let total = |object| prices.get(object).into_iter().flatten().filter_map(|item| price.get(item)).sum::<i64>();
+//! assert_eq!(pages[0].objects().map(total).collect::<Vec<_>>(), [5, 16]);
+//!
+//! let refused = layout.accessor::<i32>(&["prices", "[]"]).unwrap_err();
+//! assert_eq!(refused.to_string(), "field \"prices.[]\" is of type Int64, which is not read as i32");
+//! # Ok::<(), dray_page::Error>(())
+//! ```
+
+use std::any::type_name;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use dray_format::{Field, Type, crc32c};
+
+use crate::error::{Result, refuse};
+use crate::layout::{INLINE_BYTES_MAX, Kind, LIST_BYTES, Layout, Place, Record, STRING_BYTES, bitmap_bytes};
+use crate::object::Object;
+use crate::word::{bit_at, u32_at};
+
+/// What the items of a list are called in a path.
+const ITEMS: &str = "[]";
+
+impl Layout {
+    /// An accessor of the field with this path: the names of the structs around it and its own. The items of a list are called
+    /// `[]`, those of a map are its key and its value with their names, and a dictionary is its values.
+    ///
+    /// # Errors
+    /// When there is no such field, or more than one; or when its type is not read as a `T`.
+    pub fn accessor<T: Access + ?Sized>(&self, path: &[&str]) -> Result<Accessor<T>> {
+        let found = self.find(path)?;
+        if !T::fits(found.data_type) {
+            refuse!(Unsupported, "{}, which is not read as {}", found.described(path), type_name::<T>());
+        }
+        Ok(Accessor { site: found.site(), of: PhantomData })
+    }
+
+    /// An accessor of the list, fixed-size list or map with this path.
+    ///
+    /// # Errors
+    /// When there is no such field, or more than one; or when it has no items.
+    pub fn list_accessor(&self, path: &[&str]) -> Result<ListAccessor> {
+        let found = self.find(path)?;
+        let (Kind::List(items) | Kind::FixedList { items, .. }) = &found.place.kind else {
+            refuse!(Unsupported, "{}, which has no items", found.described(path));
+        };
+        let shape = Shape { record_id: found.items_id(), stride: items.record.stride as u32, nullable: items.nullable };
+        Ok(ListAccessor { site: found.site(), shape })
+    }
+
+    fn find(&self, path: &[&str]) -> Result<Found<'_>> {
+        let fields = named(&self.schema().fields, &self.record.fields);
+        let mut scope = Scope { record: &self.record, record_id: self.id, bit: None, fields };
+        for end in 1..path.len() {
+            scope = scope.field(&path[..end])?.inside();
+        }
+        scope.field(path)
+    }
+}
+
+/// Reads one field, as a `T`: see [`Access`].
+#[derive(Debug)]
+pub struct Accessor<T: ?Sized> {
+    site: Site,
+    of: PhantomData<T>,
+}
+
+impl<T: ?Sized> Clone for Accessor<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: ?Sized> Copy for Accessor<T> {}
+
+impl<T: Access + ?Sized> Accessor<T> {
+    /// The field's value in an object, or in an item of the list around it. Nothing where it is missing, and nothing in objects of
+    /// another schema or items of another list.
+    #[inline]
+    pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
+        let item = of.into();
+        T::read(item, self.site.find(item)?)
+    }
+}
+
+/// Reads the items of one list.
+#[derive(Debug, Clone, Copy)]
+pub struct ListAccessor {
+    site: Site,
+    shape: Shape,
+}
+
+impl ListAccessor {
+    /// The list's items in an object, or in an item of the list around it. Nothing where [`Accessor::get`] gives nothing.
+    #[inline]
+    pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<Items<'a>> {
+        let item = of.into();
+        let place: [u8; LIST_BYTES] = item.load(self.site.find(item)?)?;
+        let (bitmap_at, count) = (u32_at(&place, 0) as usize, u32_at(&place, 4) as usize);
+        let bitmap_bytes = if self.shape.nullable { bitmap_bytes(count) } else { 0 };
+        let records_at = bitmap_at + bitmap_bytes;
+        let records = item.extent.get(records_at..)?;
+        Some(Items { extent: item.extent, bitmap_at, records, left: 0..count, shape: self.shape })
+    }
+}
+
+/// A record that fields are read of: an object, or an item of a list.
+#[derive(Debug, Clone, Copy)]
+pub struct Item<'a> {
+    /// All of the object; nothing if the item is missing.
+    extent: &'a [u8],
+    record: &'a [u8],
+    record_id: u32,
+}
+
+impl Item<'_> {
+    /// Whether it is an item that is missing, and so is all that would be in it.
+    #[inline]
+    pub fn is_missing(&self) -> bool {
+        self.extent.is_empty()
+    }
+
+    /// `N` bytes of its record. Offsets of 32 bits make this one comparison.
+    #[inline(always)]
+    fn load<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
+        let at = at as usize;
+        self.record.get(at..at + N)?.first_chunk().copied()
+    }
+}
+
+impl<'a> From<Object<'a>> for Item<'a> {
+    #[inline]
+    fn from(object: Object<'a>) -> Self {
+        Self { extent: object.bytes(), record: object.bytes(), record_id: object.layout().id }
+    }
+}
+
+/// The items of a list, in order; [`nth`](Iterator::nth) goes straight to one.
+#[derive(Debug, Clone)]
+pub struct Items<'a> {
+    extent: &'a [u8],
+    bitmap_at: usize,
+    records: &'a [u8],
+    left: Range<usize>,
+    shape: Shape,
+}
+
+impl<'a> Items<'a> {
+    #[inline(always)]
+    fn item(&self, i: usize) -> Item<'a> {
+        let Shape { record_id, stride, nullable } = self.shape;
+        if nullable && !bit_at(self.extent, self.bitmap_at, i) {
+            return Item { extent: &[], record: &[], record_id };
+        }
+        let from = i * stride as usize;
+        let record = self.records.get(from..from + stride as usize).unwrap_or_default();
+        Item { extent: self.extent, record, record_id }
+    }
+}
+
+impl<'a> Iterator for Items<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        self.left.next().map(|i| self.item(i))
+    }
+
+    #[inline]
+    fn nth(&mut self, n: usize) -> Option<Item<'a>> {
+        self.left.nth(n).map(|i| self.item(i))
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Items<'_> {}
+
+/// Where a field is in a record, and what says that it is there.
+#[derive(Debug, Clone, Copy)]
+struct Site {
+    /// The id of the records that have it; its complement if it may be missing. So one comparison is all that one takes that can't be.
+    record_id: u32,
+    at: u32,
+    /// The byte and the bit of it that tell: its own validity bit or, if it has none, that of the nearest struct around it. What is in a
+    /// missing struct is zero, bits too.
+    bit_at: u32,
+    bit: u8,
+}
+
+impl Site {
+    /// Where the field is in this record, if it is there.
+    #[inline(always)]
+    fn find(&self, item: Item<'_>) -> Option<u32> {
+        let there = || item.record.get(self.bit_at as usize).is_some_and(|byte| byte & self.bit != 0);
+        let found = self.record_id == item.record_id || self.record_id == !item.record_id && there();
+        found.then_some(self.at)
+    }
+}
+
+/// The records of a list's items.
+#[derive(Debug, Clone, Copy)]
+struct Shape {
+    record_id: u32,
+    stride: u32,
+    /// Whether there is a bitmap before them.
+    nullable: bool,
+}
+
+/// What a field is read as: numbers from types that are stored as such, `bool`, `[u8]` from strings and binary values, `str` from strings,
+/// `[u8; N]` from any type of that width, and `()` from any type but null, to know whether a value is there.
+///
+/// Strings were checked before and are checked again as a `str`, because this crate has no unsafe code; whoever can do with `[u8]` spares that.
+pub trait Access {
+    /// What it is.
+    type Value<'a>;
+
+    /// Whether values of this type are read so.
+    fn fits(data_type: &Type) -> bool;
+
+    /// The value whose place is at `at` of the record.
+    fn read(item: Item<'_>, at: u32) -> Option<Self::Value<'_>>;
+}
+
+macro_rules! numbers {
+    ($($number:ident: $types:pat,)*) => {$(
+        impl Access for $number {
+            type Value<'a> = Self;
+
+            fn fits(data_type: &Type) -> bool {
+                use Type::*;
+                matches!(data_type, $types)
+            }
+
+            #[inline(always)]
+            fn read(item: Item<'_>, at: u32) -> Option<Self> {
+                item.load(at).map(Self::from_le_bytes)
+            }
+        }
+    )*};
+}
+
+numbers! {
+    i8: Int8,
+    i16: Int16,
+    i32: Int32 | Date32 | Time32(_) | IntervalMonths | Decimal32 { .. },
+    i64: Int64 | Date64 | Time64(_) | Timestamp { .. } | Duration(_) | Decimal64 { .. },
+    i128: Decimal128 { .. },
+    u8: UInt8,
+    u16: UInt16,
+    u32: UInt32,
+    u64: UInt64,
+    f32: Float32,
+    f64: Float64,
+}
+
+impl<const N: usize> Access for [u8; N] {
+    type Value<'a> = Self;
+
+    fn fits(data_type: &Type) -> bool {
+        data_type.width() == Some(N)
+    }
+
+    #[inline(always)]
+    fn read(item: Item<'_>, at: u32) -> Option<Self> {
+        item.load(at)
+    }
+}
+
+impl Access for bool {
+    type Value<'a> = Self;
+
+    fn fits(data_type: &Type) -> bool {
+        *data_type == Type::Boolean
+    }
+
+    #[inline(always)]
+    fn read(item: Item<'_>, at: u32) -> Option<Self> {
+        item.load(at).map(|byte| byte == [1])
+    }
+}
+
+impl Access for [u8] {
+    type Value<'a> = &'a [u8];
+
+    fn fits(data_type: &Type) -> bool {
+        matches!(data_type, Type::Utf8 | Type::Binary)
+    }
+
+    #[inline(always)]
+    fn read(item: Item<'_>, at: u32) -> Option<&[u8]> {
+        let at = at as usize;
+        let place = item.record.get(at..at + STRING_BYTES)?;
+        let length = u32_at(place, 0) as usize;
+        if length <= INLINE_BYTES_MAX {
+            return place.get(4..4 + length);
+        }
+        let from = u32_at(place, 12) as usize;
+        item.extent.get(from..from + length)
+    }
+}
+
+impl Access for str {
+    type Value<'a> = &'a str;
+
+    fn fits(data_type: &Type) -> bool {
+        *data_type == Type::Utf8
+    }
+
+    #[inline]
+    fn read(item: Item<'_>, at: u32) -> Option<&str> {
+        str::from_utf8(<[u8]>::read(item, at)?).ok()
+    }
+}
+
+impl Access for () {
+    type Value<'a> = ();
+
+    fn fits(data_type: &Type) -> bool {
+        *data_type != Type::Null
+    }
+
+    #[inline(always)]
+    fn read(item: Item<'_>, _: u32) -> Option<()> {
+        (!item.is_missing()).then_some(())
+    }
+}
+
+/// Fields side by side: those of a schema, a struct or a map's items, or the items of a list.
+struct Scope<'l> {
+    record: &'l Record,
+    record_id: u32,
+    /// The validity bit of the nearest struct around them.
+    bit: Option<usize>,
+    fields: Named<'l>,
+}
+
+/// Names, types and places.
+type Named<'l> = Vec<(&'l str, &'l Type, &'l Place)>;
+
+fn named<'l>(fields: impl IntoIterator<Item = &'l Field>, places: &'l [Place]) -> Named<'l> {
+    fields.into_iter().zip(places).map(|(field, place)| (field.name.as_str(), &field.data_type, place)).collect()
+}
+
+impl<'l> Scope<'l> {
+    /// The one that this path ends with.
+    fn field(self, path: &[&str]) -> Result<Found<'l>> {
+        let Self { record, record_id, bit, fields } = self;
+        let found: Named<'l> = fields.into_iter().filter(|(name, ..)| path.last() == Some(name)).collect();
+        let [(_, mut data_type, place)] = *found else {
+            refuse!(Unsupported, "there are {} fields {:?}, expected one", found.len(), path.join("."));
+        };
+        while let Type::Dictionary { value, .. } = data_type {
+            data_type = value;
+        }
+        let bit = if place.nullable { Some(place.bits.start) } else { bit };
+        Ok(Found { record, record_id, bit, data_type, place })
+    }
+}
+
+/// A field that was looked for.
+struct Found<'l> {
+    record: &'l Record,
+    record_id: u32,
+    /// Its validity bit or, if it has none, that of the nearest struct around it.
+    bit: Option<usize>,
+    data_type: &'l Type,
+    place: &'l Place,
+}
+
+impl<'l> Found<'l> {
+    /// What is in it.
+    fn inside(self) -> Scope<'l> {
+        let items_id = self.items_id();
+        let of_items = |record, fields| Scope { record, record_id: items_id, bit: None, fields };
+        match (self.data_type, &self.place.kind) {
+            (Type::List(item) | Type::FixedList { item, .. }, Kind::List(items) | Kind::FixedList { items, .. }) => {
+                let place = items.record.fields.iter();
+                of_items(&items.record, place.map(|place| (ITEMS, &item.data_type, place)).collect())
+            }
+            (Type::Map { key, value, .. }, Kind::List(items)) => {
+                let pair = match &*items.record.fields {
+                    [Place { kind: Kind::Struct(pair), .. }] => pair.as_slice(),
+                    _ => &[],
+                };
+                of_items(&items.record, named([&**key, &**value], pair))
+            }
+            (Type::Struct(fields), Kind::Struct(places)) => {
+                let Self { record, record_id, bit, .. } = self;
+                Scope { record, record_id, bit, fields: named(fields, places) }
+            }
+            _ => Scope { record: self.record, record_id: self.record_id, bit: None, fields: Vec::new() },
+        }
+    }
+
+    fn site(&self) -> Site {
+        // Records are below 2^31 bytes.
+        let at = self.place.at as u32;
+        match self.bit {
+            None => Site { record_id: self.record_id, at, bit_at: 0, bit: 0 },
+            Some(bit) => {
+                let bit_at = (self.record.bits_at + bit / 8) as u32;
+                Site { record_id: !self.record_id, at, bit_at, bit: 1 << (bit % 8) }
+            }
+        }
+    }
+
+    /// What tells the records of its items from others.
+    fn items_id(&self) -> u32 {
+        crc32c(self.record_id, &self.place.at.to_le_bytes())
+    }
+
+    fn described(&self, path: &[&str]) -> String {
+        let data_type = match self.data_type {
+            Type::Struct(_) => "struct".into(),
+            Type::List(_) | Type::FixedList { .. } => "list".into(),
+            Type::Map { .. } => "map".into(),
+            other => format!("{other:?}"),
+        };
+        format!("field {:?} is of type {data_type}", path.join("."))
+    }
+}
