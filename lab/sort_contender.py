@@ -18,7 +18,7 @@ from sort_watch import Run, Watch
 
 MEMORY, PARQUET = "memory", "parquet"
 #: Free memory touched before each sort: as much as any that is not wasteful may need, its result included.
-TOUCHED_BASE_BYTES, TOUCHED_TIMES = 1 << 30, 3
+TOUCHED_BASE_BYTES, TOUCHED_TIMES = 3 << 30, 3
 
 
 @dataclass(frozen=True)
