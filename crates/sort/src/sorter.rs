@@ -19,8 +19,11 @@ use crate::sorted::Sorted;
 use crate::spill::Runs;
 use crate::stock::Stock;
 
-/// Pages that are reserved for writing a run: the one that is filled, the one that is written, their keys, and as much of gathered rows.
-const RESERVED_PAGES: usize = 5;
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
+const RESERVED_PAGES: usize = 4;
+/// Of the memory, such a part is reserved for rows that are gathered before they are written, and at most so many bytes.
+const GATHERED_SHARE: usize = 32;
+const GATHERED_BYTES_MAX: usize = 32 << 20;
 /// If several threads write, this is at most such a part of the memory.
 const RESERVED_SHARE: usize = 8;
 /// A piece takes at most this part of the memory, divided by the writers: what others have not sorted yet is sorted by the one who spills.
@@ -46,6 +49,8 @@ pub(crate) struct Plan {
     pub layout: Arc<Layout>,
     pub encoder: KeyEncoder,
     pub page_bytes: usize,
+    /// So many bytes of rows are gathered at a time to be written, if they are kept as they came; or those of a large one.
+    pub gathered_bytes: usize,
     pub memory: Arc<dyn Memory>,
     pub stock: Arc<Stock>,
     pub fan_in_max: usize,
@@ -129,10 +134,12 @@ impl Sorter {
             Distinct::Rows => (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct),
         };
         let encoder = KeyEncoder::new(&schema, &by, purpose)?;
-        // Of rows that may be dropped, nothing is to stay.
-        let keeps = is_table(&schema) && options.distinct == Distinct::No && options.limit.is_none();
         let layout = Layout::new(schema)?;
-        let bytes = RESERVED_PAGES * page_bytes;
+        // Of rows that may be dropped, nothing is to stay.
+        let keeps = is_table(layout.schema()) && options.distinct == Distinct::No && options.limit.is_none();
+        let gathered_bytes = (options.memory.bytes_max() / GATHERED_SHARE).clamp(page_bytes, GATHERED_BYTES_MAX);
+        let gathered_bytes = if keeps { gathered_bytes } else { 0 };
+        let bytes = writing_bytes(page_bytes, gathered_bytes);
         let may_spill = options.spill_folder.is_some();
         let refused = || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
         let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
@@ -144,6 +151,7 @@ impl Sorter {
             layout,
             encoder,
             page_bytes,
+            gathered_bytes,
             stock: Arc::new(Stock::new(&options.memory, page_bytes)),
             memory: options.memory,
             fan_in_max: options.fan_in_max,
@@ -216,6 +224,12 @@ impl Sorter {
         let reserve = std::mem::replace(&mut lock(&shared.reserve).0, none);
         Sorted::new(shared.plan.clone(), (pieces, runs), reserve, threads, shared.spilled.clone())
     }
+}
+
+/// What a thread takes that writes a run of such pages.
+fn writing_bytes(page_bytes: usize, gathered_bytes: usize) -> usize {
+    let gathered = if gathered_bytes > 0 { gathered_bytes.max(page_bytes) } else { 0 };
+    RESERVED_PAGES * page_bytes + gathered
 }
 
 /// Sorts by all columns, these first.
@@ -423,7 +437,7 @@ impl Shared {
         let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES).next_multiple_of(self.plan.page_bytes);
         loop {
             let mut reserve = lock(&self.reserve);
-            let more = (RESERVED_PAGES * page_bytes).saturating_sub(reserve.0.bytes());
+            let more = writing_bytes(page_bytes, self.plan.gathered_bytes).saturating_sub(reserve.0.bytes());
             if more == 0 || reserve.0.try_grow(more) {
                 reserve.1 = reserve.1.max(page_bytes);
                 return Ok(());
@@ -436,7 +450,7 @@ impl Shared {
     /// Makes it possible that as many threads write a run as put rows in, if that is no large part of the memory.
     fn reserve_for_writers(&self, writers: usize) {
         let (reserve, page_bytes) = &mut *lock(&self.reserve);
-        let wanted = RESERVED_PAGES * *page_bytes * writers;
+        let wanted = writing_bytes(*page_bytes, self.plan.gathered_bytes) * writers;
         if wanted <= self.plan.memory.bytes_max() / RESERVED_SHARE {
             // Without it, fewer threads write.
             let _ = reserve.try_grow(wanted.saturating_sub(reserve.bytes()));
@@ -446,7 +460,8 @@ impl Shared {
     /// How many threads can write a run.
     fn spill_threads(&self) -> usize {
         let (reserve, page_bytes) = &*lock(&self.reserve);
-        (reserve.bytes() / (RESERVED_PAGES * page_bytes)).clamp(1, self.writers.load(Ordering::Relaxed).max(1))
+        let each = writing_bytes(*page_bytes, self.plan.gathered_bytes);
+        (reserve.bytes() / each).clamp(1, self.writers.load(Ordering::Relaxed).max(1))
     }
 
     /// Writes all that is in memory as one run, unless so much memory is free by now.

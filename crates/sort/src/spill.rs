@@ -18,6 +18,10 @@ const PENDING_MAX: usize = 1024;
 /// So many are copied at a time: they are fetched into the cache before.
 const COPIED: usize = 64;
 
+/// As many are merged before they are gathered as there is room for, if they are not shorter than this, and at most so many.
+const GATHERED_ROW_BYTES: usize = 128;
+const GATHERED_MAX: usize = 256 << 10;
+
 /// The runs on disk, and where the next ones go.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -124,11 +128,15 @@ impl Runs {
 
 fn write_part(plan: &Plan, sources: &Sources, bounds: &Bounds, mut run: RunWriter) -> Result<Run> {
     let mut merge = Merge::new(sources.chains(plan, bounds), plan.kept.distinct, plan.kept.limit)?;
-    let mut pending = Vec::with_capacity(PENDING_MAX);
+    let pending_max = match sources.batches() {
+        Some(_) => (plan.gathered_bytes / GATHERED_ROW_BYTES).clamp(PENDING_MAX, GATHERED_MAX),
+        None => PENDING_MAX,
+    };
+    let mut pending = Vec::with_capacity(pending_max);
     let mut ended = false;
     while !ended {
         plan.cancel.check()?;
-        ended = merge.fill(&mut pending, PENDING_MAX)?;
+        ended = merge.fill(&mut pending, pending_max)?;
         match sources.batches() {
             Some(batches) => write_gathered(plan, batches, &merge, &pending, &mut run)?,
             None => write_objects(&merge, &pending, &mut run)?,
@@ -150,7 +158,7 @@ fn write_objects(merge: &Merge, pending: &[(usize, RowPlace)], run: &mut RunWrit
     Ok(())
 }
 
-/// Rows become a batch before they become objects, of no more bytes than a page has.
+/// Rows become a batch before they become objects.
 fn write_gathered(
     plan: &Plan,
     batches: &Batches,
@@ -163,7 +171,7 @@ fn write_gathered(
         let mut bytes = 0;
         let fits = |(_, place): &&(usize, RowPlace)| {
             bytes += batches.size(*place);
-            bytes <= plan.page_bytes
+            bytes <= plan.gathered_bytes
         };
         let (some, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
         let places: Vec<RowPlace> = some.iter().map(|(_, place)| *place).collect();
