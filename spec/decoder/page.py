@@ -10,6 +10,8 @@ from values import fixed_value
 HEADER_BYTES = 64
 EXTENT_BYTES_END = 1 << 31
 INLINE_MAX = 12
+#: Of items that take no bytes, of which a few bytes can say billions.
+WEIGHTLESS_MAX = 1 << 16
 
 
 @dataclass
@@ -245,16 +247,17 @@ class Object:
             raise Refused("tail", f"items at {offset}, expected at {start}")
         check_zeros(self.extent[self.cursor : start], "before items")
         self.cursor = end
-        bits = (1 << count) - 1
-        if leaf.items_nullable:
-            bits = int.from_bytes(self.extent[start : start + (count + 7) // 8], "little")
-            if bits >> count:
+        if leaf.items.stride == 0 and not leaf.items_nullable and count > WEIGHTLESS_MAX:
+            raise Refused("limit", f"{count} items that take no bytes")
+        bitmap = self.extent[start : start + (count + 7) // 8] if leaf.items_nullable else None
+        if bitmap is not None:
+            if count % 8 and bitmap[-1] >> count % 8:
                 raise Refused("bitmap", "a bit past the last item")
-            check_zeros(self.extent[start + (count + 7) // 8 : records_at], "behind a bitmap")
+            check_zeros(self.extent[start + len(bitmap) : records_at], "behind a bitmap")
         values = []
         for i in range(count):
             at = records_at + i * leaf.items.stride
-            if bits >> i & 1:
+            if bitmap is None or bitmap[i // 8] >> i % 8 & 1:
                 values += self.record(leaf.items, at)
             else:
                 check_zeros(self.extent[at : at + leaf.items.stride], "a missing item", "missing")

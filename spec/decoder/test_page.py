@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from cursor import Cursor
+from cursor import Cursor, Refused
 from make_vectors import VECTORS
 from page import Page, decode_page
+from page_writer import page
 from schema import Field, decode_schema, field_words
 from vectors_page import accepted_pages, nested_example, worked_example
+from writer import field, nullable, schema, u32
 
 ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
 
@@ -63,3 +65,12 @@ def test_equal_rows_are_equal_bytes():
         for row, extent in zip(vector.rows, extents):
             for other, other_extent in zip(vector.rows, extents):
                 assert (row == other) == (extent == other_extent)
+
+
+def test_billions_of_items_that_take_no_bytes():
+    fields = [field("l", "list", children=[nullable("item", "null")])]
+    container = u32(len(schema(*fields))) + schema(*fields) + page(fields, [[[None] * 3]])
+    assert decode_container(container)[1].rows == [[[None] * 3]]
+    at = container.rindex(u32(3), 0, container.index(b"DRYP") + 64 + 16)
+    with pytest.raises(Refused, match="^limit"):
+        decode_container(container[:at] + u32((1 << 31) - 1) + container[at + 4 :])
