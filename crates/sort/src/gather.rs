@@ -197,23 +197,30 @@ impl Moves {
     }
 
     fn strings(&self, columns: &[Column]) -> Values {
+        // Where each string begins, in the order of the moves, and where it ends in the new place.
+        let mut starts = Vec::with_capacity(self.rows());
         let mut ends = vec![0_u32; self.rows() + 1];
         for (column, moves) in self.of(columns) {
-            let Values::Bytes { offsets, .. } = &column.values else { continue };
+            let offsets: &[u8] = if let Values::Bytes { offsets, .. } = &column.values { offsets } else { &[] };
             let offsets = offsets.as_chunks().0;
-            each(column, moves, |from, to| ends[to + 1] = span(offsets, from).len() as u32);
+            starts.extend(moves.iter().map(|row| {
+                let is_there = column.validity.as_ref().is_none_or(|bits| bits.bit(row.from as usize));
+                let string = if is_there { span(offsets, row.from as usize) } else { 0..0 };
+                ends[row.to as usize + 1] = string.len() as u32;
+                string.start as u32
+            }));
         }
         for row in 1..ends.len() {
             ends[row] += ends[row - 1];
         }
         let mut data = vec![0; ends.last().map_or(0, |end| *end as usize)];
+        let mut starts = starts.into_iter();
         for (column, moves) in self.of(columns) {
-            let Values::Bytes { offsets, data: from } = &column.values else { continue };
-            let offsets = offsets.as_chunks().0;
-            each(column, moves, |from_row, to_row| {
-                let to = &mut data[ends[to_row] as usize..ends[to_row + 1] as usize];
-                copy_few(to, from.get(span(offsets, from_row)).unwrap_or_default());
-            });
+            let from: &[u8] = if let Values::Bytes { data, .. } = &column.values { data } else { &[] };
+            for (row, start) in moves.iter().zip(&mut starts) {
+                let to = &mut data[ends[row.to as usize] as usize..ends[row.to as usize + 1] as usize];
+                copy_few(to, from.get(start as usize..start as usize + to.len()).unwrap_or_default());
+            }
         }
         let offsets: Vec<[u8; 4]> = ends.into_iter().map(u32::to_le_bytes).collect();
         Values::Bytes { offsets: Bytes::from(offsets.into_flattened()), data: data.into() }
