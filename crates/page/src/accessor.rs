@@ -96,7 +96,7 @@ impl<T: ?Sized> Copy for Accessor<T> {}
 
 impl<T: Access + ?Sized> Accessor<T> {
     /// The field's value in an object, or in an item of the list around it. Nothing where it is missing, and nothing in objects of
-    /// another schema or items of another list.
+    /// another schema or items of another list: a checksum of 32 bits tells them apart, against mistakes and not against who forges one.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
         let item = of.into();
