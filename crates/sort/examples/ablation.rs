@@ -4,16 +4,17 @@
 //! what it is better than:
 //!
 //! ```text
-//!   columns ──▶ keys ──▶ rows in pages ──▶ sorted runs of entries ──▶ merge ──▶ columns
-//!               │        │                 │                          ├─ two at a time, again and again, and by whole keys, instead of all at once
-//!               │        │                 │                          ├─ whole keys instead of offset-value codes
-//!               │        │                 │                          └─ by two threads (Merge Path)
-//!               │        │                 └─ whole keys instead of words; radix first
-//!               │        └─ columns, gathered from where they lie
+//!   columns ──▶ keys ──▶ sorted runs of entries ──▶ merge ──▶ columns, gathered in the order in which they lie
+//!               │        │                          │         ├─ 8,192 rows at a time, in the order of the result (Arrow's interleave)
+//!               │        │                          │         └─ from rows in pages, which columns become before
+//!               │        │                          ├─ two at a time, again and again, and by whole keys, instead of all at once
+//!               │        │                          ├─ whole keys instead of offset-value codes
+//!               │        │                          └─ by two threads (Merge Path)
+//!               │        └─ whole keys instead of words; radix first
 //!               └─ none: columns are compared
 //! ```
 //!
-//! The order of entries, their codes and the loser tree are the product's own files. Seconds of each stage are medians of all rounds, in which the
+//! The order of entries, their codes, the loser tree and the gathering of columns are the product's own files. Seconds of each stage are medians of all rounds, in which the
 //! variants alternate.
 
 #![allow(
@@ -43,8 +44,14 @@ use tpchgen_arrow::LineItemArrow;
 
 #[path = "../src/code.rs"]
 mod code;
+/// What the modules above and below need of the product's cursors.
+mod cursor {
+    pub(crate) type RowPlace = (u32, u32);
+}
 #[path = "../src/entry.rs"]
 mod entry;
+#[path = "../src/gather.rs"]
+mod gather;
 /// What the modules above need of the product's options.
 mod options {
     pub(crate) const SORT_PAGE_BYTES_MAX: usize = 16 << 20;
@@ -56,6 +63,7 @@ mod tree;
 
 use code::Code;
 use entry::Entry;
+use gather::Batches;
 use tree::{LoserTree, Player};
 
 #[global_allocator]
@@ -65,7 +73,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const BATCH_ROWS: usize = 8 << 10;
 const PAGE_BYTES: usize = 4 << 20;
 const RUN_BATCHES: usize = 16;
-/// So many rows are gathered at a time.
+/// So many rows are gathered at a time: of columns, and of rows in pages.
+const GATHERED_ROWS: usize = 256 << 10;
 const GATHERED: usize = 128;
 /// Names, and the columns that are sorted by.
 const ORDERS: [(&str, &[usize]); 3] =
@@ -81,8 +90,10 @@ enum Variant {
     NoWords,
     /// First words are sorted by their bytes, from the last to the first.
     Radix,
-    /// Rows stay where they lie as columns.
-    NoRows,
+    /// Columns are gathered in the order of the result.
+    Interleave,
+    /// Columns become rows in pages first.
+    Rows,
     /// Two runs at a time are merged, until one is left.
     Cascade,
     /// The same, and rows are copied each time.
@@ -93,12 +104,13 @@ enum Variant {
     TwoThreads,
 }
 
-const VARIANTS: [(Variant, &str); 9] = [
+const VARIANTS: [(Variant, &str); 10] = [
     (Variant::Nothing, "all parts"),
     (Variant::NoKeys, "columns compared, no keys"),
     (Variant::NoWords, "whole keys compared in runs"),
     (Variant::Radix, "radix sort of first words"),
-    (Variant::NoRows, "columns gathered, no rows"),
+    (Variant::Interleave, "columns gathered as merged"),
+    (Variant::Rows, "rows in pages"),
     (Variant::Cascade, "cascade of 2-way merges, entries"),
     (Variant::CascadeOfRows, "cascade of 2-way merges, rows"),
     (Variant::NoCodes, "no offset-value codes"),
@@ -330,6 +342,18 @@ impl Rows {
 }
 
 fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
+    let mut batches = Batches::default();
+    // How large a row is, is not asked.
+    input.batches.iter().for_each(|batch| batches.push(batch, &[].into()));
+    let gather = |entries: &[Entry]| {
+        let place = |entry: &Entry| (entry.place().0 as u32, entry.place().1 as u32);
+        let places: Vec<_> = entries.iter().map(place).collect();
+        std::hint::black_box(batches.gather(&places)).rows
+    };
+    entries.chunks(GATHERED_ROWS).map(gather).sum()
+}
+
+fn interleave(input: &Input, entries: &[Entry]) -> usize {
     let all: Vec<&RecordBatch> = input.arrow.iter().collect();
     let gather = |entries: &[Entry]| {
         let places: Vec<_> = entries.iter().map(|entry| entry.place()).collect();
@@ -361,7 +385,7 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     };
     let order = Order::of(input, variant);
     ended();
-    let mut rows = (variant != Variant::NoRows).then(|| Rows::of(input));
+    let mut rows = matches!(variant, Variant::Rows | Variant::CascadeOfRows).then(|| Rows::of(input));
     ended();
     let parts = input.batches.chunks(RUN_BATCHES).enumerate();
     let runs: Vec<Vec<Entry>> =
@@ -370,13 +394,13 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     let count: usize = runs.iter().map(Vec::len).sum();
     let mut out = Vec::with_capacity(count);
     let gathered;
-    if let (Variant::TwoThreads, Some(rows)) = (variant, &rows) {
+    if variant == Variant::TwoThreads {
         // Both stages in one: a half is gathered as soon as it is merged.
         let divided = halves(&order, &runs);
         let half = |runs: &Vec<&[Entry]>| {
             let mut out = Vec::with_capacity(count);
             merged(&order, runs, true, &mut out);
-            (rows.gather(&out), out)
+            (gather_columns(input, &out), out)
         };
         // Columns that are compared are not for several threads; keys are.
         let (low, high) = std::thread::scope(|scope| {
@@ -399,6 +423,7 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
         ended();
         gathered = match &rows {
             Some(rows) => rows.gather(&out),
+            None if variant == Variant::Interleave => interleave(input, &out),
             None => gather_columns(input, &out),
         };
         ended();

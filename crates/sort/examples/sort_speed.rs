@@ -1,7 +1,8 @@
 //! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed [scale [threads [data/memory…]]]`.
 //!
-//! For each order and each share of memory: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them into batches,
+//! For each order and each share of memory, with what is spilled compressed where it pays, always (LZ4) and never: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them into batches,
 //! both, millions of rows a second; then bytes spilled, the most that was reserved, and by how much resident memory grew at the most. Rows are in memory as columns before, and each batch is dropped as soon as it is there.
+//! It spills to the system's folder for temporary files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
 
@@ -12,7 +13,7 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_sort::{Budget, Options, SortColumn, Sorter};
+use dray_sort::{Budget, Options, SortColumn, Sorter, SpillCompression};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
 
@@ -40,16 +41,32 @@ fn main() -> Result<(), Box<dyn Error>> {
     let bytes: u64 = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
     println!("{count} rows, {bytes} bytes as columns, {threads} threads");
     println!(
-        "{:22}{:>12}{:>9}{:>9}{:>9}{:>11}{:>12}{:>14}{:>13}",
-        "order", "data/memory", "in s", "out s", "both s", "M rows/s", "spilled MB", "reserved MB", "resident MB"
+        "{:22}{:>12} {:11}{:>9}{:>9}{:>9}{:>11}{:>12}{:>14}{:>13}",
+        "order",
+        "data/memory",
+        "compression",
+        "in s",
+        "out s",
+        "both s",
+        "M rows/s",
+        "spilled MB",
+        "reserved MB",
+        "resident MB"
     );
     for (name, by) in ORDERS {
         let by: Vec<SortColumn> =
             by.iter().map(|column| SortColumn { column: *column, descending: false, nulls_first: false }).collect();
-        for share in &shares {
+        // In memory it makes no difference.
+        let spills = |share: &&f64| **share > 1.0;
+        let compressions = [SpillCompression::Lz4, SpillCompression::None];
+        let compressed = shares.iter().filter(spills).flat_map(|share| compressions.map(|how| (share, how)));
+        for (share, spill_compression) in shares.iter().map(|share| (share, SpillCompression::Auto)).chain(compressed) {
             let budget = Budget::new((bytes as f64 / share) as usize);
-            let options =
-                Options { spill_folder: Some(std::env::temp_dir()), ..Options::new(by.clone(), budget.clone()) };
+            let options = Options {
+                spill_folder: Some(std::env::temp_dir()),
+                spill_compression,
+                ..Options::new(by.clone(), budget.clone())
+            };
             // The most so far is forgotten.
             std::fs::write("/proc/self/clear_refs", "5")?;
             let before = resident("VmRSS");
@@ -70,16 +87,17 @@ fn main() -> Result<(), Box<dyn Error>> {
                 }
             });
             let taken_in = start.elapsed().as_secs_f64();
-            let spilled = sorter.progress().spilled_bytes();
+            let progress = sorter.progress();
             let sorted = sorter.finish(threads)?;
             let found = sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
             assert_eq!(found, count);
             let both = start.elapsed().as_secs_f64();
             println!(
-                "{name:22}{share:>12}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>14}{:>13}",
+                "{name:22}{share:>12} {:11}{taken_in:>9.3}{:>9.3}{both:>9.3}{:>11.2}{:>12}{:>14}{:>13}",
+                format!("{spill_compression:?}"),
                 both - taken_in,
                 count as f64 / both / 1e6,
-                spilled >> 20,
+                progress.spilled_bytes() >> 20,
                 budget.peak() >> 20,
                 resident("VmHWM").saturating_sub(before) >> 10
             );

@@ -140,13 +140,13 @@ impl BlockKeys {
         u32::try_from(self.bytes.len()).map_err(refused)
     }
 
-    /// The bytes of the ends and of the keys, as they are written.
-    pub fn parts(&self) -> (Vec<u8>, &[u8]) {
+    /// The bytes of the keys and of their ends, as they are written.
+    pub fn parts(&self) -> (&[u8], Vec<u8>) {
         let ends = match &self.places {
             Places::Even(_) => Vec::new(),
             Places::Ends(ends) => ends.iter().flat_map(|end| end.to_le_bytes()).collect(),
         };
-        (ends, &self.bytes)
+        (&self.bytes, ends)
     }
 
     pub fn memory_bytes(&self) -> usize {

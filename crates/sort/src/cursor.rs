@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_page::{Layout, Object, Rooms};
+use dray_page::{Layout, Rooms};
 
 use crate::code::{Code, word};
 use crate::cutoff::cut;
@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::error::Result;
 use crate::options::Cancel;
 use crate::piece::Piece;
-use crate::run::{Run, RunBlock};
+use crate::run::{RowObject, Run, RunBlock};
 use crate::sorter::Plan;
 
 /// A block of a source, counted over all pieces, and a row in it.
@@ -141,12 +141,12 @@ impl Cursor {
         }
     }
 
-    /// The object at a place that is in memory still.
+    /// The object at a place whose block is in memory still.
     #[inline]
-    pub fn object(&self, (block, row): RowPlace) -> Option<Object<'_>> {
+    pub fn object(&self, (block, row): RowPlace) -> Option<RowObject<'_>> {
         match self {
-            Self::Piece(cursor) => cursor.piece.object(cursor.block(block), row as usize),
-            Self::Run(cursor) => cursor.block.as_ref()?.page.object(row as usize),
+            Self::Piece(cursor) => cursor.piece.object(cursor.block(block), row as usize).map(RowObject::Here),
+            Self::Run(cursor) => cursor.block.as_ref()?.object(row as usize),
         }
     }
 

@@ -47,13 +47,8 @@ pub enum Error {
     },
     /// Rows that are no objects of the schema, or a spilled page that was damaged.
     Page(dray_page::Error),
-    /// Spilled keys that were damaged.
-    Damaged {
-        /// The checksum that was expected.
-        expected: u32,
-        /// The one that was found.
-        found: u32,
-    },
+    /// Spilled keys, or packed pages, that were damaged.
+    Damaged(String),
     /// A thread can't be started, or has ended before it was done.
     Thread(String),
     /// The sort was cancelled.
@@ -91,9 +86,7 @@ impl fmt::Display for Error {
             }
             Self::Spill { doing, what, .. } => write!(out, "can't {doing} a spill file: {what}"),
             Self::Page(error) => write!(out, "{error}"),
-            Self::Damaged { expected, found } => {
-                write!(out, "spilled keys were damaged: checksum {found:08x}, expected {expected:08x}")
-            }
+            Self::Damaged(what) => write!(out, "what was spilled was damaged: {what}"),
             Self::Cancelled => out.write_str("the sort was cancelled"),
             Self::Finished => out.write_str("rows came after the sort was finished"),
         }

@@ -9,7 +9,7 @@
 //!
 //! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`): a table's as they came, others as objects
 //! in pages, whose memory is used again (`stock.rs`). A piece (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`. A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
-//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`), and which rows can't be among
+//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`) on disk (`disk.rs`, `pace.rs`), and which rows can't be among
 //! the first ones, if no more are wanted (`cutoff.rs`). The last merge makes
 //! batches (`part.rs`) of objects, or of rows that are gathered (`gather.rs`): of all or, divided by `path.rs`, in several threads (`workers.rs`).
 //!
@@ -39,6 +39,7 @@ mod by;
 mod code;
 mod cursor;
 mod cutoff;
+mod disk;
 mod entry;
 mod error;
 mod gather;
@@ -47,6 +48,7 @@ mod memory;
 mod merge;
 mod options;
 mod order;
+mod pace;
 mod part;
 mod path;
 mod piece;
@@ -63,7 +65,7 @@ pub use by::By;
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
 pub use memory::{Budget, Memory, memory_bytes_default};
-pub use options::{Cancel, Distinct, Options};
+pub use options::{Cancel, Distinct, Options, SpillCompression};
 pub use size::Size;
 pub use sorted::Sorted;
 pub use sorter::{Progress, Sorter, Writer};

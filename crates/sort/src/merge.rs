@@ -3,6 +3,7 @@
 use crate::code::{Code, first_difference};
 use crate::cursor::{Chain, Cursor, Next, RowPlace};
 use crate::error::Result;
+use crate::run::RowObject;
 use crate::tree::{LoserTree, Player};
 
 /// A line of the cache, and so many of a row are fetched ahead.
@@ -132,7 +133,8 @@ impl Merge {
         let mut any = 0;
         for (source, place) in pending {
             let object = self.cursors.get(*source).and_then(|cursor| cursor.object(*place));
-            let lines = object.map_or(&[][..], |object| object.bytes()).iter().step_by(LINE_BYTES).take(LINES_MAX);
+            let Some(RowObject::Here(object)) = object else { continue };
+            let lines = object.bytes().iter().step_by(LINE_BYTES).take(LINES_MAX);
             any = lines.fold(any, |any, byte| any | byte);
         }
         std::hint::black_box(any);

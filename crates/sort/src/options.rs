@@ -27,6 +27,18 @@ pub enum Distinct {
     Keys,
 }
 
+/// How what is spilled is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SpillCompression {
+    /// By LZ4 where the disk takes longer for what that spares than it takes.
+    #[default]
+    Auto,
+    /// By LZ4, whatever becomes smaller.
+    Lz4,
+    /// Not at all.
+    None,
+}
+
 /// Tells a sort to stop, from any thread.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
@@ -53,6 +65,8 @@ pub struct Options {
     pub spill_folder: Option<PathBuf>,
     /// So many bytes may be on disk at a time.
     pub spill_bytes_max: u64,
+    /// How they are compressed.
+    pub spill_compression: SpillCompression,
     /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256 KiB, smaller for little memory.
     pub page_bytes: Option<usize>,
     /// So many spilled runs are merged at a time, at least 2.
@@ -75,6 +89,7 @@ impl Options {
             memory,
             spill_folder: None,
             spill_bytes_max: u64::MAX,
+            spill_compression: SpillCompression::Auto,
             page_bytes: None,
             fan_in_max: 256,
             batch_rows: 16 << 10,

@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::gather::Batches;
 use crate::merge::Merge;
 use crate::path::Sources;
+use crate::run::{RowObject, read_page};
 use crate::sorter::Plan;
 
 /// So many rows are merged before they become columns.
@@ -82,7 +83,7 @@ impl Part {
             }
             let pending = self.pending.get(self.used..).unwrap_or_default();
             let (taken, is_full) = match &mut self.rows {
-                Rows::Objects(columns) => take_objects(columns, &self.merge, pending, self.size)?,
+                Rows::Objects(columns) => take_objects(columns, (&self.merge, &self.plan), pending, self.size)?,
                 Rows::Places { batches, places, bytes } => take_places((places, bytes), batches, pending, self.size),
             };
             self.used += taken;
@@ -106,7 +107,7 @@ impl Part {
 /// Makes columns of pending rows, and says of how many, and whether the batch is full.
 fn take_objects(
     columns: &mut ColumnsBuilder,
-    merge: &Merge,
+    (merge, plan): (&Merge, &Plan),
     pending: &[(usize, RowPlace)],
     size: BatchSize,
 ) -> Result<(usize, bool)> {
@@ -117,19 +118,33 @@ fn take_objects(
         let mut bytes = columns.bytes() as usize;
         // One after the other, so that these loads, which miss the cache, don't wait for each other.
         objects.clear();
+        let mut late = None;
         for (source, place) in pending.iter().take(GATHERED.min(size.rows - columns.rows())) {
             let Some(object) = merge.cursor(*source).and_then(|cursor| cursor.object(*place)) else { continue };
-            bytes += object.bytes().len();
+            bytes += match object {
+                RowObject::Here(object) => object.bytes().len(),
+                RowObject::Late(page) => page.bytes(),
+            };
             if bytes > size.bytes && (columns.rows() > 0 || !objects.is_empty()) {
                 break;
             }
-            objects.push(object);
+            match object {
+                RowObject::Here(object) => objects.push(object),
+                RowObject::Late(page) => {
+                    late = Some(page);
+                    break;
+                }
+            }
         }
-        if objects.is_empty() {
+        if objects.is_empty() && late.is_none() {
             return Ok((taken, !pending.is_empty()));
         }
         columns.append(objects.iter().copied())?;
         taken += objects.len();
+        if let Some(page) = late {
+            columns.append(read_page(page, &plan.layout, plan.stock.rooms())?.objects())?;
+            taken += 1;
+        }
     }
 }
 

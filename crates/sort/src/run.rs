@@ -1,19 +1,18 @@
-//! Runs on disk: sorted rows as pages, each followed by the keys and tags of its rows.
+//! Runs on disk: sorted rows as pages, each with the keys and tags of its rows.
 //!
 //! ```text
 //! ┌──────────┬──────┬──────┬──────┬──────────┬──────┬─ ─
-//! │ page     │ tags │ ends │ keys │ page     │ tags │         one behind the other in a file without a name
+//! │ page     │ keys │ tags │ ends │ page     │ keys │         in files without names
 //! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
 //! ```
 //!
-//! A page is written as it is, with its checksum. Where blocks lie, how many bytes they have and the checksum of what follows the page is kept in memory. Keys are
+//! A page is written as it is, with its checksum. Where blocks lie and the checksum of what belongs to the page is kept in memory. Keys are
 //! written because making them again would need the columns that the rows have no more.
+//!
+//! A large page, that of a row which fits no other, is read when its row is wanted, and stays where it is when runs are merged to a longer one. So a
+//! merge of many runs of very wide rows takes the memory of one of them, and each is written once.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use dray_format::{Batch, crc32c};
 use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
@@ -21,98 +20,47 @@ use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
 use crate::block::BlockKeys;
 use crate::cursor::End;
 use crate::cutoff::{BOUND_BYTES, cut};
+use crate::disk::{Disk, SpillFile, Stored};
 use crate::error::{Error, Result};
 use crate::sorter::Plan;
 
-/// So many runs share a file, since a process may not have many open.
-const RUNS_A_FILE: usize = 8;
-
-/// Where runs are written.
-#[derive(Debug)]
-pub(crate) struct Spill {
-    folder: PathBuf,
-    bytes_max: u64,
-    /// Bytes that are on disk now, and all that were ever written.
-    bytes: Arc<AtomicU64>,
-    written: Arc<AtomicU64>,
-    file: Option<Arc<SpillFile>>,
-    runs_in_file: usize,
+/// A run under construction.
+pub(crate) struct RunWriter {
+    disk: Arc<Disk>,
+    file: Arc<SpillFile>,
+    page_bytes: usize,
+    builder: PageBuilder,
+    run: Run,
+    keys: BlockKeys,
+    tags: Vec<u8>,
+    /// Memory to pack in.
+    packed: Vec<u8>,
 }
 
-/// A file without a name, which is gone when the last of its runs is.
-#[derive(Debug)]
-pub(crate) struct SpillFile {
-    file: File,
-    len: AtomicU64,
-    spilled: Arc<AtomicU64>,
-}
-
-impl Drop for SpillFile {
-    fn drop(&mut self) {
-        self.spilled.fetch_sub(*self.len.get_mut(), Ordering::Relaxed);
-    }
-}
-
-impl Spill {
-    pub fn new(folder: PathBuf, bytes_max: u64, written: Arc<AtomicU64>) -> Self {
-        Self { folder, bytes_max, bytes: Arc::default(), written, file: None, runs_in_file: 0 }
-    }
-
-    /// The file for the next run.
-    pub fn begin(&mut self) -> Result<Arc<SpillFile>> {
-        let file = match self.file.take().filter(|_| self.runs_in_file < RUNS_A_FILE) {
-            Some(file) => file,
-            None => {
-                self.runs_in_file = 0;
-                let file = tempfile::tempfile_in(&self.folder).map_err(Error::spill("create"))?;
-                Arc::new(SpillFile { file, len: AtomicU64::new(0), spilled: self.bytes.clone() })
-            }
-        };
-        self.runs_in_file += 1;
-        self.file = Some(file.clone());
-        Ok(file)
-    }
-
+impl RunWriter {
     /// Begins a run, or a part of one: several may be written to a file side by side.
-    pub fn writer(&self, file: &Arc<SpillFile>, plan: &Plan) -> Result<RunWriter> {
+    pub fn new(disk: Arc<Disk>, file: Arc<SpillFile>, plan: &Plan) -> Result<Self> {
         let key_width = plan.encoder.width();
-        Ok(RunWriter {
+        Ok(Self {
+            disk,
+            file,
             page_bytes: plan.page_bytes,
             builder: PageBuilder::within(plan.layout.clone(), plan.stock.rooms(), true)?,
             run: Run {
-                file: file.clone(),
                 key_width,
                 blocks: Vec::new(),
                 last: Box::default(),
                 tags: [0; 2],
                 rows: 0,
                 block_bytes_max: 0,
+                passing_bytes_max: 0,
             },
             keys: BlockKeys::new(key_width),
             tags: Vec::new(),
-            bytes_max: self.bytes_max,
-            written: self.written.clone(),
+            packed: Vec::new(),
         })
     }
 
-    /// Forgets the file that the next run would have gone to, so that it goes when its runs do.
-    pub fn close_file(&mut self) {
-        self.file = None;
-    }
-}
-
-/// A run under construction.
-pub(crate) struct RunWriter {
-    page_bytes: usize,
-    builder: PageBuilder,
-    run: Run,
-    keys: BlockKeys,
-    tags: Vec<u8>,
-    bytes_max: u64,
-    written: Arc<AtomicU64>,
-}
-
-impl RunWriter {
     /// Appends a row that is not less than the one before.
     pub fn push(&mut self, object: Object<'_>, key: &[u8], tag: u64) -> Result<()> {
         // Keys may be larger than their rows, of which a missing list of a fixed size takes nothing; a block is not to be larger for that.
@@ -124,6 +72,13 @@ impl RunWriter {
             self.write(&page)?;
         }
         self.put_key(key, tag)
+    }
+
+    /// Appends a row whose page is on disk, and stays there.
+    pub fn push_late(&mut self, page: &Stored, key: &[u8], tag: u64) -> Result<()> {
+        self.close_page()?;
+        self.put_key(key, tag)?;
+        self.end_block(page.clone(), 1, true)
     }
 
     /// Appends the rows of a batch, none of which is less than the one before, with the key and the tag of each.
@@ -170,37 +125,32 @@ impl RunWriter {
     }
 
     fn write(&mut self, page: &VerifiedPage) -> Result<()> {
-        let (ends, keys) = self.keys.parts();
-        let parts = [&self.tags[..], &ends, keys];
-        let first = self.keys.get(0);
-        let mut meta = BlockMeta {
-            bound: cut(first).into(),
-            at: 0,
-            page_bytes: page.bytes().len(),
-            rows: page.len(),
+        let is_late = page.header().large;
+        let file = if is_late { self.disk.large()? } else { self.file.clone() };
+        let stored = self.disk.write(&file, &self.disk.pages, page.bytes(), &mut self.packed)?;
+        self.end_block(stored, page.len(), is_late)
+    }
+
+    fn end_block(&mut self, page: Stored, rows: usize, is_late: bool) -> Result<()> {
+        let (keys, ends) = self.keys.parts();
+        let beside = [keys, &self.tags, &ends].concat();
+        let block = BlockMeta {
+            bound: cut(self.keys.get(0)).into(),
+            page,
+            is_late,
+            rows,
             key_bytes: keys.len(),
-            checksum: parts.iter().fold(0, |checksum, part| crc32c(checksum, part)),
+            beside: self.disk.write(&self.file, &self.disk.keys, &beside, &mut self.packed)?,
+            checksum: crc32c(0, &beside),
         };
-        let bytes = meta.bytes(self.run.key_width);
-        let spilled = self.run.file.spilled.fetch_add(bytes as u64, Ordering::Relaxed) + bytes as u64;
-        // Counted at once, so that the file gives back what was counted.
-        meta.at = self.run.file.len.fetch_add(bytes as u64, Ordering::Relaxed);
-        if spilled > self.bytes_max {
-            return Err(Error::SpillLimit { spill_bytes_max: self.bytes_max });
-        }
-        let mut at = meta.at;
-        for part in [&page.bytes()[..], &parts.concat()] {
-            self.run.file.file.write_all_at(part, at).map_err(Error::spill("write"))?;
-            at += part.len() as u64;
-        }
-        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
         let tags = self.tags.as_chunks().0;
         let [first, last] = [tags.first(), tags.last()].map(|tag| tag.map_or(0, |tag| u64::from_le_bytes(*tag)));
         self.run.tags = [if self.run.rows > 0 { self.run.tags[0] } else { first }, last];
-        self.run.rows += meta.rows as u64;
-        self.run.last = cut(self.keys.get(meta.rows.saturating_sub(1))).into();
-        self.run.block_bytes_max = self.run.block_bytes_max.max(bytes + ends.len());
-        self.run.blocks.push(meta);
+        self.run.rows += rows as u64;
+        self.run.last = cut(self.keys.get(rows.saturating_sub(1))).into();
+        self.run.block_bytes_max = self.run.block_bytes_max.max(block.bytes());
+        self.run.passing_bytes_max = self.run.passing_bytes_max.max(block.passing_bytes());
+        self.run.blocks.push(block);
         self.keys = BlockKeys::new(self.run.key_width);
         self.tags.clear();
         Ok(())
@@ -210,7 +160,6 @@ impl RunWriter {
 /// Sorted rows on disk.
 #[derive(Debug)]
 pub(crate) struct Run {
-    file: Arc<SpillFile>,
     key_width: Option<usize>,
     blocks: Vec<BlockMeta>,
     /// The beginning of the last row's key, and the tags of the first and the last one.
@@ -218,16 +167,20 @@ pub(crate) struct Run {
     tags: [u64; 2],
     rows: u64,
     block_bytes_max: usize,
+    passing_bytes_max: usize,
 }
 
 #[derive(Debug)]
 struct BlockMeta {
     /// The beginning of its first key: it tells blocks apart well enough to divide a merge.
     bound: Box<[u8]>,
-    at: u64,
-    page_bytes: usize,
+    page: Stored,
+    /// Whether the page is read only when its one row is wanted.
+    is_late: bool,
     rows: usize,
     key_bytes: usize,
+    /// Keys, tags and ends.
+    beside: Stored,
     checksum: u32,
 }
 
@@ -236,17 +189,21 @@ impl BlockMeta {
         self.rows * size_of::<u64>()
     }
 
-    fn ends_bytes(&self, key_width: Option<usize>) -> usize {
-        if key_width.is_some() { 0 } else { self.rows * size_of::<u32>() }
+    /// The memory that it takes until the next one is read. Ends are there twice for a moment.
+    fn bytes(&self) -> usize {
+        let page_bytes = if self.is_late { 0 } else { self.page.bytes() };
+        page_bytes + 2 * self.beside.bytes() - self.key_bytes
     }
 
-    fn bytes(&self, key_width: Option<usize>) -> usize {
-        self.page_bytes + self.tags_bytes() + self.ends_bytes(key_width) + self.key_bytes
+    /// The memory that it takes for a moment.
+    fn passing_bytes(&self) -> usize {
+        let page_bytes = if self.is_late { self.page.bytes() } else { 0 };
+        (page_bytes + self.page.packed_bytes()).max(self.beside.packed_bytes())
     }
 }
 
 impl Run {
-    /// One run of two in the same file, of which the second one's rows are not less than the first one's.
+    /// One run of two, of which the second one's rows are not less than the first one's.
     pub fn followed_by(mut self, next: Self) -> Self {
         if next.rows > 0 {
             let first = if self.rows > 0 { self.tags } else { next.tags };
@@ -289,59 +246,80 @@ impl Run {
         ends.zip(&self.blocks).map(|(end, block)| (end, block.rows))
     }
 
-    /// The memory that its largest block takes while it is read.
+    /// The memory that its largest block takes.
     pub fn block_bytes_max(&self) -> usize {
         self.block_bytes_max
     }
 
-    /// Has the system begin to read a block that is wanted next: runs share files, so it can't tell by itself.
+    /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a thread merges, one does so at a time.
+    pub fn passing_bytes_max(&self) -> usize {
+        self.passing_bytes_max
+    }
+
+    /// Has the system begin to read a block that is wanted next.
     pub fn expect(&self, number: usize) {
-        #[cfg(target_os = "linux")]
-        if let Some(meta) = self.blocks.get(number) {
-            let bytes = std::num::NonZeroU64::new(meta.bytes(self.key_width) as u64);
-            // It is read in any case.
-            let _ = rustix::fs::fadvise(&self.file.file, meta.at, bytes, rustix::fs::Advice::WillNeed);
+        if let Some(block) = self.blocks.get(number) {
+            block.beside.expect();
+            if !block.is_late {
+                block.page.expect();
+            }
         }
     }
 
     /// Reads a block.
     pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<Option<RunBlock>> {
-        let Some(meta) = self.blocks.get(number) else { return Ok(None) };
-        let mut at = meta.at;
-        let mut read = |part: &mut [u8]| -> Result<()> {
-            self.file.file.read_exact_at(part, at).map_err(Error::spill("read"))?;
-            at += part.len() as u64;
-            Ok(())
+        let Some(block) = self.blocks.get(number) else { return Ok(None) };
+        let page = match block.is_late {
+            true => BlockPage::Late(block.page.clone()),
+            false => BlockPage::Here(read_page(&block.page, layout, rooms)?),
         };
-        let page = if meta.page_bytes == rooms.page_bytes() { Some(rooms.fill(&mut read)?) } else { None };
-        let mut part = |bytes: usize| -> Result<Vec<u8>> {
-            let mut part = vec![0; bytes];
-            read(&mut part)?;
-            Ok(part)
-        };
-        let page = match page {
-            Some(page) => page,
-            None => part(meta.page_bytes)?.into(),
-        };
-        let tags = part(meta.tags_bytes())?;
-        let ends = part(meta.ends_bytes(self.key_width))?;
-        let keys = part(meta.key_bytes)?;
-        let found = [&tags, &ends, &keys].iter().fold(0, |checksum, part| crc32c(checksum, part));
-        if found != meta.checksum {
-            return Err(Error::Damaged { expected: meta.checksum, found });
+        let mut keys = vec![0; block.beside.bytes()];
+        block.beside.read(&mut keys)?;
+        let found = crc32c(0, &keys);
+        if found != block.checksum {
+            let expected = block.checksum;
+            return Err(Error::Damaged(format!("keys have the checksum {found:08x}, expected {expected:08x}")));
         }
-        let keys = BlockKeys::from_parts(self.key_width, meta.rows, &ends, keys);
-        let page = VerifiedPage::verify(layout, page)?;
+        let mut tags = keys.split_off(block.key_bytes);
+        let ends = tags.split_off(block.tags_bytes());
+        let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys);
         Ok(Some(RunBlock { page, keys, tags }))
     }
+}
+
+/// Reads a page, and verifies it.
+pub(crate) fn read_page(page: &Stored, layout: &Arc<Layout>, rooms: &Arc<Rooms>) -> Result<VerifiedPage> {
+    let bytes = if page.bytes() == rooms.page_bytes() {
+        rooms.fill(|bytes| page.read(bytes))?
+    } else {
+        let mut bytes = vec![0; page.bytes()];
+        page.read(&mut bytes)?;
+        bytes.into()
+    };
+    Ok(VerifiedPage::verify(layout, bytes)?)
 }
 
 /// A block of a run, and its rows' tags.
 #[derive(Debug)]
 pub(crate) struct RunBlock {
-    pub page: VerifiedPage,
+    page: BlockPage,
     pub keys: BlockKeys,
     tags: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum BlockPage {
+    Here(VerifiedPage),
+    /// On disk until its row is wanted.
+    Late(Stored),
+}
+
+/// Where the object of a row is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RowObject<'a> {
+    Here(Object<'a>),
+    /// Alone in a page on disk.
+    Late(&'a Stored),
 }
 
 impl RunBlock {
@@ -352,7 +330,15 @@ impl RunBlock {
 
     /// How many rows have keys less than this; all if there is no bound.
     pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> usize {
-        bound.as_deref().map_or(self.page.len(), |bound| self.keys.rows_before(bound))
+        bound.as_deref().map_or(self.keys.len(), |bound| self.keys.rows_before(bound))
+    }
+
+    #[inline]
+    pub fn object(&self, row: usize) -> Option<RowObject<'_>> {
+        match &self.page {
+            BlockPage::Here(page) => page.object(row).map(RowObject::Here),
+            BlockPage::Late(page) => Some(RowObject::Late(page)),
+        }
     }
 
     pub fn tag(&self, row: usize) -> u64 {

@@ -1,5 +1,6 @@
 //! The result of a sort, batch by batch.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,7 +29,7 @@ const GATHERED_TIMES: usize = 2;
 /// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator keeps memory for each of their sizes in each thread.
 const AHEAD_NUMERATOR: usize = 3;
 const AHEAD_DENOMINATOR: usize = 2;
-/// Threads are given up before batches are smaller.
+/// Threads are given up before batches are smaller, or have no room for the largest row.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
 /// Sorted rows, merged as they are asked for; or ahead of that, by threads that end when this is dropped.
@@ -53,18 +54,21 @@ enum Rows {
 }
 
 impl Sorted {
-    /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs, and after that a batch of the result.
+    /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs in so many threads, and after that a batch of the result;
+    /// of the rows, the largest is in such a page.
     pub(crate) fn new(
         plan: Arc<Plan>,
         (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
-        mut reservation: Reservation,
+        (mut reservation, writers, largest_page_bytes): (Reservation, usize, usize),
         threads: usize,
         spilled: Arc<AtomicU64>,
     ) -> Result<Self> {
         let (runs, mut reading) = loop {
-            match runs.open(&plan, !pieces.is_empty())? {
+            match runs.open(&plan, !pieces.is_empty(), writers)? {
                 Some(opened) => break opened,
-                None if runs.may_spill() && !pieces.is_empty() => runs.spill(&plan, std::mem::take(&mut pieces), 1)?,
+                None if runs.may_spill() && !pieces.is_empty() => {
+                    runs.spill(&plan, std::mem::take(&mut pieces), writers)?
+                }
                 None => return Err(runs.refused(&plan, runs.least_bytes() + reservation.bytes())),
             }
         };
@@ -81,8 +85,10 @@ impl Sorted {
             }
             None => (batch_rows, BATCHES_A_PART * batch_rows, BATCH_BYTES_MAX),
         };
-        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max);
-        let (threads, bytes) = reserve_ahead(&mut reading, &mut reservation, most, wanted).unwrap_or_else(|| {
+        let least = if largest_page_bytes > plan.page_bytes { largest_page_bytes } else { BATCH_BYTES_MIN };
+        let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
+        let ahead = reserve_ahead(&mut reading, &mut reservation, most, least..=wanted);
+        let (threads, bytes) = ahead.unwrap_or_else(|| {
             // What there is suffices for smaller batches.
             reservation.try_grow(wanted.saturating_sub(reservation.bytes()));
             (1, reservation.bytes())
@@ -133,15 +139,15 @@ fn reserve_ahead(
     reading: &mut Reservation,
     batches: &mut Reservation,
     most: usize,
-    wanted: usize,
+    wanted: RangeInclusive<usize>,
 ) -> Option<(usize, usize)> {
     let block_bytes = reading.bytes();
     for threads in (2..=most).rev() {
         if !reading.try_grow(block_bytes * (threads - 1)) {
             continue;
         }
-        let mut batch_bytes = wanted;
-        while batch_bytes >= BATCH_BYTES_MIN {
+        let mut batch_bytes = *wanted.end();
+        while wanted.contains(&batch_bytes) {
             let taken = BATCHES_A_THREAD * threads * batch_bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
             let more = taken.saturating_sub(batches.bytes());
             if batches.try_grow(more) {

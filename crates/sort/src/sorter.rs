@@ -8,19 +8,19 @@ use dray_format::{Batch, Schema};
 use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
 
 use crate::cutoff::Cutoff;
+use crate::disk::Spill;
 use crate::error::{Error, Result};
 use crate::gather::is_table;
 use crate::key::{KeyEncoder, Purpose, SortColumn};
 use crate::memory::{Memory, Reservation};
 use crate::options::{Cancel, Distinct, Options};
 use crate::piece::{Kept, OpenPiece, Piece, ROW_BITS};
-use crate::run::Spill;
 use crate::sorted::Sorted;
 use crate::spill::Runs;
 use crate::stock::Stock;
 
-/// Pages that are reserved for writing a run: the one that is filled, the one that is written, and their keys.
-const RESERVED_PAGES: usize = 4;
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written, their keys, and what is packed.
+const RESERVED_PAGES: usize = 5;
 /// Of the memory, such a part is reserved for rows that are gathered before they are written, and at most so many bytes.
 const GATHERED_SHARE: usize = 32;
 const GATHERED_BYTES_MAX: usize = 32 << 20;
@@ -144,7 +144,8 @@ impl Sorter {
         let refused = || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
         let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
         let spilled = Arc::new(AtomicU64::new(0));
-        let spill = options.spill_folder.map(|folder| Spill::new(folder, options.spill_bytes_max, spilled.clone()));
+        let (bytes_max, compression) = (options.spill_bytes_max, options.spill_compression);
+        let spill = options.spill_folder.map(|folder| Spill::new(folder, bytes_max, compression, spilled.clone()));
         let kept = Kept { distinct: options.distinct != Distinct::No, limit: options.limit.unwrap_or(u64::MAX) };
         let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
         let plan = Arc::new(Plan {
@@ -220,9 +221,10 @@ impl Sorter {
         shared.plan.stock.leave(usize::MAX);
         let pieces = std::mem::take(&mut *lock(&shared.pieces));
         let runs = std::mem::replace(&mut *runs, Runs::new(None));
+        let writers = shared.spill_threads(threads);
         let none = Reservation::none(&shared.plan.memory);
-        let reserve = std::mem::replace(&mut lock(&shared.reserve).0, none);
-        Sorted::new(shared.plan.clone(), (pieces, runs), reserve, threads, shared.spilled.clone())
+        let (reserve, largest) = std::mem::replace(&mut *lock(&shared.reserve), (none, 0));
+        Sorted::new(shared.plan.clone(), (pieces, runs), (reserve, writers, largest), threads, shared.spilled.clone())
     }
 }
 
@@ -457,11 +459,11 @@ impl Shared {
         }
     }
 
-    /// How many threads can write a run.
-    fn spill_threads(&self) -> usize {
+    /// How many threads can write a run, if so many are there.
+    fn spill_threads(&self, threads: usize) -> usize {
         let (reserve, page_bytes) = &*lock(&self.reserve);
         let each = writing_bytes(*page_bytes, self.plan.gathered_bytes);
-        (reserve.bytes() / each).clamp(1, self.writers.load(Ordering::Relaxed).max(1))
+        (reserve.bytes() / each).min(threads).max(1)
     }
 
     /// Writes all that is in memory as one run, unless so much memory is free by now.
@@ -485,7 +487,8 @@ impl Shared {
                 // Another writer may have taken memory since.
                 std::thread::yield_now();
             } else {
-                runs.spill(&self.plan, pieces, self.spill_threads())?;
+                let writers = self.writers.load(Ordering::Relaxed);
+                runs.spill(&self.plan, pieces, self.spill_threads(writers))?;
                 self.plan.stock.keep();
                 self.cut_off(runs.cutoff(self.plan.kept));
             }

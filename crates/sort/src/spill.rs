@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use crate::cursor::{Bounds, RowPlace};
 use crate::cutoff::Cutoff;
+use crate::disk::Spill;
 use crate::error::{Error, Result};
 use crate::gather::Batches;
 use crate::memory::Reservation;
 use crate::merge::Merge;
 use crate::path::Sources;
 use crate::piece::{Kept, Piece};
-use crate::run::{Run, RunWriter, Spill};
+use crate::run::{RowObject, Run, RunWriter};
 use crate::sorter::Plan;
 
 /// So many rows are merged before they are copied.
@@ -54,7 +55,10 @@ impl Runs {
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
         let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1)) } else { vec![Bounds::default()] };
         let file = spill.begin()?;
-        let write = |bounds: &Bounds| write_part(plan, sources, bounds, spill.writer(&file, plan)?);
+        let write = |bounds: &Bounds| {
+            let run = RunWriter::new(spill.disk().clone(), file.clone(), plan)?;
+            write_part(plan, sources, bounds, run)
+        };
         let written: Result<Vec<Run>> = match &parts[..] {
             [all] => Ok(vec![write(all)?]),
             parts => std::thread::scope(|scope| {
@@ -76,8 +80,14 @@ impl Runs {
     }
 
     /// Merges runs until there are so few that all can be read at once, and returns them and the memory for that. None if memory does not suffice,
-    /// although runs can't be fewer, or `has_pieces` says that there is memory to be freed first.
-    pub fn open(&mut self, plan: &Plan, has_pieces: bool) -> Result<Option<(Vec<Arc<Run>>, Reservation)>> {
+    /// although runs can't be fewer, or `has_pieces` says that there is memory to be freed first. In as many threads as can write a run, if there is memory
+    /// for what these read.
+    pub fn open(
+        &mut self,
+        plan: &Plan,
+        has_pieces: bool,
+        threads: usize,
+    ) -> Result<Option<(Vec<Arc<Run>>, Reservation)>> {
         if let Some(spill) = &mut self.spill {
             spill.close_file();
         }
@@ -85,7 +95,12 @@ impl Runs {
             // The shortest ones come first, since they cost the least to merge once more.
             self.runs.sort_by_key(|run| run.rows());
             let mut reservation = Reservation::none(&plan.memory);
-            let fits = |run: &&Arc<Run>| reservation.try_grow(run.block_bytes_max());
+            let mut passing = 0;
+            let fits = |run: &&Arc<Run>| {
+                let more = run.passing_bytes_max().saturating_sub(passing);
+                passing += more;
+                reservation.try_grow(run.block_bytes_max() + more)
+            };
             let opened = self.runs.iter().take(plan.fan_in_max).take_while(fits).count();
             if opened == self.runs.len() {
                 return Ok(Some((std::mem::take(&mut self.runs), reservation)));
@@ -96,8 +111,10 @@ impl Runs {
             // No more than what makes the next merge a full one.
             let surplus = self.runs.len() - opened + 1;
             let runs = self.runs.drain(..surplus.clamp(2, opened)).collect();
-            // Memory is there for one block of each.
-            self.write(plan, &Sources::new(Vec::new(), runs), 1)?;
+            // There is memory for one thread, which is more than these runs take.
+            let each = reservation.bytes();
+            let threads = 1 + (1..threads).take_while(|_| reservation.try_grow(each)).count();
+            self.write(plan, &Sources::new(Vec::new(), runs), threads)?;
         }
     }
 
@@ -118,7 +135,8 @@ impl Runs {
     pub fn least_bytes(&self) -> usize {
         let mut bytes: Vec<usize> = self.runs.iter().map(|run| run.block_bytes_max()).collect();
         bytes.sort_unstable();
-        bytes.iter().rev().take(2).sum()
+        let passing = self.runs.iter().map(|run| run.passing_bytes_max()).max().unwrap_or(0);
+        bytes.iter().rev().take(2).sum::<usize>() + passing
     }
 
     pub fn refused(&self, plan: &Plan, needed: usize) -> Error {
@@ -150,8 +168,11 @@ fn write_objects(merge: &Merge, pending: &[(usize, RowPlace)], run: &mut RunWrit
         merge.fetch(some);
         for (source, place) in some {
             let Some(cursor) = merge.cursor(*source) else { continue };
-            if let Some(object) = cursor.object(*place) {
-                run.push(object, cursor.key_at(*place), cursor.tag_at(*place))?;
+            let (key, tag) = (cursor.key_at(*place), cursor.tag_at(*place));
+            match cursor.object(*place) {
+                Some(RowObject::Here(object)) => run.push(object, key, tag)?,
+                Some(RowObject::Late(page)) => run.push_late(page, key, tag)?,
+                None => {}
             }
         }
     }

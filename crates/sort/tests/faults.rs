@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter};
+use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression};
 
 const BATCHES: u64 = 40;
 const BATCH_ROWS: usize = 1000;
@@ -152,10 +152,16 @@ fn a_file_that_was_cut() {
 
 #[test]
 fn a_byte_that_was_changed() {
+    changed_bytes(SpillCompression::None);
+    changed_bytes(SpillCompression::Lz4);
+}
+
+fn changed_bytes(spill_compression: SpillCompression) {
     let mut found = [false; 2];
     for at in (100..100_000).step_by(997) {
         let folder = tempfile::tempdir().unwrap();
-        let sorted = sort(options(&small(), Some(folder.path())), 1).unwrap();
+        let options = Options { spill_compression, ..options(&small(), Some(folder.path())) };
+        let sorted = sort(options, 1).unwrap();
         let links = unnamed_files(folder.path());
         let file = OpenOptions::new().read(true).write(true).open(&links[0]).unwrap();
         let mut byte = [0];
@@ -163,7 +169,7 @@ fn a_byte_that_was_changed() {
         file.write_all_at(&[byte[0] ^ 4], at).unwrap();
         match count(sorted) {
             Err(Error::Page(_)) => found[0] = true,
-            Err(Error::Damaged { .. }) => found[1] = true,
+            Err(Error::Damaged(_)) => found[1] = true,
             // The block was read before.
             Ok(rows) => assert_eq!(rows, BATCHES as usize * BATCH_ROWS),
             Err(error) => panic!("{error}"),

@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
@@ -19,7 +20,7 @@ use by_arrow::comparator;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
-use dray_sort::{Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter};
+use dray_sort::{Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter, SpillCompression};
 use random::{Random, for_seeds};
 
 /// Rows as the objects they are: equal rows are equal bytes.
@@ -60,6 +61,7 @@ struct Settings {
     page_bytes: Option<usize>,
     fan_in_max: usize,
     batch_rows: usize,
+    compression: SpillCompression,
 }
 
 /// Sorts batches on several threads, and holds the result against the oracle. Returns how many bytes were spilled.
@@ -87,6 +89,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
         page_bytes: settings.page_bytes,
         fan_in_max: settings.fan_in_max,
         batch_rows: settings.batch_rows,
+        spill_compression: settings.compression,
         limit: settings.limit,
         distinct: settings.distinct,
         ..Options::new(settings.by.clone(), budget.clone())
@@ -107,8 +110,8 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
             });
         }
     });
-    assert_eq!(sorter.progress().rows(), rows.num_rows() as u64, "{context}");
-    let spilled = sorter.progress().spilled_bytes();
+    let progress = sorter.progress();
+    assert_eq!(progress.rows(), rows.num_rows() as u64, "{context}");
     let sorted = sorter.finish(settings.threads).unwrap_or_else(|error| panic!("{error}, {context}"));
     let sorted: Vec<Batch> = sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
     assert!(sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)), "{context}");
@@ -120,7 +123,7 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     assert_eq!(budget.taken(), 0, "{context}");
     assert!(budget.peak() <= budget.bytes_max(), "{context}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{context}");
-    spilled
+    progress.spilled_bytes()
 }
 
 fn settings(random: &mut Random, columns: usize) -> Settings {
@@ -138,6 +141,7 @@ fn settings(random: &mut Random, columns: usize) -> Settings {
         page_bytes: random.pick(&[None, None, Some(4 << 10)]),
         fan_in_max: random.pick(&[2, 3, 7, 256]),
         batch_rows: random.pick(&[1, 100, 1 << 14]),
+        compression: random.pick(&[SpillCompression::Auto, SpillCompression::Lz4, SpillCompression::None]),
     }
 }
 
@@ -214,6 +218,7 @@ fn plain_settings(memory_bytes: usize) -> Settings {
         page_bytes: None,
         fan_in_max: 4,
         batch_rows: 1 << 14,
+        compression: SpillCompression::None,
     }
 }
 
@@ -224,6 +229,8 @@ fn the_least_memory_suffices_in_several_passes() {
     let batches: Vec<RecordBatch> = (0..60).map(|i| rows.slice(i * 1000, 1000)).collect();
     let spilled = check(&schema, &batches, &plain_settings(64 << 10), "");
     assert!(spilled > 60_000 * 24, "{spilled}");
+    let packed = Settings { compression: SpillCompression::Lz4, ..plain_settings(64 << 10) };
+    assert!(check(&schema, &batches, &packed, "") < spilled / 4 * 3);
     assert_eq!(check(&schema, &batches, &plain_settings(64 << 20), ""), 0);
 }
 
@@ -253,6 +260,43 @@ fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
     let batches = [rows.slice(0, 2), rows.slice(2, 4)];
     check(&schema, &batches, &plain_settings(64 << 20), "");
     check(&schema, &batches, &Settings { threads: 1, ..plain_settings(24 << 20) }, "");
+}
+
+/// Rows of which most are larger than a page, between others, in order of a number or of themselves.
+#[test]
+fn very_wide_rows_are_written_once() {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("n", arrow_schema::DataType::Int64, false),
+        Field::new("s", arrow_schema::DataType::Utf8, false),
+    ]));
+    let mut random = Random::new(4);
+    let mut batch = |_| {
+        let wide = |i: usize| {
+            let letter = char::from(b'a' + random.below(20) as u8);
+            let times = if i.is_multiple_of(4) { 10 } else { 20_000 + random.below(10_000) };
+            format!("{}{i}", letter.to_string().repeat(times))
+        };
+        let texts: Vec<String> = (0..20).map(wide).collect();
+        let numbers: Vec<i64> = (0..20).map(|_| random.below(1000) as i64).collect();
+        let columns: [ArrayRef; 2] =
+            [Arc::new(Int64Array::from(numbers)), Arc::new(StringArray::from_iter_values(texts))];
+        RecordBatch::try_new(schema.clone(), columns.into()).unwrap()
+    };
+    let batches: Vec<RecordBatch> = (0..60).map(&mut batch).collect();
+    let text = |batch: &RecordBatch| batch.column(1).as_string::<i32>().value_data().len() as u64;
+    let bytes: u64 = batches.iter().map(text).sum();
+    for threads in [1, 3] {
+        // Runs of a megabyte, which are merged two at a time, or all at once. The rows between are written each time.
+        for fan_in_max in [2, 256] {
+            let settings = Settings { threads, fan_in_max, page_bytes: Some(16 << 10), ..plain_settings(1 << 20) };
+            let spilled = check(&schema, &batches, &settings, "");
+            assert!(spilled > bytes && spilled < bytes * 3, "{spilled} of {bytes}, {settings:?}");
+            let packed = check(&schema, &batches, &Settings { compression: SpillCompression::Lz4, ..settings }, "");
+            assert!(packed < bytes / 8, "{packed} of {bytes}");
+        }
+        let by = vec![SortColumn { column: 1, descending: true, nulls_first: false }];
+        check(&schema, &batches, &Settings { threads, by, page_bytes: Some(16 << 10), ..plain_settings(1 << 20) }, "");
+    }
 }
 
 #[test]

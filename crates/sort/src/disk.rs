@@ -1,0 +1,172 @@
+//! Bytes on disk: in files without names, and as LZ4 where the disk is slower than that.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use lz4_flex::block;
+
+use crate::error::{Error, Result};
+use crate::options::SpillCompression;
+use crate::pace::Pace;
+
+/// So many runs share a file, since a process may not have many open.
+const RUNS_A_FILE: usize = 8;
+
+/// Where runs are written.
+#[derive(Debug)]
+pub(crate) struct Spill {
+    disk: Arc<Disk>,
+    file: Option<Arc<SpillFile>>,
+    runs_in_file: usize,
+}
+
+impl Spill {
+    pub fn new(folder: PathBuf, bytes_max: u64, compression: SpillCompression, written: Arc<AtomicU64>) -> Self {
+        let [pages, keys] = [Pace::new(compression), Pace::new(compression)];
+        let (on_disk, large) = Default::default();
+        let disk = Arc::new(Disk { folder, bytes_max, on_disk, written, pages, keys, large });
+        Self { disk, file: None, runs_in_file: 0 }
+    }
+
+    pub fn disk(&self) -> &Arc<Disk> {
+        &self.disk
+    }
+
+    /// The file for the next run.
+    pub fn begin(&mut self) -> Result<Arc<SpillFile>> {
+        let file = match self.file.take().filter(|_| self.runs_in_file < RUNS_A_FILE) {
+            Some(file) => file,
+            None => {
+                self.runs_in_file = 0;
+                self.disk.create()?
+            }
+        };
+        self.runs_in_file += 1;
+        self.file = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Forgets the file that the next run would have gone to, so that it goes when its runs do.
+    pub fn close_file(&mut self) {
+        self.file = None;
+    }
+}
+
+/// What all who write know.
+#[derive(Debug)]
+pub(crate) struct Disk {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// Bytes that are on disk now, and all that were ever written.
+    on_disk: Arc<AtomicU64>,
+    written: Arc<AtomicU64>,
+    /// Pages and what is beside them are not alike.
+    pub pages: Pace,
+    pub keys: Pace,
+    /// Large pages stay where they are, whatever run they belong to; so they have a file of their own.
+    large: Mutex<Option<Arc<SpillFile>>>,
+}
+
+/// A file without a name, which is gone when nothing in it is wanted any more.
+#[derive(Debug)]
+pub(crate) struct SpillFile {
+    file: File,
+    len: AtomicU64,
+    on_disk: Arc<AtomicU64>,
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        self.on_disk.fetch_sub(*self.len.get_mut(), Ordering::Relaxed);
+    }
+}
+
+impl Disk {
+    fn create(&self) -> Result<Arc<SpillFile>> {
+        let file = tempfile::tempfile_in(&self.folder).map_err(Error::spill("create"))?;
+        Ok(Arc::new(SpillFile { file, len: AtomicU64::new(0), on_disk: self.on_disk.clone() }))
+    }
+
+    /// The file of large pages.
+    pub fn large(&self) -> Result<Arc<SpillFile>> {
+        let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(match &*large {
+            Some(file) => file.clone(),
+            None => large.insert(self.create()?).clone(),
+        })
+    }
+
+    /// Writes bytes to the end of a file, of which several threads may write there. `packed` is memory to pack them in.
+    pub fn write(&self, file: &Arc<SpillFile>, pace: &Pace, bytes: &[u8], packed: &mut Vec<u8>) -> Result<Stored> {
+        let mut stored = bytes;
+        if pace.packs(bytes.len()) {
+            let start = Instant::now();
+            packed.resize(block::get_maximum_output_size(bytes.len()), 0);
+            let packed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
+            pace.packed(bytes.len(), packed_bytes, start.elapsed());
+            stored = packed.get(..packed_bytes).filter(|packed| packed.len() < bytes.len()).unwrap_or(bytes);
+        }
+        let stored_bytes = stored.len() as u64;
+        let on_disk = self.on_disk.fetch_add(stored_bytes, Ordering::Relaxed) + stored_bytes;
+        // Counted at once, so that the file gives back what was counted.
+        let at = file.len.fetch_add(stored_bytes, Ordering::Relaxed);
+        if on_disk > self.bytes_max {
+            return Err(Error::SpillLimit { spill_bytes_max: self.bytes_max });
+        }
+        let start = Instant::now();
+        file.file.write_all_at(stored, at).map_err(Error::spill("write"))?;
+        pace.written(stored.len(), start.elapsed());
+        self.written.fetch_add(stored_bytes, Ordering::Relaxed);
+        Ok(Stored { file: file.clone(), at, stored_bytes: stored.len(), bytes: bytes.len() })
+    }
+}
+
+/// Bytes that were written.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    file: Arc<SpillFile>,
+    at: u64,
+    /// As they are on disk: packed if these are fewer.
+    stored_bytes: usize,
+    bytes: usize,
+}
+
+impl Stored {
+    /// How many there are.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The memory that reading them takes besides.
+    pub fn packed_bytes(&self) -> usize {
+        if self.stored_bytes < self.bytes { self.stored_bytes } else { 0 }
+    }
+
+    /// Reads them all to memory of their size.
+    pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
+        let read = |stored: &mut [u8]| self.file.file.read_exact_at(stored, self.at).map_err(Error::spill("read"));
+        if self.packed_bytes() == 0 {
+            return read(bytes);
+        }
+        let mut packed = vec![0; self.stored_bytes];
+        read(&mut packed)?;
+        match block::decompress_into(&packed, bytes) {
+            Ok(unpacked) if unpacked == self.bytes => Ok(()),
+            _ => Err(Error::Damaged(format!("{} bytes do not unpack to {}", self.stored_bytes, self.bytes))),
+        }
+    }
+
+    /// Has the system begin to read them: runs share files, so it can't tell by itself what is wanted next.
+    pub fn expect(&self) {
+        #[cfg(target_os = "linux")]
+        {
+            let bytes = std::num::NonZeroU64::new(self.stored_bytes as u64);
+            // They are read in any case.
+            let _ = rustix::fs::fadvise(&self.file.file, self.at, bytes, rustix::fs::Advice::WillNeed);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! When to pack what is spilled: when the disk takes longer for what packing spares than packing takes.
+//!
+//! Writing ends in the system's cache, which takes bytes at the speed of memory until there are more that the disk does not have yet than it
+//! may hold. From then on it is as slow as the disk. So both are measured all the time, and as soon as packed bytes are few enough for the disk,
+//! others go as they are.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::options::SpillCompression;
+
+/// Means are those of about so many bytes, the last ones.
+const WINDOW_BYTES: f64 = (16 << 20) as f64;
+/// One byte in so many is packed to see what that would take.
+const TRIED_SHARE: usize = 64;
+/// Of the time that packing takes, unpacking takes about this part.
+const UNPACKING: f64 = 0.25;
+
+/// What writing and packing take, of all threads.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    compression: SpillCompression,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Debug, Default)]
+struct Seen {
+    /// Seconds a byte of those that are written.
+    writing: Mean,
+    /// Seconds a byte before it is packed.
+    packing: Mean,
+    /// Bytes that one becomes.
+    packed: Mean,
+    /// Bytes that were not packed since some were.
+    untried: usize,
+}
+
+/// A mean a byte.
+#[derive(Debug, Default)]
+struct Mean {
+    sum: f64,
+    bytes: f64,
+}
+
+impl Mean {
+    fn add(&mut self, sum: f64, bytes: usize) {
+        if self.bytes > WINDOW_BYTES {
+            self.sum /= 2.0;
+            self.bytes /= 2.0;
+        }
+        self.sum += sum;
+        self.bytes += bytes as f64;
+    }
+
+    fn get(&self) -> f64 {
+        self.sum / self.bytes.max(1.0)
+    }
+}
+
+impl Pace {
+    pub fn new(compression: SpillCompression) -> Self {
+        Self { compression, seen: Mutex::default() }
+    }
+
+    /// Whether so many bytes are to be packed.
+    pub fn packs(&self, bytes: usize) -> bool {
+        match self.compression {
+            SpillCompression::None => false,
+            SpillCompression::Lz4 => true,
+            SpillCompression::Auto => {
+                let mut seen = self.seen();
+                let spared = seen.writing.get() * (1.0 - seen.packed.get());
+                let pays = seen.packing.bytes > 0.0 && spared > seen.packing.get() * (1.0 + UNPACKING);
+                if !pays {
+                    seen.untried += bytes;
+                }
+                pays || seen.untried / TRIED_SHARE >= bytes
+            }
+        }
+    }
+
+    pub fn packed(&self, bytes: usize, packed_bytes: usize, took: Duration) {
+        let mut seen = self.seen();
+        seen.packing.add(took.as_secs_f64(), bytes);
+        seen.packed.add(packed_bytes as f64, bytes);
+        seen.untried = 0;
+    }
+
+    pub fn written(&self, bytes: usize, took: Duration) {
+        self.seen().writing.add(took.as_secs_f64(), bytes);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: usize = 256 << 10;
+
+    /// Writes and, where it is said to pay, packs to a half, at so many microseconds for each write and each packing. Returns how often it packed.
+    fn packed_of(pace: &Pace, times: usize, packing_us: u64, written_us: impl Fn(bool) -> u64) -> usize {
+        let packs = |_: &usize| {
+            let packs = pace.packs(BYTES);
+            let bytes = if packs { BYTES / 2 } else { BYTES };
+            if packs {
+                pace.packed(BYTES, bytes, Duration::from_micros(packing_us));
+            }
+            pace.written(bytes, Duration::from_micros(written_us(packs)));
+            packs
+        };
+        (0..times).filter(packs).count()
+    }
+
+    #[test]
+    fn a_disk_that_becomes_slow_and_fast_again() {
+        let pace = Pace::new(SpillCompression::Auto);
+        // Into the cache: the first time it is tried after 64 blocks.
+        assert_eq!(packed_of(&pace, 640, 400, |packs| if packs { 50 } else { 100 }), 10);
+        // 100 MB/s.
+        assert!(packed_of(&pace, 640, 400, |packs| if packs { 1300 } else { 2600 }) > 500);
+        assert!(packed_of(&pace, 1280, 400, |packs| if packs { 50 } else { 100 }) < 200);
+    }
+
+    #[test]
+    fn bytes_that_do_not_become_fewer() {
+        let pace = Pace::new(SpillCompression::Auto);
+        let packs = |_: &usize| {
+            let packs = pace.packs(BYTES);
+            if packs {
+                pace.packed(BYTES, BYTES + 1000, Duration::from_micros(100));
+            }
+            pace.written(BYTES, Duration::from_micros(2600));
+            packs
+        };
+        assert_eq!((0..640).filter(packs).count(), 10);
+    }
+
+    #[test]
+    fn always_or_never() {
+        for (compression, packed) in [(SpillCompression::Lz4, 100), (SpillCompression::None, 0)] {
+            assert_eq!(packed_of(&Pace::new(compression), 100, 400, |_| 2600), packed);
+        }
+    }
+}
