@@ -60,6 +60,8 @@ mod options {
 mod order;
 #[path = "../src/tree.rs"]
 mod tree;
+#[path = "../src/varying.rs"]
+mod varying;
 
 use code::Code;
 use entry::Entry;
@@ -186,7 +188,7 @@ fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) 
     if variant == Variant::Radix {
         radix(&mut entries);
     }
-    order::sort(&mut entries, |entry| order.key(entry));
+    order::sort(&mut entries, |entry| order.key(entry), None);
     entries
 }
 

@@ -1,8 +1,8 @@
 //! When to pack what is spilled: when the disk takes longer for what packing spares than packing takes.
 //!
 //! Writing ends in the system's cache, which takes bytes at the speed of memory until there are more that the disk does not have yet than it
-//! may hold. From then on it is as slow as the disk. So both are measured all the time, and as soon as packed bytes are few enough for the disk,
-//! others go as they are.
+//! may hold. From then on it is as slow as the disk. So both are measured all the time, and when packed bytes are so few that the disk takes them with
+//! ease, others go as they are.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,9 +10,13 @@ use std::time::Duration;
 use crate::options::SpillCompression;
 
 /// Means are those of about so many bytes, the last ones.
-const WINDOW_BYTES: f64 = (16 << 20) as f64;
+const WINDOW_BYTES: f64 = (4 << 20) as f64;
 /// One byte in so many is packed to see what that would take.
 const TRIED_SHARE: usize = 64;
+/// What is written is read again, by a disk that takes as long for it. (From the system's cache it is read faster, but there packing does not pay anyway.)
+const PASSES: f64 = 2.0;
+/// As long as bytes are packed, the disk has less to do. So that is gone on with until it spares less than this part of what it takes.
+const STILL_PAYS: f64 = 0.5;
 /// Of the time that packing takes, unpacking takes about this part.
 const UNPACKING: f64 = 0.25;
 
@@ -31,6 +35,8 @@ struct Seen {
     packing: Mean,
     /// Bytes that one becomes.
     packed: Mean,
+    /// Whether bytes are packed now.
+    pays: bool,
     /// Bytes that were not packed since some were.
     untried: usize,
 }
@@ -69,12 +75,13 @@ impl Pace {
             SpillCompression::Lz4 => true,
             SpillCompression::Auto => {
                 let mut seen = self.seen();
-                let spared = seen.writing.get() * (1.0 - seen.packed.get());
-                let pays = seen.packing.bytes > 0.0 && spared > seen.packing.get() * (1.0 + UNPACKING);
-                if !pays {
+                let spared = PASSES * seen.writing.get() * (1.0 - seen.packed.get());
+                let least = if seen.pays { STILL_PAYS } else { 1.0 };
+                seen.pays = spared > least * seen.packing.get() * (1.0 + UNPACKING) && seen.packing.bytes > 0.0;
+                if !seen.pays {
                     seen.untried += bytes;
                 }
-                pays || seen.untried / TRIED_SHARE >= bytes
+                seen.pays || seen.untried / TRIED_SHARE >= bytes
             }
         }
     }

@@ -16,6 +16,7 @@ use crate::key::{KeyEncoder, Keys};
 use crate::memory::{Memory, Reservation};
 use crate::order;
 use crate::stock::Stock;
+use crate::varying::Varying;
 
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
@@ -206,16 +207,19 @@ impl OpenPiece {
         for page in self.builder.finish() {
             self.close_block(BlockRows::Page(page))?;
         }
+        let keys = self.blocks.iter().map(|block| block.keys.parts().0);
+        let varying = self.key_width.and_then(|width| Varying::of(width, keys));
+        let first_word = |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
         let mut entries = Vec::with_capacity(self.rows);
         for (number, block) in self.blocks.iter().enumerate() {
             let rows = 0..block.len();
-            entries.extend(rows.map(|row| Entry::new(word(block.keys.get(row), 0), number, row)));
+            entries.extend(rows.map(|row| Entry::new(first_word(block.keys.get(row)), number, row)));
         }
         let key_of = |entry: Entry| {
             let (block, row) = entry.place();
             self.blocks.get(block).map_or(&[][..], |block| block.keys.get(row))
         };
-        order::sort(&mut entries, key_of);
+        order::sort(&mut entries, key_of, varying.as_ref());
         if kept.distinct {
             entries.retain(|entry| !entry.is_equal());
         }
