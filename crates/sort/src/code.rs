@@ -9,7 +9,7 @@
 //! database query processing", 2023).
 
 /// The bytes of a word.
-const WORD_BYTES: usize = 8;
+pub(crate) const WORD_BYTES: usize = 8;
 
 /// Word `depth` of a key; 0 behind its end.
 #[inline(always)]

@@ -41,7 +41,7 @@ pub(crate) fn sort<'k>(entries: &mut [Entry], key: impl Fn(Entry) -> &'k [u8], m
                 (Some(_), None) => (group.depth, word_here),
                 (Some(before), Some(varying)) => {
                     let depth = varying.depth(before, word_here);
-                    (depth, word(key(entry), depth))
+                    (depth, varying.key_word(word_here, depth).unwrap_or_else(|| word(key(entry), depth)))
                 }
             };
             match entries.get_mut(start..start + count).unwrap_or_default() {

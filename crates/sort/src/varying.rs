@@ -3,8 +3,7 @@
 //! Of numbers few bytes do: the date and the number of an order, twelve bytes of a key, differ in five. Sorted by these, packed into the word of
 //! an entry, the keys are sorted at once, and not first by a few dates and then by what lies behind them.
 
-/// The bytes of a word.
-const WORD_BYTES: usize = 8;
+use crate::code::{WORD_BYTES, word};
 
 /// The first bytes by which some keys differ.
 #[derive(Debug)]
@@ -13,6 +12,8 @@ pub(crate) struct Varying {
     at: Vec<usize>,
     /// Where the next one is, by which keys may differ that have all these in common.
     behind: Option<usize>,
+    /// The words of a key without all that varies.
+    same: Vec<u64>,
 }
 
 impl Varying {
@@ -21,14 +22,13 @@ impl Varying {
         let last = width.checked_sub(WORD_BYTES).filter(|last| *last > 0)?;
         // The last word may have some of the bytes of the one before.
         let starts: Vec<usize> = (0..last).step_by(WORD_BYTES).chain([last]).collect();
-        let mut differing = vec![0u64; starts.len()];
-        let mut first: Option<Vec<u64>> = None;
+        let mut keys = keys.filter(|keys| !keys.is_empty()).peekable();
+        let first = keys.peek()?.get(..width)?;
+        let words: Vec<(u64, usize)> = starts.iter().map(|start| (word_at(first, *start), *start)).collect();
+        let mut differing = vec![0u64; words.len()];
         for keys in keys {
-            let words = |key: &[u8]| starts.iter().map(|start| word_at(key, *start)).collect();
-            let Some(key) = keys.get(..width) else { continue };
-            let first = first.get_or_insert_with(|| words(key));
             for key in keys.chunks_exact(width) {
-                for ((differing, first), start) in differing.iter_mut().zip(&*first).zip(&starts) {
+                for (differing, (first, start)) in differing.iter_mut().zip(&words) {
                     *differing |= word_at(key, *start) ^ first;
                 }
             }
@@ -42,9 +42,11 @@ impl Varying {
                 *varies |= byte != 0;
             }
         }
+        let same: Vec<u8> = first.iter().zip(&varies).map(|(byte, varies)| if *varies { 0 } else { *byte }).collect();
+        let same = (0..width.div_ceil(WORD_BYTES)).map(|depth| word(&same, depth)).collect();
         let mut places = varies.iter().enumerate().filter(|(_, varies)| **varies).map(|(at, _)| at);
         let at = places.by_ref().take(WORD_BYTES).collect();
-        Some(Self { at, behind: places.next() })
+        Some(Self { at, behind: places.next(), same })
     }
 
     /// These bytes of a key, the first one highest: keys compare as they do, or are the same up to what is [behind](Self::behind).
@@ -61,6 +63,14 @@ impl Varying {
         self.at.get((a ^ b).leading_zeros() as usize / 8).map_or(0, |at| at / WORD_BYTES)
     }
 
+    /// That word of the key which has these bytes, unless it has others that vary.
+    #[inline]
+    pub fn key_word(&self, word: u64, depth: usize) -> Option<u64> {
+        let same = self.same.get(depth).filter(|_| self.behind() != Some(depth))?;
+        let bytes = self.at.iter().zip(word.to_be_bytes()).filter(|(at, _)| **at / WORD_BYTES == depth);
+        Some(bytes.fold(*same, |word, (at, byte)| word | u64::from(byte) << (56 - 8 * (at % WORD_BYTES))))
+    }
+
     /// The word of the keys in which those that have all these bytes in common may differ; none if they don't.
     pub fn behind(&self) -> Option<usize> {
         self.behind.map(|at| at / WORD_BYTES)
@@ -74,7 +84,7 @@ fn word_at(key: &[u8], start: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Varying;
+    use super::{Varying, word};
 
     #[test]
     fn bytes_that_differ() {
@@ -85,6 +95,8 @@ mod tests {
         assert_eq!(first, u64::from(b'0') << 56 | u64::from(b'0') << 48);
         assert!(first < third && third < second);
         assert_eq!((varying.depth(first, second), varying.depth(first, third)), (0, 0));
+        assert_eq!(varying.key_word(second, 0), Some(word(&keys[12..24], 0)));
+        assert_eq!(varying.key_word(second, 1), Some(word(&keys[12..24], 1)));
     }
 
     #[test]
@@ -93,6 +105,8 @@ mod tests {
         let varying = Varying::of(16, [&keys[..]].into_iter()).unwrap();
         assert_eq!((&varying.at[..], varying.behind()), (&[0, 1, 2, 3, 5, 6, 7, 8][..], Some(1)));
         assert_eq!(varying.depth(0, 1), 1);
+        let first = varying.word(&keys);
+        assert_eq!((varying.key_word(first, 0), varying.key_word(first, 1)), (Some(word(&keys, 0)), None));
         assert_eq!(varying.depth(0, 1 << 16), 0);
         let first_word_differs = *b"00000000000011111111____";
         assert!(Varying::of(12, [&first_word_differs[..]].into_iter()).is_none());
