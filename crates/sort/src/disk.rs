@@ -105,7 +105,7 @@ impl Disk {
         let mut stored = bytes;
         if pace.packs(bytes.len()) {
             let start = Instant::now();
-            packed.resize(block::get_maximum_output_size(bytes.len()), 0);
+            packed.resize(packed.len().max(block::get_maximum_output_size(bytes.len())), 0);
             let packed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
             pace.packed(bytes.len(), packed_bytes, start.elapsed());
             stored = packed.get(..packed_bytes).filter(|packed| packed.len() < bytes.len()).unwrap_or(bytes);
