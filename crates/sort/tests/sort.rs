@@ -235,6 +235,18 @@ fn the_least_memory_suffices_in_several_passes() {
 }
 
 #[test]
+fn threads_that_merge_runs_to_longer_ones() {
+    let mut random = Random::new(5);
+    let (schema, rows) = numbers((0..200_000).map(|_| random.below(50_000) as i64));
+    let batches: Vec<RecordBatch> = (0..200).map(|i| rows.slice(i * 1000, 1000)).collect();
+    for (threads, limit) in [(2, None), (3, Some(150_000))] {
+        let settings = Settings { threads, limit, fan_in_max: 2, page_bytes: Some(4 << 10), ..plain_settings(1 << 20) };
+        let spilled = check(&schema, &batches, &settings, "");
+        assert!(spilled > 2 * 200_000 * 24, "{spilled}");
+    }
+}
+
+#[test]
 fn runs_up_and_down_and_equal_rows() {
     for values in [
         (0..30_000).collect::<Vec<i64>>(),
