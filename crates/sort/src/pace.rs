@@ -13,10 +13,9 @@ use crate::options::SpillCompression;
 const WINDOW_BYTES: f64 = (4 << 20) as f64;
 /// One byte in so many is packed to see what that would take.
 const TRIED_SHARE: usize = 64;
-/// What is written is read again, by a disk that takes as long for it. (From the system's cache it is read faster, but there packing does not pay anyway.)
-const PASSES: f64 = 2.0;
-/// As long as bytes are packed, the disk has less to do. So that is gone on with until it spares less than this part of what it takes.
-const STILL_PAYS: f64 = 0.5;
+/// As long as bytes are packed, the disk has less to do; and what it took long to write it takes long to read. So that is gone on with until it
+/// spares less than this part of what it takes.
+const STILL_PAYS: f64 = 0.25;
 /// Of the time that packing takes, unpacking takes about this part.
 const UNPACKING: f64 = 0.25;
 
@@ -75,7 +74,7 @@ impl Pace {
             SpillCompression::Lz4 => true,
             SpillCompression::Auto => {
                 let mut seen = self.seen();
-                let spared = PASSES * seen.writing.get() * (1.0 - seen.packed.get());
+                let spared = seen.writing.get() * (1.0 - seen.packed.get());
                 let least = if seen.pays { STILL_PAYS } else { 1.0 };
                 seen.pays = spared > least * seen.packing.get() * (1.0 + UNPACKING) && seen.packing.bytes > 0.0;
                 if !seen.pays {
