@@ -14,7 +14,7 @@
 //!               └─ none: columns are compared
 //! ```
 //!
-//! The order of entries, their codes, the loser tree and the gathering of columns are the product's own files. Seconds of each stage are medians of all rounds, in which the
+//! The order of entries, their codes, the loser tree and the gathering of columns are the product's own files; words are those of keys as they are, not of the bytes that vary. Seconds of each stage are medians of all rounds, in which the
 //! variants alternate.
 
 #![allow(

@@ -257,7 +257,7 @@ impl RunCursor {
             self.block = None;
             let block = self.run.read(&self.layout, &self.rooms, number)?;
             if number + 1 < self.end {
-                self.run.expect(number + 1);
+                self.run.read_ahead(number + 1);
             }
             (self.number, self.row, self.rows) = match &block {
                 Some(block) => (number, block.rows_before(&self.bounds.from), block.rows_until(&self.bounds.until)),

@@ -161,7 +161,7 @@ impl Stored {
     }
 
     /// Has the system begin to read them: runs share files, so it can't tell by itself what is wanted next.
-    pub fn expect(&self) {
+    pub fn read_ahead(&self) {
         #[cfg(target_os = "linux")]
         {
             let bytes = std::num::NonZeroU64::new(self.stored_bytes as u64);

@@ -257,11 +257,11 @@ impl Run {
     }
 
     /// Has the system begin to read a block that is wanted next.
-    pub fn expect(&self, number: usize) {
+    pub fn read_ahead(&self, number: usize) {
         if let Some(block) = self.blocks.get(number) {
-            block.beside.expect();
+            block.beside.read_ahead();
             if !block.is_late {
-                block.page.expect();
+                block.page.read_ahead();
             }
         }
     }

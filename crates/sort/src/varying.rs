@@ -24,6 +24,7 @@ impl Varying {
         let starts: Vec<usize> = (0..last).step_by(WORD_BYTES).chain([last]).collect();
         let mut keys = keys.filter(|keys| !keys.is_empty()).peekable();
         let first = keys.peek()?.get(..width)?;
+        let word_at = |key: &[u8], start: usize| word(key.get(start..).unwrap_or_default(), 0);
         let words: Vec<(u64, usize)> = starts.iter().map(|start| (word_at(first, *start), *start)).collect();
         let mut differing = vec![0u64; words.len()];
         for keys in keys {
@@ -75,11 +76,6 @@ impl Varying {
     pub fn behind(&self) -> Option<usize> {
         self.behind.map(|at| at / WORD_BYTES)
     }
-}
-
-#[inline(always)]
-fn word_at(key: &[u8], start: usize) -> u64 {
-    key.get(start..).and_then(<[u8]>::first_chunk).map_or(0, |word| u64::from_be_bytes(*word))
 }
 
 #[cfg(test)]
