@@ -50,6 +50,8 @@ mod cursor {
 }
 #[path = "../src/entry.rs"]
 mod entry;
+#[path = "../src/error.rs"]
+mod error;
 #[path = "../src/gather.rs"]
 mod gather;
 /// What the modules above need of the product's options.
@@ -188,7 +190,7 @@ fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) 
     if variant == Variant::Radix {
         radix(&mut entries);
     }
-    order::sort(&mut entries, |entry| order.key(entry), None);
+    order::sort(&mut entries, |entry| Some(order.key(entry)), None).unwrap();
     entries
 }
 
@@ -244,27 +246,27 @@ fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entr
     let codes: Vec<Code> = runs.iter().map(first).collect();
     let settle = |at: &[usize], a: Player, b: Player| {
         if a.code == Code::END {
-            return (true, Code::END);
+            return Ok((true, Code::END));
         }
         let [of_a, of_b] = [a, b].map(|player| runs[player.source as usize][at[player.source as usize]]);
         if !with_codes {
-            return (order.compare(of_a, of_b).is_lt(), Code::EQUAL);
+            return Ok((order.compare(of_a, of_b).is_lt(), Code::EQUAL));
         }
         if a.code != Code::EQUAL
             && let Some((depth, word_a, word_b)) =
                 code::first_difference(order.key(of_a), order.key(of_b), a.code.depth() + 1)
         {
-            return (word_a < word_b, Code::new(depth, word_a.max(word_b)));
+            return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
         }
-        (of_a.place() < of_b.place(), Code::EQUAL)
+        Ok((of_a.place() < of_b.place(), Code::EQUAL))
     };
-    let mut tree = LoserTree::new(&codes, &mut |a, b| settle(&at, a, b));
+    let mut tree = LoserTree::new(&codes, &mut |a, b| settle(&at, a, b)).unwrap();
     while let Some(winner) = tree.winner().filter(|winner| winner.code != Code::END) {
         let source = winner.source as usize;
         out.push(runs[source][at[source]]);
         at[source] += 1;
         let code = runs[source].get(at[source]).map_or(Code::END, |entry| code_of(*entry));
-        tree.replace(code, &mut |a, b| settle(&at, a, b));
+        tree.replace(code, &mut |a, b| settle(&at, a, b)).unwrap();
     }
 }
 
@@ -346,11 +348,11 @@ impl Rows {
 fn gather_columns(input: &Input, entries: &[Entry]) -> usize {
     let mut batches = Batches::default();
     // How large a row is, is not asked.
-    input.batches.iter().for_each(|batch| batches.push(batch, &[].into()));
+    input.batches.iter().for_each(|batch| batches.push(batch, &vec![0; batch.rows].into()));
     let gather = |entries: &[Entry]| {
         let place = |entry: &Entry| (entry.place().0 as u32, entry.place().1 as u32);
         let places: Vec<_> = entries.iter().map(place).collect();
-        std::hint::black_box(batches.gather(&places)).rows
+        std::hint::black_box(batches.gather(&places).unwrap()).rows
     };
     entries.chunks(GATHERED_ROWS).map(gather).sum()
 }

@@ -9,6 +9,17 @@ use dray_page::{Object, VerifiedPage};
 use crate::error::{Error, Result};
 use crate::key::Keys;
 
+/// How many of so many rows, which are sorted, have keys less than this one.
+pub(crate) fn rows_before<'k>(rows: usize, key: &[u8], key_of: impl Fn(usize) -> Option<&'k [u8]>) -> Result<usize> {
+    let (mut low, mut high) = (0, rows);
+    while low < high {
+        let middle = low.midpoint(high);
+        let found = key_of(middle).ok_or_else(|| Error::missing("the key of a sorted row"))?;
+        if found < key { low = middle + 1 } else { high = middle }
+    }
+    Ok(low)
+}
+
 /// Rows that lie together, and their keys.
 #[derive(Debug)]
 pub(crate) struct Block {
@@ -26,6 +37,15 @@ pub(crate) enum BlockRows {
 }
 
 impl Block {
+    /// Rows, each with its key.
+    pub fn new(rows: BlockRows, keys: BlockKeys) -> Result<Self> {
+        let block = Self { rows, keys };
+        match (block.len(), block.keys.len()) {
+            (rows, keys) if rows == keys => Ok(block),
+            (rows, keys) => Err(Error::Internal(format!("a block of {rows} rows has {keys} keys"))),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match &self.rows {
             BlockRows::Page(page) => page.len(),
@@ -68,9 +88,17 @@ impl BlockKeys {
     }
 
     /// Keys as they were written: their ends, if they have not one width, and their bytes.
-    pub fn from_parts(width: Option<usize>, rows: usize, ends: &[u8], bytes: Vec<u8>) -> Self {
+    pub fn from_parts(width: Option<usize>, rows: usize, ends: &[u8], bytes: Vec<u8>) -> Result<Self> {
         let ends = || ends.as_chunks::<4>().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
-        Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) }
+        let keys = Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) };
+        let are_whole = match &keys.places {
+            Places::Even(width) => Some(keys.bytes.len()) == width.checked_mul(rows),
+            Places::Ends(ends) => {
+                let end = ends.last().map_or(0, |end| *end as usize);
+                ends.len() == rows && ends.is_sorted() && end == keys.bytes.len()
+            }
+        };
+        if are_whole { Ok(keys) } else { Err(Error::missing("a key of a block")) }
     }
 
     /// These keys, which have one width or many.
@@ -90,27 +118,23 @@ impl BlockKeys {
         self.rows
     }
 
-    /// The key of a row; nothing if there is no such row.
+    /// The key of a row, if there is one.
     #[inline(always)]
-    pub fn get(&self, row: usize) -> &[u8] {
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
         let place = match &self.places {
             Places::Even(width) => row * width..(row + 1) * width,
             Places::Ends(ends) => {
-                let end_of = |row: usize| ends.get(row).map_or(0, |end| *end as usize);
-                row.checked_sub(1).map_or(0, end_of)..end_of(row)
+                let end = *ends.get(row)? as usize;
+                let start = if row == 0 { 0 } else { *ends.get(row - 1)? as usize };
+                start..end
             }
         };
-        self.bytes.get(place).unwrap_or_default()
+        self.bytes.get(place)
     }
 
     /// How many keys are less than this one, if they are sorted.
-    pub fn rows_before(&self, key: &[u8]) -> usize {
-        let (mut low, mut high) = (0, self.rows);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.get(middle) < key { low = middle + 1 } else { high = middle }
-        }
-        low
+    pub fn rows_before(&self, key: &[u8]) -> Result<usize> {
+        rows_before(self.rows, key, |row| self.get(row))
     }
 
     pub fn push(&mut self, key: &[u8]) -> Result<()> {
@@ -162,5 +186,25 @@ impl BlockKeys {
         if let Places::Ends(ends) = &mut self.places {
             ends.shrink_to_fit();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BlockKeys, rows_before};
+    use crate::error::Error;
+
+    #[test]
+    fn keys_that_are_not_whole_are_refused() {
+        let ends = |ends: &[u32]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
+        let is_internal = |keys| matches!(keys, Err(Error::Internal(_)));
+        assert!(is_internal(BlockKeys::from_parts(Some(8), 2, &[], vec![0; 15]).map(drop)));
+        assert!(is_internal(BlockKeys::from_parts(Some(usize::MAX), 2, &[], vec![0; 15]).map(drop)));
+        for wrong in [&[1, 3][..], &[1, 0, 3], &[1, 2, 4], &[1, 2]] {
+            assert!(is_internal(BlockKeys::from_parts(None, 3, &ends(wrong), vec![0; 3]).map(drop)), "{wrong:?}");
+        }
+        let keys = BlockKeys::from_parts(None, 3, &ends(&[1, 1, 3]), b"abc".to_vec()).unwrap();
+        assert_eq!([0, 1, 2, 3].map(|row| keys.get(row)), [Some(&b"a"[..]), Some(b""), Some(b"bc"), None]);
+        assert!(matches!(rows_before(4, b"z", |row| keys.get(row)), Err(Error::Internal(_))));
     }
 }

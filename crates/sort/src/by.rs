@@ -4,28 +4,44 @@ use std::str::FromStr;
 
 use crate::key::SortColumn;
 
-/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or two of these.
+/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or two of these. Which part of it is the name is known only
+/// when columns are: as much as is the name of one, so that every column can be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct By {
-    /// Its name, as the files have it.
-    pub column: String,
-    /// The largest value comes first.
-    pub descending: bool,
-    /// Missing values come before all others. If nothing is said they do where the largest value comes first, as in SQL.
-    pub nulls_first: bool,
-}
+pub struct By(String);
 
 impl By {
-    /// Which of the columns with these names it is; or else a sentence that says which there are.
+    /// Which of the columns with these names it is, and how it is sorted; or else a sentence that says what is wrong.
     ///
     /// # Errors
-    /// When it is none of them.
+    /// When it is none of them or more than one, or when it says twice how to sort.
     pub fn find<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<SortColumn, String> {
         let names: Vec<&str> = names.collect();
-        let Some(column) = names.iter().position(|name| *name == self.column) else {
-            return Err(format!("there is no column {:?}; there are {}", self.column, names.join(", ")));
-        };
-        Ok(SortColumn { column, descending: self.descending, nulls_first: self.nulls_first })
+        let (mut name, mut descending, mut nulls_first) = (self.0.as_str(), None, None);
+        loop {
+            let mut found = names.iter().enumerate().filter(|(_, known)| **known == name);
+            match (found.next(), found.count()) {
+                (Some((column, _)), 0) => {
+                    // The largest comes first, and missing values before it, as in SQL.
+                    let descending = descending.unwrap_or(false);
+                    return Ok(SortColumn { column, descending, nulls_first: nulls_first.unwrap_or(descending) });
+                }
+                (Some(_), others) => return Err(format!("there are {} columns {name:?}; rename them", others + 1)),
+                (None, _) => {}
+            }
+            let Some((before, word)) = name.rsplit_once(':') else { break };
+            let (setting, value) = match word {
+                "asc" => (&mut descending, false),
+                "desc" => (&mut descending, true),
+                "nulls-first" => (&mut nulls_first, true),
+                "nulls-last" => (&mut nulls_first, false),
+                _ => break,
+            };
+            if setting.replace(value).is_some() {
+                return Err(format!("{:?} says twice how to sort", self.0));
+            }
+            name = before;
+        }
+        Err(format!("there is no column {name:?}; there are {}", names.join(", ")))
     }
 }
 
@@ -33,26 +49,10 @@ impl FromStr for By {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (mut column, mut descending, mut nulls_first) = (text, None, None);
-        while let Some((before, word)) = column.rsplit_once(':') {
-            let (setting, value) = match word {
-                "asc" => (&mut descending, false),
-                "desc" => (&mut descending, true),
-                "nulls-first" => (&mut nulls_first, true),
-                "nulls-last" => (&mut nulls_first, false),
-                // A name may have a colon.
-                _ => break,
-            };
-            if setting.replace(value).is_some() {
-                return Err(format!("{text:?} says twice how to sort"));
-            }
-            column = before;
+        match text {
+            "" => Err("\"\": expected COLUMN, COLUMN:desc or COLUMN:desc:nulls-last".to_owned()),
+            text => Ok(Self(text.to_owned())),
         }
-        if column.is_empty() {
-            return Err(format!("{text:?}: expected COLUMN, COLUMN:desc or COLUMN:desc:nulls-last"));
-        }
-        let descending = descending.unwrap_or(false);
-        Ok(Self { column: column.to_owned(), descending, nulls_first: nulls_first.unwrap_or(descending) })
     }
 }
 
@@ -60,19 +60,33 @@ impl FromStr for By {
 #[allow(clippy::unwrap_used, reason = "a test fails by them")]
 mod tests {
     use super::By;
+    use crate::SortColumn;
+
+    /// What a text means where there are these columns.
+    fn find(text: &str, names: &[&str]) -> Result<SortColumn, String> {
+        text.parse::<By>()?.find(names.iter().copied())
+    }
 
     #[test]
     fn columns_to_sort_by() {
-        let by = |column: &str, descending, nulls_first| Ok(By { column: column.into(), descending, nulls_first });
-        assert_eq!("a".parse::<By>(), by("a", false, false));
-        assert_eq!("a:desc".parse::<By>(), by("a", true, true));
-        assert_eq!("a:desc:nulls-last".parse::<By>(), by("a", true, false));
-        assert_eq!("a:nulls-first".parse::<By>(), by("a", false, true));
-        assert_eq!("a:nulls-first:asc".parse::<By>(), by("a", false, true));
-        assert_eq!("x:y:desc".parse::<By>(), by("x:y", true, true));
-        assert_eq!("desc".parse::<By>(), by("desc", false, false));
-        for wrong in ["", ":desc", "a:asc:desc", "a:desc:desc"] {
-            assert!(wrong.parse::<By>().is_err(), "{wrong}");
+        let names = ["a", "x:y", "desc", "b:desc", "c", "c:desc", ":", "twice", "twice"];
+        let by = |column, descending, nulls_first| Ok(SortColumn { column, descending, nulls_first });
+        assert_eq!(find("a", &names), by(0, false, false));
+        assert_eq!(find("a:desc", &names), by(0, true, true));
+        assert_eq!(find("a:desc:nulls-last", &names), by(0, true, false));
+        assert_eq!(find("a:nulls-first", &names), by(0, false, true));
+        assert_eq!(find("a:nulls-first:asc", &names), by(0, false, true));
+        assert_eq!(find("x:y:desc", &names), by(1, true, true));
+        assert_eq!(find("desc", &names), by(2, false, false));
+        assert_eq!(find("b:desc", &names), by(3, false, false));
+        assert_eq!(find("b:desc:desc", &names), by(3, true, true));
+        assert_eq!(find("c:desc", &names), by(5, false, false));
+        assert_eq!(find("c:nulls-first:desc", &names), by(4, true, true));
+        assert_eq!(find(":", &names), by(6, false, false));
+        assert_eq!(find(":desc", &[":desc"]), by(0, false, false));
+        for wrong in ["", ":desc", "a:asc:desc", "a:desc:desc", "b", "d:desc", "a:up", "twice:desc"] {
+            assert!(find(wrong, &names).is_err(), "{wrong}");
         }
+        assert_eq!(find("d:desc", &["a", "b"]).unwrap_err(), "there is no column \"d\"; there are a, b");
     }
 }

@@ -7,7 +7,7 @@ use dray_page::{Layout, Rooms};
 use crate::code::{Code, word};
 use crate::cutoff::cut;
 use crate::entry::Entry;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Cancel;
 use crate::piece::Piece;
 use crate::run::{RowObject, Run, RunBlock};
@@ -66,18 +66,18 @@ pub(crate) enum Next {
 impl Cursor {
     /// The first row's code against nothing: where it is said to differ at once.
     pub fn begin(&mut self) -> Result<Code> {
-        let code = match self {
+        let any = match self {
             Self::Piece(cursor) => {
                 cursor.at = cursor.start;
-                cursor.entry().is_some()
+                cursor.start < cursor.end
             }
             Self::Run(cursor) => cursor.load(cursor.start)?,
         };
-        Ok(if code { Code::new(0, word(self.key(), 0)) } else { Code::END })
+        Ok(if any { Code::new(0, word(self.key()?, 0)) } else { Code::END })
     }
 
     #[inline(always)]
-    pub fn advance(&mut self) -> Next {
+    pub fn advance(&mut self) -> Result<Next> {
         match self {
             Self::Piece(cursor) => cursor.advance(),
             Self::Run(cursor) => cursor.advance(),
@@ -87,83 +87,87 @@ impl Cursor {
     /// Reads the next block, after [`Next::Block`].
     pub fn next_block(&mut self) -> Result<Code> {
         match self {
-            Self::Piece(_) => Ok(Code::END),
+            Self::Piece(_) => Err(Error::missing("a block behind those of a piece")),
             Self::Run(cursor) => cursor.next_block(),
         }
     }
 
     /// The key of the row.
     #[inline]
-    pub fn key(&self) -> &[u8] {
+    pub fn key(&self) -> Result<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.entry().map_or(&[], |entry| cursor.piece.key(entry)),
+            Self::Piece(cursor) => cursor.key(cursor.at),
             Self::Run(cursor) => cursor.key(cursor.row),
         }
     }
 
     /// The key of the last row, after [`Next::End`].
-    pub fn last_key(&self) -> &[u8] {
+    pub fn last_key(&self) -> Result<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.last().map_or(&[], |entry| cursor.piece.key(entry)),
+            Self::Piece(cursor) => cursor.key(cursor.end.wrapping_sub(1)),
             Self::Run(cursor) => cursor.key(cursor.row),
         }
     }
 
     /// The first and the last row that it can have, if it can have any.
-    pub fn ends(&self) -> Option<[End<'_>; 2]> {
+    pub fn ends(&self) -> Result<Option<[End<'_>; 2]>> {
         match self {
-            Self::Piece(cursor) => {
-                let end = |entry: Entry| {
-                    let (block, row) = entry.place();
-                    End { key: cursor.piece.key(entry), tag: cursor.piece.tag_at(block, row), is_whole: true }
+            Self::Piece(cursor) if cursor.start < cursor.end => {
+                let end = |at: usize| {
+                    let (block, row) = cursor.piece.entries().get(at)?.place();
+                    let (key, tag) = (cursor.piece.key_at(block, row)?, cursor.piece.tag_at(block, row)?);
+                    Some(End { key, tag, is_whole: true })
                 };
-                let first = cursor.piece.entries().get(cursor.start).filter(|_| cursor.start < cursor.end)?;
-                Some([end(*first), end(cursor.last()?)])
+                let end = |at: usize| end(at).ok_or_else(|| Error::missing("the first or the last row of a piece"));
+                Ok(Some([end(cursor.start)?, end(cursor.end - 1)?]))
             }
-            Self::Run(cursor) => cursor.run.ends().filter(|_| cursor.start < cursor.end),
+            Self::Run(cursor) if cursor.start < cursor.end => Ok(cursor.run.ends()),
+            _ => Ok(None),
         }
     }
 
     /// Where the row was in the input.
-    pub fn tag(&self) -> u64 {
-        self.tag_at(self.place())
+    pub fn tag(&self) -> Result<u64> {
+        self.place()
+            .and_then(|place| self.tag_at(place))
+            .ok_or_else(|| Error::missing("the place of a row in the input"))
     }
 
-    /// Where the row is: its block and its number there.
+    /// Where the row is, if there is one: its block and its number there.
     #[inline(always)]
-    pub fn place(&self) -> RowPlace {
+    pub fn place(&self) -> Option<RowPlace> {
         match self {
             Self::Piece(cursor) => {
-                let (block, row) = cursor.entry().map_or((0, 0), Entry::place);
-                (cursor.first_block + block as u32, row as u32)
+                let (block, row) = cursor.entry()?.place();
+                Some((cursor.first_block + block as u32, row as u32))
             }
-            Self::Run(cursor) => (0, cursor.row as u32),
+            Self::Run(cursor) => Some((0, cursor.row as u32)),
         }
     }
 
-    /// The object at a place whose block is in memory still.
+    /// The object at a place whose block is in memory still; nothing if there is none, here and below.
     #[inline]
     pub fn object(&self, (block, row): RowPlace) -> Option<RowObject<'_>> {
         match self {
-            Self::Piece(cursor) => cursor.piece.object(cursor.block(block), row as usize).map(RowObject::Here),
+            Self::Piece(cursor) => cursor.piece.object(cursor.block(block)?, row as usize).map(RowObject::Here),
             Self::Run(cursor) => cursor.block.as_ref()?.object(row as usize),
         }
     }
 
     /// Its key.
     #[inline]
-    pub fn key_at(&self, (block, row): RowPlace) -> &[u8] {
+    pub fn key_at(&self, (block, row): RowPlace) -> Option<&[u8]> {
         match self {
-            Self::Piece(cursor) => cursor.piece.key_at(cursor.block(block), row as usize),
-            Self::Run(cursor) => cursor.key(row as usize),
+            Self::Piece(cursor) => cursor.piece.key_at(cursor.block(block)?, row as usize),
+            Self::Run(cursor) => cursor.block.as_ref()?.keys.get(row as usize),
         }
     }
 
     /// Where it was in the input.
-    pub fn tag_at(&self, (block, row): RowPlace) -> u64 {
+    pub fn tag_at(&self, (block, row): RowPlace) -> Option<u64> {
         match self {
-            Self::Piece(cursor) => cursor.piece.tag_at(cursor.block(block), row as usize),
-            Self::Run(cursor) => cursor.block.as_ref().map_or(0, |block| block.tag(row as usize)),
+            Self::Piece(cursor) => cursor.piece.tag_at(cursor.block(block)?, row as usize),
+            Self::Run(cursor) => cursor.block.as_ref()?.tag(row as usize),
         }
     }
 }
@@ -181,20 +185,23 @@ pub(crate) struct PieceCursor {
 
 impl PieceCursor {
     /// The rows of a piece within bounds; its blocks are numbered from `first_block` on.
-    pub fn new(piece: Arc<Piece>, first_block: u32, bounds: &Bounds) -> Self {
-        let start = bounds.from.as_deref().map_or(0, |from| piece.rows_before(from));
-        let end = bounds.until.as_deref().map_or(piece.rows(), |until| piece.rows_before(until));
-        Self { piece, first_block, start, at: start, end }
+    pub fn new(piece: Arc<Piece>, first_block: u32, bounds: &Bounds) -> Result<Self> {
+        let start = bounds.from.as_deref().map_or(Ok(0), |from| piece.rows_before(from))?;
+        let end = bounds.until.as_deref().map_or(Ok(piece.rows()), |until| piece.rows_before(until))?;
+        Ok(Self { piece, first_block, start, at: start, end })
     }
 
     /// A block's number in the piece.
     #[inline(always)]
-    fn block(&self, block: u32) -> usize {
-        block.saturating_sub(self.first_block) as usize
+    fn block(&self, block: u32) -> Option<usize> {
+        block.checked_sub(self.first_block).map(|block| block as usize)
     }
 
-    fn last(&self) -> Option<Entry> {
-        self.piece.entries().get(self.end.checked_sub(1)?).copied()
+    /// The key of an entry by its number.
+    #[inline]
+    fn key(&self, at: usize) -> Result<&[u8]> {
+        let key = self.piece.entries().get(at).and_then(|entry| self.piece.key(*entry));
+        key.ok_or_else(|| Error::missing("the key of a row in memory"))
     }
 
     #[inline(always)]
@@ -203,19 +210,18 @@ impl PieceCursor {
     }
 
     #[inline(always)]
-    fn advance(&mut self) -> Next {
+    fn advance(&mut self) -> Result<Next> {
         self.at += 1;
         match self.entry() {
-            Some(entry) => Next::Row(entry.code().unwrap_or_else(|| self.deep_code(entry))),
-            None => Next::End,
+            Some(entry) => Ok(Next::Row(entry.code().map_or_else(|| self.deep_code(), Ok)?)),
+            None => Ok(Next::End),
         }
     }
 
-    /// The code of an entry whose depth it has no room for.
+    /// The code of the entry, whose depth it has no room for.
     #[cold]
-    fn deep_code(&self, entry: Entry) -> Code {
-        let before = self.at.checked_sub(1).and_then(|before| self.piece.entries().get(before));
-        before.map_or(Code::END, |before| Code::between(self.piece.key(*before), self.piece.key(entry), 0))
+    fn deep_code(&self) -> Result<Code> {
+        Ok(Code::between(self.key(self.at.wrapping_sub(1))?, self.key(self.at)?, 0))
     }
 }
 
@@ -256,14 +262,12 @@ impl RunCursor {
             // Before the next one, so that there are not two in memory.
             self.block = None;
             let block = self.run.read(&self.layout, &self.rooms, number)?;
+            (self.number, self.row) = (number, block.rows_before(&self.bounds.from)?);
+            self.rows = block.rows_until(&self.bounds.until)?;
+            self.block = Some(block);
             if number + 1 < self.end {
                 self.run.read_ahead(number + 1);
             }
-            (self.number, self.row, self.rows) = match &block {
-                Some(block) => (number, block.rows_before(&self.bounds.from), block.rows_until(&self.bounds.until)),
-                None => (number, 0, 0),
-            };
-            self.block = block;
             if self.row < self.rows {
                 return Ok(true);
             }
@@ -272,29 +276,31 @@ impl RunCursor {
     }
 
     #[inline]
-    fn key(&self, row: usize) -> &[u8] {
-        self.block.as_ref().map_or(&[], |block| block.keys.get(row))
+    fn key(&self, row: usize) -> Result<&[u8]> {
+        let key = self.block.as_ref().and_then(|block| block.keys.get(row));
+        key.ok_or_else(|| Error::missing("the key of a row on disk"))
     }
 
     #[inline]
-    fn advance(&mut self) -> Next {
+    fn advance(&mut self) -> Result<Next> {
         let next = self.row + 1;
         if next < self.rows {
-            let code = Code::between(self.key(self.row), self.key(next), 0);
+            let code = Code::between(self.key(self.row)?, self.key(next)?, 0);
             self.row = next;
-            return Next::Row(code);
+            return Ok(Next::Row(code));
         }
-        if self.number + 1 < self.end { Next::Block } else { Next::End }
+        Ok(if self.number + 1 < self.end { Next::Block } else { Next::End })
     }
 
     fn next_block(&mut self) -> Result<Code> {
         let mut last_key = std::mem::take(&mut self.last_key);
         last_key.clear();
-        last_key.extend_from_slice(self.key(self.row));
-        let code = match self.load(self.number + 1)? {
-            true => Code::between(&last_key, self.key(self.row), 0),
-            false => Code::END,
-        };
+        last_key.extend_from_slice(self.key(self.row)?);
+        // The first block of a cursor may have none, the others begin within its bounds.
+        if !self.load(self.number + 1)? {
+            return Err(Error::missing("a row of a block that has some within bounds"));
+        }
+        let code = Code::between(&last_key, self.key(self.row)?, 0);
         self.last_key = last_key;
         Ok(code)
     }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use lz4_flex::block;
 
 use crate::error::{Error, Result};
-use crate::options::SpillCompression;
+use crate::options::{SpillCompression, SpillSpace};
 use crate::pace::Pace;
 
 /// So many runs share a file, since a process may not have many open.
@@ -25,10 +25,14 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    pub fn new(folder: PathBuf, bytes_max: u64, compression: SpillCompression, written: Arc<AtomicU64>) -> Self {
+    pub fn new(
+        folder: PathBuf,
+        space: Arc<SpillSpace>,
+        compression: SpillCompression,
+        written: Arc<AtomicU64>,
+    ) -> Self {
         let [pages, keys] = [Pace::new(compression), Pace::new(compression)];
-        let (on_disk, large) = Default::default();
-        let disk = Arc::new(Disk { folder, bytes_max, on_disk, written, pages, keys, large });
+        let disk = Arc::new(Disk { folder, space, written, pages, keys, large: Mutex::default() });
         Self { disk, file: None, runs_in_file: 0 }
     }
 
@@ -60,9 +64,8 @@ impl Spill {
 #[derive(Debug)]
 pub(crate) struct Disk {
     folder: PathBuf,
-    bytes_max: u64,
-    /// Bytes that are on disk now, and all that were ever written.
-    on_disk: Arc<AtomicU64>,
+    space: Arc<SpillSpace>,
+    /// All bytes that were ever written.
     written: Arc<AtomicU64>,
     /// Pages and what is beside them are not alike.
     pub pages: Pace,
@@ -76,19 +79,19 @@ pub(crate) struct Disk {
 pub(crate) struct SpillFile {
     file: File,
     len: AtomicU64,
-    on_disk: Arc<AtomicU64>,
+    space: Arc<SpillSpace>,
 }
 
 impl Drop for SpillFile {
     fn drop(&mut self) {
-        self.on_disk.fetch_sub(*self.len.get_mut(), Ordering::Relaxed);
+        self.space.give_back(*self.len.get_mut());
     }
 }
 
 impl Disk {
     fn create(&self) -> Result<Arc<SpillFile>> {
         let file = tempfile::tempfile_in(&self.folder).map_err(Error::spill("create"))?;
-        Ok(Arc::new(SpillFile { file, len: AtomicU64::new(0), on_disk: self.on_disk.clone() }))
+        Ok(Arc::new(SpillFile { file, len: AtomicU64::new(0), space: self.space.clone() }))
     }
 
     /// The file of large pages.
@@ -111,12 +114,11 @@ impl Disk {
             stored = packed.get(..packed_bytes).filter(|packed| packed.len() < bytes.len()).unwrap_or(bytes);
         }
         let stored_bytes = stored.len() as u64;
-        let on_disk = self.on_disk.fetch_add(stored_bytes, Ordering::Relaxed) + stored_bytes;
+        if !self.space.take(stored_bytes) {
+            return Err(Error::SpillLimit { spill_bytes_max: self.space.bytes_max() });
+        }
         // Counted at once, so that the file gives back what was counted.
         let at = file.len.fetch_add(stored_bytes, Ordering::Relaxed);
-        if on_disk > self.bytes_max {
-            return Err(Error::SpillLimit { spill_bytes_max: self.bytes_max });
-        }
         let start = Instant::now();
         file.file.write_all_at(stored, at).map_err(Error::spill("write"))?;
         pace.written(stored.len(), start.elapsed());

@@ -55,6 +55,8 @@ pub enum Error {
     Cancelled,
     /// Rows came after the sort was finished.
     Finished,
+    /// Something that the sort has made itself is not as it must be, so that rows would be lost or in a wrong order: a defect of this crate.
+    Internal(String),
 }
 
 /// What may fail.
@@ -63,6 +65,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn spill(doing: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self::Spill { doing, kind: error.kind(), what: error.to_string() }
+    }
+
+    /// For what must be there and is not.
+    #[cold]
+    pub(crate) fn missing(what: &'static str) -> Self {
+        Self::Internal(format!("{what} is not where it must be"))
     }
 }
 
@@ -89,6 +97,7 @@ impl fmt::Display for Error {
             Self::Damaged(what) => write!(out, "what was spilled was damaged: {what}"),
             Self::Cancelled => out.write_str("the sort was cancelled"),
             Self::Finished => out.write_str("rows came after the sort was finished"),
+            Self::Internal(what) => write!(out, "internal error of the sort: {what}; please report it"),
         }
     }
 }

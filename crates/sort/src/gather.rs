@@ -17,6 +17,7 @@ use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
 
 use crate::cursor::RowPlace;
+use crate::error::{Error, Result};
 
 /// A decimal of 128 bits.
 const DECIMAL_BYTES: usize = 16;
@@ -52,15 +53,16 @@ impl Batches {
 
     /// The bytes of a row.
     #[inline]
-    pub fn size(&self, (batch, row): RowPlace) -> usize {
-        self.sizes.get(batch as usize).and_then(|sizes| sizes.get(row as usize)).map_or(0, |bytes| *bytes as usize)
+    pub fn size(&self, (batch, row): RowPlace) -> Result<usize> {
+        let size = self.sizes.get(batch as usize).and_then(|sizes| sizes.get(row as usize));
+        size.map(|bytes| *bytes as usize).ok_or_else(|| Error::missing("a row that is gathered"))
     }
 
     /// The rows at these places: fewer than 2³², and fewer bytes than 2³¹.
-    pub fn gather(&self, places: &[RowPlace]) -> Batch {
-        let moves = Moves::new(self.sizes.len(), places);
+    pub fn gather(&self, places: &[RowPlace]) -> Result<Batch> {
+        let moves = Moves::new(&self.sizes, places)?;
         let column = |columns: &Vec<Column>| moves.column(columns);
-        Batch { rows: places.len(), columns: self.fields.iter().map(column).collect() }
+        Ok(Batch { rows: places.len(), columns: self.fields.iter().map(column).collect::<Result<_>>()? })
     }
 }
 
@@ -93,12 +95,14 @@ struct Move {
 }
 
 impl Moves {
-    fn new(batches: usize, places: &[RowPlace]) -> Self {
-        let mut starts = vec![0; batches + 1];
-        for (batch, _) in places {
-            if let Some(rows) = starts.get_mut(*batch as usize + 1) {
-                *rows += 1;
+    /// All of them are rows of these batches; of each, there are the sizes of its rows.
+    fn new(batches: &[Arc<[u32]>], places: &[RowPlace]) -> Result<Self> {
+        let mut starts = vec![0; batches.len() + 1];
+        for (batch, row) in places {
+            if batches.get(*batch as usize).is_none_or(|sizes| *row as usize >= sizes.len()) {
+                return Err(Error::missing("a row that is gathered"));
             }
+            starts[*batch as usize + 1] += 1;
         }
         for batch in 1..starts.len() {
             starts[batch] += starts[batch - 1];
@@ -112,9 +116,9 @@ impl Moves {
             *start += 1;
         }
         for (_, span) in &spans {
-            moves.get_mut(span.clone()).unwrap_or_default().sort_unstable_by_key(|row| row.from);
+            moves[span.clone()].sort_unstable_by_key(|row| row.from);
         }
-        Self { batches: spans, moves }
+        Ok(Self { batches: spans, moves })
     }
 
     fn rows(&self) -> usize {
@@ -123,19 +127,19 @@ impl Moves {
 
     /// The columns that rows come from, with these.
     fn of<'a>(&'a self, columns: &'a [Column]) -> impl Iterator<Item = (&'a Column, &'a [Move])> {
-        let moves = |span: &Range<usize>| self.moves.get(span.clone()).unwrap_or_default();
-        self.batches.iter().filter_map(move |(batch, span)| Some((columns.get(*batch)?, moves(span))))
+        self.batches.iter().map(move |(batch, span)| (&columns[*batch], &self.moves[span.clone()]))
     }
 
     /// The values of a column in their new places. Under missing ones there are zeros, or no bytes.
-    fn column(&self, columns: &[Column]) -> Column {
+    fn column(&self, columns: &[Column]) -> Result<Column> {
         let values = match columns.first().map(|column| &column.values) {
-            Some(Values::Boolean(_)) => self.booleans(columns),
-            Some(Values::Fixed { .. } | Values::Narrow { .. }) => self.fixed(columns),
-            Some(Values::Bytes { .. }) => self.strings(columns),
-            _ => Values::Null,
+            Some(Values::Boolean(_)) => self.booleans(columns)?,
+            Some(Values::Fixed { .. } | Values::Narrow { .. }) => self.fixed(columns)?,
+            Some(Values::Bytes { .. }) => self.strings(columns)?,
+            Some(Values::Null) => Values::Null,
+            _ => return Err(other_type()),
         };
-        Column { rows: self.rows(), validity: self.validity(columns), values }
+        Ok(Column { rows: self.rows(), validity: self.validity(columns), values })
     }
 
     /// Which values are there; none if all are.
@@ -151,18 +155,18 @@ impl Moves {
         bits.map(|bits| Bitmap { bytes: bits.into(), offset: 0, len: self.rows() })
     }
 
-    fn booleans(&self, columns: &[Column]) -> Values {
+    fn booleans(&self, columns: &[Column]) -> Result<Values> {
         let mut bits = vec![0; self.rows().div_ceil(8)];
         for (column, moves) in self.of(columns) {
-            let Values::Boolean(values) = &column.values else { continue };
+            let Values::Boolean(values) = &column.values else { return Err(other_type()) };
             for row in moves.iter().filter(|row| column.is_valid(row.from as usize)) {
                 bits[row.to as usize / 8] |= u8::from(values.bit(row.from as usize)) << (row.to % 8);
             }
         }
-        Values::Boolean(Bitmap { bytes: bits.into(), offset: 0, len: self.rows() })
+        Ok(Values::Boolean(Bitmap { bytes: bits.into(), offset: 0, len: self.rows() }))
     }
 
-    fn fixed(&self, columns: &[Column]) -> Values {
+    fn fixed(&self, columns: &[Column]) -> Result<Values> {
         let width_of = |column: &Column| match column.values {
             Values::Fixed { width, .. } => width,
             // What it stands for.
@@ -172,7 +176,7 @@ impl Moves {
         let mut bytes = vec![0; width * self.rows()];
         for (column, moves) in self.of(columns) {
             match &column.values {
-                Values::Fixed { bytes: from, .. } => match width {
+                Values::Fixed { width: own, bytes: from } if *own == width => match width {
                     1 => put::<1>(&mut bytes, from, column, moves),
                     2 => put::<2>(&mut bytes, from, column, moves),
                     4 => put::<4>(&mut bytes, from, column, moves),
@@ -180,28 +184,29 @@ impl Moves {
                     16 => put::<16>(&mut bytes, from, column, moves),
                     32 => put::<32>(&mut bytes, from, column, moves),
                     width => each(column, moves, |from_row, to_row| {
-                        let from = from.get(from_row * width..(from_row + 1) * width).unwrap_or_default();
-                        bytes[to_row * width..][..from.len()].copy_from_slice(from);
+                        bytes[to_row * width..][..width].copy_from_slice(&from[from_row * width..][..width]);
                     }),
                 },
-                Values::Narrow { width: narrow, bytes: from } => each(column, moves, |from_row, to_row| {
-                    let from = from.get(from_row * narrow..(from_row + 1) * narrow).unwrap_or_default();
-                    let to = &mut bytes[to_row * DECIMAL_BYTES..][..DECIMAL_BYTES];
-                    to[..from.len()].copy_from_slice(from);
-                    to[from.len()..].fill(if from.last().is_some_and(|byte| byte >> 7 == 1) { u8::MAX } else { 0 });
-                }),
-                _ => {}
+                Values::Narrow { width: narrow, bytes: from } if width == DECIMAL_BYTES => {
+                    each(column, moves, |from_row, to_row| {
+                        let from = &from[from_row * narrow..][..*narrow];
+                        let to = &mut bytes[to_row * DECIMAL_BYTES..][..DECIMAL_BYTES];
+                        to[..from.len()].copy_from_slice(from);
+                        to[from.len()..].fill(if from.last().is_some_and(|byte| byte >> 7 == 1) { u8::MAX } else { 0 });
+                    })
+                }
+                _ => return Err(other_type()),
             }
         }
-        Values::Fixed { width, bytes: bytes.into() }
+        Ok(Values::Fixed { width, bytes: bytes.into() })
     }
 
-    fn strings(&self, columns: &[Column]) -> Values {
+    fn strings(&self, columns: &[Column]) -> Result<Values> {
         // Where each string begins, in the order of the moves, and where it ends in the new place.
         let mut starts = Vec::with_capacity(self.rows());
         let mut ends = vec![0_u32; self.rows() + 1];
         for (column, moves) in self.of(columns) {
-            let offsets: &[u8] = if let Values::Bytes { offsets, .. } = &column.values { offsets } else { &[] };
+            let Values::Bytes { offsets, .. } = &column.values else { return Err(other_type()) };
             let offsets = offsets.as_chunks().0;
             starts.extend(moves.iter().map(|row| {
                 let is_there = column.validity.as_ref().is_none_or(|bits| bits.bit(row.from as usize));
@@ -216,15 +221,20 @@ impl Moves {
         let mut data = vec![0; ends.last().map_or(0, |end| *end as usize)];
         let mut starts = starts.into_iter();
         for (column, moves) in self.of(columns) {
-            let from: &[u8] = if let Values::Bytes { data, .. } = &column.values { data } else { &[] };
+            let Values::Bytes { data: from, .. } = &column.values else { return Err(other_type()) };
             for (row, start) in moves.iter().zip(&mut starts) {
                 let to = &mut data[ends[row.to as usize] as usize..ends[row.to as usize + 1] as usize];
-                copy_few(to, from.get(start as usize..start as usize + to.len()).unwrap_or_default());
+                copy_few(to, &from[start as usize..][..to.len()]);
             }
         }
         let offsets: Vec<[u8; 4]> = ends.into_iter().map(u32::to_le_bytes).collect();
-        Values::Bytes { offsets: Bytes::from(offsets.into_flattened()), data: data.into() }
+        Ok(Values::Bytes { offsets: Bytes::from(offsets.into_flattened()), data: data.into() })
     }
+}
+
+/// Batches were held against the schema when they came.
+fn other_type() -> Error {
+    Error::Internal("a column that is gathered is of another type".to_owned())
 }
 
 /// Calls `put` with the old and the new row of each value that is there.
@@ -241,16 +251,12 @@ fn each(column: &Column, moves: &[Move], mut put: impl FnMut(usize, usize)) {
 
 fn put<const N: usize>(to: &mut [u8], from: &[u8], column: &Column, moves: &[Move]) {
     let (to, from) = (to.as_chunks_mut::<N>().0, from.as_chunks::<N>().0);
-    each(column, moves, |from_row, to_row| {
-        if let (Some(to), Some(from)) = (to.get_mut(to_row), from.get(from_row)) {
-            *to = *from;
-        }
-    });
+    each(column, moves, |from_row, to_row| to[to_row] = from[from_row]);
 }
 
 /// Where a string lies.
 #[inline(always)]
 fn span(offsets: &[[u8; 4]], row: usize) -> Range<usize> {
-    let offset = |row: usize| offsets.get(row).map_or(0, |offset| u32::from_le_bytes(*offset) as usize);
+    let offset = |row: usize| u32::from_le_bytes(offsets[row]) as usize;
     offset(row)..offset(row + 1)
 }

@@ -66,7 +66,7 @@ pub use by::By;
 pub use error::{Error, Result};
 pub use key::{KeyEncoder, Keys, Purpose, SortColumn};
 pub use memory::{Budget, Memory, memory_bytes_default};
-pub use options::{Cancel, Distinct, Options, SpillCompression};
+pub use options::{Cancel, Distinct, Options, SpillCompression, SpillSpace};
 pub use size::Size;
 pub use sorted::Sorted;
 pub use sorter::{Progress, Sorter, Writer};

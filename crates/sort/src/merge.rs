@@ -2,7 +2,7 @@
 
 use crate::code::{Code, first_difference};
 use crate::cursor::{Chain, Cursor, Next, RowPlace};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::run::RowObject;
 use crate::tree::{LoserTree, Player};
 
@@ -52,17 +52,24 @@ impl Merge {
         let mut codes = Vec::with_capacity(chains.len());
         for mut chain in chains {
             chain.reverse();
+            // An empty one has no rows.
             let Some(mut first) = chain.pop() else { continue };
             codes.push(begin(&mut first, &mut chain)?);
             cursors.push(first);
             behind.push(chain);
         }
-        let tree = LoserTree::new(&codes, &mut settle(&cursors));
+        let tree = LoserTree::new(&codes, &mut settle(&cursors))?;
         Ok(Self { cursors, behind, tree, distinct, left: limit, state: State::Fresh })
     }
 
     pub fn cursor(&self, source: usize) -> Option<&Cursor> {
         self.cursors.get(source)
+    }
+
+    /// The object of a merged row.
+    pub fn object(&self, source: usize, place: RowPlace) -> Result<RowObject<'_>> {
+        let object = self.cursors.get(source).and_then(|cursor| cursor.object(place));
+        object.ok_or_else(|| Error::missing("the object of a row that was merged"))
     }
 
     /// The next row, which is valid up to the next step.
@@ -81,9 +88,9 @@ impl Merge {
                     }
                 }
                 State::Used => {
-                    let code = match self.cursors.get_mut(source).map_or(Next::End, Cursor::advance) {
+                    let code = match self.cursors[source].advance()? {
                         Next::Row(code) => code,
-                        Next::End if self.behind.get(source).is_some_and(|behind| !behind.is_empty()) => {
+                        Next::End if !self.behind[source].is_empty() => {
                             self.state = State::AtEnd;
                             return Ok(Step::Block);
                         }
@@ -93,18 +100,15 @@ impl Merge {
                             return Ok(Step::Block);
                         }
                     };
-                    self.replace(code);
+                    self.replace(code)?;
                 }
                 State::AtBlockEnd => {
-                    let code = self.cursors.get_mut(source).map_or(Ok(Code::END), Cursor::next_block)?;
-                    self.replace(code);
+                    let code = self.cursors[source].next_block()?;
+                    self.replace(code)?;
                 }
                 State::AtEnd => {
-                    let code = match (self.cursors.get_mut(source), self.behind.get_mut(source)) {
-                        (Some(cursor), Some(behind)) => follow(cursor, behind)?,
-                        _ => Code::END,
-                    };
-                    self.replace(code);
+                    let code = follow(&mut self.cursors[source], &mut self.behind[source])?;
+                    self.replace(code)?;
                 }
             }
         }
@@ -117,8 +121,8 @@ impl Merge {
         while pending.len() < rows_max {
             match self.step()? {
                 Step::Row(source) => {
-                    let place = self.cursors.get(source).map_or((0, 0), Cursor::place);
-                    pending.push((source, place));
+                    let place = self.cursors[source].place();
+                    pending.push((source, place.ok_or_else(|| Error::missing("a row that was merged"))?));
                 }
                 Step::Block if pending.is_empty() => {}
                 Step::Block => break,
@@ -141,9 +145,10 @@ impl Merge {
     }
 
     #[inline]
-    fn replace(&mut self, code: Code) {
-        self.tree.replace(code, &mut settle(&self.cursors));
+    fn replace(&mut self, code: Code) -> Result<()> {
+        self.tree.replace(code, &mut settle(&self.cursors))?;
         self.state = State::Fresh;
+        Ok(())
     }
 }
 
@@ -164,29 +169,27 @@ fn begin(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
 
 /// Goes from the last row of a cursor to the first one behind it.
 fn follow(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
-    let Some(next) = behind.pop() else { return Ok(Code::END) };
-    let last_key = cursor.last_key().to_vec();
+    let next = behind.pop().ok_or_else(|| Error::missing("a source behind one that has ended"))?;
+    let last_key = cursor.last_key()?.to_vec();
     *cursor = next;
     match begin(cursor, behind)? {
         Code::END => Ok(Code::END),
-        _ => Ok(Code::between(&last_key, cursor.key(), 0)),
+        _ => Ok(Code::between(&last_key, cursor.key()?, 0)),
     }
 }
 
 /// Compares rows whose codes are the same: by what lies behind, and then by their places in the input.
-fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> (bool, Code) {
+fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> Result<(bool, Code)> {
     |a, b| {
-        let (Some(of_a), Some(of_b)) = (cursors.get(a.source as usize), cursors.get(b.source as usize)) else {
-            return (true, Code::END);
-        };
         if a.code == Code::END {
-            return (true, Code::END);
+            return Ok((true, Code::END));
         }
+        let [of_a, of_b] = [&cursors[a.source as usize], &cursors[b.source as usize]];
         if a.code != Code::EQUAL
-            && let Some((depth, word_a, word_b)) = first_difference(of_a.key(), of_b.key(), a.code.depth() + 1)
+            && let Some((depth, word_a, word_b)) = first_difference(of_a.key()?, of_b.key()?, a.code.depth() + 1)
         {
-            return (word_a < word_b, Code::new(depth, word_a.max(word_b)));
+            return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
         }
-        (of_a.tag() < of_b.tag(), Code::EQUAL)
+        Ok((of_a.tag()? < of_b.tag()?, Code::EQUAL))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use dray_page::{PAGE_BYTES, PAGE_BYTES_MIN};
 
@@ -54,6 +54,40 @@ impl Cancel {
     }
 }
 
+/// Room on disk for the files of one sort, or of several at a time.
+#[derive(Debug)]
+pub struct SpillSpace {
+    bytes_max: u64,
+    taken: AtomicU64,
+}
+
+impl SpillSpace {
+    /// Room for so many bytes.
+    pub fn new(bytes_max: u64) -> Arc<Self> {
+        Arc::new(Self { bytes_max, taken: AtomicU64::new(0) })
+    }
+
+    /// How many there may be.
+    pub fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
+    /// How many there are now.
+    pub fn bytes(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Takes bytes, which [`Self::give_back`] returns; false if there is no room, and then none are taken.
+    pub(crate) fn take(&self, bytes: u64) -> bool {
+        let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 /// What a sort is told.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -63,8 +97,8 @@ pub struct Options {
     pub memory: Arc<dyn Memory>,
     /// Where files without names are made if memory does not suffice.
     pub spill_folder: Option<PathBuf>,
-    /// So many bytes may be on disk at a time.
-    pub spill_bytes_max: u64,
+    /// How much of the disk these may take, together with the other sorts that share it.
+    pub spill_space: Arc<SpillSpace>,
     /// How they are compressed.
     pub spill_compression: SpillCompression,
     /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256 KiB, smaller for little memory.
@@ -88,7 +122,7 @@ impl Options {
             by,
             memory,
             spill_folder: None,
-            spill_bytes_max: u64::MAX,
+            spill_space: SpillSpace::new(u64::MAX),
             spill_compression: SpillCompression::Auto,
             page_bytes: None,
             fan_in_max: 256,

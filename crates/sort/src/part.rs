@@ -6,7 +6,7 @@ use dray_format::Batch;
 use dray_page::ColumnsBuilder;
 
 use crate::cursor::{Bounds, RowPlace};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gather::Batches;
 use crate::merge::Merge;
 use crate::path::Sources;
@@ -66,7 +66,7 @@ impl Part {
     }
 
     fn with(rows: Rows, plan: Arc<Plan>, sources: &Sources, bounds: &Bounds, size: BatchSize) -> Result<Self> {
-        let merge = Merge::new(sources.chains(&plan, bounds), plan.kept.distinct, plan.kept.limit)?;
+        let merge = Merge::new(sources.chains(&plan, bounds)?, plan.kept.distinct, plan.kept.limit)?;
         Ok(Self { plan, merge, rows, size, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 
@@ -81,10 +81,10 @@ impl Part {
                     break;
                 }
             }
-            let pending = self.pending.get(self.used..).unwrap_or_default();
+            let pending = &self.pending[self.used..];
             let (taken, is_full) = match &mut self.rows {
                 Rows::Objects(columns) => take_objects(columns, (&self.merge, &self.plan), pending, self.size)?,
-                Rows::Places { batches, places, bytes } => take_places((places, bytes), batches, pending, self.size),
+                Rows::Places { batches, places, bytes } => take_places((places, bytes), batches, pending, self.size)?,
             };
             self.used += taken;
             if is_full {
@@ -95,7 +95,7 @@ impl Part {
             Rows::Objects(columns) => columns.finish(),
             Rows::Places { batches, places, bytes } => {
                 *bytes = 0;
-                let batch = batches.gather(places);
+                let batch = batches.gather(places)?;
                 places.clear();
                 batch
             }
@@ -114,13 +114,13 @@ fn take_objects(
     let mut taken = 0;
     let mut objects = Vec::with_capacity(GATHERED);
     loop {
-        let pending = pending.get(taken..).unwrap_or_default();
+        let pending = &pending[taken..];
         let mut bytes = columns.bytes() as usize;
         // One after the other, so that these loads, which miss the cache, don't wait for each other.
         objects.clear();
         let mut late = None;
         for (source, place) in pending.iter().take(GATHERED.min(size.rows - columns.rows())) {
-            let Some(object) = merge.cursor(*source).and_then(|cursor| cursor.object(*place)) else { continue };
+            let object = merge.object(*source, *place)?;
             bytes += match object {
                 RowObject::Here(object) => object.bytes().len(),
                 RowObject::Late(page) => page.bytes(),
@@ -139,11 +139,17 @@ fn take_objects(
         if objects.is_empty() && late.is_none() {
             return Ok((taken, !pending.is_empty()));
         }
+        let rows = columns.rows();
         columns.append(objects.iter().copied())?;
         taken += objects.len();
         if let Some(page) = late {
-            columns.append(read_page(page, &plan.layout, plan.stock.rooms())?.objects())?;
+            columns.append(read_page(page, &plan.layout, plan.stock.rooms(), 1)?.objects())?;
             taken += 1;
+        }
+        let more = objects.len() + usize::from(late.is_some());
+        if columns.rows() != rows + more {
+            let what = format!("{} rows became columns of {more}", columns.rows().wrapping_sub(rows));
+            return Err(Error::Internal(what));
         }
     }
 }
@@ -154,14 +160,14 @@ fn take_places(
     batches: &Batches,
     pending: &[(usize, RowPlace)],
     size: BatchSize,
-) -> (usize, bool) {
+) -> Result<(usize, bool)> {
     for (taken, (_, place)) in pending.iter().enumerate() {
-        let more = *bytes + batches.size(*place);
+        let more = *bytes + batches.size(*place)?;
         if places.len() == size.rows || more > size.bytes && !places.is_empty() {
-            return (taken, true);
+            return Ok((taken, true));
         }
         *bytes = more;
         places.push(*place);
     }
-    (pending.len(), false)
+    Ok((pending.len(), false))
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::cursor::{Bounds, Chain, Cursor, End, PieceCursor, RunCursor};
 use crate::cutoff::cut;
+use crate::error::{Error, Result};
 use crate::gather::Batches;
 use crate::piece::Piece;
 use crate::run::Run;
@@ -55,22 +56,24 @@ impl Sources {
     }
 
     /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in order, one behind the other, there is one, and nothing to compare.
-    pub fn chains(&self, plan: &Plan, bounds: &Bounds) -> Vec<Chain> {
+    pub fn chains(&self, plan: &Plan, bounds: &Bounds) -> Result<Vec<Chain>> {
         let piece = |(piece, first_block): (&Arc<Piece>, &u32)| {
-            Cursor::Piece(PieceCursor::new(piece.clone(), *first_block, bounds))
+            PieceCursor::new(piece.clone(), *first_block, bounds).map(Cursor::Piece)
         };
-        let run = |run: &Arc<Run>| Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone())));
+        let run = |run: &Arc<Run>| Ok(Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone()))));
         let pieces = self.pieces.iter().zip(&self.first_blocks);
-        chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect())
+        chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect::<Result<_>>()?)
     }
 
     /// Divides all rows into parts of about so many; larger where many keys are equal.
-    pub fn parts(&self, part_rows: usize) -> Vec<Bounds> {
+    pub fn parts(&self, part_rows: usize) -> Result<Vec<Bounds>> {
         let step = (part_rows / SAMPLES_A_PART).max(1);
         let mut samples: Vec<(&[u8], usize)> = Vec::new();
         for piece in &self.pieces {
-            let sampled = piece.entries().chunks(step).filter_map(|some| Some((*some.first()?, some.len())));
-            samples.extend(sampled.map(|(entry, rows)| (cut(piece.key(entry)), rows)));
+            for some in piece.entries().chunks(step) {
+                let key = piece.key(some[0]).ok_or_else(|| Error::missing("the key of a sample"))?;
+                samples.push((cut(key), some.len()));
+            }
         }
         samples.extend(self.runs.iter().flat_map(|run| run.bounds()));
         samples.sort_unstable();
@@ -84,14 +87,17 @@ impl Sources {
             rows += weight;
         }
         parts.push(Bounds { from, until: None });
-        parts
+        Ok(parts)
     }
 }
 
 /// Always the source with the least first row goes behind the chain that ends first, if it can.
-fn chained(cursors: Vec<Cursor>) -> Vec<Chain> {
-    let mut spans: Vec<([End<'_>; 2], usize)> =
-        cursors.iter().enumerate().filter_map(|(number, cursor)| Some((cursor.ends()?, number))).collect();
+fn chained(cursors: Vec<Cursor>) -> Result<Vec<Chain>> {
+    let mut spans: Vec<([End<'_>; 2], usize)> = Vec::with_capacity(cursors.len());
+    for (number, cursor) in cursors.iter().enumerate() {
+        // Those that can't have rows are left out.
+        spans.extend(cursor.ends()?.map(|ends| (ends, number)));
+    }
     spans.sort_unstable_by(|([a, _], _), ([b, _], _)| (a.key, a.tag).cmp(&(b.key, b.tag)));
     let mut ends = BTreeMap::new();
     let mut chains: Vec<Vec<usize>> = Vec::new();
@@ -104,12 +110,10 @@ fn chained(cursors: Vec<Cursor>) -> Vec<Chain> {
                 chains.len() - 1
             }
         };
-        if let Some(numbers) = chains.get_mut(chain) {
-            numbers.push(number);
-        }
+        chains[chain].push(number);
         ends.insert((last.key, last.tag, number), (last, chain));
     }
     let mut cursors: Vec<Option<Cursor>> = cursors.into_iter().map(Some).collect();
-    let mut take = |number: usize| cursors.get_mut(number).and_then(Option::take);
-    chains.into_iter().map(|chain| chain.into_iter().filter_map(&mut take).collect()).collect()
+    let mut take = |number: usize| cursors[number].take().ok_or_else(|| Error::missing("a source of a merge"));
+    chains.into_iter().map(|chain| chain.into_iter().map(&mut take).collect()).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dray_format::{Batch, Column};
 use dray_page::{Layout, Measured, Object, PageBuilder};
 
-use crate::block::{Block, BlockKeys, BlockRows};
+use crate::block::{Block, BlockKeys, BlockRows, rows_before};
 use crate::code::word;
 use crate::cutoff::Cutoff;
 use crate::entry::{BLOCKS_END, Entry};
@@ -34,6 +34,13 @@ pub(crate) struct Kept {
     pub distinct: bool,
     /// So many rows at most.
     pub limit: u64,
+}
+
+impl Kept {
+    /// Whether no row is dropped.
+    pub fn keeps_all(self) -> bool {
+        !self.distinct && self.limit == u64::MAX
+    }
 }
 
 /// Rows on their way to be sorted, in the order in which they came.
@@ -91,7 +98,7 @@ impl OpenPiece {
 
     /// The least memory that is needed for these rows more, before they are there.
     pub fn needed(&self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> usize {
-        let sizes = measured.sizes().get(rows.clone()).unwrap_or_default();
+        let sizes = &measured.sizes()[rows.clone()];
         self.builder.page_bytes_of(measured, rows) + key_bytes(encoder, sizes) + size_of::<Entry>() * sizes.len()
     }
 
@@ -198,7 +205,7 @@ impl OpenPiece {
         let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
         keys.shrink();
         self.bytes += keys.memory_bytes();
-        self.blocks.push(Block { rows, keys });
+        self.blocks.push(Block::new(rows, keys)?);
         Ok(())
     }
 
@@ -212,14 +219,17 @@ impl OpenPiece {
         let first_word = |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
         let mut entries = Vec::with_capacity(self.rows);
         for (number, block) in self.blocks.iter().enumerate() {
-            let rows = 0..block.len();
-            entries.extend(rows.map(|row| Entry::new(first_word(block.keys.get(row)), number, row)));
+            let keys = (0..block.len()).map_while(|row| block.keys.get(row)).enumerate();
+            entries.extend(keys.map(|(row, key)| Entry::new(first_word(key), number, row)));
+        }
+        if entries.len() != self.rows {
+            return Err(Error::Internal(format!("{} of {} rows are there to be sorted", entries.len(), self.rows)));
         }
         let key_of = |entry: Entry| {
             let (block, row) = entry.place();
-            self.blocks.get(block).map_or(&[][..], |block| block.keys.get(row))
+            self.blocks.get(block)?.keys.get(row)
         };
-        order::sort(&mut entries, key_of, varying.as_ref());
+        order::sort(&mut entries, key_of, varying.as_ref())?;
         if kept.distinct {
             entries.retain(|entry| !entry.is_equal());
         }
@@ -264,38 +274,38 @@ pub(crate) struct Piece {
 impl Piece {
     /// The same rows in pages that have no others, if memory for these can be reserved: `open` has none yet.
     fn copied(self, mut open: OpenPiece) -> Result<Self> {
-        let objects = || self.entries.iter().filter_map(|entry| Some((entry, self.object_of(*entry)?)));
+        let row_of = |entry: Entry| {
+            let (block, row) = entry.place();
+            let found = || Some((self.object(block, row)?, self.key_at(block, row)?, self.tag_at(block, row)?));
+            found().ok_or_else(|| Error::missing("a row that is copied"))
+        };
         // A page may be left half empty, and each row may need a batch of its own.
         let row_bytes = size_of::<Entry>() + 2 * size_of::<(usize, u64)>() + 2 * size_of::<u32>();
-        let bytes_of =
-            |entry: Entry, object: Object<'_>| 2 * (object.bytes().len() + self.key(entry).len()) + row_bytes;
-        let needed = objects().map(|(entry, object)| bytes_of(*entry, object)).sum::<usize>()
-            + 2 * open.stock.rooms().page_bytes();
+        let mut needed = 2 * open.stock.rooms().page_bytes();
+        for entry in &self.entries {
+            let (object, key, _) = row_of(*entry)?;
+            needed += 2 * (object.bytes().len() + key.len()) + row_bytes;
+        }
         if !open.reservation.try_grow(needed) {
             return Ok(self);
         }
         let mut entries = Vec::with_capacity(self.entries.len());
-        for (entry, object) in objects() {
+        for entry in &self.entries {
+            let (object, key, tag) = row_of(*entry)?;
             open.builder.copy(object)?;
             while let Some(page) = open.builder.pop() {
                 open.bytes += page.bytes().len();
                 open.close_block(BlockRows::Page(page))?;
             }
             entries.push(entry.moved(open.blocks.len(), open.keys.len()));
-            open.keys.push(self.key(*entry))?;
-            let (block, row) = entry.place();
-            open.count(1, self.tag_at(block, row));
+            open.keys.push(key)?;
+            open.count(1, tag);
         }
         for page in open.builder.finish() {
             open.bytes += page.bytes().len();
             open.close_block(BlockRows::Page(page))?;
         }
         Ok(open.sorted(entries))
-    }
-
-    fn object_of(&self, entry: Entry) -> Option<Object<'_>> {
-        let (block, row) = entry.place();
-        self.object(block, row)
     }
 
     /// Whether it has batches as they came.
@@ -325,19 +335,20 @@ impl Piece {
     }
 
     /// How many rows have keys that are less than this one.
-    pub fn rows_before(&self, key: &[u8]) -> usize {
-        self.entries.partition_point(|entry| self.key(*entry) < key)
+    pub fn rows_before(&self, key: &[u8]) -> Result<usize> {
+        rows_before(self.rows(), key, |row| self.key(*self.entries.get(row)?))
     }
 
+    /// The key of an entry; nothing if it is none of this piece's, here and below.
     #[inline]
-    pub fn key(&self, entry: Entry) -> &[u8] {
+    pub fn key(&self, entry: Entry) -> Option<&[u8]> {
         let (block, row) = entry.place();
         self.key_at(block, row)
     }
 
     #[inline]
-    pub fn key_at(&self, block: usize, row: usize) -> &[u8] {
-        self.blocks.get(block).map_or(&[], |block| block.keys.get(row))
+    pub fn key_at(&self, block: usize, row: usize) -> Option<&[u8]> {
+        self.blocks.get(block)?.keys.get(row)
     }
 
     #[inline]
@@ -346,10 +357,10 @@ impl Piece {
     }
 
     /// Where a row was in the input.
-    pub fn tag_at(&self, block: usize, row: usize) -> u64 {
-        let row = self.first_rows.get(block).map_or(0, |first| first + row);
+    pub fn tag_at(&self, block: usize, row: usize) -> Option<u64> {
+        let row = self.first_rows.get(block)? + row;
         let after = self.batches.partition_point(|(start, _)| *start <= row);
-        let before = after.checked_sub(1).and_then(|batch| self.batches.get(batch));
-        before.map_or(0, |(start, tag)| tag + (row - start) as u64)
+        let (start, tag) = self.batches.get(after.checked_sub(1)?)?;
+        Some(tag + (row - start) as u64)
     }
 }

@@ -82,29 +82,37 @@ impl RunWriter {
     }
 
     /// Appends the rows of a batch, none of which is less than the one before, with the key and the tag of each.
-    pub fn append<'k>(&mut self, batch: &Batch, key: impl Fn(usize) -> Option<(&'k [u8], u64)>) -> Result<()> {
+    pub fn append<'k>(&mut self, batch: &Batch, key: impl Fn(usize) -> Result<(&'k [u8], u64)>) -> Result<()> {
         let measured = self.builder.measure(batch)?;
         let mut from = 0;
         while from < batch.rows {
             let mut bytes = self.keys.bytes() + self.tags.len();
-            let fits = |row: &usize| {
-                bytes += key(*row).map_or(0, |(key, _)| key.len() + size_of::<u64>());
-                bytes <= self.page_bytes
-            };
-            let mut count = (from..batch.rows).take_while(fits).count();
+            let mut count = 0;
+            for row in from..batch.rows {
+                bytes += key(row)?.0.len() + size_of::<u64>();
+                if bytes > self.page_bytes {
+                    break;
+                }
+                count += 1;
+            }
             if count == 0 {
                 self.close_page()?;
                 count = 1;
             }
             self.builder.append_rows(&measured, from..from + count)?;
-            let mut keys = (from..from + count).filter_map(&key);
+            let mut rows = from..from + count;
             while let Some(page) = self.builder.pop() {
-                for (key, tag) in keys.by_ref().take(page.len() - self.keys.len()) {
+                // Those that it has and that have no keys yet.
+                for row in rows.by_ref().take(page.len().saturating_sub(self.keys.len())) {
+                    let (key, tag) = key(row)?;
                     self.put_key(key, tag)?;
                 }
                 self.write(&page)?;
             }
-            keys.try_for_each(|(key, tag)| self.put_key(key, tag))?;
+            for row in rows {
+                let (key, tag) = key(row)?;
+                self.put_key(key, tag)?;
+            }
             from += count;
         }
         Ok(())
@@ -117,6 +125,9 @@ impl RunWriter {
 
     pub fn finish(mut self) -> Result<Run> {
         self.close_page()?;
+        if self.keys.len() > 0 {
+            return Err(Error::Internal(format!("{} keys belong to no page of a run", self.keys.len())));
+        }
         Ok(self.run)
     }
 
@@ -132,10 +143,20 @@ impl RunWriter {
     }
 
     fn end_block(&mut self, page: Stored, rows: usize, is_late: bool) -> Result<()> {
+        let tags = self.tags.as_chunks().0;
+        let found = (self.keys.get(0), self.keys.get(rows.wrapping_sub(1)), tags);
+        let (Some(first), Some(last), [first_tag, ..]) = found else {
+            return Err(Error::missing("the first or the last key of a page"));
+        };
+        if self.keys.len() != rows || tags.len() != rows {
+            let (keys, tags) = (self.keys.len(), tags.len());
+            return Err(Error::Internal(format!("a page of {rows} rows has {keys} keys and {tags} tags")));
+        }
+        let [first_tag, last_tag] = [first_tag, &tags[rows - 1]].map(|tag| u64::from_le_bytes(*tag));
         let (keys, ends) = self.keys.parts();
         let beside = [keys, &self.tags, &ends].concat();
         let block = BlockMeta {
-            bound: cut(self.keys.get(0)).into(),
+            bound: cut(first).into(),
             page,
             is_late,
             rows,
@@ -143,11 +164,9 @@ impl RunWriter {
             beside: self.disk.write(&self.file, &self.disk.keys, &beside, &mut self.packed)?,
             checksum: crc32c(0, &beside),
         };
-        let tags = self.tags.as_chunks().0;
-        let [first, last] = [tags.first(), tags.last()].map(|tag| tag.map_or(0, |tag| u64::from_le_bytes(*tag)));
-        self.run.tags = [if self.run.rows > 0 { self.run.tags[0] } else { first }, last];
+        self.run.tags = [if self.run.rows > 0 { self.run.tags[0] } else { first_tag }, last_tag];
         self.run.rows += rows as u64;
-        self.run.last = cut(self.keys.get(rows.saturating_sub(1))).into();
+        self.run.last = cut(last).into();
         self.run.block_bytes_max = self.run.block_bytes_max.max(block.bytes());
         self.run.passing_bytes_max = self.run.passing_bytes_max.max(block.passing_bytes());
         self.run.blocks.push(block);
@@ -212,6 +231,7 @@ impl Run {
         self.blocks.extend(next.blocks);
         self.rows += next.rows;
         self.block_bytes_max = self.block_bytes_max.max(next.block_bytes_max);
+        self.passing_bytes_max = self.passing_bytes_max.max(next.passing_bytes_max);
         self
     }
 
@@ -267,11 +287,11 @@ impl Run {
     }
 
     /// Reads a block.
-    pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<Option<RunBlock>> {
-        let Some(block) = self.blocks.get(number) else { return Ok(None) };
+    pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<RunBlock> {
+        let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
         let page = match block.is_late {
             true => BlockPage::Late(block.page.clone()),
-            false => BlockPage::Here(read_page(&block.page, layout, rooms)?),
+            false => BlockPage::Here(read_page(&block.page, layout, rooms, block.rows)?),
         };
         let mut keys = vec![0; block.beside.bytes()];
         block.beside.read(&mut keys)?;
@@ -282,13 +302,13 @@ impl Run {
         }
         let mut tags = keys.split_off(block.key_bytes);
         let ends = tags.split_off(block.tags_bytes());
-        let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys);
-        Ok(Some(RunBlock { page, keys, tags }))
+        let keys = BlockKeys::from_parts(self.key_width, block.rows, &ends, keys)?;
+        Ok(RunBlock { page, keys, tags })
     }
 }
 
-/// Reads a page, and verifies it.
-pub(crate) fn read_page(page: &Stored, layout: &Arc<Layout>, rooms: &Arc<Rooms>) -> Result<VerifiedPage> {
+/// Reads a page of so many rows, and verifies it.
+pub(crate) fn read_page(page: &Stored, layout: &Arc<Layout>, rooms: &Arc<Rooms>, rows: usize) -> Result<VerifiedPage> {
     let bytes = if page.bytes() == rooms.page_bytes() {
         rooms.fill(|bytes| page.read(bytes))?
     } else {
@@ -296,7 +316,11 @@ pub(crate) fn read_page(page: &Stored, layout: &Arc<Layout>, rooms: &Arc<Rooms>)
         page.read(&mut bytes)?;
         bytes.into()
     };
-    Ok(VerifiedPage::verify(layout, bytes)?)
+    let page = VerifiedPage::verify(layout, bytes)?;
+    if page.len() != rows {
+        return Err(Error::Damaged(format!("a page has {} rows, expected {rows}", page.len())));
+    }
+    Ok(page)
 }
 
 /// A block of a run, and its rows' tags.
@@ -324,13 +348,13 @@ pub(crate) enum RowObject<'a> {
 
 impl RunBlock {
     /// How many rows have keys less than this; none if there is no bound.
-    pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> usize {
-        bound.as_deref().map_or(0, |bound| self.keys.rows_before(bound))
+    pub fn rows_before(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
+        bound.as_deref().map_or(Ok(0), |bound| self.keys.rows_before(bound))
     }
 
     /// How many rows have keys less than this; all if there is no bound.
-    pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> usize {
-        bound.as_deref().map_or(self.keys.len(), |bound| self.keys.rows_before(bound))
+    pub fn rows_until(&self, bound: &Option<Arc<[u8]>>) -> Result<usize> {
+        bound.as_deref().map_or(Ok(self.keys.len()), |bound| self.keys.rows_before(bound))
     }
 
     #[inline]
@@ -341,7 +365,7 @@ impl RunBlock {
         }
     }
 
-    pub fn tag(&self, row: usize) -> u64 {
-        self.tags.as_chunks().0.get(row).map_or(0, |tag| u64::from_le_bytes(*tag))
+    pub fn tag(&self, row: usize) -> Option<u64> {
+        self.tags.as_chunks().0.get(row).map(|tag| u64::from_le_bytes(*tag))
     }
 }

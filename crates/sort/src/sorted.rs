@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use dray_format::Batch;
 
 use crate::cursor::Bounds;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::gather::slice;
 use crate::memory::Reservation;
 use crate::part::{BatchSize, Part};
 use crate::path::Sources;
-use crate::piece::Piece;
+use crate::piece::{Kept, Piece};
 use crate::sorter::Plan;
 use crate::spill::Runs;
 use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
@@ -41,6 +41,8 @@ pub struct Sorted {
     rest: Option<(Batch, usize)>,
     /// So many rows are still wanted.
     left: u64,
+    /// So many are still to come, if that is known.
+    coming: Option<u64>,
     /// For reading runs and for batches.
     _reservations: [Reservation; 2],
     spilled: Arc<AtomicU64>,
@@ -61,7 +63,7 @@ impl Sorted {
         (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
         (mut reservation, writers, largest_page_bytes): (Reservation, usize, usize),
         threads: usize,
-        spilled: Arc<AtomicU64>,
+        (rows_in, spilled): (u64, Arc<AtomicU64>),
     ) -> Result<Self> {
         let (runs, mut reading) = loop {
             match runs.open(&plan, !pieces.is_empty(), writers)? {
@@ -94,14 +96,15 @@ impl Sorted {
             (1, reservation.bytes())
         });
         plan.stock.keep_for(reading.bytes());
-        let left = plan.kept.limit;
+        let Kept { distinct, limit: left } = plan.kept;
         let size = BatchSize { rows, bytes };
         let rows = if threads > 1 {
             Rows::Ahead(Workers::start(plan, sources, threads, part_rows, size)?)
         } else {
             Rows::Here(Box::new(Part::new(plan, &sources, &Bounds::default(), size)?))
         };
-        Ok(Self { rows, batch_rows, rest: None, left, _reservations: [reading, reservation], spilled })
+        let coming = (!distinct).then_some(rows_in.min(left));
+        Ok(Self { rows, batch_rows, rest: None, left, coming, _reservations: [reading, reservation], spilled })
     }
 
     /// How many bytes were written to disk.
@@ -120,16 +123,33 @@ impl Sorted {
             }
             .map(|batch| (batch, 0)),
         };
-        let Some((batch, from)) = rest else { return Ok(None) };
+        let Some((batch, from)) = rest else { return self.end() };
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(self.batch_rows);
         let rows = wanted.min(batch.rows - from);
         self.left -= rows as u64;
+        self.count(rows as u64)?;
         if rows == batch.rows {
             return Ok(Some(batch));
         }
         let slice = slice(&batch, from, rows);
         self.rest = Some((batch, from + rows)).filter(|(batch, from)| *from < batch.rows);
         Ok(Some(slice))
+    }
+
+    /// Counts rows that are handed out, of which there are not more than came in.
+    fn count(&mut self, rows: u64) -> Result<()> {
+        let Some(coming) = &mut self.coming else { return Ok(()) };
+        let more = || Error::Internal(format!("{rows} rows where {coming} were left to come"));
+        *coming = coming.checked_sub(rows).ok_or_else(more)?;
+        Ok(())
+    }
+
+    /// Nothing more, if no row is missing.
+    fn end(&self) -> Result<Option<Batch>> {
+        match self.coming {
+            None | Some(0) => Ok(None),
+            Some(missing) => Err(Error::Internal(format!("{missing} rows that came in did not come out"))),
+        }
     }
 }
 
@@ -166,7 +186,7 @@ impl Iterator for Sorted {
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_batch().transpose();
         if !matches!(next, Some(Ok(_))) {
-            self.rows = Rows::Ended;
+            (self.rows, self.coming) = (Rows::Ended, None);
         }
         next
     }

@@ -144,8 +144,8 @@ impl Sorter {
         let refused = || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
         let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
         let spilled = Arc::new(AtomicU64::new(0));
-        let (bytes_max, compression) = (options.spill_bytes_max, options.spill_compression);
-        let spill = options.spill_folder.map(|folder| Spill::new(folder, bytes_max, compression, spilled.clone()));
+        let (space, compression) = (options.spill_space, options.spill_compression);
+        let spill = options.spill_folder.map(|folder| Spill::new(folder, space, compression, spilled.clone()));
         let kept = Kept { distinct: options.distinct != Distinct::No, limit: options.limit.unwrap_or(u64::MAX) };
         let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
         let plan = Arc::new(Plan {
@@ -224,7 +224,8 @@ impl Sorter {
         let writers = shared.spill_threads(threads);
         let none = Reservation::none(&shared.plan.memory);
         let (reserve, largest) = std::mem::replace(&mut *lock(&shared.reserve), (none, 0));
-        Sorted::new(shared.plan.clone(), (pieces, runs), (reserve, writers, largest), threads, shared.spilled.clone())
+        let counted = (shared.rows.load(Ordering::Relaxed), shared.spilled.clone());
+        Sorted::new(shared.plan.clone(), (pieces, runs), (reserve, writers, largest), threads, counted)
     }
 }
 
@@ -299,8 +300,12 @@ impl Writer {
                 None => from = end,
             }
         }
-        shared.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Counts rows that were taken, as long as nobody else has the open piece: as many come out again.
+    fn count(&self, rows: usize) {
+        self.shared.rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     /// Says what memory is missing if the rows were not kept.
@@ -318,10 +323,11 @@ impl Writer {
         }
         let strip = batch.slice(rows.start, rows.len());
         let held_bytes = held_bytes / batch.rows * rows.len() + held_bytes % batch.rows;
-        let sizes = measured.sizes().get(rows.clone()).unwrap_or_default();
+        let sizes = &measured.sizes()[rows.clone()];
         let piece = self.piece(&mut open)?;
         let needed = piece.keep(&self.shared.plan.encoder, (&strip, held_bytes), sizes, tag + rows.start as u64)?;
         if needed.is_none() {
+            self.count(rows.len());
             self.close_if_large(&mut open)?;
         }
         Ok(needed)
@@ -345,6 +351,7 @@ impl Writer {
         if !piece.append(&plan.encoder, (batch, measured), rows.clone(), tag, cutoff.as_ref())? {
             return Ok(Some(piece.needed(&plan.encoder, measured, rows)));
         }
+        self.count(rows.len());
         self.close_if_large(&mut open)?;
         Ok(None)
     }
@@ -400,7 +407,7 @@ impl Shared {
     fn strip(&self, measured: &Measured<'_>, from: usize, rows_max: usize) -> Range<usize> {
         let bytes_max = self.plan.memory.bytes_max() / STRIP_SHARE;
         let key_bytes = self.plan.encoder.width().unwrap_or(0);
-        let sizes = measured.sizes().get(from..).unwrap_or_default();
+        let sizes = &measured.sizes()[from..];
         let mut bytes = 0;
         let fits = |size: &&u32| {
             bytes += **size as usize + key_bytes;
@@ -414,7 +421,7 @@ impl Shared {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
         let piece = piece.sort(self.plan.kept)?;
         if piece.rows() as u64 == self.plan.kept.limit {
-            self.cut_off(piece.entries().last().map(|last| Cutoff::behind(piece.key(*last))));
+            self.cut_off(piece.entries().last().and_then(|last| piece.key(*last)).map(Cutoff::behind));
         }
         lock(&self.pieces).push(Arc::new(piece));
         // Rows that are not kept have left theirs.

@@ -51,9 +51,9 @@ impl Runs {
 
     /// Each thread writes a part of the run.
     fn write(&mut self, plan: &Plan, sources: &Sources, threads: usize) -> Result<()> {
-        let Some(spill) = &mut self.spill else { return Ok(()) };
+        let spill = self.spill.as_mut().ok_or_else(|| Error::missing("the folder that rows are spilled to"))?;
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
-        let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1)) } else { vec![Bounds::default()] };
+        let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1))? } else { vec![Bounds::default()] };
         let file = spill.begin()?;
         let write = |bounds: &Bounds| {
             let run = RunWriter::new(spill.disk().clone(), file.clone(), plan)?;
@@ -73,9 +73,12 @@ impl Runs {
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
             }),
         };
-        if let Some(run) = written?.into_iter().reduce(Run::followed_by).filter(|run| run.rows() > 0) {
-            self.runs.push(Arc::new(run));
+        let run = written?.into_iter().reduce(Run::followed_by);
+        let written = run.as_ref().map_or(0, Run::rows);
+        if plan.kept.keeps_all() && written != sources.rows() {
+            return Err(Error::Internal(format!("a run has {written} of {} rows", sources.rows())));
         }
+        self.runs.extend(run.filter(|run| run.rows() > 0).map(Arc::new));
         Ok(())
     }
 
@@ -145,7 +148,7 @@ impl Runs {
 }
 
 fn write_part(plan: &Plan, sources: &Sources, bounds: &Bounds, mut run: RunWriter) -> Result<Run> {
-    let mut merge = Merge::new(sources.chains(plan, bounds), plan.kept.distinct, plan.kept.limit)?;
+    let mut merge = Merge::new(sources.chains(plan, bounds)?, plan.kept.distinct, plan.kept.limit)?;
     let pending_max = match sources.batches() {
         Some(_) => (plan.gathered_bytes / GATHERED_ROW_BYTES).clamp(PENDING_MAX, GATHERED_MAX),
         None => PENDING_MAX,
@@ -167,16 +170,20 @@ fn write_objects(merge: &Merge, pending: &[(usize, RowPlace)], run: &mut RunWrit
     for some in pending.chunks(COPIED) {
         merge.fetch(some);
         for (source, place) in some {
-            let Some(cursor) = merge.cursor(*source) else { continue };
-            let (key, tag) = (cursor.key_at(*place), cursor.tag_at(*place));
-            match cursor.object(*place) {
-                Some(RowObject::Here(object)) => run.push(object, key, tag)?,
-                Some(RowObject::Late(page)) => run.push_late(page, key, tag)?,
-                None => {}
+            let (key, tag) = keyed(merge, *source, *place)?;
+            match merge.object(*source, *place)? {
+                RowObject::Here(object) => run.push(object, key, tag)?,
+                RowObject::Late(page) => run.push_late(page, key, tag)?,
             }
         }
     }
     Ok(())
+}
+
+/// The key and the tag of a merged row.
+fn keyed(merge: &Merge, source: usize, place: RowPlace) -> Result<(&[u8], u64)> {
+    let found = merge.cursor(source).and_then(|cursor| Some((cursor.key_at(place)?, cursor.tag_at(place)?)));
+    found.ok_or_else(|| Error::missing("the key of a row that is spilled"))
 }
 
 /// Rows become a batch before they become objects.
@@ -189,19 +196,18 @@ fn write_gathered(
 ) -> Result<()> {
     let mut rest = pending;
     while !rest.is_empty() {
-        let mut bytes = 0;
-        let fits = |(_, place): &&(usize, RowPlace)| {
-            bytes += batches.size(*place);
-            bytes <= plan.gathered_bytes
-        };
-        let (some, others) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+        let (mut bytes, mut count) = (0, 0);
+        for (_, place) in rest {
+            bytes += batches.size(*place)?;
+            if bytes > plan.gathered_bytes {
+                break;
+            }
+            count += 1;
+        }
+        let (some, others) = rest.split_at(count.max(1));
         let places: Vec<RowPlace> = some.iter().map(|(_, place)| *place).collect();
-        let keys = |row: usize| {
-            let (source, place) = some.get(row)?;
-            let cursor = merge.cursor(*source)?;
-            Some((cursor.key_at(*place), cursor.tag_at(*place)))
-        };
-        run.append(&batches.gather(&places), keys)?;
+        let key = |row: usize| keyed(merge, some[row].0, some[row].1);
+        run.append(&batches.gather(&places)?, key)?;
         rest = others;
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! ```
 
 use crate::code::Code;
+use crate::error::Result;
 
 /// A source and its row's code against the row that won last.
 #[derive(Debug, Clone, Copy)]
@@ -26,25 +27,19 @@ pub(crate) struct LoserTree {
 impl LoserTree {
     /// A tree of sources with the codes of their first rows against one and the same row. `settle` is called for two whose codes are the same: it says whether
     /// the first one's row is less, and the other one's code against it.
-    pub fn new(codes: &[Code], settle: &mut impl FnMut(Player, Player) -> (bool, Code)) -> Self {
+    pub fn new(codes: &[Code], settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>) -> Result<Self> {
         let player = |(source, code): (usize, &Code)| Player { code: *code, source: source as u32 };
         let leaves: Vec<Player> = codes.iter().enumerate().map(player).collect();
         let mut tree = Self { nodes: leaves.clone() };
         // The winner of each node, from the leaves up.
         let mut winners: Vec<Player> = leaves.iter().chain(&leaves).copied().collect();
         for node in (1..leaves.len()).rev() {
-            let [Some(a), Some(b)] = [winners.get(2 * node).copied(), winners.get(2 * node + 1).copied()] else {
-                break;
-            };
-            let (winner, loser) = play(a, b, settle);
-            if let (Some(place), Some(lost)) = (winners.get_mut(node), tree.nodes.get_mut(node)) {
-                (*place, *lost) = (winner, loser);
-            }
+            (winners[node], tree.nodes[node]) = play(winners[2 * node], winners[2 * node + 1], settle)?;
         }
         if let (Some(place), Some(winner)) = (tree.nodes.get_mut(0), winners.get(1)) {
             *place = *winner;
         }
-        tree
+        Ok(tree)
     }
 
     /// The source with the least row; none if there are no sources.
@@ -55,14 +50,18 @@ impl LoserTree {
 
     /// Gives the winner's source its next row, whose code is against the one it had.
     #[inline]
-    pub fn replace(&mut self, code: Code, settle: &mut impl FnMut(Player, Player) -> (bool, Code)) {
-        let Some(winner) = self.winner() else { return };
+    pub fn replace(
+        &mut self,
+        code: Code,
+        settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+    ) -> Result<()> {
+        let Some(winner) = self.winner() else { return Ok(()) };
         let mut player = Player { code, ..winner };
         let mut node = (player.source as usize + self.nodes.len()) / 2;
         while let Some(other) = self.nodes.get_mut(node).filter(|_| node > 0) {
             // The one that was there loses as often as not, so that a branch would be guessed wrong.
             if other.code == player.code {
-                (player, *other) = play(player, *other, settle);
+                (player, *other) = play(player, *other, settle)?;
             } else {
                 let (low, high) = if other.code < player.code { (*other, player) } else { (player, *other) };
                 (player, *other) = (low, high);
@@ -72,20 +71,25 @@ impl LoserTree {
         if let Some(place) = self.nodes.first_mut() {
             *place = player;
         }
+        Ok(())
     }
 }
 
 /// Winner and loser. A loser keeps its code where the codes differ, for then it is the same against the winner.
 #[inline]
-fn play(a: Player, b: Player, settle: &mut impl FnMut(Player, Player) -> (bool, Code)) -> (Player, Player) {
+fn play(
+    a: Player,
+    b: Player,
+    settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+) -> Result<(Player, Player)> {
     if a.code < b.code {
-        return (a, b);
+        return Ok((a, b));
     }
     if b.code < a.code {
-        return (b, a);
+        return Ok((b, a));
     }
-    match settle(a, b) {
+    Ok(match settle(a, b)? {
         (true, code) => (a, Player { code, ..b }),
         (false, code) => (b, Player { code, ..a }),
-    }
+    })
 }

@@ -58,10 +58,10 @@ impl Varying {
         self.at.iter().fold(0_u64, byte).checked_shl(unused).unwrap_or(0)
     }
 
-    /// The word of the keys in which those with these two are not the same.
+    /// The word of the keys in which those with these two, which differ, are not the same.
     #[inline]
     pub fn depth(&self, a: u64, b: u64) -> usize {
-        self.at.get((a ^ b).leading_zeros() as usize / 8).map_or(0, |at| at / WORD_BYTES)
+        self.at[(a ^ b).leading_zeros() as usize / 8] / WORD_BYTES
     }
 
     /// That word of the key which has these bytes, unless it has others that vary.

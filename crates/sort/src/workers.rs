@@ -57,7 +57,7 @@ struct Shared {
 impl Workers {
     /// Starts threads that merge parts of about so many rows.
     pub fn start(plan: Arc<Plan>, sources: Sources, threads: usize, part_rows: usize, size: BatchSize) -> Result<Self> {
-        let parts = sources.parts(part_rows);
+        let parts = sources.parts(part_rows)?;
         let (queues, results): (Vec<_>, Vec<_>) = parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
         let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();
         let shared = Arc::new(Shared {

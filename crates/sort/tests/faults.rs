@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression};
+use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression, SpillSpace};
 
 const BATCHES: u64 = 40;
 const BATCH_ROWS: usize = 1000;
@@ -110,10 +110,30 @@ fn a_folder_that_is_not_there() {
 fn more_than_may_be_spilled() {
     let folder = tempfile::tempdir().unwrap();
     let budget = small();
-    let options = Options { spill_bytes_max: 100 << 10, ..options(&budget, Some(folder.path())) };
+    let options = Options { spill_space: SpillSpace::new(100 << 10), ..options(&budget, Some(folder.path())) };
     assert_eq!(sort(options, 1).unwrap_err(), Error::SpillLimit { spill_bytes_max: 100 << 10 });
     assert_eq!(budget.taken(), 0);
     assert!(unnamed_files(folder.path()).is_empty());
+}
+
+#[test]
+fn sorts_share_what_may_be_spilled() {
+    let folder = tempfile::tempdir().unwrap();
+    let space = SpillSpace::new(2 << 20);
+    let options = |budget| Options { spill_space: space.clone(), ..options(budget, Some(folder.path())) };
+    let (first, second) = (small(), small());
+    // Alone each has room enough.
+    sort(options(&first), 1).unwrap();
+    assert_eq!(space.bytes(), 0);
+    let sorter = Sorter::new(schema(), options(&first)).unwrap();
+    let mut writer = sorter.writer();
+    (0..).find(|sequence| writer.append(*sequence, &batch(*sequence)).is_err()).unwrap();
+    let full = Error::SpillLimit { spill_bytes_max: 2 << 20 };
+    assert_eq!(sort(options(&second), 1).unwrap_err(), full);
+    drop(writer);
+    assert_eq!(sorter.finish(1).unwrap_err(), full);
+    assert_eq!(space.bytes(), 0);
+    sort(options(&second), 1).unwrap();
 }
 
 #[test]
@@ -121,7 +141,8 @@ fn rows_that_were_lost_are_not_forgotten() {
     for spill_bytes_max in [100 << 10, 1 << 20] {
         let folder = tempfile::tempdir().unwrap();
         let budget = small();
-        let options = Options { spill_bytes_max, ..options(&budget, Some(folder.path())) };
+        let options =
+            Options { spill_space: SpillSpace::new(spill_bytes_max), ..options(&budget, Some(folder.path())) };
         let sorter = Sorter::new(schema(), options).unwrap();
         let (mut writer, mut other) = (sorter.writer(), sorter.writer());
         let lost = Error::SpillLimit { spill_bytes_max };
