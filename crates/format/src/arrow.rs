@@ -11,11 +11,11 @@ use arrow_schema::{DataType, Fields, IntervalUnit, SchemaRef, TimeUnit};
 use bytes::Bytes;
 
 use crate::build::Built;
-use crate::column::{Batch, Bitmap, Column, Values, u32s};
+use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::header::{Header, Limits};
 pub use crate::held::Held;
-use crate::read::{Profile, Tables, check_utf8, decode, read_with};
+use crate::read::{Profile, Tables, decode, read_with};
 use crate::room::Memory;
 use crate::types::{Field, Schema, Type, Unit};
 
@@ -37,7 +37,9 @@ pub fn schema_to_arrow(schema: &Schema, strings: StringLayout) -> arrow_schema::
 }
 
 fn field_to_arrow(field: &Field, strings: StringLayout) -> arrow_schema::Field {
+    let ordered = matches!(field.data_type, Type::Dictionary { ordered: true, .. });
     arrow_schema::Field::new(&field.name, type_to_arrow(&field.data_type, strings), field.nullable)
+        .with_dict_is_ordered(ordered)
         .with_metadata(field.metadata.iter().cloned().collect())
 }
 
@@ -113,8 +115,12 @@ pub fn schema_from_arrow(schema: &arrow_schema::Schema) -> Result<Schema> {
 }
 
 fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
-    let data_type = type_from_arrow(field.data_type())
+    let mut data_type = type_from_arrow(field.data_type())
         .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name())))?;
+    // Arrow has this at the field.
+    if let Type::Dictionary { ordered, .. } = &mut data_type {
+        *ordered = field.dict_is_ordered() == Some(true);
+    }
     let mut metadata: Vec<_> = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     metadata.sort();
     Ok(Field { name: field.name().clone(), data_type, nullable: field.is_nullable(), metadata })
@@ -359,10 +365,7 @@ impl Decoder {
         if !self.is_for(built.schema()) {
             refuse!(Unsupported, "the batch was built with another schema");
         }
-        for (field, column) in self.schema.fields.iter().zip(&built.batch().columns) {
-            check_strings(&field.data_type, column)
-                .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name)))?;
-        }
+        built.batch().check_strings(&self.schema)?;
         self.batch(built.into_batch())
     }
 
@@ -392,43 +395,6 @@ fn record_batch(schema: &SchemaRef, rows: usize, arrays: Vec<ArrayRef>) -> Resul
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
         .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
-}
-
-/// Checks that all strings are UTF-8. Whatever may hold strings and has values of another kind is refused: nobody would check
-/// them.
-fn check_strings(data_type: &Type, column: &Column) -> Result<()> {
-    match (data_type, &column.values) {
-        (Type::Utf8, Values::Bytes { offsets, data }) => check_utf8(data, u32s(offsets)),
-        (Type::Binary, Values::Bytes { .. }) => Ok(()),
-        (Type::List(item), Values::List { child, .. })
-        | (Type::FixedList { item, .. }, Values::FixedList { child, .. }) => check_strings(&item.data_type, child),
-        (Type::Map { key, value, .. }, Values::List { child, .. }) => match &child.values {
-            Values::Struct(pair) => check_fields([key.as_ref(), value.as_ref()].into_iter(), pair),
-            _ => refuse!(Unsupported, "a map that is not a list of pairs"),
-        },
-        (Type::Struct(fields), Values::Struct(children)) => check_fields(fields.iter(), children),
-        (Type::Dictionary { value, .. }, Values::Dictionary { entries, .. }) => check_strings(value, entries),
-        (
-            Type::Utf8
-            | Type::Binary
-            | Type::List(_)
-            | Type::FixedList { .. }
-            | Type::Map { .. }
-            | Type::Struct(_)
-            | Type::Dictionary { .. },
-            _,
-        ) => {
-            refuse!(Unsupported, "values that are not of type {data_type:?}")
-        }
-        _ => Ok(()),
-    }
-}
-
-fn check_fields<'a>(fields: impl ExactSizeIterator<Item = &'a Field>, children: &[Column]) -> Result<()> {
-    if fields.len() != children.len() {
-        refuse!(Unsupported, "a struct of {} fields, expected {}", children.len(), fields.len());
-    }
-    fields.zip(children).try_for_each(|(field, child)| check_strings(&field.data_type, child))
 }
 
 /// Whether somebody has checked what arrays rely on.
@@ -512,7 +478,7 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
             // Where all values are missing there are no entries, yet Arrow wants even a hidden index to be one of them.
-            let entries = if entries.rows == 0 { new_null_array(value, 1) } else { array(*entries, value, checks)? };
+            let entries = if entries.rows == 0 { missing_entry(value)? } else { array(*entries, value, checks)? };
             builder.add_buffer(Buffer::from(indexes)).add_child_data(entries.to_data())
         }
         (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
@@ -528,6 +494,33 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
     // against the same schema that `data_type` was made from; or a `BatchBuilder` of that schema, which takes only what fits,
     // has made the column, and `built` has checked its strings. Arrow's layout of each type is the chunk's.
     Ok(unsafe { builder.build_unchecked() })
+}
+
+/// One missing value. It takes the memory of its type, however little was sent.
+fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
+    const BYTES_MAX: usize = 1 << 20;
+    match value_bytes(data_type) {
+        0..=BYTES_MAX => Ok(new_null_array(data_type, 1)),
+        bytes => {
+            refuse!(Limit, "a dictionary without entries, of which each would have {bytes} bytes, over {BYTES_MAX}")
+        }
+    }
+}
+
+/// What a value takes whatever it is.
+fn value_bytes(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),
+        DataType::FixedSizeList(item, size) => {
+            // A mask takes an eighth of a byte, and values of type null nothing.
+            value_bytes(item.data_type()).max(1).saturating_mul(usize::try_from(*size).unwrap_or(0))
+        }
+        DataType::Struct(fields) => {
+            fields.iter().map(|field| value_bytes(field.data_type())).fold(0, usize::saturating_add)
+        }
+        DataType::Dictionary(_, value) => value_bytes(value),
+        other => other.primitive_width().unwrap_or(8),
+    }
 }
 
 #[cfg(test)]
@@ -562,13 +555,22 @@ mod tests {
         assert_eq!(read(built(b"k", b"\xff")).unwrap_err().kind(), ErrorKind::Utf8);
     }
 
+    /// Some bytes of a chunk are no gigabytes of an entry that is not there.
     #[test]
-    fn strings_under_another_type_are_refused() {
-        let (_, built) = built(b"k", b"v");
-        let map = &built.batch().columns[0];
-        let list = Type::List(Box::new(field(Type::Utf8)));
-        for other in [Type::Utf8, Type::Struct(Vec::new()), list] {
-            assert_eq!(check_strings(&other, map).unwrap_err().kind(), ErrorKind::Unsupported);
+    fn a_dictionary_without_entries_has_a_small_one() {
+        for (size, fits) in [(1 << 17, true), (1 << 30, false)] {
+            let list = Type::FixedList { size, item: Box::new(field(Type::Int64)) };
+            let index = Box::new(Type::Int8);
+            let dictionary = field(Type::Dictionary { index, ordered: false, value: Box::new(list) });
+            let child =
+                Box::new(Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } });
+            let entries = Column { rows: 0, validity: None, values: Values::FixedList { size: size as usize, child } };
+            let indexes = Bytes::from_static(&[0]);
+            let values = Values::Dictionary { width: 1, indexes, entries: Box::new(entries) };
+            let missing = Bitmap { bytes: Bytes::from_static(&[0]), offset: 0, len: 1 };
+            let batch = Batch { rows: 1, columns: vec![Column { rows: 1, validity: Some(missing), values }] };
+            let decoder = Decoder::new(Schema { fields: vec![dictionary] }, StringLayout::Offsets);
+            assert_eq!(decoder.batch(batch).is_ok(), fits);
         }
     }
 }

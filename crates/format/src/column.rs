@@ -173,33 +173,61 @@ impl Column {
         Self { rows, validity: self.validity.as_ref().map(|validity| validity.slice(from, rows)), values }
     }
 
+    /// How many of the column's values from `from` on, `rows` of them, take no bytes (chunk.md section 5); at least those that a reader counts.
+    pub(crate) fn weightless(&self, from: usize, rows: usize) -> usize {
+        match &self.values {
+            Values::Null => rows,
+            Values::List { offsets, child } => {
+                let (first, items) = span(offsets, from, rows);
+                child.weightless(first, items)
+            }
+            Values::FixedList { size, child } => {
+                let lists = if *size == 0 { rows } else { 0 };
+                lists.saturating_add(child.weightless(from * size, rows * size))
+            }
+            Values::Struct(children) if children.is_empty() => rows,
+            Values::Struct(children) => {
+                children.iter().map(|child| child.weightless(from, rows)).fold(0, usize::saturating_add)
+            }
+            Values::Dictionary { entries, .. } => entries.weightless(0, entries.rows),
+            _ => 0,
+        }
+    }
+
     /// The bytes of the column's values from `from` on, `rows` of them, as a chunk holds them unencoded: an upper bound,
     /// without descriptors and padding, and one of what they count in `decoded_bytes`.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
-        let span = |offsets: &Bytes| {
-            let (first, last) = (u32_at(offsets, from), u32_at(offsets, from + rows));
-            (first as usize, last.saturating_sub(first) as usize)
-        };
         // A mask is counted even where there is none: the column may get one from a struct above it, or from other
         // pieces of the same chunk.
         let mask = rows.div_ceil(8);
         let values = match &self.values {
-            Values::Null => 0,
+            // They take none, but may not be too many in a chunk either.
+            Values::Null => rows as u64,
             Values::Boolean(_) => rows.div_ceil(8) as u64,
             Values::Fixed { width, .. } => (rows * width) as u64,
             // What they decode to.
             Values::Narrow { .. } => (rows * DECIMAL_BYTES) as u64,
-            Values::Bytes { offsets, .. } => ((rows + 1) * 4 + span(offsets).1) as u64,
+            Values::Bytes { offsets, .. } => ((rows + 1) * 4 + span(offsets, from, rows).1) as u64,
             Values::List { offsets, child } => {
-                let (first, items) = span(offsets);
+                let (first, items) = span(offsets, from, rows);
                 ((rows + 1) * 4) as u64 + child.plain_bytes(first, items)
             }
-            Values::FixedList { size, child } => child.plain_bytes(from * size, rows * size),
+            Values::FixedList { size, child } => {
+                let lists = if *size == 0 { rows as u64 } else { 0 };
+                lists + child.plain_bytes(from * size, rows * size)
+            }
+            Values::Struct(children) if children.is_empty() => rows as u64,
             Values::Struct(children) => children.iter().map(|child| child.plain_bytes(from, rows)).sum(),
             Values::Dictionary { width, entries, .. } => (rows * width) as u64 + entries.plain_bytes(0, entries.rows),
         };
         mask as u64 + values
     }
+}
+
+/// Where the items of `rows` values from `from` on begin, and how many there are.
+pub(crate) fn span(offsets: &Bytes, from: usize, rows: usize) -> (usize, usize) {
+    let (first, last) = (u32_at(offsets, from), u32_at(offsets, from + rows));
+    (first as usize, last.saturating_sub(first) as usize)
 }
 
 /// Offset `i` of a buffer of offsets.
@@ -230,6 +258,9 @@ impl Batch {
 
     /// The bytes of the rows from `from` on, as in [`Column::plain_bytes`].
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
+        if self.columns.is_empty() {
+            return rows as u64;
+        }
         self.columns.iter().map(|column| column.plain_bytes(from, rows)).sum()
     }
 }

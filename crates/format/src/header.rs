@@ -218,6 +218,11 @@ impl StateHeader {
         self.0.body_bytes
     }
 
+    /// Whether the frame has a checksum.
+    pub fn has_checksum(&self) -> bool {
+        self.0.checksum.is_some()
+    }
+
     /// The size of the whole frame in bytes.
     pub fn frame_bytes(&self) -> u64 {
         self.0.chunk_bytes()

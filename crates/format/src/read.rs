@@ -28,7 +28,7 @@ use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::expand::{expand_bits, expand_fixed, expand_offsets};
 use crate::header::{HEADER_BYTES, Header, Limits};
 use crate::room::{Memory, Piece, Room};
-use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
+use crate::types::{COUNT_MAX, Field, Schema, Storage, Type, WEIGHTLESS_MAX};
 
 /// Buffers of this size and more are aligned to 64 bytes, smaller ones to 8 (chunk.md section 4).
 pub(crate) const LARGE_BUFFER_BYTES: usize = 4096;
@@ -105,6 +105,9 @@ pub fn decode(
     reader.memory = memory;
     reader.encodings = profile.as_ref().map(|_| Vec::new());
     let rows = header.rows as usize;
+    if schema.fields.is_empty() {
+        reader.weightless(rows)?;
+    }
     let mut columns = Vec::with_capacity(schema.fields.len());
     for (i, field) in schema.fields.iter().enumerate() {
         let before = (reader.at, reader.budget);
@@ -154,6 +157,8 @@ struct Reader<'a, 'm> {
     at: usize,
     /// What is left of the declared decoded size.
     budget: u64,
+    /// How many more values there may be that take no bytes.
+    weightless_left: usize,
     tables: &'a Tables,
     unpacker: Unpacker,
     encodings: Option<Vec<&'static str>>,
@@ -175,6 +180,7 @@ impl<'a> Reader<'a, '_> {
             memory: None,
             at: 0,
             budget: header.decoded_bytes,
+            weightless_left: WEIGHTLESS_MAX,
             tables,
             unpacker: Unpacker::default(),
             encodings: None,
@@ -204,6 +210,15 @@ impl Reader<'_, '_> {
         let Some(total) = total else { refuse!(Decoded, "{count} times {bytes} bytes are more than it declares") };
         self.budget -= total as u64;
         Ok(total)
+    }
+
+    /// Counts values that take no bytes.
+    fn weightless(&mut self, count: usize) -> Result<()> {
+        let Some(left) = self.weightless_left.checked_sub(count) else {
+            refuse!(Limit, "more than {WEIGHTLESS_MAX} values that take no bytes")
+        };
+        self.weightless_left = left;
+        Ok(())
     }
 
     fn note(&mut self, encoding: &'static str) {
@@ -292,6 +307,7 @@ impl Reader<'_, '_> {
             if nulls != 3 {
                 refuse!(Code, "nulls code {nulls} for the type null, expected 3");
             }
+            self.weightless(n)?;
             return Ok(Column { rows: n, validity: None, values: Values::Null });
         }
         let packable = matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
@@ -402,10 +418,16 @@ impl Reader<'_, '_> {
             Storage::FixedList(size) => {
                 let Type::FixedList { item, .. } = data_type else { refuse!(Schema, "not a fixed-size list") };
                 let total = fixed_list_total(n, size)?;
+                if size == 0 {
+                    self.weightless(n)?;
+                }
                 Ok(Values::FixedList { size, child: Box::new(self.column(item, total)?) })
             }
             Storage::Struct => {
                 let Type::Struct(fields) = data_type else { refuse!(Schema, "not a struct") };
+                if fields.is_empty() {
+                    self.weightless(n)?;
+                }
                 Ok(Values::Struct(fields.iter().map(|field| self.column(field, n)).collect::<Result<_>>()?))
             }
             Storage::Dictionary => self.dictionary_type(data_type, n, rows),
@@ -571,7 +593,10 @@ impl Reader<'_, '_> {
     /// What stands for n missing values.
     fn zero_values(&mut self, data_type: &Type, n: usize) -> Result<Values> {
         Ok(match data_type {
-            Type::Null => Values::Null,
+            Type::Null => {
+                self.weightless(n)?;
+                Values::Null
+            }
             Type::Boolean => {
                 Values::Boolean(Bitmap { bytes: self.charged_zeros(n.div_ceil(8), 1)?, offset: 0, len: n })
             }
@@ -588,9 +613,15 @@ impl Reader<'_, '_> {
             }
             Type::FixedList { size, item } => {
                 let total = fixed_list_total(n, *size as usize)?;
+                if *size == 0 {
+                    self.weightless(n)?;
+                }
                 Values::FixedList { size: *size as usize, child: Box::new(self.zeros_of(&item.data_type, total)?) }
             }
             Type::Struct(fields) => {
+                if fields.is_empty() {
+                    self.weightless(n)?;
+                }
                 Values::Struct(fields.iter().map(|field| self.zeros_of(&field.data_type, n)).collect::<Result<_>>()?)
             }
             Type::Dictionary { index, value, .. } => {

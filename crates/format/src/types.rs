@@ -6,13 +6,17 @@ use crate::error::{ErrorKind, Result, refuse};
 /// The largest schema, in bytes (types.md section 1).
 pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
 /// The most fields of a schema, children counted (types.md section 1).
-pub const FIELDS_MAX: usize = 1_000_000;
+pub const FIELDS_MAX: usize = 1 << 16;
+/// The most pairs of metadata in a schema (types.md section 1).
+pub const METADATA_PAIRS_MAX: usize = 1 << 18;
 /// The deepest nesting of types (types.md section 1).
 pub const DEPTH_MAX: usize = 32;
 /// The widest fixed-size binary (types.md section 2).
 pub const FIXED_BINARY_MAX: u32 = 1 << 24;
 /// Counts of values and bytes of strings stay below this (chunk.md section 3).
 pub const COUNT_MAX: usize = (1 << 31) - 1;
+/// Values of a chunk that take no bytes stay within this (chunk.md section 5).
+pub const WEIGHTLESS_MAX: usize = 1 << 24;
 
 /// The columns of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -205,7 +209,11 @@ impl Schema {
         if bytes.len() > SCHEMA_BYTES_MAX {
             refuse!(Schema, "a schema of {} bytes is over the limit of {SCHEMA_BYTES_MAX}", bytes.len());
         }
-        let mut reader = SchemaReader { cursor: Cursor::new(bytes, ErrorKind::Schema), fields_left: FIELDS_MAX };
+        let mut reader = SchemaReader {
+            cursor: Cursor::new(bytes, ErrorKind::Schema),
+            fields_left: FIELDS_MAX,
+            pairs_left: METADATA_PAIRS_MAX,
+        };
         let fields = reader.fields(1)?;
         if !reader.cursor.is_empty() {
             refuse!(Schema, "{} bytes are left over after the schema", reader.cursor.remaining());
@@ -216,6 +224,22 @@ impl Schema {
     /// The number of columns, children and dictionary entries counted.
     pub fn nodes(&self) -> usize {
         self.fields.iter().map(|field| nodes(&field.data_type)).sum()
+    }
+
+    /// Whether there may be values that take no bytes, of which a chunk has at most [`WEIGHTLESS_MAX`].
+    pub fn has_weightless(&self) -> bool {
+        self.fields.is_empty() || self.fields.iter().any(|field| has_weightless(&field.data_type))
+    }
+}
+
+fn has_weightless(data_type: &Type) -> bool {
+    match data_type {
+        Type::Null | Type::FixedList { size: 0, .. } => true,
+        Type::Struct(fields) => fields.is_empty() || fields.iter().any(|field| has_weightless(&field.data_type)),
+        Type::List(item) | Type::FixedList { item, .. } => has_weightless(&item.data_type),
+        Type::Map { key, value, .. } => has_weightless(&key.data_type) || has_weightless(&value.data_type),
+        Type::Dictionary { value, .. } => has_weightless(value),
+        _ => false,
     }
 }
 
@@ -288,13 +312,17 @@ fn encode_type(data_type: &Type, out: &mut Vec<u8>) -> Result<()> {
 struct SchemaReader<'a> {
     cursor: Cursor<'a>,
     fields_left: usize,
+    pairs_left: usize,
 }
 
 impl SchemaReader<'_> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field>> {
         let count = self.cursor.u32("fields")? as usize;
         // The smallest field has eight bytes, so that a count can't ask for more memory than was sent.
-        if count > self.fields_left || count > self.cursor.remaining() / 8 {
+        if count > self.fields_left {
+            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields, those within others counted");
+        }
+        if count > self.cursor.remaining() / 8 {
             refuse!(Schema, "the schema announces {count} fields, more than it can hold");
         }
         (0..count).map(|_| self.field(depth)).collect()
@@ -302,19 +330,31 @@ impl SchemaReader<'_> {
 
     fn field(&mut self, depth: usize) -> Result<Field> {
         let Some(left) = self.fields_left.checked_sub(1) else {
-            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields")
+            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields, those within others counted")
         };
         self.fields_left = left;
-        let name = self.cursor.string("name")?.to_owned();
+        let name = self.c_string("name")?;
         let nullable = self.boolean("flags")?;
         let data_type = self.data_type(depth)?;
         let pairs = self.cursor.u16("metadata")?;
+        let Some(left) = self.pairs_left.checked_sub(pairs.into()) else {
+            refuse!(Schema, "the schema has more than {METADATA_PAIRS_MAX} pairs of metadata")
+        };
+        self.pairs_left = left;
         let mut metadata = Vec::new();
         for _ in 0..pairs {
             let key = self.cursor.string("metadata key")?.to_owned();
             metadata.push((key, self.cursor.string("metadata value")?.to_owned()));
         }
         Ok(Field { name, data_type, nullable, metadata })
+    }
+
+    /// A string that can be handed on as one of C.
+    fn c_string(&mut self, field: &'static str) -> Result<String> {
+        match self.cursor.string(field)? {
+            text if text.contains('\0') => refuse!(Schema, "the {field} {text:?} has a byte 0"),
+            text => Ok(text.to_owned()),
+        }
     }
 
     fn boolean(&mut self, field: &'static str) -> Result<bool> {
@@ -371,8 +411,8 @@ impl SchemaReader<'_> {
             20 => Type::Time64(self.unit(&[Microsecond, Nanosecond])?),
             21 => {
                 let unit = self.unit(ANY)?;
-                let zone = self.cursor.string("zone")?;
-                Type::Timestamp { unit, zone: (!zone.is_empty()).then(|| zone.to_owned()) }
+                let zone = self.c_string("zone")?;
+                Type::Timestamp { unit, zone: (!zone.is_empty()).then_some(zone) }
             }
             22 => Type::Duration(self.unit(ANY)?),
             23 => Type::IntervalMonths,

@@ -24,7 +24,7 @@ use crate::error::{Error, Result, refuse};
 use crate::expand::ones;
 use crate::header::{HEADER_BYTES, Header, StateHeader, crc32c};
 use crate::read::{LARGE_BUFFER_BYTES, alignment, check_count, entries_field, fixed_list_total};
-use crate::types::{Field, Schema, Storage, Type};
+use crate::types::{Field, Schema, Storage, Type, WEIGHTLESS_MAX};
 
 static ZEROS: [u8; 64] = [0; 64];
 /// Smaller buffers are not compressed: zstd takes some microseconds for each.
@@ -185,6 +185,23 @@ pub fn write(
     Encoder::new(Arc::new(schema.clone()), checksum).write(batches, |_| compression, jumbo)
 }
 
+/// What no reader would accept is not sent (chunk.md section 5).
+fn check_weightless(batches: &[Batch]) -> Result<()> {
+    let of = |batch: &Batch| match batch.columns.len() {
+        0 => batch.rows,
+        _ => batch.columns.iter().map(|column| column.weightless(0, column.rows)).fold(0, usize::saturating_add),
+    };
+    let count = batches.iter().map(of).fold(0, usize::saturating_add);
+    if count > WEIGHTLESS_MAX {
+        refuse!(
+            Limit,
+            "{count} values of type null or of structs without fields in one chunk, at most {WEIGHTLESS_MAX} can be sent; \
+             leave out what has no values"
+        );
+    }
+    Ok(())
+}
+
 /// Makes the chunks of one stream, and keeps from one to the next what it has learned about each column.
 #[derive(Debug)]
 pub struct Encoder {
@@ -263,6 +280,7 @@ impl Encoder {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
         let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
         check_count(rows)?;
+        check_weightless(batches)?;
         let mut writer = Writer::new(self.clock);
         if let Some(room) = self.room.as_ref().filter(|_| rows > 1) {
             writer.tables = Some(NewTables::new(room.clone(), Writer::new(self.clock)));

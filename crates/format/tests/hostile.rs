@@ -16,7 +16,10 @@ use arrow_array::Array;
 use arrow_schema::{Field, Schema as ArrowSchema};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Bitmap, Column, Compression, HEADER_BYTES, Limits, Schema, Type, Values, read, write};
+use dray_format::{
+    Batch, Bitmap, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header, Limits, Schema, Type, Values, WEIGHTLESS_MAX,
+    read, write,
+};
 use random::Random;
 
 struct CountingAllocator;
@@ -154,12 +157,19 @@ fn damage_is_an_error() {
     }
     schemas(&chunks, &mut random);
     billions_of_nothing();
+    huffman_codes_that_nothing_needs();
+    columns_that_nobody_can_hold();
 }
 
-/// A missing list of two billion NULLs takes no bytes in a chunk, and few to write again.
+/// A missing list of millions of NULLs takes no bytes in a chunk, and few to write again. Of more than a reader accepts none is written.
 fn billions_of_nothing() {
+    lists_of_nothing(WEIGHTLESS_MAX as u32, true);
+    lists_of_nothing(WEIGHTLESS_MAX as u32 + 1, false);
+    lists_of_nothing((1 << 31) - 1, false);
+}
+
+fn lists_of_nothing(size: u32, fits: bool) {
     let item = dray_format::Field { name: "item".into(), data_type: Type::Null, nullable: true, metadata: vec![] };
-    let size = (1 << 31) - 1;
     let data_type = Type::FixedList { size, item: Box::new(item) };
     let list = dray_format::Field { name: "list".into(), data_type, nullable: true, metadata: vec![] };
     let schema = Schema { fields: vec![list] };
@@ -168,9 +178,53 @@ fn billions_of_nothing() {
     let values = Values::FixedList { size: size as usize, child };
     let batch = Batch { rows: 1, columns: vec![Column { rows: 1, validity: Some(missing), values }] };
     let present = Batch { columns: vec![Column { validity: None, ..batch.columns[0].clone() }], ..batch.clone() };
-    for (batches, fits) in [(vec![batch.clone()], true), (vec![present.clone()], true), (vec![batch, present], false)] {
+    for (batches, fits) in [(vec![batch.clone()], fits), (vec![present.clone()], fits), (vec![batch, present], false)] {
         let peak = peak(|| assert_eq!(write(&schema, &batches, Compression::Light, false, false).is_ok(), fits));
         assert!(peak < 10_000, "{peak} bytes");
+    }
+}
+
+/// Quarters of 256 MiB of Huffman codes for six values, which a compressor makes of some KB.
+fn huffman_codes_that_nothing_needs() {
+    let field = dray_format::Field { name: "x".into(), data_type: Type::UInt16, nullable: false, metadata: vec![] };
+    let schema = Schema { fields: vec![field] };
+    let quarter = 64u32 << 20;
+    let packed = zstd::bulk::compress(&vec![0; 4 * quarter as usize], 19).unwrap();
+    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    // No value is missing; Huffman codes over 0, of 4 values, with lengths of 4 bytes; the quarters, and a zstd frame.
+    let mut descriptors = vec![0, 10, 0, 0];
+    descriptors.extend(numbers(&[4]));
+    descriptors.extend([0, 0]);
+    descriptors.extend(numbers(&[4, quarter, quarter, quarter, quarter]));
+    descriptors.push(2);
+    descriptors.extend(numbers(&[packed.len() as u32, 4 * quarter]));
+    let padding = if packed.len() < 4096 { 4 } else { 60 };
+    let body = [&[1, 2, 3, 3][..], &vec![0; padding], &packed].concat();
+    let header = Header {
+        sequence: 0,
+        rows: 6,
+        descriptor_bytes: descriptors.len() as u32,
+        body_bytes: body.len() as u32,
+        checksum: None,
+        jumbo: false,
+        decoded_bytes: 12,
+        states: 0,
+    };
+    let chunk = [&header.encode()[..], &descriptors, &vec![0; 64 - descriptors.len() % 64], &body].concat();
+    let chunk = Bytes::from(chunk);
+    let mut refused = None;
+    let peak = peak(|| refused = read(&chunk, &schema, &LIMITS).err());
+    assert_eq!(refused.unwrap().name(), "length");
+    assert!(peak < 100_000, "{peak} bytes");
+}
+
+/// Eight bytes a column, which take a reader a multiple of that.
+fn columns_that_nobody_can_hold() {
+    for (count, fits) in [(FIELDS_MAX, true), (FIELDS_MAX + 1, false), (1_000_000, false)] {
+        let field = [0, 0, 0, 0, 0, 2, 0, 0];
+        let bytes = [&(count as u32).to_le_bytes()[..], &field.repeat(count)].concat();
+        let peak = peak(|| assert_eq!(Schema::decode(&bytes).is_ok(), fits, "{count}"));
+        assert!(peak < if fits { 300 * FIELDS_MAX } else { 10_000 }, "{count} columns: {peak} bytes");
     }
 }
 

@@ -145,22 +145,23 @@ impl PageBuilder {
         Ok(Measured { layout: self.layout.clone(), batch, sizes })
     }
 
-    /// Appends some rows of a batch that was measured by a builder of the same layout; of rows that it does not have, nothing.
+    /// Appends some rows of a batch that was measured by a builder of the same layout.
     ///
     /// # Errors
-    /// When it was measured for another layout, or there is no memory for a page.
+    /// When it was measured for another layout or does not have these rows, or there is no memory for a page.
     pub fn append_rows(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Result<()> {
         if !Arc::ptr_eq(&measured.layout, &self.layout) {
             refuse!(Unsupported, "a batch that was measured for another layout");
         }
+        let Range { start: mut from, end } = rows;
+        if end > measured.sizes.len() {
+            refuse!(Unsupported, "rows up to {end} of a batch of {}", measured.sizes.len());
+        }
         let layout = self.layout.clone();
-        let mut from = rows.start;
-        let end = rows.end.min(measured.sizes.len());
         while from < end {
-            let at_most = measured.sizes.get(from..end.min(from + BLOCK_ROWS)).unwrap_or_default();
-            let count = self.room_for(at_most)?;
-            let Some(open) = &mut self.open else { break };
-            let starts = open.take(at_most.get(..count).unwrap_or_default());
+            let at_most = &measured.sizes[from..end.min(from + BLOCK_ROWS)];
+            let (count, open) = self.room_for(at_most)?;
+            let starts = open.take(&at_most[..count]);
             scatter::objects(&layout.record, measured.batch, from..from + count, open.page(), &starts);
             from += count;
         }
@@ -194,11 +195,9 @@ impl PageBuilder {
         }
         // An extent says its own size in 32 bits.
         let bytes = object.bytes().len();
-        self.room_for(&[bytes as u32])?;
-        if let Some(open) = &mut self.open {
-            let start = open.take_one(bytes);
-            open.page()[start..start + bytes].copy_from_slice(object.bytes());
-        }
+        let (_, open) = self.room_for(&[bytes as u32])?;
+        let start = open.take_one(bytes);
+        open.page()[start..start + bytes].copy_from_slice(object.bytes());
         Ok(())
     }
 
@@ -213,12 +212,16 @@ impl PageBuilder {
         self.full.drain(..).collect()
     }
 
-    /// Opens a page with room for at least the first of objects of these sizes, and says for how many of them.
+    /// A page with room for at least the first of objects of these sizes, and for how many of them.
     #[inline]
-    fn room_for(&mut self, sizes: &[u32]) -> Result<usize> {
-        match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {
-            0 => self.next_page(sizes),
-            count => Ok(count),
+    fn room_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut Open)> {
+        let count = match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {
+            0 => self.next_page(sizes)?,
+            count => count,
+        };
+        match &mut self.open {
+            Some(open) if count > 0 => Ok((count, open)),
+            _ => refuse!(Internal, "a new page has no room for its first object"),
         }
     }
 

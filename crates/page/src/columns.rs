@@ -62,6 +62,9 @@ impl ColumnsBuilder {
                 if !std::ptr::eq(object.layout(), &*layout) && object.layout().schema() != layout.schema() {
                     refuse!(Unsupported, "an object of another schema");
                 }
+                if object.bytes().len() < record.end {
+                    refuse!(Internal, "an object of {} bytes, expected {} or more", object.bytes().len(), record.end);
+                }
                 spots.push(Spot { extent: object.bytes(), at: 0 });
             }
             if spots.is_empty() {
@@ -374,7 +377,8 @@ impl Gather {
                     indexes.extend_from_slice(&index.to_le_bytes()[..*width]);
                 }
             }
-            _ => {}
+            (Slots::Null, _) => {}
+            _ => refuse!(Internal, "a column of another type than its objects' field"),
         }
         Ok(())
     }
@@ -473,13 +477,14 @@ fn strings(
     data.resize(end + total + INLINE_BYTES_MAX, 0);
     for spot in spots {
         let length = length_of(spot);
-        let rest = data.get_mut(end..).unwrap_or_default();
         if length <= INLINE_BYTES_MAX {
-            if let Some(slot) = rest.first_chunk_mut::<INLINE_BYTES_MAX>() {
-                *slot = spot.load(at + size_of::<u32>());
+            data[end..end + INLINE_BYTES_MAX].copy_from_slice(&spot.load::<INLINE_BYTES_MAX>(at + size_of::<u32>()));
+        } else {
+            let bytes = spot.bytes(at);
+            if bytes.len() != length {
+                refuse!(Internal, "a string of {length} bytes is not in its object");
             }
-        } else if let Some(slot) = rest.get_mut(..length) {
-            copy_few(slot, spot.bytes(at));
+            copy_few(&mut data[end..end + length], bytes);
         }
         end += length;
         offsets.push(offset(end)?);

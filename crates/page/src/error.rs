@@ -63,6 +63,8 @@ kinds! {
     Limit = "limit",
     /// Data that does not fit the schema, or an accessor that doesn't: an error of a writer's, or of a reader's program.
     Unsupported = "unsupported",
+    /// Something that this crate has made or checked itself is not as it must be: a defect of its own.
+    Internal = "internal",
 }
 
 impl Error {

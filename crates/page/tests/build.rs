@@ -192,7 +192,10 @@ fn batches_are_bounded() {
 
     let small = Layout::new(Schema { fields: vec![field(Type::Utf8, false)] }).unwrap();
     let mut builder = PageBuilder::new(small.clone(), 4 << 10, false).unwrap();
-    builder.append(&batch(strings(&[&[b'x'; 500], b"y"]))).unwrap();
+    let two = batch(strings(&[&[b'x'; 500], b"y"]));
+    let measured = builder.measure(&two).unwrap();
+    assert_eq!(builder.append_rows(&measured, 1..3).unwrap_err().kind(), ErrorKind::Unsupported);
+    builder.append(&two).unwrap();
     let pages = builder.finish();
     let mut columns = ColumnsBuilder::new(small, 300);
     assert_eq!(columns.append(pages[0].objects()).unwrap_err().kind(), ErrorKind::Limit);

@@ -21,7 +21,7 @@ pub mod numeric;
 
 pub use builtin::builtin;
 pub use column::{Column, Format, NonFinite, NumericAs, Options, TYPE_KEY};
-pub use error::{Error, Result};
+pub use error::{Error, Result, not_utf8};
 
 /// A type of a server's catalog, with what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]

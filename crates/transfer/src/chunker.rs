@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, chunk_bytes_bound};
+use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, WEIGHTLESS_MAX, chunk_bytes_bound};
 
 use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
@@ -49,6 +49,8 @@ pub struct Cut {
 pub struct Chunker {
     schema: Arc<Schema>,
     nodes: usize,
+    /// The largest chunks of several rows, whatever the client accepts.
+    bytes_max: u64,
     settings: Settings,
     adaptive: Option<Arc<Adaptive>>,
     room: Option<Arc<TableRoom>>,
@@ -61,10 +63,13 @@ impl Chunker {
     /// A chunker for one stream of batches.
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
+        // Values that take no bytes are counted as one each, so that not too many of them come together.
+        let bytes_max = if schema.has_weightless() { WEIGHTLESS_MAX as u64 } else { CHUNK_BYTES_MAX };
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
         Self {
             schema,
             nodes,
+            bytes_max,
             settings,
             adaptive: None,
             room: None,
@@ -125,7 +130,7 @@ impl Chunker {
 
     fn fits(&self, plain_bytes: u64) -> bool {
         let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
-        chunk_bytes_bound(self.nodes, plain_bytes) <= chunk_bytes_max.min(CHUNK_BYTES_MAX)
+        chunk_bytes_bound(self.nodes, plain_bytes) <= chunk_bytes_max.min(self.bytes_max)
             && plain_bytes <= decoded_bytes_max
     }
 

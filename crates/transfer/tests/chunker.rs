@@ -244,10 +244,10 @@ fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [450, 250, 250]);
 }
 
-/// 3 billion items in 10 lists, which take next to no bytes.
+/// 30 million items in 10 lists, which take next to no bytes.
 #[test]
 fn counts_stay_below_what_a_chunk_may_say() {
-    let items = 300_000_000;
+    let items = 3_000_000;
     let offsets = Bytes::from_iter((0..=10u32).flat_map(|i| (i * items).to_le_bytes()));
     let child = Column { rows: 10 * items as usize, validity: None, values: Values::Null };
     let item = Field { name: "item".into(), data_type: Type::Null, nullable: true, metadata: vec![] };
@@ -256,7 +256,7 @@ fn counts_stay_below_what_a_chunk_may_say() {
     let bytes_max = u64::from(u32::MAX);
     let limits = Limits { chunk_bytes_max: bytes_max, decoded_bytes_max: bytes_max, row_bytes_max: bytes_max };
     let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
-    assert_eq!(chunks.iter().map(Chunk::rows).sum::<u32>(), 10);
+    assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 4, 2]);
     // And rows without columns.
     let many = Batch { rows: 3_000_000_000, columns: vec![] };
     let settings = Settings { chunk_rows: usize::MAX, ..settings(limits) };

@@ -38,9 +38,14 @@ impl Reader<'_, '_> {
         for size in &mut sizes {
             *size = self.descriptors.u32("size of a quarter")? as usize;
         }
-        let Some(total) = sizes.iter().try_fold(0, |total: usize, size| total.checked_add(*size)) else {
-            refuse!(Limit, "Huffman codes of too many bytes")
-        };
+        // Before anything is unpacked: each value has a bit at least, and at most as many as the longest code.
+        for (size, values) in sizes.into_iter().zip(quarters(n)) {
+            let (least, most) = (values.div_ceil(8), (values * CODE_BITS_MAX).div_ceil(8));
+            if size < least || size > most {
+                refuse!(Length, "{size} bytes of Huffman codes for {values} values, expected {least} to {most}");
+            }
+        }
+        let total = sizes.iter().sum();
         let packed = self.buffer(total, Use::Part)?;
         let mut room = self.room(n * width, to)?;
         let out = room.all();

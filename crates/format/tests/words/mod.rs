@@ -1,5 +1,7 @@
 //! Schemas and values as the JSON of `spec/vectors/README.md`.
 
+#![allow(dead_code, reason = "not every test needs all of it")]
+
 use dray_format::{Column, Field, Type, Unit, Values};
 use serde_json::{Value, json};
 
