@@ -1,13 +1,17 @@
 """A recorded session: frames and messages of one direction, and the rules between them (protocol.md)."""
 
-from chunk import HEADER_BYTES, Chunk, Limits, Tables, decode_chunk, decode_header, receive_state
+import struct
+from chunk import Chunk, decode_chunk, receive_state
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from crc32c import crc32c
 from cursor import Cursor, Refused
+from header import CHECKSUMMED, HEADER_BYTES, Limits, decode_header
 from schema import Field, decode_schema
+from tables import Tables
 
-VERSION = 1
+VERSION = 2
 FRAME_HEADER_BYTES = 8
 PAYLOAD_BYTES_MAX_BEFORE_WELCOME = 64 << 10
 PAYLOAD_BYTES_MAX = 16 << 20
@@ -39,9 +43,19 @@ class Message:
     fields: dict
 
 
-def check_server_session(data: bytes, limits: Limits = Limits()) -> list[Message]:
-    """What a server sent on one connection, to a client whose queries set `limits`."""
-    session = _ServerSession(limits)
+@dataclass
+class Asked:
+    """What the answer to a query is held against."""
+
+    checksum: int = 0  # of the query's payload; 0 for a COPY of PostgreSQL
+    limits: Limits = Limits()
+    checksums: bool = False
+    plan_only: bool = False
+
+
+def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Message]:
+    """What a server sent on one connection, where `asked` knows the statements' queries by their numbers."""
+    session = _ServerSession(asked)
     return [session.message(kind, payload) for kind, payload in frames(data, SERVER_KINDS, WELCOME, session)]
 
 
@@ -49,6 +63,23 @@ def check_client_session(data: bytes) -> list[Message]:
     """What a client sent on one connection."""
     session = _ClientSession()
     return [session.message(kind, payload) for kind, payload in frames(data, CLIENT_KINDS, HELLO, session)]
+
+
+def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
+    """What both said on one connection: the server's answers are those to the client's queries."""
+    session = _ClientSession()
+    for kind, payload in frames(requests, CLIENT_KINDS, HELLO, session):
+        session.message(kind, payload)
+    return check_server_session(answers, lambda statement: session.asked.get(statement, Asked()))
+
+
+def standard_query(statement: int) -> Asked:
+    """The one of vectors/README.md that recorded answers are to: SELECT 1, with default limits, the rest 0."""
+    limits = Limits()
+    sql = b"SELECT 1"
+    payload = struct.pack("<II", statement, len(sql)) + sql + struct.pack("<I", 0)
+    payload += struct.pack("<QQQ", limits.chunk_bytes_max, limits.decoded_bytes_max, limits.row_bytes_max) + bytes(8)
+    return Asked(crc32c(payload), limits)
 
 
 def frames(data: bytes, kinds: tuple, first: int, session):
@@ -80,14 +111,20 @@ def frames(data: bytes, kinds: tuple, first: int, session):
 class _ServerSession:
     """Section 3."""
 
-    def __init__(self, limits: Limits):
-        self.limits = limits
+    def __init__(self, asked: Callable[[int], Asked]):
+        self.asked_by_statement = asked
+        self.asked = Asked()  # of the running statement
+        self.checksums = False  # whether each of its chunks must have one
         self.welcomed = False
         self.ended = False
         self.statement = 0  # the last one, or the running one
         self.schema: list[Field] | None = None  # of the running statement
         self.rows = self.chunks = self.digest = 0
         self.tables = Tables()
+
+    @property
+    def limits(self) -> Limits:
+        return self.asked.limits
 
     def message(self, kind: int, payload: bytes) -> Message:
         if self.ended:
@@ -105,8 +142,14 @@ class _ServerSession:
             ERROR: self.error,
             REPORT: self.report,
         }
+        if kind in (PROGRESS, REPORT):
+            self.digest = crc32c(payload, self.digest)
+        if kind == FINISHED:
+            self.digest = crc32c(payload[:-4], self.digest)
         message = read[kind](cursor)
         check_used_up(cursor, message.name)
+        if kind == STARTED:
+            self.digest = crc32c(payload)
         return message
 
     def welcome(self, cursor: Cursor) -> Message:
@@ -120,9 +163,11 @@ class _ServerSession:
         statement = cursor.u32("statement")
         if self.schema is not None or statement <= self.statement:
             raise Refused("order", f"started {statement} after {self.statement}")
+        query = cursor.u32("query")
         schema = decode_schema(cursor.bytes("schema"))
         fields = {
             "statement": statement,
+            "query": query,
             "schema": schema,
             "rows_known": within("rows_known", cursor.u8("rows_known"), 0, 2),
             "rows": cursor.u64("rows"),
@@ -133,15 +178,25 @@ class _ServerSession:
             "checksums": within("checksums", cursor.u8("checksums"), 0, 1),
             "plan_ns": cursor.u64("plan_ns"),
         }
+        check_used_up(cursor, "started")
+        self.asked = self.asked_by_statement(statement)
+        if query != self.asked.checksum:
+            raise Refused("query", f"the answer to {query:08x}, the query is {self.asked.checksum:08x}")
+        if self.asked.checksums and not fields["checksums"]:
+            raise Refused("query", "checksums were asked for")
         self.statement, self.schema = statement, schema
-        self.rows = self.chunks = self.digest = 0
+        self.checksums = bool(fields["checksums"])
+        self.rows = self.chunks = 0
         self.tables = Tables()
         return Message("started", fields)
 
     def chunk(self, payload: bytes) -> Message:
         if self.schema is None:
             raise Refused("order", "a chunk outside a statement")
+        if self.asked.plan_only:
+            raise Refused("query", "a chunk of a statement that was to be planned only")
         header = decode_header(payload, self.limits)
+        self.check_checksum(header)
         if header.sequence != self.chunks:
             raise Refused("sequence", f"{header.sequence}, expected {self.chunks}")
         chunk: Chunk = decode_chunk(payload, self.schema, self.limits, self.tables)
@@ -154,6 +209,7 @@ class _ServerSession:
         if self.schema is None:
             raise Refused("order", "a state frame outside a statement")
         header = decode_header(payload, self.limits, magic=b"DRYS")
+        self.check_checksum(header)
         if header.sequence != self.tables.frames:
             raise Refused("sequence", f"state frame {header.sequence}, expected {self.tables.frames}")
         receive_state(payload, self.tables, self.limits)
@@ -174,8 +230,13 @@ class _ServerSession:
 
     def finished(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))
-        fields = {"statement": statement} | read_u64s(cursor, "rows", "chunks") | {"digest": cursor.u32("digest")}
-        fields |= read_u64s(cursor, "execute_ns", "encode_ns", "queue_ns", "socket_ns", "total_ns")
+        fields = {"statement": statement}
+        fields["planned_only"] = within("planned_only", cursor.u8("planned_only"), 0, 1)
+        fields |= read_u64s(cursor, "rows", "chunks", "execute_ns", "encode_ns", "queue_ns", "socket_ns", "total_ns")
+        fields["digest"] = cursor.u32("digest")
+        check_used_up(cursor, "finished")
+        if bool(fields["planned_only"]) != self.asked.plan_only:
+            raise Refused("query", f"planned_only {fields['planned_only']}, asked for: {self.asked.plan_only}")
         announced = fields["rows"], fields["chunks"], fields["digest"]
         if announced != (self.rows, self.chunks, self.digest):
             raise Refused("finished", f"announced {announced}, received {self.rows, self.chunks, self.digest}")
@@ -201,6 +262,10 @@ class _ServerSession:
             raise Refused("payload", f"sqlstate {fields['sqlstate']!r}")
         return Message("error", fields)
 
+    def check_checksum(self, header):
+        if self.checksums and not header.flags & CHECKSUMMED:
+            raise Refused("checksum", "none, after a started that announces them")
+
     def check_running(self, statement: int):
         if self.schema is None or statement != self.statement:
             raise Refused("order", f"statement {statement}, the last was {self.statement}")
@@ -217,6 +282,7 @@ class _ClientSession:
         self.greeted = False
         self.ended = False
         self.statement = 0
+        self.asked: dict[int, Asked] = {}
 
     def message(self, kind: int, payload: bytes) -> Message:
         if self.ended:
@@ -225,6 +291,11 @@ class _ClientSession:
         read = {HELLO: self.hello, QUERY: self.query, CANCEL: self.cancel, GOODBYE: self.goodbye}
         message = read[kind](cursor)
         check_used_up(cursor, message.name)
+        if kind == QUERY:
+            fields = message.fields
+            limits = Limits(**{name: fields[name] for name in ("chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")})
+            asked = Asked(crc32c(payload), limits, fields["checksums"] == 1, fields["flags"] == 1)
+            self.asked[fields["statement"]] = asked
         return message
 
     def hello(self, cursor: Cursor) -> Message:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from cursor import Cursor, Refused
 
 SCHEMA_BYTES_MAX = 16 << 20
-FIELDS_MAX = 1_000_000
+FIELDS_MAX = 1 << 16
+METADATA_PAIRS_MAX = 1 << 18
 LEVELS_MAX = 32
 
 UNITS = ("s", "ms", "us", "ns")
@@ -78,6 +79,7 @@ class _SchemaReader:
     def __init__(self, data: bytes):
         self.cursor = Cursor(data, short="schema")
         self.fields_left = FIELDS_MAX
+        self.pairs_left = METADATA_PAIRS_MAX
 
     def fields(self, level: int) -> list[Field]:
         count = self.cursor.u32("number of fields")
@@ -87,12 +89,15 @@ class _SchemaReader:
         if self.fields_left == 0:
             raise Refused("schema", f"more than {FIELDS_MAX} fields")
         self.fields_left -= 1
-        name = self.cursor.string("name")
+        name = self.c_string("name")
         flags = self.cursor.u8("flags")
         if flags > 1:
             raise Refused("schema", f"flags {flags:#04x} of field {name!r}")
         type = self.type(level)
         pairs = self.cursor.u16("pairs of metadata")
+        if pairs > self.pairs_left:
+            raise Refused("schema", f"more than {METADATA_PAIRS_MAX} pairs of metadata")
+        self.pairs_left -= pairs
         metadata = tuple((self.cursor.string("key"), self.cursor.string("value")) for _ in range(pairs))
         return Field(name, type, flags == 1, metadata)
 
@@ -110,7 +115,7 @@ class _SchemaReader:
             name, width, units = TIMES[id]
             parameters = {"unit": UNITS[self.within("unit", self.cursor.u8("unit"), units[0], units[-1])]}
             if name == "timestamp":
-                parameters["zone"] = self.cursor.string("zone")
+                parameters["zone"] = self.c_string("zone")
             return Type(name, width, parameters)
         if id == 28:
             width = self.within("width", self.cursor.u32("width"), 1, 1 << 24)
@@ -138,6 +143,11 @@ class _SchemaReader:
             child = Field("", values, nullable=True)
             return Type("dictionary", None, {"ordered": ordered == 1}, (child,), Type(*PLAIN_TYPES[index_id]))
         raise Refused("schema", f"type {id} is unknown")
+
+    def c_string(self, what: str) -> str:
+        if "\0" in (text := self.cursor.string(what)):
+            raise Refused("schema", f"a byte 0 in the {what} {text!r}")
+        return text
 
     def within(self, what: str, value: int, least: int, most: int) -> int:
         if not least <= value <= most:

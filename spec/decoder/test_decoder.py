@@ -2,23 +2,28 @@
 
 import json
 import random
-from chunk import Chunk, Limits, Tables, decode_chunk, decode_header, take_states
+from chunk import Chunk, decode_chunk, take_states
 from pathlib import Path
 
 import pytest
 
 from crc32c import crc32c
 from cursor import Cursor, Refused
+from header import Limits, decode_header
 from make_vectors import VECTORS, files
-from protocol import check_client_session, check_server_session
+from protocol import check_client_session, check_exchange, check_server_session, standard_query
 from schema import Field, decode_schema, field_words
+from tables import Tables
 from test_page import decode_container as decode_page_container
 from values import column_values
 from vectors_accept import worked_example
+from vectors_sessions import exchange
+from vectors_sessions import query as session_query
 from vectors_state import worked_frame
-from writer import NONE_MISSING, chunk, constant, field, schema, u32, u64
+from writer import ALL_MISSING, NONE_MISSING, chunk, constant, field, list_offsets, schema, u32, u64
 
 ACCEPT, REJECT = VECTORS / "accept", VECTORS / "reject"
+SESSION_QUERY = session_query()
 SEED = random.SystemRandom().randrange(1 << 32)
 
 
@@ -35,12 +40,19 @@ def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
     return fields, decode_chunk(chunk, fields, tables=tables)
 
 
+def exchange_parts(data: bytes) -> tuple[bytes, bytes]:
+    """vectors/README.md"""
+    cursor = Cursor(data, short="cut")
+    return cursor.bytes("requests"), cursor.take(cursor.left(), "answers")
+
+
 def decode(path: Path, data: bytes):
     read = {
         ".chunk": decode_container,
         ".page": decode_page_container,
-        ".session": check_server_session,
+        ".session": lambda data: check_server_session(data, standard_query),
         ".requests": check_client_session,
+        ".exchange": lambda data: check_exchange(*exchange_parts(data)),
     }
     return read[path.suffix](data)
 
@@ -97,6 +109,44 @@ def test_worked_bytes_of_the_specification():
         assert drawn == bytes_made, page
 
 
+def test_no_bit_of_an_exchange_can_be_another_one():
+    """Whichever single bit is flipped on the way, in either direction: the same table comes, or none."""
+    requests, answers = exchange_parts((ACCEPT / "checksums.exchange").read_bytes())
+
+    def table(requests: bytes, answers: bytes):
+        messages = check_exchange(requests, answers)
+        columns = [[column_values(one) for one in found.fields["columns"]] for found in messages if found.name == "chunk"]
+        return [found.fields["schema"] for found in messages if found.name == "started"], columns, messages[-1].name
+
+    whole = table(requests, answers)
+    unharmed = 0
+    for bit in range(8 * len(answers)):
+        try:
+            assert table(requests, flipped(answers, bit)) == whole, f"bit {bit} of the answers"
+            unharmed += 1
+        except Refused:
+            pass
+    # The server's name.
+    assert unharmed <= 8 * len("dray 0.1")
+    query_at, query_bytes = len(requests) - 8 - len(SESSION_QUERY), len(SESSION_QUERY)
+    assert requests[query_at : query_at + query_bytes] == SESSION_QUERY
+    for bit in range(8 * query_at, 8 * (query_at + query_bytes)):
+        heard = flipped(requests, bit)
+        try:
+            check_client_session(heard)
+        except Refused:
+            continue
+        # A server that heard something else answers that, and the client holds the answer against what it said.
+        with pytest.raises(Refused, match="^query"):
+            check_exchange(requests, exchange_parts(exchange(SESSION_QUERY, heard=heard[query_at:-8]))[1])
+
+
+def flipped(data: bytes, bit: int) -> bytes:
+    out = bytearray(data)
+    out[bit // 8] ^= 1 << bit % 8
+    return bytes(out)
+
+
 def test_crc32c_check_value():
     assert crc32c(b"123456789") == 0xE3069283
 
@@ -114,12 +164,24 @@ def test_jumbo_lifts_the_limits():
         decode_header(jumbo, Limits(row_bytes_max=decoded - 1))
 
 
+def test_as_many_values_without_bytes_as_there_may_be():
+    """Too many values for a file beside it."""
+    fields = decode_schema(schema(field("l", "list", children=[field("item", "null", nullable=True)])))
+    most = chunk(1, [NONE_MISSING, list_offsets(0, 1 << 24), ALL_MISSING], 8)
+    assert decode_chunk(most, fields).columns[0].children[0].n == 1 << 24
+
+
 def test_limits_of_a_schema():
     """Too large to keep as files."""
-    whole = schema(field("", "int8"))
-    for too_large in (u32(1_000_001) + whole[4:] * 1_000_001, schema(field("x" * (16 << 20), "int8"))):
+    one = schema(field("", "int8"))[4:]
+    pairs = schema(field("", "int8", metadata=[["", ""]] * 65_535))[4:]
+    assert len(decode_schema(u32(65_536) + one * 65_536)) == 65_536
+    assert len(decode_schema(u32(6) + pairs * 4 + schema(field("", "int8", metadata=[["", ""]] * 4))[4:] + one)) == 6
+    too_many_pairs = u32(5) + pairs * 4 + schema(field("", "int8", metadata=[["", ""]] * 5))[4:]
+    too_large = schema(field("x" * (16 << 20), "int8"))
+    for refused in (u32(65_537) + one * 65_537, too_many_pairs, too_large):
         with pytest.raises(Refused, match="^schema"):
-            decode_schema(too_large)
+            decode_schema(refused)
 
 
 @pytest.mark.parametrize("path", accepted_paths(), ids=named)

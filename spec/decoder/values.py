@@ -1,8 +1,8 @@
 """A decoded column as the plain values of the vectors' JSON (vectors/README.md)."""
 
-from chunk import Column
-
 import numpy as np
+
+from columns import Column
 
 
 def column_values(column: Column) -> list:

@@ -400,6 +400,11 @@ def rejected_huffman():
     yield "length-huffman-empty-quarter", S, six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"\x0b", b"\0"))
     whole = dbaacb(u16(0))
     yield "length-huffman-sizes", S, six([*whole[:4], u32(2), *whole[5:]])
+    # Quarters that no codes fill, behind a compressor that would unpack them.
+    for name, sizes in ("first", (1 << 16, 0, 0, 0)), ("last", (1, 1, 1, 1 << 16)), ("all", (1 << 14,) * 4):
+        bomb = zstd(bytes(sum(sizes)))
+        yield f"length-huffman-{name}-too-large", S, six([*whole[:4], *map(u32, sizes), bomb])
+    yield "length-huffman-too-small", S, six([*whole[:4], *map(u32, (0, 1, 1, 0)), Buffer(b"\0\0")])
     yield "index-huffman", S, chunk(1, [NONE, strings_symbols(constant(u32(2)), symbols_table(), 2, OUTSIDE)], 10)
     yield "code-huffman-lengths", S, six(huffman(u16(0), whole, 4, *QUARTERS))
     X = [field("x", "uint16")]

@@ -77,7 +77,24 @@ def limits():
     yield "limit-decoded-bytes-64-bits", X, chunk(3, SEVENS, 1 << 63)
     yield "limit-decoded-bytes-jumbo", X, chunk(1, [NONE, constant(u32(1))], (256 << 20) + 1, jumbo=True)
     yield "limit-rows", nothing, chunk(1 << 31, [ALL_MISSING], 0)
+    over = (1 << 24) + 1  # values that take no bytes: one too many
+    yield "limit-rows-of-nulls", nothing, chunk(over, [ALL_MISSING], 0)
+    yield "limit-rows-without-columns", [], chunk(over, [], 0)
+    two = nothing + [field("m", "null", nullable=True)]
+    yield "limit-rows-of-nulls-in-two-columns", two, chunk(1 << 23 | 1, [ALL_MISSING, ALL_MISSING], 0)
+    yield "limit-rows-of-empty-structs", [field("s", "struct", children=[])], chunk(over, [NONE], 0)
+    yield "limit-rows-of-lists-of-0", [field("f", "fixed_list", size=0, children=item)], chunk(over, [NONE, ALL_MISSING], 0)
     lists = [field("l", "list", children=item)]
+    yield "limit-list-of-nulls", lists, chunk(1, [NONE, list_offsets(0, over), ALL_MISSING], 8)
+    yield "limit-list-of-nulls-2-31", lists, chunk(1, [NONE, list_offsets(0, (1 << 31) - 1), ALL_MISSING], 8)
+    yield "limit-list-of-nulls-jumbo", lists, chunk(1, [NONE, list_offsets(0, over), ALL_MISSING], 8, jumbo=True)
+    maps = [field("m", "map", sorted=False, children=[field("key", "struct", children=[]), nullable("value", "null")])]
+    yield "limit-map-of-nothing", maps, chunk(1, [NONE, list_offsets(0, 1 << 23 | 1), NONE, ALL_MISSING], 8)
+    fixed = [field("f", "fixed_list", size=over, children=item)]
+    yield "limit-fixed-list-of-nulls", fixed, chunk(1, [NONE, ALL_MISSING], 0)
+    yield "limit-fixed-list-of-nulls-missing", [dict(fixed[0], nullable=True)], chunk(1, [ALL_MISSING], 1)
+    entries = [field("d", "dictionary", index="uint8", ordered=False, values={"type": "null"})]
+    yield "limit-dictionary-of-nulls", entries, chunk(1, [NONE, dictionary_type(over, ALL_MISSING, constant(u8(0)))], 1)
     yield "limit-list-offsets", lists, chunk(1, [NONE, list_offsets(0, 1 << 31), ALL_MISSING], 8)
     yield "limit-list-lengths", lists, chunk(2, [NONE, list_lengths(constant(u32(1 << 30))), ALL_MISSING], 12)
     wide = [field("f", "fixed_list", size=1 << 30, children=item)]
@@ -514,6 +531,9 @@ def schemas():
     for id, unit in ((19, 2), (20, 1), (20, 4), (22, 4)):
         yield f"unit-{unit}-of-type-{id}", one(u8(id) + u8(unit))
     yield "unit-4-of-type-21", one(b"\x15\4" + u32(0))
+    yield "name-with-byte-0", one(int8, name=b"x\0")
+    yield "name-with-byte-0-in-a-struct", one(b"\x1f" + u32(1) + schema_field(field("\0", "int8")))
+    yield "zone-with-byte-0", one(b"\x15\0" + string(b"UTC\0"))
     yield "zone-utf8", one(b"\x15\0" + string(b"\xff"))
     yield "fixed-binary-0", one(b"\x1c" + u32(0))
     yield "fixed-binary-wide", one(b"\x1c" + u32((1 << 24) + 1))

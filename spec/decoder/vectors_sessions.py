@@ -1,4 +1,4 @@
-"""What one side sent on a connection: whole recordings that are accepted or refused (protocol.md)."""
+"""What one side sent on a connection, or both: whole recordings that are accepted or refused (protocol.md)."""
 
 from crc32c import crc32c
 from vectors_reject import container, patched
@@ -17,20 +17,34 @@ CHUNKS = [x_chunk(7, -1, 2, sequence=0, checksummed=True), x_chunk(5, sequence=1
 
 
 STATE = state([table_fixed(0, 0, 1, 4, plain(numbers("i", 7)))], 4, checksummed=True)
-BEHIND = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1)
+BEHIND = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1, checksummed=True)
+STATELESS = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, states=1)
+# What a client accepts by default, in the order of a query's fields.
+LIMITS = (16 << 20, 64 << 20, 256 << 20)
 
 
-def welcome(version=1) -> bytes:
+def welcome(version=2) -> bytes:
     return message(0x81, u16(version), string("dray 0.1"))
 
 
 def started(
-    statement=1, words=X, rows_known=1, bytes_known=1, compression=1, level=0, checksums=1, schema_bytes=None, after=b""
+    statement=1,
+    words=X,
+    rows_known=1,
+    bytes_known=1,
+    compression=1,
+    level=0,
+    checksums=1,
+    schema_bytes=None,
+    after=b"",
+    asked: bytes | None = None,
 ) -> bytes:
+    asked = query(statement, limits=LIMITS) if asked is None else asked
     schema_bytes = schema(*words) if schema_bytes is None else schema_bytes
     known = u8(rows_known) + u64(1000) + u8(bytes_known) + u64(4000)
     chosen = u8(compression) + integers(1, level) + u8(checksums)
-    return message(0x82, u32(statement), string(schema_bytes), known, chosen, u64(1234), after)
+    checksum = u32(crc32c(asked[8:]))
+    return message(0x82, u32(statement), checksum, string(schema_bytes), known, chosen, u64(1234), after)
 
 
 def sent(data: bytes) -> bytes:
@@ -45,11 +59,26 @@ def progress(statement=1, rows_read=6, rows_sent=3) -> bytes:
     return message(0x84, u32(statement), u64(rows_read), u64(rows_sent))
 
 
-def finished(chunks=(), statement=1, rows=None, count=None, digest=None) -> bytes:
+def finished(before=b"", statement=1, planned_only=0, rows=None, count=None, digest=None) -> bytes:
+    """The trailer of the statement whose messages are the last ones of `before`."""
+    covered, chunks = [], []
+    while before:
+        kind, payload = before[4], before[8 : 8 + int.from_bytes(before[:4], "little")]
+        before = before[8 + len(payload) :]
+        if kind == 0x82:
+            covered, chunks = [], []
+        if kind == 0x83:
+            chunks.append(payload)
+        covered.append(payload[:64] if kind in (0x83, 0x88) else payload)
     rows = sum(int.from_bytes(one[16:20], "little") for one in chunks) if rows is None else rows
-    digest = crc32c(b"".join(one[:64] for one in chunks)) if digest is None else digest
-    totals = u64(rows) + u64(len(chunks) if count is None else count) + u32(digest)
-    return message(0x85, u32(statement), totals, *map(u64, (10, 20, 30, 40, 50)))
+    totals = u64(rows) + u64(len(chunks) if count is None else count)
+    fields = u32(statement) + u8(planned_only) + totals + b"".join(map(u64, (10, 20, 30, 40, 50)))
+    digest = crc32c(b"".join(covered) + fields) if digest is None else digest
+    return message(0x85, fields, u32(digest))
+
+
+def ended(stream: bytes, **trailer) -> bytes:
+    return stream + finished(stream, **trailer)
 
 
 def report(statement=1, columns=((12, 345),), prices=((20, 8000), (1500, 80_000_000)), count=None) -> bytes:
@@ -66,15 +95,12 @@ def error(statement=0, kind=1, sqlstate="", text="expected hello", hint="") -> b
 def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
     """Name, with the side that spoke -> bytes and the names of the messages."""
     first, second = map(sent, CHUNKS)
-    whole = started() + progress() + first + progress() + second + finished(CHUNKS)
-    empty = started(statement=2, words=[]) + finished(statement=2)
+    whole = ended(started() + progress() + first + progress() + second)
+    empty = ended(started(statement=2, words=[]), statement=2)
     lone = x_chunk(9)
-    third = (
-        started(statement=3, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0)
-        + sent(lone)
-        + finished([lone], statement=3)
-    )
-    jumbo = x_chunk(9, jumbo=True)
+    third = started(statement=3, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0) + sent(lone)
+    third = ended(third, statement=3)
+    jumbo = x_chunk(9, jumbo=True, checksummed=True)
     statement = "started progress chunk progress chunk finished".split()
     return {
         "nothing.session": (welcome(), ["welcome"]),
@@ -83,14 +109,14 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             welcome() + whole + empty + third,
             ["welcome", *statement, "started", "finished", "started", "chunk", "finished"],
         ),
-        "no-rows.session": (welcome() + started() + finished(), ["welcome", "started", "finished"]),
+        "no-rows.session": (welcome() + ended(started()), ["welcome", "started", "finished"]),
         "jumbo.session": (
-            welcome() + started() + sent(jumbo) + finished([jumbo]),
+            welcome() + ended(started() + sent(jumbo)),
             ["welcome", "started", "chunk", "finished"],
         ),
         "refused-connection.session": (error(kind=2, text="the token is wrong", hint="ask for one"), ["error"]),
         "failed-before-started.session": (
-            welcome() + error(1, 3, "42P01", "no such table") + started(2) + finished(statement=2),
+            welcome() + error(1, 3, "42P01", "no such table") + ended(started(2), statement=2),
             ["welcome", "error", "started", "finished"],
         ),
         "failed-while-running.session": (
@@ -98,7 +124,7 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             ["welcome", "started", "chunk", "error"],
         ),
         "cancelled.session": (
-            welcome() + started() + error(1, 7, "57014", "cancelled") + started(2) + finished(statement=2),
+            welcome() + started() + error(1, 7, "57014", "cancelled") + ended(started(2), statement=2),
             ["welcome", "started", "error", "started", "finished"],
         ),
         "connection-ends-in-statement.session": (
@@ -106,16 +132,16 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             ["welcome", "started", "chunk", "error"],
         ),
         "compression-auto.session": (
-            welcome() + started(compression=0) + first + finished(CHUNKS[:1]),
+            welcome() + ended(started(compression=0) + first),
             ["welcome", "started", "chunk", "finished"],
         ),
         "reports.session": (
-            welcome() + started() + report() + first + report(prices=()) + finished(CHUNKS[:1]),
+            welcome() + ended(started() + report() + first + report(prices=())),
             ["welcome", "started", "report", "chunk", "report", "finished"],
         ),
         "states.session": (
-            welcome() + started() + first + state_sent(STATE) + sent(BEHIND) + finished([CHUNKS[0], STATE, BEHIND], rows=4, count=2)
-            + started(2) + state_sent(STATE) + finished([STATE], statement=2, rows=0, count=0),
+            welcome() + ended(started() + first + state_sent(STATE) + sent(BEHIND))
+            + ended(started(2) + state_sent(STATE), statement=2),
             ["welcome", "started", "chunk", "state", "chunk", "finished", "started", "state", "finished"],
         ),
         "goodbye.requests": (hello() + GOODBYE, ["hello", "goodbye"]),
@@ -134,10 +160,28 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
         ),
         "versions.requests": (hello(versions=(0, 9)) + GOODBYE, ["hello", "goodbye"]),
         "spec-hello.requests": (hello(client="t"), ["hello"]),
+        "checksums.exchange": (
+            exchange(query(), progress() + first + state_sent(STATE) + sent(BEHIND) + report()),
+            "welcome started progress chunk state chunk report finished".split(),
+        ),
+        "parameters-and-limits.exchange": (
+            exchange(query(parameters=parameters(), limits=(4096, 4096, 1 << 20), compression=4, level=-3), first),
+            "welcome started chunk finished".split(),
+        ),
+        "plan-only.exchange": (
+            exchange(query(checksums=2, flags=1), planned_only=1, checksums=0), "welcome started finished".split()
+        ),
     }
 
 
-def hello(magic=b"DRAY", versions=(1, 1), token="", client="dray-python 0.1") -> bytes:
+def exchange(asked: bytes, between=b"", heard: bytes | None = None, checksums=1, **trailer) -> bytes:
+    """A query and its answer; `heard` is the query as its server received it."""
+    requests = hello() + asked + GOODBYE
+    begun = started(asked=asked if heard is None else heard, checksums=checksums)
+    return string(requests) + welcome() + ended(begun + between, **trailer)
+
+
+def hello(magic=b"DRAY", versions=(2, 2), token="", client="dray-python 0.1") -> bytes:
     return message(0x01, magic, u16(versions[0]), u16(versions[1]), string(token), string(client))
 
 
@@ -165,7 +209,7 @@ def parameters(*rows: int) -> bytes:
 
 
 def rejected_sessions() -> dict[str, bytes]:
-    vectors = [*(rejected_answers()), *rejected_requests()]
+    vectors = [*(rejected_answers()), *rejected_requests(), *rejected_exchanges()]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
     return dict(vectors)
 
@@ -173,8 +217,8 @@ def rejected_sessions() -> dict[str, bytes]:
 def rejected_answers():
     first, second = map(sent, CHUNKS)
     begun = welcome() + started()
-    ended = finished(CHUNKS)
-    whole = begun + first + second + ended
+    whole = ended(begun + first + second)
+    trailer = finished(begun + first + second)
     answers = {
         "frame-reserved": begun[:5] + b"\1" + begun[6:],
         "frame-welcome-too-large": u32((64 << 10) + 1) + b"\x81" + bytes(3),
@@ -189,71 +233,84 @@ def rejected_answers():
         "order-chunk-after-finished": whole + first,
         "order-progress-before-started": welcome() + progress(),
         "order-finished-before-started": welcome() + finished(),
-        "order-finished-twice": whole + ended,
+        "order-finished-twice": whole + trailer,
         "order-started-twice": begun + started(2),
-        "order-statement-not-risen": whole + started(1) + finished(),
+        "order-statement-not-risen": ended(whole + started(1)),
         "order-statement-0": welcome() + started(0) + finished(statement=0),
         "order-progress-of-another": begun + progress(2),
         "order-finished-of-another": begun + finished(statement=2),
         "order-error-of-another": begun + error(2, 4),
         "order-error-of-a-past-one": whole + error(1, 4),
         "order-error-of-a-statement-before-welcome": error(1, 3),
-        "order-after-connection-error": welcome() + error() + started() + finished(),
-        "payload-welcome-cut": message(0x81, u16(1), u32(4), b"dra"),
-        "payload-welcome-utf8": message(0x81, u16(1), string(b"\xff")),
-        "payload-welcome-more": message(0x81, u16(1), string("d"), b"\0"),
-        "payload-started-more": welcome() + started(after=b"\0") + finished(),
-        "payload-rows-known-3": welcome() + started(rows_known=3) + finished(),
-        "payload-bytes-known-3": welcome() + started(bytes_known=3) + finished(),
-        "payload-compression-5": welcome() + started(compression=5) + finished(),
-        "payload-zstd-level-23": welcome() + started(compression=4, level=23) + finished(),
-        "payload-checksums-2": welcome() + started(checksums=2) + finished(),
-        "payload-report-of-two-columns": begun + report(columns=[(1, 2), (3, 4)]) + finished(),
-        "payload-report-of-no-columns": begun + report(columns=[]) + finished(),
+        "order-after-connection-error": ended(welcome() + error() + started()),
+        "payload-welcome-cut": message(0x81, u16(2), u32(4), b"dra"),
+        "payload-welcome-utf8": message(0x81, u16(2), string(b"\xff")),
+        "payload-welcome-more": message(0x81, u16(2), string("d"), b"\0"),
+        "payload-started-more": ended(welcome() + started(after=b"\0")),
+        "payload-rows-known-3": ended(welcome() + started(rows_known=3)),
+        "payload-bytes-known-3": ended(welcome() + started(bytes_known=3)),
+        "payload-compression-5": ended(welcome() + started(compression=5)),
+        "payload-zstd-level-23": ended(welcome() + started(compression=4, level=23)),
+        "payload-checksums-2": ended(welcome() + started(checksums=2)),
+        "payload-report-of-two-columns": ended(begun + report(columns=[(1, 2), (3, 4)])),
+        "payload-report-of-no-columns": ended(begun + report(columns=[])),
         "payload-report-cut": begun + report(columns=[], count=1 << 31),
         "order-report-of-another": begun + report(2),
         "order-report-before-started": welcome() + report(),
         "payload-progress-cut": begun + message(0x84, u32(1), u64(1)),
-        "payload-finished-cut": begun + message(0x85, u32(1), u64(0), u64(0), u32(0)),
+        "payload-finished-cut": begun + message(0x85, u32(1), u8(0), u64(0), u64(0), u32(0)),
         "payload-error-kind-0": begun + error(1, 0),
         "payload-error-kind-10": begun + error(1, 10),
         "payload-error-sqlstate": begun + error(1, 4, "4270"),
         "payload-error-utf8": begun + error(1, 4, text=b"\xff"),
         "version-0": welcome(0),
-        "version-2": welcome(2),
-        "sequence-from-1": begun + second + finished(CHUNKS[1:]),
-        "sequence-gap": begun + first + sent(x_chunk(5, sequence=2)) + finished(),
-        "sequence-repeated": begun + first + first + finished(CHUNKS[:1] * 2),
+        "version-1": welcome(1),
+        "version-3": welcome(3),
+        "sequence-from-1": ended(begun + second),
+        "sequence-gap": ended(begun + first + sent(x_chunk(5, sequence=2, checksummed=True))),
+        "sequence-repeated": ended(begun + first + first),
         "order-state-before-started": welcome() + state_sent(STATE),
         "order-state-after-finished": whole + state_sent(STATE),
         "frame-state-too-large": begun + u32((16 << 20) + 1) + b"\x88" + bytes(3),
-        "sequence-state-from-1": begun + state_sent(STATE[:8] + u64(1) + STATE[16:]) + finished(),
-        "sequence-state-repeated": begun + state_sent(STATE) + state_sent(STATE) + finished(),
-        "state-of-the-last-statement": begun + state_sent(STATE) + finished([STATE], rows=0, count=0)
-        + started(2) + sent(patched(BEHIND, 8, u64(0))),
-        "finished-state-lost": begun + first + second + finished([*CHUNKS, STATE], rows=4, count=2),
-        "finished-state-not-counted": begun + first + second + state_sent(STATE) + ended,
+        "sequence-state-from-1": ended(begun + state_sent(STATE[:8] + u64(1) + STATE[16:])),
+        "sequence-state-repeated": ended(begun + state_sent(STATE) + state_sent(STATE)),
+        "state-of-the-last-statement": ended(begun + state_sent(STATE))
+        + started(2, checksums=0) + sent(STATELESS),
+        "finished-state-lost": begun + first + second + finished(begun + first + second + state_sent(STATE)),
+        "finished-state-not-counted": begun + first + second + state_sent(STATE) + trailer,
         "checksum-of-state": begun + state_sent(patched(STATE, 128, b"\6")),
         "size-of-state": begun + state_sent(STATE + b"\0"),
         "size-of-state-header": begun + state_sent(STATE[:63]),
         "magic-of-state": begun + state_sent(CHUNKS[0]),
-        "finished-rows": begun + first + second + finished(CHUNKS, rows=5),
-        "finished-chunks": begun + first + second + finished(CHUNKS, count=3),
-        "finished-digest": begun + first + second + finished(CHUNKS, digest=0),
-        "finished-last-chunk-lost": begun + first + ended,
-        "finished-digest-of-nothing": begun + finished(digest=1),
+        "finished-rows": ended(begun + first + second, rows=5),
+        "finished-chunks": ended(begun + first + second, count=3),
+        "finished-digest": ended(begun + first + second, digest=0),
+        "finished-last-chunk-lost": begun + first + trailer,
+        "finished-digest-of-nothing": ended(begun, digest=1),
+        "finished-another-schema": welcome() + started(words=[field("x", "uint32")]) + first + second + trailer,
+        "finished-another-name": welcome() + started(words=[field("y", "int32")]) + first + second + trailer,
+        "finished-another-estimate": welcome() + started(rows_known=2) + first + second + trailer,
+        "finished-progress-lost": begun + first + second + finished(begun + progress() + first + second),
+        "finished-report-lost": begun + first + second + finished(begun + first + second + report()),
+        "finished-another-time": patched(whole, len(whole) - 9, b"\1"),
+        "payload-planned-only-2": ended(begun, planned_only=2),
+        "query-planned-only": ended(begun, planned_only=1),
+        "query-another": ended(welcome() + started(asked=query(2, limits=LIMITS)) + first),
+        "query-another-statement": whole + started(2, asked=query(limits=LIMITS)),
+        "checksum-not-there": begun + sent(x_chunk(7)),
+        "checksum-of-state-not-there": begun + state_sent(patched(patched(STATE, 6, b"\0"), 28, u32(0))),
         "cut-nothing": b"",
         "cut-frame-header": whole[:7],
         "cut-payload": whole[:-1],
         "cut-after-started": begun,
         "cut-after-chunk": begun + first,
         "cut-before-finished": begun + first + second,
-        "checksum-of-chunk": begun + sent(patched(CHUNKS[0], 128, b"\6")) + finished(CHUNKS[:1]),
-        "size-of-chunk": begun + sent(CHUNKS[0] + b"\0") + finished(CHUNKS[:1]),
-        "limit-of-chunk": begun + sent(patched(CHUNKS[0], 24, u32(16 << 20))) + finished(),
-        "magic-of-chunk": begun + sent(b"dryc" + CHUNKS[0][4:]) + finished(),
-        "truncated-chunk-of-another-schema": welcome() + started(words=X + X) + sent(x_chunk(1)) + finished(),
-        "schema-of-started": welcome() + started(schema_bytes=u32(1)) + finished(),
+        "checksum-of-chunk": ended(begun + sent(patched(CHUNKS[0], 128, b"\6"))),
+        "size-of-chunk": ended(begun + sent(CHUNKS[0] + b"\0")),
+        "limit-of-chunk": ended(begun + sent(patched(CHUNKS[0], 24, u32(16 << 20)))),
+        "magic-of-chunk": ended(begun + sent(b"dryc" + CHUNKS[0][4:])),
+        "truncated-chunk-of-another-schema": ended(welcome() + started(words=X + X) + sent(x_chunk(1, checksummed=True))),
+        "schema-of-started": ended(welcome() + started(schema_bytes=u32(1))),
     }
     return [(f"{name}.session", data) for name, data in answers.items()]
 
@@ -277,10 +334,11 @@ def rejected_requests():
         "magic-lower": hello(magic=b"dray"),
         "magic-http": message(0x01, b"GET / HTTP/1.1\r\n"),
         "version-0": hello(versions=(0, 0)),
-        "version-2": hello(versions=(2, 9)),
-        "version-least-above-most": hello(versions=(2, 1)),
-        "payload-hello-cut": message(0x01, b"DRAY", u16(1), u16(1), u32(0)),
-        "payload-hello-more": message(0x01, b"DRAY", u16(1), u16(1), string(""), string(""), b"\0"),
+        "version-1": hello(versions=(1, 1)),
+        "version-3": hello(versions=(3, 9)),
+        "version-least-above-most": hello(versions=(3, 2)),
+        "payload-hello-cut": message(0x01, b"DRAY", u16(2), u16(2), u32(0)),
+        "payload-hello-more": message(0x01, b"DRAY", u16(2), u16(2), string(""), string(""), b"\0"),
         "payload-token-utf8": hello(token=b"\xff"),
         "payload-sql-utf8": hello() + query(sql=b"SELECT \xff"),
         "payload-query-more": hello() + query(after=b"\0"),
@@ -305,3 +363,20 @@ def rejected_requests():
         "cut-payload": hello() + query()[:-1],
     }
     return [(f"{name}.requests", data) for name, data in requests.items()]
+
+
+def rejected_exchanges():
+    first = sent(CHUNKS[0])
+    other = query(sql="SELECT 2")
+    exchanges = {
+        "query-heard-with-other-sql": exchange(query(), first, heard=other),
+        "query-heard-with-other-parameters": exchange(query(parameters=parameters(1)), first, heard=query(parameters=parameters(2))),
+        "query-heard-with-other-limits": exchange(query(), first, heard=query(limits=(1 << 20, 64 << 20, 255 << 20))),
+        "query-heard-without-parameters": exchange(query(parameters=parameters()), first, heard=query()),
+        "query-heard-as-plan-only": exchange(query(), heard=query(flags=1), planned_only=1),
+        "query-planned-and-not-run": exchange(query(), planned_only=1),
+        "query-run-and-not-planned": exchange(query(flags=1)),
+        "query-chunk-of-a-plan": exchange(query(flags=1), first, planned_only=1),
+        "query-without-checksums": exchange(query(checksums=1), sent(x_chunk(7)), checksums=0),
+    }
+    return [(f"{name}.exchange", data) for name, data in exchanges.items()]

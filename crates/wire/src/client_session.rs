@@ -7,7 +7,7 @@ use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, St
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
-    Cancel, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome, check_limits,
+    Cancel, Checksums, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome, check_limits,
 };
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
@@ -46,13 +46,25 @@ pub struct ClientSession {
     state: State,
     statement: u32,
     limits: Limits,
+    asked: Asked,
     /// How many the result has.
     columns: usize,
+    /// Whether each of its chunks must have a checksum.
+    checksums: bool,
     chunks: u64,
     rows: u64,
     digest: u32,
     /// Those that stand.
     tables: Arc<Tables>,
+}
+
+/// What the answer to the running statement is held against.
+#[derive(Debug, Clone, Copy, Default)]
+struct Asked {
+    /// CRC-32C of the query's payload; 0 for a statement that went another way.
+    query: u32,
+    checksums: bool,
+    plan_only: bool,
 }
 
 impl Default for ClientSession {
@@ -61,7 +73,9 @@ impl Default for ClientSession {
             state: State::New,
             statement: 0,
             limits: Limits::default(),
+            asked: Asked::default(),
             columns: 0,
+            checksums: false,
             chunks: 0,
             rows: 0,
             digest: 0,
@@ -97,7 +111,7 @@ impl ClientSession {
     /// When the token is longer than a server accepts.
     pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
         let hello =
-            Hello { version_min: VERSION, version_max: VERSION, token: token.to_owned(), client: client.to_owned() };
+            Hello { version_min: VERSION, version_max: VERSION, token: token.into(), client: client.to_owned() };
         hello.encode(out)?;
         self.state = State::AwaitingWelcome;
         Ok(())
@@ -120,7 +134,13 @@ impl ClientSession {
             .statement
             .checked_add(1)
             .ok_or_else(|| ProtocolError::new(Refusal::Order, "too many statements on one connection"))?;
+        let start = out.len();
         query.encode(out)?;
+        self.asked = Asked {
+            query: crc32c(0, &out[start + FRAME_HEADER_BYTES..]),
+            checksums: query.checksums == Checksums::On,
+            plan_only: query.plan_only,
+        };
         self.statement = query.statement;
         self.limits = query.limits;
         self.state = State::AwaitingStarted;
@@ -190,7 +210,11 @@ impl ClientSession {
     /// # Errors
     /// When the header breaks a rule, or the chunk is not the next one.
     pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
+        if self.asked.plan_only {
+            return Err(ProtocolError::new(Refusal::Query, "a chunk of a statement that was to be planned only"));
+        }
         let header = Header::decode(bytes, &self.limits)?;
+        self.check_checksum(header.checksum.is_some())?;
         if header.sequence != self.chunks {
             let what = format!("chunk {} where {} is due", header.sequence, self.chunks);
             return Err(ProtocolError::new(Refusal::Sequence, what));
@@ -217,6 +241,7 @@ impl ClientSession {
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         };
         let header = StateHeader::decode(raw, &self.limits)?;
+        self.check_checksum(header.has_checksum())?;
         if header.sequence() != u64::from(self.tables.frames()) {
             let what = format!("state frame {} where {} is due", header.sequence(), self.tables.frames());
             return Err(ProtocolError::new(Refusal::Sequence, what));
@@ -249,13 +274,20 @@ impl ClientSession {
             }
             Kind::Started => {
                 let started = Started::decode(payload)?;
+                self.check_started(&started)?;
                 self.state = State::Streaming;
                 self.columns = started.schema.fields.len();
+                self.checksums = started.checksums;
+                self.digest = crc32c(0, payload);
                 Ok(ServerEvent::Started(started))
             }
             Kind::State => self.state(payload).map(ServerEvent::State),
-            Kind::Progress => Progress::decode(payload).map(ServerEvent::Progress),
+            Kind::Progress => {
+                self.digest = crc32c(self.digest, payload);
+                Progress::decode(payload).map(ServerEvent::Progress)
+            }
             Kind::Report => {
+                self.digest = crc32c(self.digest, payload);
                 let report = Report::decode(payload)?;
                 if report.columns.len() != self.columns {
                     let what = format!("a report of {} columns, {} expected", report.columns.len(), self.columns);
@@ -265,6 +297,14 @@ impl ClientSession {
             }
             Kind::Finished => {
                 let finished = Finished::decode(payload)?;
+                self.digest = crc32c(self.digest, Finished::covered(payload));
+                if finished.planned_only != self.asked.plan_only {
+                    let what = match self.asked.plan_only {
+                        true => "the statement was to be planned only, and the server says that it ran",
+                        false => "the server says that the statement was planned and not run",
+                    };
+                    return Err(ProtocolError::new(Refusal::Query, what));
+                }
                 if (finished.rows, finished.chunks, finished.digest) != (self.rows, self.chunks, self.digest) {
                     let what = format!(
                         "the result is not whole: {} rows in {} chunks arrived, the server sent {} in {}",
@@ -282,6 +322,30 @@ impl ClientSession {
             }
             kind => Err(ProtocolError::new(Refusal::Kind, format!("the server sent {kind:?}"))),
         }
+    }
+
+    /// A result must be that of the query which was sent.
+    fn check_started(&self, started: &Started) -> Result<()> {
+        let (received, sent) = (started.query, self.asked.query);
+        if received != sent {
+            let what = format!(
+                "the server answers another query than the one that was sent: its checksum is {received:08x}, \
+                 that of the query is {sent:08x}; run it again"
+            );
+            return Err(ProtocolError::new(Refusal::Query, what));
+        }
+        if self.asked.checksums && !started.checksums {
+            return Err(ProtocolError::new(Refusal::Query, "checksums were asked for, and the server sends none"));
+        }
+        Ok(())
+    }
+
+    fn check_checksum(&self, is_there: bool) -> Result<()> {
+        if self.checksums && !is_there {
+            let what = "a chunk or state frame without the checksum that was announced";
+            return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Checksum), what));
+        }
+        Ok(())
     }
 
     /// Every answer to a statement begins with its number; an error with 0 is the connection's.

@@ -28,6 +28,8 @@ pub enum Refusal {
     Version,
     /// A chunk that is not the next one.
     Sequence,
+    /// A result of another query than the one that was sent.
+    Query,
     /// A result that is not what its end says.
     Finished,
     /// The bytes ended too soon.
@@ -47,6 +49,7 @@ impl Refusal {
             Self::Magic => "magic",
             Self::Version => "version",
             Self::Sequence => "sequence",
+            Self::Query => "query",
             Self::Finished => "finished",
             Self::Cut => "cut",
             Self::Format(kind) => kind.name(),

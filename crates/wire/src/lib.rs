@@ -17,6 +17,7 @@ mod client_session;
 mod error;
 mod frame;
 mod message;
+mod secret;
 mod server_session;
 
 pub use client_session::{ClientSession, ServerEvent};
@@ -26,9 +27,10 @@ pub use message::{
     Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate, Finished, Hello, Known,
     PriceSet, Progress, Query, Report, Started, Welcome,
 };
+pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
 
 /// The protocol's version that this crate speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The port of a server, unless it says otherwise.
 pub const DEFAULT_PORT: u16 = 7117;

@@ -6,13 +6,15 @@ use bytes::Bytes;
 use dray_format::{Cursor, ErrorKind as FormatErrorKind, Limits, Schema, put_bytes, read};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::{ProtocolError, Refusal, Result, VERSION};
+use crate::{ProtocolError, Refusal, Result, Secret, VERSION};
 
 const MAGIC: [u8; 4] = *b"DRAY";
 /// An error's texts are cut to this, so that it fits into a frame even before welcome.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The smallest `chunk_bytes_max` that a client may ask for.
 const CHUNK_BYTES_MIN: u64 = 4096;
+/// The size of a digest in a message.
+pub(crate) const DIGEST_BYTES: usize = 4;
 
 /// A message that knows its fields' order.
 pub(crate) trait Message: Sized {
@@ -21,6 +23,11 @@ pub(crate) trait Message: Sized {
     const PAYLOAD_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
     fn write(&self, out: &mut Vec<u8>) -> Result<()>;
     fn read(cursor: &mut Cursor<'_>) -> Result<Self>;
+
+    /// The part of a payload that the statement's digest covers.
+    fn covered(payload: &[u8]) -> &[u8] {
+        payload
+    }
 
     /// Reads a payload that holds this message and nothing else.
     fn decode(payload: &[u8]) -> Result<Self> {
@@ -70,7 +77,7 @@ pub struct Hello {
     /// The highest.
     pub version_max: u16,
     /// The secret that lets it in; empty for none.
-    pub token: String,
+    pub token: Secret,
     /// Its name and version, for the server's log.
     pub client: String,
 }
@@ -83,7 +90,7 @@ impl Message for Hello {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&self.version_min.to_le_bytes());
         out.extend_from_slice(&self.version_max.to_le_bytes());
-        put_bytes(out, self.token.as_bytes())?;
+        put_bytes(out, self.token.reveal().as_bytes())?;
         put_bytes(out, self.client.as_bytes())?;
         Ok(())
     }
@@ -101,7 +108,7 @@ impl Message for Hello {
         Ok(Self {
             version_min,
             version_max,
-            token: cursor.string("token")?.to_owned(),
+            token: cursor.string("token")?.into(),
             client: cursor.string("client")?.to_owned(),
         })
     }
@@ -409,6 +416,8 @@ pub struct Estimate {
 pub struct Started {
     /// Which.
     pub statement: u32,
+    /// CRC-32C of the query's payload as it was received; 0 for a statement that came another way.
+    pub query: u32,
     /// The result's columns.
     pub schema: Arc<Schema>,
     /// Its expected size.
@@ -426,6 +435,7 @@ impl Message for Started {
 
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.statement.to_le_bytes());
+        out.extend_from_slice(&self.query.to_le_bytes());
         let mut schema = Vec::new();
         self.schema.encode(&mut schema)?;
         put_bytes(out, &schema)?;
@@ -440,6 +450,7 @@ impl Message for Started {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
             statement: cursor.u32("statement")?,
+            query: cursor.u32("query")?,
             schema: Arc::new(Schema::decode(cursor.bytes("schema")?)?),
             estimate: Estimate { rows: Known::read(cursor)?, bytes: Known::read(cursor)? },
             compression: CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)?,
@@ -554,12 +565,12 @@ fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
 pub struct Finished {
     /// Which.
     pub statement: u32,
+    /// The statement was planned and not run.
+    pub planned_only: bool,
     /// Rows in all chunks.
     pub rows: u64,
     /// How many chunks there were.
     pub chunks: u64,
-    /// CRC-32C over the headers of all chunks.
-    pub digest: u32,
     /// Time spent executing the plan, summed over threads, in nanoseconds.
     pub execute_ns: u64,
     /// Time spent encoding.
@@ -570,33 +581,42 @@ pub struct Finished {
     pub socket_ns: u64,
     /// From the query's arrival to here, by the clock on the wall.
     pub total_ns: u64,
+    /// CRC-32C over the statement's messages: all but this field itself, and of chunks and state frames their headers.
+    pub digest: u32,
 }
 
 impl Message for Finished {
     const KIND: Kind = Kind::Finished;
 
+    /// The digest is the last field, and covers what is before it.
+    fn covered(payload: &[u8]) -> &[u8] {
+        &payload[..payload.len().saturating_sub(DIGEST_BYTES)]
+    }
+
     fn write(&self, out: &mut Vec<u8>) -> Result<()> {
         out.extend_from_slice(&self.statement.to_le_bytes());
+        out.push(u8::from(self.planned_only));
         out.extend_from_slice(&self.rows.to_le_bytes());
         out.extend_from_slice(&self.chunks.to_le_bytes());
-        out.extend_from_slice(&self.digest.to_le_bytes());
         for ns in [self.execute_ns, self.encode_ns, self.queue_ns, self.socket_ns, self.total_ns] {
             out.extend_from_slice(&ns.to_le_bytes());
         }
+        out.extend_from_slice(&self.digest.to_le_bytes());
         Ok(())
     }
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         Ok(Self {
             statement: cursor.u32("statement")?,
+            planned_only: boolean(cursor, "planned_only")?,
             rows: cursor.u64("rows")?,
             chunks: cursor.u64("chunks")?,
-            digest: cursor.u32("digest")?,
             execute_ns: cursor.u64("execute_ns")?,
             encode_ns: cursor.u64("encode_ns")?,
             queue_ns: cursor.u64("queue_ns")?,
             socket_ns: cursor.u64("socket_ns")?,
             total_ns: cursor.u64("total_ns")?,
+            digest: cursor.u32("digest")?,
         })
     }
 }

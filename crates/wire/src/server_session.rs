@@ -4,7 +4,9 @@ use bytes::Bytes;
 use dray_format::{Chunk, HEADER_BYTES, StateFrame, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
-use crate::message::{Cancel, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome};
+use crate::message::{
+    Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome,
+};
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
 /// What the client said.
@@ -36,6 +38,8 @@ enum State {
 pub struct ServerSession {
     state: State,
     statement: u32,
+    /// CRC-32C of the running statement's query.
+    query: u32,
     chunks: u64,
     /// State frames sent.
     states: u32,
@@ -45,7 +49,7 @@ pub struct ServerSession {
 
 impl Default for ServerSession {
     fn default() -> Self {
-        Self { state: State::AwaitingHello, statement: 0, chunks: 0, states: 0, rows: 0, digest: 0 }
+        Self { state: State::AwaitingHello, statement: 0, query: 0, chunks: 0, states: 0, rows: 0, digest: 0 }
     }
 }
 
@@ -123,6 +127,7 @@ impl ServerSession {
                 }
                 let query = Query::decode(payload)?;
                 self.statement = query.statement;
+                self.query = crc32c(0, payload);
                 self.state = State::Running;
                 (self.chunks, self.states, self.rows, self.digest) = (0, 0, 0, 0);
                 Ok(ClientEvent::Query(query))
@@ -154,12 +159,12 @@ impl ServerSession {
         Ok(())
     }
 
-    /// Appends the beginning of a result.
+    /// Appends the beginning of a result, the query's checksum filled in.
     ///
     /// # Errors
     /// When the schema is too large for one message.
     pub fn started(&mut self, started: &Started, out: &mut Vec<u8>) -> Result<()> {
-        started.encode(out)
+        self.told(&Started { query: self.query, ..started.clone() }, out)
     }
 
     /// Numbers a chunk and appends its frame's and its own header, behind its state frame if there is one; the parts returned follow them.
@@ -200,16 +205,16 @@ impl ServerSession {
     ///
     /// # Errors
     /// Never for a session in order.
-    pub fn progress(&self, rows_read: u64, out: &mut Vec<u8>) -> Result<()> {
-        Progress { statement: self.statement, rows_read, rows_sent: self.rows }.encode(out)
+    pub fn progress(&mut self, rows_read: u64, out: &mut Vec<u8>) -> Result<()> {
+        self.told(&Progress { statement: self.statement, rows_read, rows_sent: self.rows }, out)
     }
 
     /// Appends how the transfer went.
     ///
     /// # Errors
     /// When it is too large for a message.
-    pub fn report(&self, report: Report, out: &mut Vec<u8>) -> Result<()> {
-        Report { statement: self.statement, ..report }.encode(out)
+    pub fn report(&mut self, report: Report, out: &mut Vec<u8>) -> Result<()> {
+        self.told(&Report { statement: self.statement, ..report }, out)
     }
 
     /// Appends the trailer, its counts and digest filled in from what was sent.
@@ -218,8 +223,20 @@ impl ServerSession {
     /// Never for a session in order.
     pub fn finished(&mut self, times: Finished, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Ready;
-        let (statement, rows, chunks, digest) = (self.statement, self.rows, self.chunks, self.digest);
-        Finished { statement, rows, chunks, digest, ..times }.encode(out)
+        let (statement, rows, chunks) = (self.statement, self.rows, self.chunks);
+        self.told(&Finished { statement, rows, chunks, digest: 0, ..times }, out)?;
+        // The digest covers what is before it, and is the last field.
+        let at = out.len() - DIGEST_BYTES;
+        out[at..].copy_from_slice(&self.digest.to_le_bytes());
+        Ok(())
+    }
+
+    /// Appends a message of the running statement, and counts it in.
+    fn told<M: Message>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<()> {
+        let start = out.len();
+        message.encode(out)?;
+        self.digest = crc32c(self.digest, M::covered(&out[start + FRAME_HEADER_BYTES..]));
+        Ok(())
     }
 
     /// Appends the statement's error, its texts cut where they are very long; the connection stays.

@@ -38,6 +38,11 @@ impl Random {
         (0..self.below(12)).map(|_| ['a', '\0', '"', 'é', '語', '🐎'][self.below(6)]).collect()
     }
 
+    /// What a field or a zone may be called: it has no byte 0.
+    fn name(&mut self) -> String {
+        self.text().replace('\0', "_")
+    }
+
     fn compression(&mut self) -> CompressionChoice {
         match self.below(4) {
             0 => CompressionChoice::None,
@@ -53,8 +58,8 @@ impl Random {
 
     fn schema(&mut self) -> Schema {
         let fields = (0..self.below(4)).map(|_| {
-            let item = Field { name: self.text(), data_type: Type::Utf8, nullable: true, metadata: vec![] };
-            let zone = Some(self.text()).filter(|zone| !zone.is_empty());
+            let item = Field { name: self.name(), data_type: Type::Utf8, nullable: true, metadata: vec![] };
+            let zone = Some(self.name()).filter(|zone| !zone.is_empty());
             let types = [
                 Type::Int64,
                 Type::Decimal128 { precision: 38, scale: -3 },
@@ -64,7 +69,7 @@ impl Random {
             ];
             let data_type = types[self.below(types.len())].clone();
             Field {
-                name: self.text(),
+                name: self.name(),
                 data_type,
                 nullable: self.below(2) == 0,
                 metadata: vec![(self.text(), self.text())],
@@ -99,7 +104,7 @@ impl Random {
     }
 
     fn numbers(&mut self, rows: usize) -> (Schema, Batch) {
-        let field = Field { name: self.text(), data_type: Type::UInt64, nullable: false, metadata: vec![] };
+        let field = Field { name: self.name(), data_type: Type::UInt64, nullable: false, metadata: vec![] };
         let bytes = Bytes::from_iter((0..rows).flat_map(|_| self.number().to_le_bytes()));
         let column = Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } };
         (Schema { fields: vec![field] }, Batch { rows, columns: vec![column] })
@@ -174,7 +179,7 @@ impl Pair {
         let mut out = Vec::new();
         self.client.hello(&token, &name, &mut out).unwrap();
         let ClientEvent::Hello(hello) = self.heard(out) else { panic!("not a hello") };
-        assert_eq!((hello.token, hello.client), (token, name.clone()));
+        assert_eq!((hello.token.reveal(), &hello.client), (token.as_str(), &name));
         let mut out = Vec::new();
         self.server.welcome(&name, &mut out).unwrap();
         let ServerEvent::Welcome(welcome) = self.told(out) else { panic!("not a welcome") };
@@ -188,7 +193,7 @@ impl Pair {
         self.client.query(query.clone(), &mut out).unwrap();
         let number = self.client.statement();
         let ClientEvent::Query(heard) = self.heard(out) else { panic!("not a query") };
-        assert_eq!(heard, Query { statement: number, ..query });
+        assert_eq!(heard, Query { statement: number, ..query.clone() });
         assert_eq!(heard.parameters().unwrap().is_some(), !heard.parameters.is_empty());
         if random.below(8) == 0 {
             return self.fail(random);
@@ -196,13 +201,14 @@ impl Pair {
         let started = Started {
             estimate: Estimate { rows: random.known(), bytes: random.known() },
             compression: random.compression(),
-            checksums: random.below(2) == 0,
+            checksums: query.checksums == Checksums::On || random.below(2) == 0,
             plan_ns: random.number(),
             ..drive::started(number, random.schema())
         };
         let mut out = Vec::new();
         self.server.started(&started, &mut out).unwrap();
-        assert_eq!(self.told(out), ServerEvent::Started(started.clone()));
+        let ServerEvent::Started(told) = self.told(out) else { panic!("not the beginning") };
+        assert_eq!(told, Started { query: told.query, ..started.clone() });
         let (mut rows, mut chunks) = (0, 0);
         for _ in 0..random.below(6) {
             match random.below(4) {
@@ -212,8 +218,9 @@ impl Pair {
                     self.client.cancel(&mut out).unwrap();
                     assert_eq!(self.heard(out), ClientEvent::Cancel);
                 }
+                _ if heard.plan_only => {}
                 _ => {
-                    rows += self.chunk(random, chunks, &limits);
+                    rows += self.chunk(random, chunks, &limits, started.checksums);
                     chunks += 1;
                 }
             }
@@ -221,7 +228,7 @@ impl Pair {
         if random.below(4) == 0 {
             return self.fail(random);
         }
-        let finished = random.finished();
+        let finished = Finished { planned_only: heard.plan_only, ..random.finished() };
         let mut out = Vec::new();
         if random.below(2) == 0 {
             let report = random.report(started.schema.fields.len());
@@ -249,11 +256,12 @@ impl Pair {
         assert_eq!((progress.rows_read, progress.rows_sent), (rows_read, rows_sent));
     }
 
-    fn chunk(&mut self, random: &mut Random, sequence: u64, limits: &Limits) -> u64 {
+    fn chunk(&mut self, random: &mut Random, sequence: u64, limits: &Limits, checksums: bool) -> u64 {
         // A chunk of one row may be as large as `row_bytes_max`, whatever the other limits.
         let rows = if *limits == Limits::default() { 1 + random.below(20) } else { 1 };
         let (schema, batch) = random.numbers(rows);
-        let chunk = write(&schema, std::slice::from_ref(&batch), Compression::None, random.below(2) == 0, rows == 1);
+        let checksum = checksums || random.below(2) == 0;
+        let chunk = write(&schema, std::slice::from_ref(&batch), Compression::None, checksum, rows == 1);
         let mut out = Vec::new();
         let parts = self.server.chunk(chunk.unwrap(), &mut out).unwrap();
         parts.iter().for_each(|part| out.extend_from_slice(part));

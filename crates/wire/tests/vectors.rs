@@ -13,7 +13,9 @@ use serde_json::Value;
 fn vectors(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let is_recorded = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "session" || kind == "requests");
+    let is_recorded = |path: &PathBuf| {
+        path.extension().is_some_and(|kind| ["session", "requests", "exchange"].iter().any(|known| kind == *known))
+    };
     let mut files: Vec<_> = files.filter(is_recorded).collect();
     assert!(!files.is_empty(), "no vectors in {}", folder.display());
     files.sort();
@@ -23,7 +25,11 @@ fn vectors(folder: &str) -> Vec<PathBuf> {
 /// The names of the messages, or that of the refusal.
 fn play(path: &Path) -> Result<Vec<&'static str>, drive::Refused> {
     let bytes = fs::read(path).unwrap();
-    if path.extension().unwrap() == "session" { drive::answers(&bytes) } else { drive::requests(&bytes) }
+    match path.extension().and_then(|kind| kind.to_str()) {
+        Some("session") => drive::answers(&bytes),
+        Some("requests") => drive::requests(&bytes),
+        _ => drive::exchange(&bytes).map(|heard| heard.names),
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{HEADER_BYTES, Limits, Schema, decode};
+use dray_format::{Batch, HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES, Finished, Kind,
     ProtocolError, Query, ServerEvent, ServerSession, Started,
@@ -47,6 +47,7 @@ pub fn query(sql: &str) -> Query {
 pub fn started(statement: u32, schema: Schema) -> Started {
     Started {
         statement,
+        query: 0,
         schema: schema.into(),
         estimate: Estimate::default(),
         compression: CompressionChoice::None,
@@ -55,20 +56,71 @@ pub fn started(statement: u32, schema: Schema) -> Started {
     }
 }
 
+/// A server's welcome, and the beginning of its answer to the first query of [`answers`].
+pub fn begun(schema: Schema) -> Vec<u8> {
+    let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
+    let (mut said, mut out) = (Vec::new(), Vec::new());
+    client.hello("", "test", &mut said).unwrap();
+    server.welcome("test", &mut out).unwrap();
+    let (raw, payload) = out.split_first_chunk().unwrap();
+    client.message(client.frame(raw).unwrap(), payload).unwrap();
+    said.clear();
+    client.query(query("SELECT 1"), &mut said).unwrap();
+    let (raw, payload) = said.split_first_chunk().unwrap();
+    server.message(server.frame(raw).unwrap(), payload).unwrap();
+    server.started(&started(1, schema), &mut out).unwrap();
+    out
+}
+
 /// Reads what a server sent as a client that always has one more query. The names of the messages.
 pub fn answers(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     answers_within(Limits::default(), bytes)
 }
 
 /// As [`answers`], for queries with these limits.
-pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+pub fn answers_within(limits: Limits, bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+    Ok(heard(bytes, std::iter::repeat(Query { limits, ..query("SELECT 1") }))?.names)
+}
+
+/// What a client makes of a server's answers.
+#[derive(Debug, Default)]
+pub struct Heard {
+    pub names: Vec<&'static str>,
+    /// The results that came whole: schema and values of each.
+    pub tables: Vec<(Arc<Schema>, Vec<Batch>)>,
+}
+
+impl PartialEq for Heard {
+    fn eq(&self, other: &Self) -> bool {
+        let batches =
+            |batches: &[Batch]| batches.iter().map(|batch| (batch.rows, batch.columns.clone())).collect::<Vec<_>>();
+        let tables = |heard: &Self| {
+            heard.tables.iter().map(|(schema, found)| (schema.clone(), batches(found))).collect::<Vec<_>>()
+        };
+        self.names == other.names && tables(self) == tables(other)
+    }
+}
+
+/// Reads what both sides said on one connection, each as the other: `u32 requests_bytes`, the requests, the answers.
+pub fn exchange(bytes: &[u8]) -> Result<Heard, Refused> {
+    let (count, rest) = bytes.split_first_chunk().unwrap();
+    let (requests, answers) = rest.split_at(u32::from_le_bytes(*count) as usize);
+    heard(answers, asked(requests)?.1)
+}
+
+/// Reads a server's answers as a client that has these queries, one after the other.
+pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Result<Heard, Refused> {
+    let mut queries = queries.into_iter();
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new())?;
     let mut schema = Arc::<Schema>::default();
-    let mut names = Vec::new();
+    let (mut names, mut tables, mut batches, mut limits) = (Vec::new(), Vec::new(), Vec::new(), Limits::default());
     while let Some((raw, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
-        if session.is_ready() {
-            session.query(Query { limits, ..query("SELECT 1") }, &mut Vec::new())?;
+        if session.is_ready()
+            && let Some(query) = queries.next()
+        {
+            limits = query.limits;
+            session.query(query, &mut Vec::new())?;
         }
         let frame = session.frame(raw)?;
         let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else { break };
@@ -78,7 +130,9 @@ pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static s
             let header = session.chunk(frame, raw)?;
             let (descriptors, body) = parts.split_at(header.descriptor_bytes_padded() as usize);
             header.verify(&[descriptors, body])?;
-            decode(&header, &schema, descriptors, &Bytes::copy_from_slice(body), &session.tables(), None, None)?;
+            assert!(header.chunk_bytes() <= limits.row_bytes_max);
+            let (body, tables) = (Bytes::copy_from_slice(body), session.tables());
+            batches.push(decode(&header, &schema, descriptors, &body, &tables, None, None)?);
             names.push("chunk");
             continue;
         }
@@ -86,21 +140,31 @@ pub fn answers_within(limits: Limits, mut bytes: &[u8]) -> Result<Vec<&'static s
             ServerEvent::Welcome(_) => "welcome",
             ServerEvent::Started(started) => {
                 schema = started.schema;
+                batches.clear();
                 "started"
             }
             ServerEvent::Progress(_) => "progress",
             ServerEvent::Report(_) => "report",
             ServerEvent::State(_) => "state",
-            ServerEvent::Finished(_) => "finished",
+            ServerEvent::Finished(_) => {
+                tables.push((schema.clone(), std::mem::take(&mut batches)));
+                "finished"
+            }
             ServerEvent::Error(_) => "error",
         });
     }
     session.check_end(bytes.len())?;
-    Ok(names)
+    Ok(Heard { names, tables })
 }
 
 /// Reads what a client sent as a server that ends a statement when the next one is due. The names of the messages.
-pub fn requests(mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+pub fn requests(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
+    Ok(asked(bytes)?.0)
+}
+
+/// As [`requests`]; and the queries among them.
+pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refused> {
+    let mut queries = Vec::new();
     let mut session = ServerSession::default();
     let mut out = Vec::new();
     let mut running = false;
@@ -121,6 +185,7 @@ pub fn requests(mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
             }
             ClientEvent::Query(query) => {
                 query.parameters()?;
+                queries.push(query);
                 running = true;
                 "query"
             }
@@ -129,5 +194,5 @@ pub fn requests(mut bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
         });
     }
     session.check_end(bytes.len())?;
-    Ok(names)
+    Ok((names, queries))
 }

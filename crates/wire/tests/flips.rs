@@ -1,0 +1,125 @@
+//! One exchange, of which every single bit is flipped on its way, in both directions: the same table comes, or none.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod drive;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use dray_format::{Batch, Bitmap, Column, Compression, Encoder, Field, Schema, TableRoom, Type, Unit, Values};
+use dray_wire::{
+    Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report, ServerSession, Started,
+};
+
+const SERVER: &str = "server";
+
+fn query() -> Query {
+    Query { checksums: Checksums::On, ..drive::query("SELECT at, name FROM t WHERE n < 1000") }
+}
+
+/// A greeting and the query.
+fn requests() -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut session = ClientSession::default();
+    session.hello("secret", "test", &mut out).unwrap();
+    let mut welcome = Vec::new();
+    ServerSession::default().welcome(SERVER, &mut welcome).unwrap();
+    let (raw, payload) = welcome.split_first_chunk().unwrap();
+    session.message(session.frame(raw).unwrap(), payload).unwrap();
+    session.query(query(), &mut out).unwrap();
+    out
+}
+
+fn schema() -> Schema {
+    let at = Type::Timestamp { unit: Unit::Microsecond, zone: Some("UTC".into()) };
+    Schema {
+        fields: vec![
+            Field { name: "at".into(), data_type: at, nullable: true, metadata: vec![("key".into(), "value".into())] },
+            Field { name: "name".into(), data_type: Type::Utf8, nullable: false, metadata: vec![] },
+        ],
+    }
+}
+
+fn rows() -> Batch {
+    let rows = 80;
+    let at = Bytes::from_iter(
+        (0..rows as u64).flat_map(|row| if row == 3 { [0; 8] } else { (row * 1_000_001).to_le_bytes() }),
+    );
+    let bits = Bytes::from_iter((0..rows / 8).map(|byte| if byte == 0 { !(1 << 3) } else { 0xFF }));
+    let names = Bytes::from("onetwosix".repeat(rows));
+    let offsets = Bytes::from_iter((0..=rows as u32).flat_map(|row| (3 * row).to_le_bytes()));
+    let columns = vec![
+        Column {
+            rows,
+            validity: Some(Bitmap { bytes: bits, offset: 0, len: rows }),
+            values: Values::Fixed { width: 8, bytes: at },
+        },
+        Column { rows, validity: None, values: Values::Bytes { offsets, data: names } },
+    ];
+    Batch { rows, columns }
+}
+
+/// What a server that hears these requests answers; nothing to what is no query.
+fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
+    let mut session = ServerSession::default();
+    let mut out = Vec::new();
+    let query = loop {
+        let (raw, rest) = requests.split_first_chunk::<FRAME_HEADER_BYTES>()?;
+        let frame = session.frame(raw).ok()?;
+        let (payload, rest) = rest.split_at_checked(frame.payload_bytes as usize)?;
+        requests = rest;
+        match session.message(frame, payload).ok()? {
+            ClientEvent::Hello(_) => session.welcome(SERVER, &mut out).unwrap(),
+            ClientEvent::Query(query) => break query,
+            _ => {}
+        }
+    };
+    let started = Started { checksums: query.checksums == Checksums::On, ..drive::started(query.statement, schema()) };
+    session.started(&started, &mut out).unwrap();
+    session.progress(7, &mut out).unwrap();
+    if !query.plan_only {
+        let mut encoder = Encoder::new(schema().into(), started.checksums);
+        encoder = encoder.keeping_tables(Arc::new(TableRoom::new(&query.limits)));
+        for _ in 0..2 {
+            let chunk = encoder.write(&[rows()], |_| Compression::Light, false).unwrap();
+            let parts = session.chunk(chunk, &mut out).unwrap();
+            parts.iter().for_each(|part| out.extend_from_slice(part));
+        }
+    }
+    let columns = vec![Encoded::default(); 2];
+    session.report(Report { columns, ..Report::default() }, &mut out).unwrap();
+    session.finished(Finished { planned_only: query.plan_only, ..Finished::default() }, &mut out).unwrap();
+    Some(out)
+}
+
+fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[bit / 8] ^= 1 << (bit % 8);
+    bytes
+}
+
+#[test]
+fn no_bit_of_an_exchange_can_be_another_one() {
+    let said = requests();
+    let whole = answers(&said).unwrap();
+    let heard = |answers: &[u8]| drive::heard(answers, [query()]);
+    let expected = heard(&whole).unwrap();
+    assert_eq!(expected.names, ["welcome", "started", "progress", "state", "chunk", "chunk", "report", "finished"]);
+    assert_eq!(expected.tables.len(), 1);
+    let mut unharmed = 0;
+    for bit in 0..8 * whole.len() {
+        if let Ok(found) = heard(&flipped(&whole, bit)) {
+            assert_eq!(found, expected, "bit {bit} of the answers");
+            unharmed += 1;
+        }
+    }
+    assert!(unharmed <= 8 * SERVER.len(), "{unharmed} bits beside the server's name are read by nobody");
+    for bit in 0..8 * said.len() {
+        let Some(answers) = answers(&flipped(&said, bit)) else { continue };
+        if let Ok(found) = heard(&answers) {
+            assert_eq!(found, expected, "bit {bit} of the requests");
+            assert_eq!(answers, whole, "bit {bit} of the requests");
+        }
+    }
+}

@@ -1,0 +1,26 @@
+"""Says what this decoder makes of containers of chunks (vectors/README.md): python judge.py < containers.
+
+Each is a u32 length and its bytes. For each comes a line: the values of its columns as the vectors write them, or the refusal's name.
+"""
+
+import json
+import sys
+
+from cursor import Cursor, Refused
+from test_decoder import decode_container
+from values import column_values
+
+
+def main():
+    cursor = Cursor(sys.stdin.buffer.read(), short="input")
+    while cursor.left():
+        container = cursor.bytes("container")
+        try:
+            _, chunk = decode_container(container)
+            print(json.dumps([column_values(column) for column in chunk.columns]))
+        except Refused as refused:
+            print(refused.name)
+
+
+if __name__ == "__main__":
+    main()
