@@ -3,8 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
@@ -12,15 +11,14 @@ use postgres_protocol::message::frontend;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::frames::{Frames, Seen};
+use crate::line::{TcpParams, Wait, check_process, is_timeout, resolve};
 use crate::login::log_in;
-use crate::params::{ConnectParams, Host, NO_TIMEOUT, Place, SslMode, Target, TcpParams, socket_path};
-use crate::socket::{Address, Socket, is_timeout};
+use crate::params::{ConnectParams, Host, NO_TIMEOUT, Place, SslMode, Target, socket_path};
+use crate::socket::{Address, Socket};
 use crate::tls::Tls;
 
 /// `cannot_connect_now`: the server starts, stops or recovers, so that another host may be better.
 const CANNOT_CONNECT_NOW: &str = "57P03";
-/// How long a request to cancel may take.
-const CANCEL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A socket with a session at its other end, which waits for its first query.
 #[derive(Debug)]
@@ -31,6 +29,8 @@ pub struct LoggedIn {
     pub parameters: BTreeMap<String, String>,
     /// Ends what the session is doing.
     pub canceller: Canceller,
+    /// When what is left of connecting must be done.
+    pub deadline: Instant,
     /// The server as a uri without user and password, for messages.
     pub place: String,
     /// The number of the server's process, as it said at login; a pooler says another.
@@ -49,6 +49,8 @@ pub struct Canceller {
     tls: Option<Tls>,
     key: Option<(i32, i32)>,
     place: String,
+    /// The process that is logged in: a fork's child must not end what its parent is doing.
+    process: u32,
 }
 
 /// Without its key, which lets anybody cancel.
@@ -63,14 +65,14 @@ impl Canceller {
     /// if so, the session's query ends by an error with SQLSTATE 57014.
     ///
     /// # Errors
-    /// The server can't be reached, or it gave the session no key for cancelling.
-    pub fn cancel(&self) -> Result<()> {
+    /// The server can't be reached before the wait ends, or it gave the session no key for cancelling.
+    pub fn cancel(&self, wait: &mut Wait<'_>) -> Result<()> {
         let failed = || Error::new(ErrorKind::Connection, format!("can't cancel at {}", self.place));
+        check_process(self.process).map_err(|cause| failed().cause(cause))?;
         let (process, secret) = self.key.ok_or_else(|| failed().hint("the server gave no key for it at login"))?;
-        let deadline = Instant::now() + CANCEL_TIMEOUT;
-        let socket = Socket::open(&self.address, &self.tcp, deadline).map_err(|cause| failed().cause(cause))?;
+        let socket = Socket::open(&self.address, &self.tcp, None, wait).map_err(|cause| failed().cause(cause))?;
         let mut socket = match &self.tls {
-            Some(tls) => socket.encrypt(tls, deadline).map_err(|cause| failed().cause(cause))?,
+            Some(tls) => socket.encrypt(tls, wait).map_err(|cause| failed().cause(cause))?,
             None => socket,
         };
         if self.tls.is_some() && !socket.is_tls() {
@@ -78,27 +80,27 @@ impl Canceller {
         }
         let mut request = BytesMut::new();
         frontend::cancel_request(process, secret, &mut request);
-        let sent = socket.write_all(&request).and_then(|()| socket.flush());
-        sent.map_err(|cause| failed().cause(cause))?;
+        socket.send(&request, wait).map_err(|cause| failed().cause(cause))?;
         // The server closes the connection once it has passed the request on, and sends nothing.
-        while Instant::now() < deadline {
+        loop {
             match socket.read(&mut [0]) {
-                Err(error) if is_timeout(&error) => {}
-                _ => break,
+                Err(error) if is_timeout(&error) => wait.check().map_err(|cause| failed().cause(cause))?,
+                _ => return Ok(()),
             }
         }
-        Ok(())
     }
 }
 
-/// Connects to the first host that lets us in and is what the string asks for.
+/// Connects to the first host that lets us in and is what the string asks for, as long as `wanted` says so.
 ///
-/// Each address may take so long as `connect_timeout` says, or the given time if it says nothing.
+/// All of it may take so long as `timeout` says: each host and each address gets its share of what is left. If the string has
+/// `connect_timeout`, each address may take that long, as libpq has it.
 ///
 /// # Errors
 /// Connection errors list every place that was tried; Authentication errors have the server's SQLSTATE and message.
-pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
-    let timeout = params.connect_timeout.unwrap_or(timeout).min(NO_TIMEOUT);
+pub fn connect(params: &ConnectParams, timeout: Duration, wanted: &mut dyn FnMut() -> bool) -> Result<LoggedIn> {
+    let timeout = if params.connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
+    let mut wait = Wait::new(Instant::now() + timeout, wanted);
     let mut failures = Vec::new();
     let targets = match params.target {
         Target::PreferStandby => &[Target::Standby, Target::Any][..],
@@ -108,21 +110,35 @@ pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
     if params.shuffle {
         shuffle(&mut hosts);
     }
+    let mut tries_left = targets.len() * hosts.len();
     for target in targets {
         for host in &hosts {
-            let mut addresses = match resolve(host) {
+            let mut share = wait.share(tries_left);
+            tries_left -= 1;
+            let found = match params.connect_timeout {
+                Some(timeout) => addresses(host, &mut share.until(Instant::now() + timeout)),
+                None => addresses(host, &mut share),
+            };
+            let mut addresses = match found {
                 Ok(addresses) => addresses,
                 Err(cause) => {
                     failures.push(no_connection(&host.uri(&params.dbname), cause));
+                    if wait.check().is_err() {
+                        return Err(merge(failures));
+                    }
                     continue;
                 }
             };
             if params.shuffle {
                 shuffle(&mut addresses);
             }
-            for address in addresses {
-                let attempt = Attempt::new(params, host, address, Instant::now() + timeout);
-                let next = match attempt.run(*target) {
+            let count = addresses.len();
+            for (i, address) in addresses.into_iter().enumerate() {
+                let mut attempt_wait = match params.connect_timeout {
+                    Some(timeout) => share.until(Instant::now() + timeout),
+                    None => share.share(count - i),
+                };
+                let next = match Attempt::new(params, host, address).run(*target, &mut attempt_wait) {
                     Ok(session) => return Ok(session),
                     Err(failure) => {
                         failures.extend(failure.errors);
@@ -130,10 +146,14 @@ pub fn connect(params: &ConnectParams, timeout: Duration) -> Result<LoggedIn> {
                     }
                 };
                 match next {
+                    Next::Nothing => return Err(merge(failures)),
+                    _ if share.check().is_err() => break,
                     Next::Address => {}
                     Next::Host => break,
-                    Next::Nothing => return Err(merge(failures)),
                 }
+            }
+            if wait.check().is_err() {
+                return Err(merge(failures));
             }
         }
     }
@@ -167,35 +187,34 @@ struct Attempt<'a> {
     params: &'a ConnectParams,
     host: &'a Host,
     address: Address,
-    deadline: Instant,
     place: String,
 }
 
 impl<'a> Attempt<'a> {
-    fn new(params: &'a ConnectParams, host: &'a Host, address: Address, deadline: Instant) -> Self {
+    fn new(params: &'a ConnectParams, host: &'a Host, address: Address) -> Self {
         let mut place = host.uri(&params.dbname);
         if let (Place::Tcp { name, .. }, Address::Tcp(address)) = (&host.place, &address)
             && *name != address.ip().to_string()
         {
             place = format!("{place} ({})", address.ip());
         }
-        Self { params, host, address, deadline, place }
+        Self { params, host, address, place }
     }
 
     /// Plain and encrypted in the order of `sslmode`.
-    fn run(&self, target: Target) -> Result<LoggedIn, Failure> {
+    fn run(&self, target: Target, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
         let session = match (&self.address, self.params.tls.mode) {
-            (Address::Unix(_), _) | (_, SslMode::Disable) => self.log_in(false),
-            (_, SslMode::Allow) => self.log_in(false).or_else(|failure| self.try_other(failure, true)),
-            (_, SslMode::Prefer) => self.log_in(true).or_else(|failure| self.try_other(failure, false)),
-            _ => self.log_in(true),
+            (Address::Unix(_), _) | (_, SslMode::Disable) => self.log_in(false, wait),
+            (_, SslMode::Allow) => self.log_in(false, wait).or_else(|failure| self.try_other(failure, true, wait)),
+            (_, SslMode::Prefer) => self.log_in(true, wait).or_else(|failure| self.try_other(failure, false, wait)),
+            _ => self.log_in(true, wait),
         };
         let mut session = session?;
-        match self.has_attributes(&mut session, target)? {
+        match self.has_attributes(&mut session, target, wait)? {
             None => Ok(session),
             Some(mismatch) => {
                 // Terminate, for courtesy: the session ends anyway.
-                let _ = session.socket.write_all(b"X\0\0\0\x04").and_then(|()| session.socket.flush());
+                let _ = session.socket.send(b"X\0\0\0\x04", wait);
                 let error = Error::new(ErrorKind::Connection, format!("{} {mismatch}", self.place));
                 let error = error.hint("target_session_attrs asks for another kind of server");
                 Err(Failure { next: Next::Host, ..error.into() })
@@ -203,43 +222,51 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn try_other(&self, mut first: Failure, encrypted: bool) -> Result<LoggedIn, Failure> {
-        if !first.other_encryption {
+    fn try_other(&self, mut first: Failure, encrypted: bool, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
+        if !first.other_encryption || wait.check().is_err() {
             return Err(first);
         }
-        self.log_in(encrypted).map_err(|second| {
+        self.log_in(encrypted, wait).map_err(|second| {
             first.errors.extend(second.errors);
             Failure { errors: first.errors, ..second }
         })
     }
 
-    fn log_in(&self, encrypted: bool) -> Result<LoggedIn, Failure> {
-        let mut socket = match Socket::open(&self.address, &self.params.tcp, self.deadline) {
+    fn log_in(&self, encrypted: bool, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
+        let mut socket = match Socket::open(&self.address, &self.params.tcp, self.params.read_timeout, wait) {
             Ok(socket) => socket,
             Err(cause) => return Err(Failure { next: Next::Address, ..no_connection(&self.place, cause).into() }),
         };
         let mut tls = None;
         if encrypted {
-            let (encrypted, used) = self.encrypt(socket)?;
+            let (encrypted, used) = self.encrypt(socket, wait)?;
             socket = encrypted;
             tls = Some(used).filter(|_| socket.is_tls());
         }
-        let (socket, Seen { parameters, key, .. }) =
-            log_in(socket, self.params, self.host.password.as_deref(), self.deadline).map_err(|refusal| {
-                let next = match refusal.error.sqlstate() {
-                    CANNOT_CONNECT_NOW => Next::Host,
-                    _ if Instant::now() >= self.deadline => Next::Address,
-                    _ => Next::Nothing,
-                };
-                // Of the two ways, the server has seen an encrypted one only if it has TLS.
-                let other_encryption = refusal.unauthenticated && encrypted == tls.is_some();
-                Failure { errors: vec![self.explain_refusal(refusal.error)], next, other_encryption }
-            })?;
+        let (socket, Seen { parameters, key, .. }) = log_in(socket, self.params, self.host.password.as_deref(), wait)
+            .map_err(|refusal| {
+            let next = match refusal.error.sqlstate() {
+                CANNOT_CONNECT_NOW => Next::Host,
+                _ if wait.is_over() => Next::Address,
+                _ => Next::Nothing,
+            };
+            // Of the two ways, the server has seen an encrypted one only if it has TLS.
+            let other_encryption = refusal.unauthenticated && encrypted == tls.is_some();
+            Failure { errors: vec![self.explain_refusal(refusal.error)], next, other_encryption }
+        })?;
         let Self { params, address, place, .. } = self;
         Ok(LoggedIn {
             socket,
             parameters,
-            canceller: Canceller { address: address.clone(), tcp: params.tcp.clone(), tls, key, place: place.clone() },
+            canceller: Canceller {
+                address: address.clone(),
+                tcp: params.tcp.clone(),
+                tls,
+                key,
+                place: place.clone(),
+                process: std::process::id(),
+            },
+            deadline: wait.deadline(),
             place: self.host.uri(&params.dbname),
             process_id: key.map(|(process_id, _)| process_id),
             user: params.user.clone(),
@@ -247,14 +274,14 @@ impl<'a> Attempt<'a> {
         })
     }
 
-    fn encrypt(&self, socket: Socket) -> Result<(Socket, Tls), Failure> {
+    fn encrypt(&self, socket: Socket, wait: &mut Wait<'_>) -> Result<(Socket, Tls), Failure> {
         let (Place::Tcp { name, .. }, Address::Tcp(address)) = (&self.host.place, &self.address) else {
             return Err(Error::new(ErrorKind::Usage, "no TLS over Unix sockets").into());
         };
-        let encrypted = Tls::prepare(&self.params.tls, name, address.ip())
-            .and_then(|tls| Ok((socket.encrypt(&tls, self.deadline)?, tls)));
+        let encrypted =
+            Tls::prepare(&self.params.tls, name, address.ip()).and_then(|tls| Ok((socket.encrypt(&tls, wait)?, tls)));
         let (socket, tls) = encrypted.map_err(|error| {
-            let next = if Instant::now() >= self.deadline { Next::Address } else { Next::Nothing };
+            let next = if wait.is_over() { Next::Address } else { Next::Nothing };
             Failure { errors: vec![self.explain(error)], next, other_encryption: true }
         })?;
         match self.params.tls.mode {
@@ -290,12 +317,17 @@ impl<'a> Attempt<'a> {
     }
 
     /// What makes the session another one than `target_session_attrs` asks for.
-    fn has_attributes(&self, session: &mut LoggedIn, target: Target) -> Result<Option<&'static str>, Failure> {
+    fn has_attributes(
+        &self,
+        session: &mut LoggedIn,
+        target: Target,
+        wait: &mut Wait<'_>,
+    ) -> Result<Option<&'static str>, Failure> {
         let failed = |error| Failure::from(self.explain(error));
         Ok(match target {
             Target::Any | Target::PreferStandby => None,
             Target::ReadWrite | Target::ReadOnly => {
-                let read_only = is_read_only(session, self.deadline).map_err(failed)?;
+                let read_only = is_read_only(session, wait).map_err(failed)?;
                 match (target, read_only) {
                     (Target::ReadWrite, true) => Some("is read-only"),
                     (Target::ReadOnly, false) => Some("is not read-only"),
@@ -303,7 +335,7 @@ impl<'a> Attempt<'a> {
                 }
             }
             Target::Primary | Target::Standby => {
-                let standby = is_standby(session, self.deadline).map_err(failed)?;
+                let standby = is_standby(session, wait).map_err(failed)?;
                 match (target, standby) {
                     (Target::Primary, true) => Some("is a standby"),
                     (Target::Standby, false) => Some("is not a standby"),
@@ -315,31 +347,30 @@ impl<'a> Attempt<'a> {
 }
 
 /// Servers since version 14 report it; the others, and poolers, are asked.
-fn is_read_only(session: &mut LoggedIn, deadline: Instant) -> Result<bool> {
+fn is_read_only(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
     let reported = ["default_transaction_read_only", "in_hot_standby"].map(|name| session.parameters.get(name));
     match reported {
         [Some(read_only), Some(standby)] => Ok(read_only == "on" || standby == "on"),
-        _ => ask(session, "SHOW transaction_read_only", deadline).map(|answer| answer == "on"),
+        _ => ask(session, "SHOW transaction_read_only", wait).map(|answer| answer == "on"),
     }
 }
 
-fn is_standby(session: &mut LoggedIn, deadline: Instant) -> Result<bool> {
+fn is_standby(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
     match session.parameters.get("in_hot_standby") {
         Some(standby) => Ok(standby == "on"),
-        None => ask(session, "SELECT pg_catalog.pg_is_in_recovery()", deadline).map(|answer| answer == "t"),
+        None => ask(session, "SELECT pg_catalog.pg_is_in_recovery()", wait).map(|answer| answer == "t"),
     }
 }
 
 /// The only value of a query's only row, as text.
-fn ask(session: &mut LoggedIn, query: &str, deadline: Instant) -> Result<String> {
+fn ask(session: &mut LoggedIn, query: &str, wait: &mut Wait<'_>) -> Result<String> {
     let failed = || Error::new(ErrorKind::Connection, format!("no answer to {query:?}"));
     let mut request = BytesMut::new();
     frontend::query(query, &mut request).map_err(|cause| failed().cause(cause))?;
-    let sent = session.socket.write_all(&request).and_then(|()| session.socket.flush());
-    sent.map_err(|cause| failed().cause(cause))?;
+    session.socket.send(&request, wait).map_err(|cause| failed().cause(cause))?;
     let mut answer = None;
     loop {
-        let message = Frames::read_message(&mut session.socket, deadline)?;
+        let message = Frames::read_message(&mut session.socket, wait)?;
         match message.first() {
             Some(b'Z') => return answer.ok_or_else(failed),
             // Tag, length, number of columns, length of the first one.
@@ -349,16 +380,11 @@ fn ask(session: &mut LoggedIn, query: &str, deadline: Instant) -> Result<String>
     }
 }
 
-fn resolve(host: &Host) -> io::Result<Vec<Address>> {
-    let addresses = match &host.place {
-        Place::Unix(folder) => return Ok(vec![Address::Unix(socket_path(folder, host.port))]),
-        Place::Tcp { address: Some(address), .. } => return Ok(vec![Address::Tcp((*address, host.port).into())]),
-        Place::Tcp { name, .. } => (name.as_str(), host.port).to_socket_addrs()?,
-    };
-    let addresses: Vec<SocketAddr> = addresses.collect();
-    match addresses.is_empty() {
-        true => Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address")),
-        false => Ok(addresses.into_iter().map(Address::Tcp).collect()),
+fn addresses(host: &Host, wait: &mut Wait<'_>) -> io::Result<Vec<Address>> {
+    match &host.place {
+        Place::Unix(folder) => Ok(vec![Address::Unix(socket_path(folder, host.port))]),
+        Place::Tcp { address: Some(address), .. } => Ok(vec![Address::Tcp((*address, host.port).into())]),
+        Place::Tcp { name, .. } => Ok(resolve(name, host.port, wait)?.into_iter().map(Address::Tcp).collect()),
     }
 }
 

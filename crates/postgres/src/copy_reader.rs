@@ -9,7 +9,7 @@ use dray_format::{BatchBuilder, Built, Schema};
 use dray_pgtypes::{Column, Format, Options as TypeOptions};
 
 use crate::catalog::{self, Catalog};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, Result};
 use crate::rows::push_row;
 use crate::session::{Options, has_text, value_error};
 use crate::sql::reads_only;
@@ -139,7 +139,8 @@ impl CopyReader {
         }
         if self.rest.len() > self.options.row_bytes_max {
             let what = format!("row {} has more than row_bytes_max of {}", self.row(), self.options.row_bytes_max);
-            return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
+            let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
+            return Err(error.hint("raise row_bytes_max"));
         }
         Ok(())
     }

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::line::is_silence;
+
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -64,6 +66,11 @@ impl Error {
         self
     }
 
+    /// Whether the server was silent for as long as `read_timeout`.
+    pub fn is_silence(&self) -> bool {
+        self.0.cause.as_deref().is_some_and(|cause| is_silence(cause))
+    }
+
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -82,7 +89,7 @@ impl Error {
         &self.0.hint
     }
 
-    /// The SQLSTATE that the server gave, or nothing.
+    /// The SQLSTATE that the server gave, or that it would give; or nothing.
     pub fn sqlstate(&self) -> &str {
         &self.0.sqlstate
     }
@@ -103,6 +110,11 @@ impl std::error::Error for Error {
         self.0.cause.as_deref().map(|cause| cause as _)
     }
 }
+
+/// `numeric_value_out_of_range`: a value that a column does not have.
+pub(crate) const OUT_OF_RANGE: &str = "22003";
+/// `program_limit_exceeded`.
+pub(crate) const LIMIT_EXCEEDED: &str = "54000";
 
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -11,9 +11,9 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::line::{Wait, is_timeout};
 use crate::params::RequiredAuth;
 use crate::socket::Socket;
 use crate::tls;
@@ -24,9 +24,9 @@ const HEADER_BYTES: usize = 5;
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 
 /// A server that is logging us in.
-pub(crate) struct Frames {
+pub(crate) struct Frames<'a> {
     pub(crate) socket: Socket,
-    deadline: Instant,
+    pub(crate) wait: Wait<'a>,
     required_auth: RequiredAuth,
     has_password: bool,
     pub(crate) seen: Seen,
@@ -50,11 +50,11 @@ pub(crate) struct Seen {
     ready: bool,
 }
 
-impl Frames {
-    pub(crate) fn new(socket: Socket, deadline: Instant, required_auth: RequiredAuth, has_password: bool) -> Self {
+impl<'a> Frames<'a> {
+    pub(crate) fn new(socket: Socket, wait: Wait<'a>, required_auth: RequiredAuth, has_password: bool) -> Self {
         Self {
             socket,
-            deadline,
+            wait,
             required_auth,
             has_password,
             seen: Seen::default(),
@@ -65,9 +65,9 @@ impl Frames {
     }
 
     /// The next whole message: tag, length and body.
-    pub(crate) fn read_message(socket: &mut Socket, deadline: Instant) -> Result<Vec<u8>> {
+    pub(crate) fn read_message(socket: &mut Socket, wait: &mut Wait<'_>) -> Result<Vec<u8>> {
         let mut header = [0; HEADER_BYTES];
-        socket.read_until(&mut header, deadline).map_err(broken)?;
+        socket.receive(&mut header, wait).map_err(broken)?;
         let [tag, length @ ..] = header;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if !(4..MESSAGE_BYTES_MAX).contains(&length) {
@@ -76,7 +76,7 @@ impl Frames {
         }
         let mut message = header.to_vec();
         message.resize(1 + length, 0);
-        socket.read_until(&mut message[HEADER_BYTES..], deadline).map_err(broken)?;
+        socket.receive(&mut message[HEADER_BYTES..], wait).map_err(broken)?;
         Ok(message)
     }
 
@@ -142,13 +142,22 @@ impl Frames {
             if self.seen.ready {
                 return Err(Error::new(ErrorKind::Protocol, "a login read on after ReadyForQuery"));
             }
-            self.message = Self::read_message(&mut self.socket, self.deadline)?;
+            self.message = Self::read_message(&mut self.socket, &mut self.wait)?;
             self.inspect()?;
             self.handed_out = 0;
         }
         let read = (&self.message[self.handed_out..]).read(buffer).unwrap_or(0);
         self.handed_out += read;
         Ok(read)
+    }
+
+    fn patiently<T>(&mut self, mut work: impl FnMut(&mut Socket) -> io::Result<T>) -> Result<T> {
+        loop {
+            match work(&mut self.socket) {
+                Err(cause) if is_timeout(&cause) => self.wait.check().map_err(broken)?,
+                done => return done.map_err(broken),
+            }
+        }
     }
 
     fn keep<T>(&mut self, result: Result<T>) -> io::Result<T> {
@@ -159,21 +168,21 @@ impl Frames {
     }
 }
 
-impl Read for Frames {
+impl Read for Frames<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.hand_out(buffer);
         self.keep(read)
     }
 }
 
-impl Write for Frames {
+impl Write for Frames<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.socket.write(bytes).map_err(broken);
+        let written = self.patiently(|socket| socket.write(bytes));
         self.keep(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let flushed = self.socket.flush().map_err(broken);
+        let flushed = self.patiently(Write::flush);
         self.keep(flushed)
     }
 }

@@ -9,8 +9,8 @@ use crate::files;
 /// Where Debian's and Red Hat's libpq look for `pg_service.conf`.
 const SYSTEM_FOLDERS: [&str; 2] = ["/etc/postgresql-common", "/etc/sysconfig/pgsql"];
 
-/// libpq's keywords, each with its environment variable.
-const KEYWORDS: [(&str, &str); 47] = [
+/// libpq's keywords, and one more, each with its environment variable.
+const KEYWORDS: [(&str, &str); 48] = [
     ("application_name", "PGAPPNAME"),
     ("channel_binding", "PGCHANNELBINDING"),
     ("client_encoding", "PGCLIENTENCODING"),
@@ -34,6 +34,8 @@ const KEYWORDS: [(&str, &str); 47] = [
     ("passfile", "PGPASSFILE"),
     ("password", "PGPASSWORD"),
     ("port", "PGPORT"),
+    // Dray's own.
+    ("read_timeout", ""),
     ("replication", ""),
     ("require_auth", "PGREQUIREAUTH"),
     ("requirepeer", "PGREQUIREPEER"),
@@ -100,14 +102,19 @@ impl<'a> Settings<'a> {
     }
 
     fn check_names(&self) -> Result<()> {
-        let unknown = self.given.iter().find(|(key, _)| KEYWORDS.iter().all(|(known, _)| known != key));
-        match unknown {
-            Some((key, _)) => {
-                let what = format!("{key:?} is not a keyword of connection strings");
-                Err(Error::new(ErrorKind::Usage, what).hint("they are libpq's: host, port, dbname, user, sslmode, …"))
-            }
-            None => Ok(()),
-        }
+        // In the order in which they stand.
+        let mut given = self.given.iter().rev();
+        let Some((key, _)) = given.find(|(key, _)| KEYWORDS.iter().all(|(known, _)| known != key)) else {
+            return Ok(());
+        };
+        // Behind a password it may be a part of that.
+        let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+        let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
+            true => "the connection string has a word in the place of a keyword that is none".to_owned(),
+            false => format!("{key:?} is not a keyword of connection strings"),
+        };
+        let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with spaces by '…'";
+        Err(Error::new(ErrorKind::Usage, what).hint(hint))
     }
 
     /// The value of a keyword; an empty one stands for the built-in default.

@@ -9,7 +9,6 @@ use std::io::{self, Read, Write};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::Config;
@@ -19,6 +18,7 @@ use tokio_postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::frames::{Frames, Seen};
+use crate::line::Wait;
 use crate::params::ConnectParams;
 use crate::socket::Socket;
 
@@ -34,7 +34,7 @@ pub(crate) fn log_in(
     socket: Socket,
     params: &ConnectParams,
     password: Option<&str>,
-    deadline: Instant,
+    wait: &mut Wait<'_>,
 ) -> Result<(Socket, Seen), Refusal> {
     let mut config = Config::new();
     config.user(&params.user).dbname(&params.dbname).application_name(&params.application_name);
@@ -49,10 +49,11 @@ pub(crate) fn log_in(
     config.ssl_mode(if socket.is_tls() { SslMode::Require } else { SslMode::Disable });
     config.ssl_negotiation(SslNegotiation::Direct);
     let begun = Begun(socket.channel_binding());
-    let frames = Frames::new(socket, deadline, params.required_auth.clone(), password.is_some());
+    let deadline = wait.deadline();
+    let frames = Frames::new(socket, wait.until(deadline), params.required_auth.clone(), password.is_some());
     let frames = Rc::new(RefCell::new(frames));
     // The client and the connection are dropped here, which neither writes nor closes anything.
-    let result = finish(config.connect_raw(Lent(Rc::clone(&frames)), begun), deadline).map(|result| result.map(drop));
+    let result = finish(config.connect_raw(Lent(Rc::clone(&frames)), begun), &frames).map(|result| result.map(drop));
     let lost = || Error::new(ErrorKind::Protocol, "the login did not give the socket back");
     let Some(frames) = Rc::into_inner(frames).map(RefCell::into_inner) else {
         return Err(Refusal { error: lost(), unauthenticated: false });
@@ -78,15 +79,14 @@ pub(crate) fn log_in(
 }
 
 /// Runs a future that never has to wait.
-fn finish<F: Future>(future: F, deadline: Instant) -> Result<F::Output> {
+fn finish<F: Future>(future: F, frames: &RefCell<Frames<'_>>) -> Result<F::Output> {
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(output);
         }
-        if Instant::now() > deadline {
-            return Err(Error::new(ErrorKind::Connection, "the login did not end in time"));
-        }
+        let ended = frames.try_borrow_mut().map_err(io::Error::other).and_then(|mut frames| frames.wait.check());
+        ended.map_err(|cause| Error::new(ErrorKind::Connection, "the login did not end").cause(cause))?;
     }
 }
 
@@ -105,16 +105,16 @@ fn server_error(refused: &DbError, seen: &Seen) -> Error {
 }
 
 /// The socket in the hands of tokio-postgres.
-struct Lent(Rc<RefCell<Frames>>);
+struct Lent<'a>(Rc<RefCell<Frames<'a>>>);
 
-impl Lent {
-    fn with<T>(&self, use_it: impl FnOnce(&mut Frames) -> io::Result<T>) -> Poll<io::Result<T>> {
+impl<'a> Lent<'a> {
+    fn with<T>(&self, use_it: impl FnOnce(&mut Frames<'a>) -> io::Result<T>) -> Poll<io::Result<T>> {
         let frames = self.0.try_borrow_mut();
         Poll::Ready(frames.map_err(io::Error::other).and_then(|mut frames| use_it(&mut frames)))
     }
 }
 
-impl AsyncRead for Lent {
+impl AsyncRead for Lent<'_> {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.with(|frames| {
             let read = frames.read(buffer.initialize_unfilled())?;
@@ -124,7 +124,7 @@ impl AsyncRead for Lent {
     }
 }
 
-impl AsyncWrite for Lent {
+impl AsyncWrite for Lent<'_> {
     fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.with(|frames| frames.write(bytes))
     }
@@ -142,29 +142,29 @@ impl AsyncWrite for Lent {
 /// TLS that has begun already, with its channel binding.
 struct Begun(Option<Vec<u8>>);
 
-impl TlsConnect<Lent> for Begun {
-    type Stream = LentTls;
+impl<'a> TlsConnect<Lent<'a>> for Begun {
+    type Stream = LentTls<'a>;
     type Error = io::Error;
-    type Future = Ready<io::Result<LentTls>>;
+    type Future = Ready<io::Result<LentTls<'a>>>;
 
-    fn connect(self, lent: Lent) -> Self::Future {
+    fn connect(self, lent: Lent<'a>) -> Self::Future {
         ready(Ok(LentTls { lent, binding: self.0 }))
     }
 }
 
 /// As [`Lent`], and encrypted below.
-struct LentTls {
-    lent: Lent,
+struct LentTls<'a> {
+    lent: Lent<'a>,
     binding: Option<Vec<u8>>,
 }
 
-impl AsyncRead for LentTls {
+impl AsyncRead for LentTls<'_> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.lent).poll_read(cx, buffer)
     }
 }
 
-impl AsyncWrite for LentTls {
+impl AsyncWrite for LentTls<'_> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.lent).poll_write(cx, bytes)
     }
@@ -178,7 +178,7 @@ impl AsyncWrite for LentTls {
     }
 }
 
-impl TlsStream for LentTls {
+impl TlsStream for LentTls<'_> {
     fn channel_binding(&self) -> ChannelBinding {
         self.binding.clone().map_or_else(ChannelBinding::none, ChannelBinding::tls_server_end_point)
     }

@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use socket2::TcpKeepalive;
 use tokio_postgres::config::ChannelBinding;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::PasswordFile;
 use crate::keywords::{Settings, invalid};
+use crate::line::TcpParams;
 
 /// The environment by name, so that tests need not change their own.
 type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -36,6 +36,8 @@ pub struct ConnectParams {
     /// For each address on its own.
     pub(crate) connect_timeout: Option<Duration>,
     pub(crate) tcp: TcpParams,
+    /// How long a server may be silent that is waited for.
+    pub(crate) read_timeout: Option<Duration>,
     pub(crate) tls: TlsParams,
     pub(crate) channel_binding: ChannelBinding,
     pub(crate) required_auth: RequiredAuth,
@@ -61,19 +63,12 @@ pub(crate) enum Place {
     Tcp { name: String, address: Option<IpAddr> },
 }
 
-/// What the kernel does about a peer that is gone.
-#[derive(Debug, Clone)]
-pub(crate) struct TcpParams {
-    pub(crate) keepalive: Option<TcpKeepalive>,
-    pub(crate) user_timeout: Option<Duration>,
-}
-
 /// How TLS is done, if it is.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsParams {
     pub(crate) mode: SslMode,
     pub(crate) direct: bool,
-    pub(crate) root: Root,
+    pub(crate) verification: Verification,
     pub(crate) crl: Option<PathBuf>,
     /// The client's own certificate, and its key.
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
@@ -101,13 +96,24 @@ const SSL_MODES: [(&str, SslMode); 6] = [
     ("verify-full", SslMode::VerifyFull),
 ];
 
-/// Whose signature a server's certificate needs.
+/// What a server's certificate must show.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Root {
-    /// Nobody's.
-    Unverified,
+pub(crate) enum Verification {
+    /// Nothing: what is sent is encrypted, to whoever answers.
+    None,
+    /// The signature of an authority.
+    Authority(Roots),
+    /// The signature of an authority, and the host's name.
+    AuthorityAndName(Roots),
+}
+
+/// The authorities that are trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Roots {
     System,
     File(PathBuf),
+    /// Those of a file in the home directory, and there is none.
+    NoHome,
 }
 
 /// `target_session_attrs`.
@@ -157,9 +163,11 @@ impl ConnectParams {
     /// # Errors
     /// Usage errors name the keyword that is unknown, wrong, or not supported.
     pub fn parse(conninfo: &str) -> Result<Self> {
-        Self::parse_with(conninfo, &|name| match (std::env::var(name), name) {
-            (Err(_), "HOME") => std::env::home_dir().and_then(|home| home.into_os_string().into_string().ok()),
-            (value, _) => value.ok(),
+        // What is no UTF-8 is still a value: it is refused or not found, and not taken for a variable that is not set.
+        Self::parse_with(conninfo, &|name| match name {
+            // The system's user database knows it where the variable is empty.
+            "HOME" => std::env::home_dir().map(|home| home.to_string_lossy().into_owned()),
+            _ => std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()),
         })
     }
 
@@ -169,6 +177,11 @@ impl ConnectParams {
     /// As those of [`ConnectParams::parse`].
     pub fn parse_with(conninfo: &str, variable: &dyn Fn(&str) -> Option<String>) -> Result<Self> {
         Self::complete(&Settings::read(conninfo, variable as Variables<'_>)?)
+    }
+
+    /// Says how long a server may be silent that is waited for, unless the connection string says it.
+    pub fn set_read_timeout(&mut self, read_timeout: Option<Duration>) {
+        self.read_timeout = self.read_timeout.or(read_timeout);
     }
 
     fn complete(settings: &Settings<'_>) -> Result<Self> {
@@ -223,10 +236,8 @@ impl ConnectParams {
                 Ok(0) | Err(_) => NO_TIMEOUT,
                 Ok(seconds) => Duration::from_secs(seconds),
             }),
-            tcp: TcpParams {
-                keepalive: parse_keepalive(settings)?,
-                user_timeout: positive(settings, "tcp_user_timeout")?.map(u64::from).map(Duration::from_millis),
-            },
+            tcp: parse_tcp(settings)?,
+            read_timeout: parse_read_timeout(settings)?,
             tls: parse_tls(settings)?,
             channel_binding: settings.choice("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer),
             required_auth: RequiredAuth::parse(settings)?,
@@ -298,7 +309,11 @@ fn parse_hosts(settings: &Settings<'_>) -> Result<Vec<Host>> {
             None => DEFAULT_PORT,
             Some(port) => match port.trim().parse() {
                 Ok(number) if number > 0 => number,
-                _ => return Err(invalid("port", &port, "a number from 1 to 65535")),
+                // Not quoted: of a uri without a host it is the password.
+                _ => {
+                    let error = Error::new(ErrorKind::Usage, "the port is no number from 1 to 65535");
+                    return Err(error.hint("postgresql://user:password@host:port/db"));
+                }
             },
         };
         let place = match (at(&names, index), at(&addresses, index)) {
@@ -333,40 +348,47 @@ pub(crate) fn socket_path(folder: &Path, port: u16) -> PathBuf {
     folder.join(format!(".s.PGSQL.{port}"))
 }
 
-/// A number that counts only if it is greater than nothing.
-fn positive(settings: &Settings<'_>, keyword: &str) -> Result<Option<u32>> {
-    let number = settings.number(keyword)?.and_then(|number| u32::try_from(number).ok());
-    Ok(number.filter(|number| *number > 0))
+/// What is less than nothing counts as nothing.
+fn parse_tcp(settings: &Settings<'_>) -> Result<TcpParams> {
+    let number = |keyword| Ok(settings.number(keyword)?.map(|number| u32::try_from(number).unwrap_or(0)));
+    let probes = [number("keepalives_idle")?, number("keepalives_interval")?, number("keepalives_count")?];
+    let user_timeout = number("tcp_user_timeout")?.map(u64::from).map(Duration::from_millis);
+    Ok(TcpParams::new(settings.number("keepalives")? != Some(0), probes, user_timeout))
 }
 
-fn parse_keepalive(settings: &Settings<'_>) -> Result<Option<TcpKeepalive>> {
-    let idle = positive(settings, "keepalives_idle")?.map(u64::from).map(Duration::from_secs);
-    let interval = positive(settings, "keepalives_interval")?.map(u64::from).map(Duration::from_secs);
-    let count = positive(settings, "keepalives_count")?;
-    if settings.number("keepalives")? == Some(0) {
-        return Ok(None);
+/// Seconds, which may have a fraction. It is not libpq's, which waits as long as it takes.
+fn parse_read_timeout(settings: &Settings<'_>) -> Result<Option<Duration>> {
+    let Some(value) = settings.value("read_timeout") else { return Ok(None) };
+    match parse_seconds(&value) {
+        Some(timeout) => Ok(Some(timeout)),
+        None => Err(invalid("read_timeout", &value, "seconds above 0")),
     }
-    let keepalive = idle.into_iter().fold(TcpKeepalive::new(), |keepalive, time| keepalive.with_time(time));
-    let keepalive = interval.into_iter().fold(keepalive, |keepalive, time| keepalive.with_interval(time));
-    Ok(Some(count.into_iter().fold(keepalive, |keepalive, count| keepalive.with_retries(count))))
+}
+
+/// Seconds above 0 as somebody writes them.
+pub fn parse_seconds(text: &str) -> Option<Duration> {
+    let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.filter(|seconds| !seconds.is_zero())
 }
 
 fn parse_tls(settings: &Settings<'_>) -> Result<TlsParams> {
-    let root = match settings.value("sslrootcert") {
-        Some(word) if word == "system" => Root::System,
-        Some(file) => Root::File(file.into()),
-        None => settings.home_file("root.crt").map_or(Root::Unverified, Root::File),
+    let roots = match settings.value("sslrootcert") {
+        Some(word) if word == "system" => Roots::System,
+        Some(file) => Roots::File(file.into()),
+        None => settings.home_file("root.crt").map_or(Roots::NoHome, Roots::File),
     };
-    let default = if root == Root::System { SslMode::VerifyFull } else { SslMode::Prefer };
+    let default = if roots == Roots::System { SslMode::VerifyFull } else { SslMode::Prefer };
     let mode = settings.choice("sslmode", &SSL_MODES)?.unwrap_or(default);
     let name = SSL_MODES.iter().find(|(_, known)| *known == mode).map_or("", |(name, _)| *name);
-    if root == Root::System && mode != SslMode::VerifyFull {
+    if roots == Roots::System && mode != SslMode::VerifyFull {
         return Err(invalid("sslmode", name, "verify-full with sslrootcert=system"));
     }
-    let root = match root {
+    let verification = match (mode, roots) {
+        (SslMode::VerifyFull, roots) => Verification::AuthorityAndName(roots),
+        (SslMode::VerifyCa, roots) => Verification::Authority(roots),
         // Weaker modes verify if they can: require is then as good as verify-ca.
-        Root::File(file) if mode < SslMode::VerifyCa && !file.exists() => Root::Unverified,
-        root => root,
+        (_, Roots::File(file)) if file.exists() => Verification::Authority(Roots::File(file)),
+        (_, Roots::File(_) | Roots::System | Roots::NoHome) => Verification::None,
     };
     let direct = settings.choice("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false);
     if direct && mode < SslMode::Require {
@@ -389,7 +411,7 @@ fn parse_tls(settings: &Settings<'_>) -> Result<TlsParams> {
     Ok(TlsParams {
         mode,
         direct,
-        root,
+        verification,
         crl: crl.filter(|file| file.exists()),
         certificate: certificate.zip(path("sslkey", "postgresql.key")),
         sni: settings.number("sslsni")? != Some(0),

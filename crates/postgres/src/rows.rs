@@ -7,8 +7,9 @@ use bytes::Bytes;
 use dray_format::{BatchBuilder, Built, ColumnProfile, Profile};
 use dray_pgtypes::{Column, Format};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::session::{Options, value_error};
+use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
+use crate::session::{BOUND, Options, STEP_MISSING, value_error};
+use crate::tag::miscount;
 use crate::wire::{Patience, Wire};
 
 /// Copies a column's bytes to where they are to stay, or finds no memory for them.
@@ -24,13 +25,33 @@ pub(crate) struct Rows {
     rows_before: u64,
     /// Bytes of each column's values as Arrow data. What they were received in is not counted: it would cost a twentieth of parsing.
     decoded: Vec<u64>,
+    /// The statement returns rows, be they without columns.
+    are_expected: bool,
+    /// The server has said that the statement is bound.
+    is_bound: bool,
 }
 
 impl Rows {
     /// The rows of these columns, of which none has come yet.
-    pub(crate) fn new(columns: Arc<[Column]>, builder: BatchBuilder, options: Options) -> Self {
+    pub(crate) fn new(
+        columns: Arc<[Column]>,
+        builder: BatchBuilder,
+        options: Options,
+        are_expected: bool,
+        is_bound: bool,
+    ) -> Self {
         let decoded = vec![0; columns.len()];
-        Self { columns, builder, options, rows_before: 0, decoded }
+        Self { columns, builder, options, rows_before: 0, decoded, are_expected, is_bound }
+    }
+
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// What is wrong with the rows that came, if the statement ends with this tag.
+    pub(crate) fn miscount(&self, tag: &str) -> Option<String> {
+        // CREATE TABLE AS has a SELECT's tag, and returns no rows.
+        self.are_expected.then(|| miscount(tag, self.rows_before + self.builder.rows() as u64))?
     }
 
     /// Reads rows until a batch is full (false) or something else comes (true).
@@ -40,12 +61,22 @@ impl Rows {
         bytes: &mut u64,
         patience: Patience<'_>,
     ) -> Result<bool> {
+        if !self.is_bound {
+            match wire.next_tag(patience)? {
+                BOUND => wire.message(patience)?,
+                // Why it could not be.
+                b'E' => return Ok(true),
+                _ => return Err(wire.out_of_order(STEP_MISSING)),
+            };
+            self.is_bound = true;
+        }
         loop {
             let header = wire.peek(patience)?;
             match header.tag {
-                b'D' => {}
-                // The binding is complete; a notice, a notification or a setting comes between rows.
-                b'2' | b'N' | b'A' | b'S' => {
+                b'D' if self.are_expected => {}
+                b'D' => return Err(wire.out_of_order("rows of a statement that has none")),
+                // A notice, a notification or a setting comes between rows.
+                b'N' | b'A' | b'S' => {
                     wire.message_or_aside(patience)?;
                     continue;
                 }
@@ -58,7 +89,8 @@ impl Rows {
                     header.body_bytes,
                     self.options.row_bytes_max
                 );
-                return Err(Error::new(ErrorKind::Limit, what).hint("raise row_bytes_max"));
+                let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
+                return Err(error.hint("raise row_bytes_max"));
             }
             *bytes += header.body_bytes as u64;
             let body = wire.body(header, patience)?;
@@ -138,10 +170,11 @@ pub(crate) fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u
 
 #[cold]
 fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
-    let kind = match &error {
-        dray_pgtypes::Error::Unrepresentable(_) => ErrorKind::Value,
-        dray_pgtypes::Error::Malformed(_) => ErrorKind::Protocol,
-        dray_pgtypes::Error::Format(_) => ErrorKind::Limit,
+    // The states are those that the extension gives.
+    let (kind, sqlstate) = match &error {
+        dray_pgtypes::Error::Unrepresentable(_) => (ErrorKind::Value, OUT_OF_RANGE),
+        dray_pgtypes::Error::Malformed(_) => (ErrorKind::Protocol, ""),
+        dray_pgtypes::Error::Format(_) => (ErrorKind::Limit, LIMIT_EXCEEDED),
     };
-    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name)).with_sqlstate(sqlstate)
 }

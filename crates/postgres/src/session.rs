@@ -10,8 +10,11 @@
 //! a column may come as text where that takes the server less.
 
 mod copy;
+mod known;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -23,12 +26,14 @@ use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend;
 
 pub use self::copy::CopyStart;
+use self::known::Known;
 use crate::catalog::{self, Catalog};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, Result};
 use crate::parameter::{Parameter, bind};
 use crate::rows::{CopyBytes, Rows};
-use crate::split::{Split, attributes, controls_transaction, leaves_session_alone};
+use crate::split::{Split, attributes, leaves_session_alone};
 use crate::sql;
+use crate::tag::miscount;
 use crate::wire::{Patience, Wire, server_error};
 
 /// `money`.
@@ -43,8 +48,12 @@ const WIDE: usize = 64;
 const KEEP_MEMORY: &str = "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152))";
 /// Rows that a stock server's answers are cut into.
 const BATCH_ROWS: usize = 65_536;
-/// So many statements' columns are remembered.
-const KNOWN_MAX: usize = 64;
+/// Tags of what the server says when it has parsed or bound or closed a statement.
+const PARSED: u8 = b'1';
+pub(crate) const BOUND: u8 = b'2';
+const CLOSED: u8 = b'3';
+/// Where one of these is not: a message was lost, so that what follows may be the result of the statement before.
+pub(crate) const STEP_MISSING: &str = "a statement was not parsed or bound";
 
 /// How a statement's result is to come.
 #[derive(Debug, Clone)]
@@ -90,33 +99,23 @@ enum State {
     Unwanted,
 }
 
-/// A column as a server describes it: name, type, and what it declares.
-type Described = Vec<(String, u32, i32)>;
+/// Columns as a server describes them: name, type, and what it declares; none where no rows are returned.
+type Described = Option<Vec<(String, u32, i32)>>;
 
 /// What a statement's rows become.
 #[derive(Debug, Clone)]
 struct Columns {
     columns: Arc<[Column]>,
     schema: Arc<Schema>,
+    /// Rows may be without columns.
+    returns_rows: bool,
 }
 
 impl Columns {
-    fn new(columns: Vec<Column>) -> Self {
+    fn new(columns: Vec<Column>, described: &Described) -> Self {
         let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
-        Self { columns: columns.into(), schema: Arc::new(schema) }
+        Self { columns: columns.into(), schema: Arc::new(schema), returns_rows: described.is_some() }
     }
-}
-
-/// A statement that was run before: what its columns were.
-#[derive(Debug)]
-struct Known {
-    statement: String,
-    oids: Vec<u32>,
-    types: TypeOptions,
-    described: Described,
-    columns: Columns,
-    /// The name under which the server has it prepared, once it was run twice.
-    prepared: Option<String>,
 }
 
 /// A session with a server, once the user is logged in.
@@ -137,8 +136,6 @@ pub struct Session<S> {
     /// The server's process was asked to keep the memory of wide rows.
     keeps_memory: bool,
     server_version: u32,
-    /// Backslashes escape in plain strings.
-    escapes: bool,
     /// Floats have all their digits in text, until the user wants it otherwise.
     whole_floats: bool,
     state: State,
@@ -156,11 +153,13 @@ pub struct Session<S> {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// A session over a socket on which the server has just said that it is ready. `server_version` is the server's
-    /// major version.
-    pub fn new(stream: S, server_version: u32) -> Self {
+    /// A session over a socket on which the server has just said that it is ready, and what it `reported` about itself before.
+    /// `server_version` is the server's major version.
+    pub fn new(stream: S, server_version: u32, reported: &BTreeMap<String, String>) -> Self {
+        let mut wire = Wire::new(stream);
+        reported.iter().for_each(|(name, value)| wire.settings().report(name, value));
         Self {
-            wire: Wire::new(stream),
+            wire,
             catalog: Catalog::default(),
             known: Vec::new(),
             names: None,
@@ -169,7 +168,6 @@ impl<S: Read + Write> Session<S> {
             loaded: false,
             keeps_memory: false,
             server_version,
-            escapes: false,
             whole_floats: false,
             state: State::Idle,
             statement: String::new(),
@@ -191,9 +189,9 @@ impl<S: Read + Write> Session<S> {
         !self.wire.is_broken() && !matches!(self.state, State::Idle)
     }
 
-    /// Says whether backslashes escape in plain strings: whether `standard_conforming_strings` was off at login.
+    /// Says whether backslashes escape in plain strings, whatever was reported of it: a pooler need not pass it on.
     pub fn set_escapes(&mut self, escapes: bool) {
-        self.escapes = escapes;
+        self.wire.settings().report_escapes(escapes);
     }
 
     /// Says that `extra_float_digits` was set for the whole session. If not, it is for each transaction that needs it.
@@ -208,8 +206,9 @@ impl<S: Read + Write> Session<S> {
         self.names = Some(format!("dray_{process_id}_{:x}", now.as_nanos()));
     }
 
+    /// Whether backslashes escape in plain strings, as `standard_conforming_strings` says.
     fn escapes(&self) -> bool {
-        self.wire.setting("standard_conforming_strings").map_or(self.escapes, |setting| setting == "off")
+        self.wire.escapes().unwrap_or_default()
     }
 
     /// Whether the connection broke.
@@ -238,6 +237,11 @@ impl<S: Read + Write> Session<S> {
     /// Whether a statement surely leaves the session as it was.
     pub fn is_left_alone_by(&self, statement: &str) -> bool {
         leaves_session_alone(statement, self.escapes())
+    }
+
+    /// The highest of `$1, $2 …` in a statement; none where it is not one.
+    pub fn parameters_in(&self, statement: &str) -> Option<usize> {
+        sql::parameters_in(statement, self.escapes())
     }
 
     /// Names in a statement that may be functions, called like a column.
@@ -278,9 +282,19 @@ impl<S: Read + Write> Session<S> {
         self.check_sendable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         frontend::query(statement, self.wire.out()).map_err(invalid)?;
-        self.wire.send()?;
-        let rows = self.text_rows(patience);
-        self.wait_ready(rows, patience)
+        self.wire.send(patience)?;
+        // There may be several statements in one.
+        let mut rows = Vec::new();
+        let outcome = loop {
+            match self.text_rows(false, patience) {
+                Ok(more) => rows.extend(more),
+                Err(error) => break Err(error),
+            }
+            if matches!(self.wire.next_tag(patience)?, b'Z' | b'E') {
+                break Ok(rows);
+            }
+        };
+        self.wait_ready(outcome, patience)
     }
 
     /// Starts a statement, and returns the columns of its rows, which [`Self::next_batch`] reads. A statement without rows has
@@ -295,24 +309,24 @@ impl<S: Read + Write> Session<S> {
         options: &Options,
         patience: Patience<'_>,
     ) -> Result<Arc<Schema>> {
-        self.check_sendable(statement)?;
+        self.check_readable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
         let known = self
             .known
             .iter()
             .position(|known| known.statement == statement && known.oids == oids && known.types == options.types);
-        let columns = match known.map(|at| self.known.remove(at)) {
+        let started = match known.map(|at| self.known.remove(at)) {
             Some(known) => self.start_known(known, parameters, patience)?,
             None => None,
         };
-        let Columns { columns, schema } = match columns {
-            Some(columns) => columns,
-            None => self.start_new(statement, oids, parameters, options, patience)?,
+        let (Columns { columns, schema, returns_rows }, is_bound) = match started {
+            Some(started) => started,
+            None => (self.start_new(statement, oids, parameters, options, patience)?, false),
         };
         let builder = options.builder(schema.clone())?;
         let options = options.clone();
-        self.state = State::Rows(Box::new(Rows::new(columns, builder, options)));
+        self.state = State::Rows(Box::new(Rows::new(columns, builder, options, returns_rows, is_bound)));
         Ok(schema)
     }
 
@@ -331,7 +345,7 @@ impl<S: Read + Write> Session<S> {
             if columns.len() >= WIDE && !std::mem::replace(&mut self.keeps_memory, true) {
                 self.ask_within(KEEP_MEMORY, patience)?;
             }
-            self.execute("", &columns, parameters)?;
+            self.execute("", &columns, parameters, patience)?;
             Ok((described, columns))
         });
         let (described, columns) = match begun {
@@ -340,92 +354,22 @@ impl<S: Read + Write> Session<S> {
             Err(error) => {
                 self.wire.out().clear();
                 frontend::sync(self.wire.out());
-                self.wire.send()?;
+                self.wire.send(patience)?;
                 return self.wait_ready(Err(error), patience);
             }
         };
         // Only what a number says all about: other types, and money, may mean something else the next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
         let is_ready = self.whole_floats || !has_text(&columns);
-        if is_ready && self.is_left_alone_by(statement) && described.iter().all(|(_, oid, _)| is_settled(*oid)) {
+        if is_ready
+            && self.is_left_alone_by(statement)
+            && described.iter().flatten().all(|(_, oid, _)| is_settled(*oid))
+        {
             let (statement, types) = (statement.to_owned(), options.types.clone());
-            let columns = Columns::new(columns);
+            let columns = Columns::new(columns, &described);
             return Ok(self.remember(Known { statement, oids, types, described, columns, prepared: None }));
         }
-        Ok(Columns::new(columns))
-    }
-
-    /// Runs a statement whose columns are known, if nobody has changed them. In its second run it is prepared under a name, which
-    /// those after it use: they spare the server parsing, planning and describing it. None if it has to be begun anew.
-    fn start_known(
-        &mut self,
-        mut known: Known,
-        parameters: &[Parameter],
-        patience: Patience<'_>,
-    ) -> Result<Option<Columns>> {
-        if let Some(name) = &known.prepared {
-            self.execute(name, &known.columns.columns, parameters)?;
-            return match self.bound(patience) {
-                Ok(()) => Ok(Some(self.remember(known))),
-                Err(error) => {
-                    self.unwanted.extend(known.prepared);
-                    // It is gone, or its columns have changed.
-                    let is_stale = matches!(error.sqlstate(), "26000" | "0A000") && !self.is_in_transaction();
-                    if is_stale { self.wait_ready(Ok(None), patience) } else { self.wait_ready(Err(error), patience) }
-                }
-            };
-        }
-        self.close_unwanted()?;
-        known.prepared = self.names.as_ref().map(|names| format!("{names}_{}", self.names_given));
-        self.names_given += 1;
-        let name = known.prepared.clone().unwrap_or_default();
-        let out = self.wire.out();
-        frontend::parse(&name, &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
-        frontend::describe(b'S', &name, out).map_err(invalid)?;
-        self.execute(&name, &known.columns.columns, parameters)?;
-        let described = self.described(parameters, patience);
-        if described.as_ref().is_ok_and(|described| *described == known.described) {
-            return Ok(Some(self.remember(known)));
-        }
-        self.unwanted.extend(known.prepared);
-        match described {
-            Ok(_) => {
-                self.state = State::Unwanted;
-                let what = "the columns of this statement have changed since it was run last";
-                Err(Error::new(ErrorKind::Server, what).with_sqlstate("0A000").hint("run it again"))
-            }
-            Err(error) => self.wait_ready(Err(error), patience),
-        }
-    }
-
-    /// Remembers a statement, and returns its columns.
-    fn remember(&mut self, known: Known) -> Columns {
-        if self.known.len() >= KNOWN_MAX {
-            self.unwanted.extend(self.known.remove(0).prepared);
-        }
-        let columns = known.columns.clone();
-        self.known.push(known);
-        columns
-    }
-
-    /// Forgets what statements that were run before meant, if this one may change it without the server's taking notice: it may
-    /// be DEALLOCATE, or make a temporary table of another's name.
-    fn mind(&mut self, statement: &str) {
-        let escapes = self.escapes();
-        let changes_nothing = || leaves_session_alone(statement, escapes) || controls_transaction(statement, escapes);
-        if !self.known.is_empty() && !changes_nothing() {
-            self.forget_statements();
-        }
-    }
-
-    fn forget_statements(&mut self) {
-        self.unwanted.extend(self.known.drain(..).filter_map(|known| known.prepared));
-    }
-
-    /// Has the server forget what is not wanted, with whatever is sent next. Names that are gone do no harm.
-    fn close_unwanted(&mut self) -> Result<()> {
-        let out = self.wire.out();
-        self.unwanted.drain(..).try_for_each(|name| frontend::close(b'S', &name, out).map_err(invalid))
+        Ok(Columns::new(columns, &described))
     }
 
     /// The columns of a statement's rows, without running it.
@@ -439,13 +383,13 @@ impl<S: Read + Write> Session<S> {
         options: &Options,
         patience: Patience<'_>,
     ) -> Result<Arc<Schema>> {
-        self.check_sendable(statement)?;
+        self.check_readable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         let columns = self.prepare(statement, parameters, options, patience);
         frontend::sync(self.wire.out());
-        self.wire.send()?;
-        let (_, columns) = self.wait_ready(columns, patience)?;
-        Ok(Columns::new(columns).schema)
+        self.wire.send(patience)?;
+        let (described, columns) = self.wait_ready(columns, patience)?;
+        Ok(Columns::new(columns, &described).schema)
     }
 
     /// What the planner expects of a query: rows, and bytes of one.
@@ -477,14 +421,14 @@ impl<S: Read + Write> Session<S> {
         frontend::parse("", statement, oids, self.wire.out()).map_err(invalid)?;
         frontend::describe(b'S', "", self.wire.out()).map_err(invalid)?;
         frontend::flush(self.wire.out());
-        self.wire.send()?;
+        self.wire.send(patience)?;
         let described = self.described(parameters, patience)?;
         let mut options = options.types.clone();
-        self.learn_types(described.iter().map(|(_, oid, _)| *oid), &mut options, patience)?;
+        self.learn_types(described.iter().flatten().map(|(_, oid, _)| *oid), &mut options, patience)?;
         let column = |(name, oid, typmod): &(String, u32, i32)| {
             Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options).in_quicker_format()
         };
-        let columns: Vec<_> = described.iter().map(column).collect();
+        let columns: Vec<_> = described.iter().flatten().map(column).collect();
         if !self.whole_floats && has_text(&columns) {
             self.ask_within(WHOLE_FLOATS, patience)?;
         }
@@ -493,9 +437,15 @@ impl<S: Read + Write> Session<S> {
 
     /// What the server says of the columns of a statement that it was given.
     fn described(&mut self, parameters: &[Parameter], patience: Patience<'_>) -> Result<Described> {
+        let mut is_parsed = false;
         loop {
             match self.wire.message(patience)? {
-                Message::ParseComplete | Message::CloseComplete => {}
+                Message::CloseComplete if !is_parsed => {}
+                Message::ParseComplete if !is_parsed => is_parsed = true,
+                Message::ErrorResponse(error) => {
+                    return Err(server_error(error.fields(), &self.statement, self.before));
+                }
+                _ if !is_parsed => return Err(self.wire.out_of_order(STEP_MISSING)),
                 Message::ParameterDescription(found) => {
                     let expected = found.parameters().count().unwrap_or(0);
                     if expected != parameters.len() {
@@ -505,15 +455,12 @@ impl<S: Read + Write> Session<S> {
                         return Err(Error::new(ErrorKind::Usage, what));
                     }
                 }
-                Message::NoData => return Ok(Vec::new()),
+                Message::NoData => return Ok(None),
                 Message::RowDescription(row) => {
                     let fields = row.fields();
                     let described =
                         fields.map(|field| Ok((field.name().to_owned(), field.type_oid(), field.type_modifier())));
-                    return described.collect().map_err(invalid);
-                }
-                Message::ErrorResponse(error) => {
-                    return Err(server_error(error.fields(), &self.statement, self.before));
+                    return described.collect().map(Some).map_err(invalid);
                 }
                 _ => return Err(self.wire.out_of_order("not a description")),
             }
@@ -554,47 +501,58 @@ impl<S: Read + Write> Session<S> {
         frontend::execute("", 0, out).map_err(invalid)?;
         frontend::close(b'S', OWN_STATEMENT, out).map_err(invalid)?;
         frontend::flush(out);
-        self.wire.send()?;
-        let rows = self.text_rows(patience)?;
+        self.wire.send(patience)?;
+        for step in [CLOSED, PARSED, BOUND] {
+            self.done(step, patience)?;
+        }
+        let rows = self.text_rows(true, patience)?;
+        self.done(CLOSED, patience)?;
+        Ok(rows)
+    }
+
+    /// Waits until the server says that it has done a step, each of which must be there: without it, what follows is another
+    /// statement's.
+    fn done(&mut self, step: u8, patience: Patience<'_>) -> Result<()> {
+        let found = self.wire.next_tag(patience)?;
         match self.wire.message(patience)? {
-            Message::CloseComplete => Ok(rows),
-            _ => Err(self.wire.out_of_order("not the end of a statement")),
+            _ if found == step => Ok(()),
+            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
+            _ => Err(self.wire.out_of_order(STEP_MISSING)),
         }
     }
 
-    /// The rows of a statement, in text, up to its end.
-    fn text_rows(&mut self, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    /// The rows of a statement, in text, up to its end. A statement that is not described returns rows.
+    fn text_rows(&mut self, is_undescribed: bool, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
         let mut rows = Vec::new();
+        let mut returns_rows = is_undescribed;
         loop {
             match self.wire.message(patience)? {
-                Message::DataRow(row) => {
+                Message::DataRow(row) if returns_rows => {
                     let text =
                         |range: std::ops::Range<usize>| String::from_utf8_lossy(&row.buffer()[range]).into_owned();
                     rows.push(row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?);
                 }
-                Message::CommandComplete(_) | Message::EmptyQueryResponse => return Ok(rows),
+                Message::CommandComplete(body) => {
+                    let miscount = miscount(body.tag().unwrap_or_default(), rows.len() as u64).filter(|_| returns_rows);
+                    return miscount.map_or(Ok(rows), |miscount| Err(self.wire.out_of_order(&miscount)));
+                }
+                Message::EmptyQueryResponse => return Ok(rows),
                 Message::ErrorResponse(error) => {
                     return Err(server_error(error.fields(), &self.statement, self.before));
                 }
-                Message::ParseComplete
-                | Message::BindComplete
-                | Message::CloseComplete
-                | Message::RowDescription(_) => {}
+                Message::RowDescription(_) => returns_rows = true,
                 _ => return Err(self.wire.out_of_order("not a row")),
             }
         }
     }
 
-    /// Waits until a prepared statement has its parameters.
-    fn bound(&mut self, patience: Patience<'_>) -> Result<()> {
-        match self.wire.message(patience)? {
-            Message::BindComplete => Ok(()),
-            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
-            _ => Err(self.wire.out_of_order("not a binding")),
-        }
-    }
-
-    fn execute(&mut self, prepared: &str, columns: &[Column], parameters: &[Parameter]) -> Result<()> {
+    fn execute(
+        &mut self,
+        prepared: &str,
+        columns: &[Column],
+        parameters: &[Parameter],
+        patience: Patience<'_>,
+    ) -> Result<()> {
         let formats: Vec<i16> = columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
         let out = self.wire.out();
         if let Err(error) = bind(prepared, parameters, &formats, out) {
@@ -604,7 +562,7 @@ impl<S: Read + Write> Session<S> {
         }
         frontend::execute("", 0, out).map_err(invalid)?;
         frontend::sync(out);
-        self.wire.send()
+        self.wire.send(patience)
     }
 
     /// The next rows; none after the last. The statement is then over. With `copy` they are where it puts them.
@@ -620,6 +578,9 @@ impl<S: Read + Write> Session<S> {
         let ended = match self.wire.message(patience)? {
             Message::CommandComplete(body) => {
                 self.tag = body.tag().unwrap_or_default().to_owned();
+                if let Some(miscount) = rows.miscount(&self.tag) {
+                    return Err(self.wire.out_of_order(&miscount));
+                }
                 Ok(())
             }
             Message::EmptyQueryResponse => Ok(()),
@@ -627,7 +588,7 @@ impl<S: Read + Write> Session<S> {
             Message::CopyInResponse(_) => {
                 frontend::copy_fail("not supported here", self.wire.out()).map_err(invalid)?;
                 frontend::sync(self.wire.out());
-                self.wire.send()?;
+                self.wire.send(patience)?;
                 Err(copy_refused())
             }
             Message::CopyOutResponse(_) => {
@@ -638,6 +599,9 @@ impl<S: Read + Write> Session<S> {
         };
         let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
         self.wait_ready(ended, patience)?;
+        if !rows.columns().is_empty() {
+            self.check_settings()?;
+        }
         let last = rows.take(copy)?;
         self.profile = rows.profile();
         Ok((last.batch().rows > 0).then_some(last))
@@ -664,6 +628,10 @@ impl<S: Read + Write> Session<S> {
             // Rows that come and come leave no pause in which reading would ask.
             patience()?;
             let header = self.wire.peek(patience)?;
+            if header.is_aside() {
+                self.wire.message_or_aside(patience)?;
+                continue;
+            }
             self.wire.enter();
             let mut left = header.body_bytes;
             while left > 0 {
@@ -678,7 +646,8 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Reads on until the server is ready for the next statement, and returns what the last one came to.
+    /// Reads on until the server is ready for the next statement, and returns what the last one came to. Where it came to an
+    /// end, nothing is left of it.
     fn wait_ready<T>(&mut self, outcome: Result<T>, patience: Patience<'_>) -> Result<T> {
         if self.wire.is_broken() {
             return outcome;
@@ -700,9 +669,38 @@ impl<S: Read + Write> Session<S> {
                 Message::ErrorResponse(error) if outcome.is_ok() => {
                     outcome = Err(server_error(error.fields(), &self.statement, self.before));
                 }
+                _ if outcome.is_ok() => return Err(self.wire.out_of_order("more after the statement's end")),
                 _ => {}
             }
         }
+    }
+
+    /// Whether the settings by which the statement's result was read have been the same all the while.
+    fn check_settings(&mut self) -> Result<()> {
+        self.wire.settings().strayed().map_or(Ok(()), Err)
+    }
+
+    /// Whether a statement of the user can be run, and its rows be read.
+    fn check_readable(&mut self, statement: &str) -> Result<()> {
+        self.check_sendable(statement)?;
+        // The server reads what is not ASCII by a setting, too.
+        if let Some(error) = self.wire.settings().hindrance()
+            && !(statement.is_ascii() && sql::sets(statement))
+        {
+            return Err(error);
+        }
+        // What set_config() sets for one statement only is in force for its rows, and never reported.
+        if sql::mentions(statement, "client_encoding")
+            && sql::mentions(statement, "set_config")
+            && sql::is_query(statement)
+        {
+            let what = "a statement that has rows can't set client_encoding, in which they come";
+            return Err(
+                Error::new(ErrorKind::Usage, what).hint("SET client_encoding TO 'UTF8' is a statement of its own")
+            );
+        }
+        self.wire.settings().begin();
+        Ok(())
     }
 
     /// Whether a statement can be run, before any of it is in a message.
@@ -717,10 +715,6 @@ impl<S: Read + Write> Session<S> {
     }
 
     fn check_idle(&self) -> Result<()> {
-        if let Some(encoding) = self.wire.setting("client_encoding").filter(|encoding| *encoding != "UTF8") {
-            let what = format!("client_encoding was set to {encoding}, and results are read as UTF8");
-            return Err(Error::new(ErrorKind::Usage, what).hint("connect again, and leave it as it is"));
-        }
         match (self.wire.is_broken(), &self.state) {
             (true, _) => Err(Error::new(ErrorKind::Usage, "the connection is broken; connect again")),
             (false, State::Idle) => Ok(()),
@@ -762,7 +756,7 @@ pub(crate) fn invalid(cause: std::io::Error) -> Error {
 }
 
 pub(crate) fn value_error(error: dray_format::Error) -> Error {
-    Error::new(ErrorKind::Limit, error.to_string())
+    Error::new(ErrorKind::Limit, error.to_string()).with_sqlstate(LIMIT_EXCEEDED)
 }
 
 fn copy_refused() -> Error {

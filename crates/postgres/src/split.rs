@@ -6,7 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::sql::{Scanner, Token, enclosable};
+use crate::sql::{Token, enclosable};
+use crate::tokens::{Piece, tokens};
+use crate::used::{Used, folded, is_called};
 
 /// Words that a query of this kind does not have.
 const REFUSED: &[&str] = &[
@@ -49,81 +51,6 @@ const UNSTABLE: &[&str] = &[
 ];
 /// Words that mean another time in each transaction, where a literal is read as one.
 const UNSTABLE_TIMES: &[&str] = &["now", "today", "tomorrow", "yesterday"];
-/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on what the catalog says: only the
-/// session's settings, if anything. They may be named with `pg_catalog` or without.
-const TIMELESS: &[&str] = &[
-    "bigint",
-    "bit",
-    "bool",
-    "boolean",
-    "bytea",
-    "char",
-    "character",
-    "decimal",
-    "double",
-    "float",
-    "float4",
-    "float8",
-    "inet",
-    "int",
-    "int2",
-    "int4",
-    "int8",
-    "integer",
-    "interval",
-    "json",
-    "jsonb",
-    "money",
-    "name",
-    "numeric",
-    "oid",
-    "real",
-    "smallint",
-    "text",
-    "uuid",
-    "varbit",
-    "varchar",
-];
-/// Words before a parenthesis that is not a function's.
-const NOT_FUNCTIONS: &[&str] = &[
-    "and",
-    "any",
-    "all",
-    "array",
-    "as",
-    "between",
-    "in",
-    "not",
-    "operator",
-    "or",
-    "select",
-    "some",
-    "then",
-    "when",
-    "else",
-    "where",
-    "case",
-    "is",
-    "like",
-    "ilike",
-    "similar",
-    "to",
-    "cast",
-    "row",
-    "values",
-    "numeric",
-    "decimal",
-    "varchar",
-    "char",
-    "character",
-    "varying",
-    "bit",
-    "time",
-    "timestamp",
-    "interval",
-    "float",
-    "precision",
-];
 
 /// A query that can be read in parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,12 +65,8 @@ pub struct Split {
     pub table: String,
     /// What the statement calls its columns' owner.
     qualifier: String,
-    /// Functions that it calls, as it names them.
-    pub functions: BTreeSet<String>,
-    /// Those of them that may be types: of one argument, which is cast.
-    pub casts: BTreeSet<String>,
-    /// Columns that it casts to types that may read the present time from a text: if they are dates or times, it is none.
-    pub dates: BTreeSet<String>,
+    /// What its expressions use.
+    pub used: Used,
     /// Whether a part reads the table without what inherits from it, now or later.
     pub only: bool,
 }
@@ -178,7 +101,6 @@ impl Split {
         if tokens.iter().skip(1).any(|token| token.is("select")) {
             return Err("it is more than the filtered rows of one table");
         }
-        let dates = cast_to_times(&tokens).ok_or("what it casts to may depend on the time")?;
         let outer = |word: &str| {
             let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
@@ -190,15 +112,14 @@ impl Split {
             _ => return Err("it is more than the filtered rows of one table"),
         };
         let (table, qualifier) = table(&tokens[from + 1..end])?;
-        let (mut functions, mut casts) = called(&tokens[..from])?;
-        let (others, other_casts) = called(&tokens[end..])?;
-        functions.extend(others);
-        casts.extend(other_casts);
+        let mut used = Used::default();
+        used.add_list(&tokens[1..from])?;
+        used.add_condition(tokens.get(end + 1..).unwrap_or_default())?;
         let head_end = tokens[end - 1].end;
         let condition = (end < tokens.len()).then(|| sql[tokens[end].end..].to_owned());
         let table_at = tokens[from + 1].end - tokens[from + 1].text.len();
         let head = sql[..head_end].to_owned();
-        Ok(Self { head, table_at, condition, table, qualifier, functions, casts, dates, only: false })
+        Ok(Self { head, table_at, condition, table, qualifier, used, only: false })
     }
 
     /// The statement for the blocks from `from` on, up to `to` or to the end.
@@ -233,8 +154,10 @@ const HARMLESS: &[&str] = &[
     "generate_series",
     "greatest",
     "least",
+    "ilike",
     "left",
     "length",
+    "like",
     "lower",
     "max",
     "min",
@@ -264,12 +187,9 @@ pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
         ["select", "values", "table", "show", "with"].iter().any(|word| tokens.first().is_some_and(|t| t.is(word)));
     let changes =
         |token: &Piece<'_>| ["insert", "update", "delete", "merge", "into", "for"].iter().any(|word| token.is(word));
-    let calls = tokens.windows(2).filter(|pair| {
-        let called = matches!(pair[0].kind, Token::Word | Token::Quoted) && pair[1].kind == Token::Open;
-        called && !NOT_FUNCTIONS.contains(&pair[0].text.to_ascii_lowercase().as_str())
-    });
-    let is_harmless = |pair: &[Piece<'_>]| name(&pair[0]).is_some_and(|name| HARMLESS.contains(&name.as_str()));
-    begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.into_iter().all(is_harmless)
+    let mut calls = (0..tokens.len()).filter(|at| is_called(&tokens, *at));
+    let is_harmless = |at: usize| tokens[at].name().is_some_and(|name| HARMLESS.contains(&name.as_str()));
+    begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.all(is_harmless)
 }
 
 /// Whether a statement begins or ends a transaction, or a part of one.
@@ -284,11 +204,6 @@ pub fn controls_transaction(sql: &str, escapes: bool) -> bool {
 pub fn attributes(sql: &str, escapes: bool) -> BTreeSet<String> {
     let tokens = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)).unwrap_or_default();
     let after_dot = tokens.windows(2).filter(|pair| pair[0].text == ".").map(|pair| &pair[1]);
-    let folded = |token: &Piece<'_>| match token.kind {
-        Token::Word => vec![token.text.to_ascii_lowercase(), token.text.to_lowercase()],
-        Token::Quoted => name(token).into_iter().collect(),
-        _ => vec![],
-    };
     after_dot.flat_map(folded).collect()
 }
 
@@ -303,32 +218,16 @@ pub fn is_range_scan(plan: &[String]) -> bool {
     }
 }
 
-/// The functions that the conditions of a plan call: those of the statement, and those of policies of row security, which show
-/// nowhere else. What has a word of its own for the time is `now`. None if a condition can't be read.
-pub fn functions_of(plan: &[String]) -> Option<BTreeSet<String>> {
-    const TIMES: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
-    let mut functions = BTreeSet::new();
-    for condition in plan.iter().filter_map(|line| line.trim_start().strip_prefix("Filter: ")) {
-        let tokens = tokens(condition, false)?;
-        functions.extend(called(&tokens).ok()?.0);
-        if tokens.iter().any(|token| TIMES.iter().any(|word| token.is(word))) {
-            functions.insert("now".to_owned());
-        }
-    }
-    Some(functions)
-}
-
 /// The table of a FROM clause, and what its columns are qualified by.
 fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
     let wrong = "it does not read one table";
-    let is_name = |piece: &Piece<'_>| matches!(piece.kind, Token::Word | Token::Quoted);
     if from.iter().any(|piece| piece.is("only")) {
         return Err("it reads ONLY a table");
     }
     let mut rest = from;
     let mut names = Vec::new();
     loop {
-        let (first, tail) = rest.split_first().filter(|(first, _)| is_name(first)).ok_or(wrong)?;
+        let (first, tail) = rest.split_first().filter(|(first, _)| first.is_name()).ok_or(wrong)?;
         names.push(first.text);
         rest = tail;
         match rest.split_first() {
@@ -339,97 +238,11 @@ fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
     let table = names.join(".");
     let alias = match rest {
         [] => names.last().copied().unwrap_or_default(),
-        [alias] if is_name(alias) => alias.text,
-        [word, alias] if word.is("as") && is_name(alias) => alias.text,
+        [alias] if alias.is_name() => alias.text,
+        [word, alias] if word.is("as") && alias.is_name() => alias.text,
         _ => return Err(wrong),
     };
     Ok((table, alias.to_owned()))
-}
-
-/// The functions that an expression may call: names before a parenthesis, and after a dot, where `t.f` is `f(t)` if the table
-/// has no column of that name. And those with one argument, which is cast if the name is a type's.
-fn called(tokens: &[Piece<'_>]) -> Result<(BTreeSet<String>, BTreeSet<String>), &'static str> {
-    let (mut functions, mut casts) = (BTreeSet::new(), BTreeSet::new());
-    for (i, token) in tokens.iter().enumerate() {
-        let is_name = matches!(token.kind, Token::Word | Token::Quoted);
-        let is_attribute = i > 0 && tokens[i - 1].text == ".";
-        let is_called = tokens.get(i + 1).is_some_and(|next| next.kind == Token::Open)
-            && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()));
-        if is_name && (is_attribute || is_called) {
-            let name = name(token).ok_or("the server's encoding decides on its functions' names")?;
-            if !is_called || !has_several(&tokens[i + 1..]) {
-                casts.insert(name.clone());
-            }
-            functions.insert(name);
-        }
-    }
-    Ok((functions, casts))
-}
-
-/// Whether a parenthesis that opens here surely has more than one argument in it.
-fn has_several(tokens: &[Piece<'_>]) -> bool {
-    let inside = tokens.iter().take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
-    let mut own = inside.filter(|token| token.depth == tokens[0].depth);
-    // Commas within brackets would be those of an array.
-    own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
-}
-
-/// The columns that are cast to a type that may read the present time, or what the catalog has just then, from a text; none if
-/// something else is cast to one, but for literals, which have been looked at.
-fn cast_to_times(tokens: &[Piece<'_>]) -> Option<BTreeSet<String>> {
-    let is_literal = |what: &[Piece<'_>]| what.last().is_some_and(|one| one.kind == Token::Literal || one.is("null"));
-    let mut columns = BTreeSet::new();
-    for (i, token) in tokens.iter().enumerate() {
-        // x::type
-        if token.text == ":" && i > 0 && tokens[i - 1].text == ":" && tokens[i - 1].end + 1 == token.end {
-            let what = &tokens[..i - 1];
-            if !is_literal(what) && !is_timeless(&tokens[i + 1..]) {
-                columns.insert(last_column(what)?);
-            }
-        }
-        // CAST (x AS type)
-        if token.is("cast")
-            && let Some(open) = tokens.get(i + 1).filter(|next| next.kind == Token::Open)
-        {
-            let inside = &tokens[i + 2..];
-            let as_at = inside.iter().position(|token| token.depth <= open.depth && token.is("as"));
-            let (what, to) = inside.split_at(as_at?);
-            let is_harmless = what.len() == 1 && is_literal(what) || is_timeless(&to[1..]);
-            let is_name = what.len() == 1 || what.len() == 3 && what[1].text == ".";
-            if !is_harmless {
-                columns.insert(last_column(what).filter(|_| is_name)?);
-            }
-        }
-        // JSON_VALUE (… RETURNING type)
-        if token.is("returning") {
-            return None;
-        }
-    }
-    Some(columns)
-}
-
-/// The column that an expression ends with, as its name or with one that says whose it is.
-fn last_column(tokens: &[Piece<'_>]) -> Option<String> {
-    let (column, before) = tokens.split_last()?;
-    let before = match before {
-        [before @ .., owner, dot] if dot.text == "." && matches!(owner.kind, Token::Word | Token::Quoted) => before,
-        _ => before,
-    };
-    // Here the name is none of a column, or of another one: a type's, a collation's, an attribute's, the end of a CASE.
-    let is_other = |before: &Piece<'_>| matches!(before.text, ":" | ".") || before.is("collate");
-    let is_column = matches!(column.kind, Token::Word | Token::Quoted) && !column.is("end");
-    name(column).filter(|_| is_column && !before.last().is_some_and(is_other))
-}
-
-/// Whether a type's name begins here that is among the [`TIMELESS`] ones.
-fn is_timeless(tokens: &[Piece<'_>]) -> bool {
-    let unqualified = match tokens {
-        [schema, dot, rest @ ..] if schema.is("pg_catalog") && dot.text == "." => rest,
-        _ => tokens,
-    };
-    let is_qualified = unqualified.get(1).is_some_and(|next| next.text == ".");
-    let name = unqualified.first().and_then(name);
-    !is_qualified && name.is_some_and(|name| TIMELESS.contains(&name.as_str()))
 }
 
 /// Whether a literal, in lower case, may have a word for the present time in it. What its escapes and pieces come to is not
@@ -453,45 +266,6 @@ fn is_unicode(pieces: &[Piece<'_>]) -> bool {
         && quoted.end == and.end + quoted.text.len()
 }
 
-/// The name that a token stands for; none where the server's encoding decides which letters are folded.
-fn name(token: &Piece<'_>) -> Option<String> {
-    match token.kind {
-        Token::Quoted => token.text.strip_prefix('"')?.strip_suffix('"').map(|inner| inner.replace("\"\"", "\"")),
-        _ => token.text.is_ascii().then(|| token.text.to_ascii_lowercase()),
-    }
-}
-
-struct Piece<'a> {
-    kind: Token,
-    text: &'a str,
-    /// Where it ends.
-    end: usize,
-    /// How many parentheses are open around it.
-    depth: usize,
-}
-
-impl Piece<'_> {
-    fn is(&self, word: &str) -> bool {
-        self.kind == Token::Word && self.text.eq_ignore_ascii_case(word)
-    }
-}
-
-fn tokens(sql: &str, escapes: bool) -> Option<Vec<Piece<'_>>> {
-    let mut scanner = Scanner::new(sql, escapes);
-    let (mut pieces, mut depth) = (Vec::new(), 0usize);
-    loop {
-        let start = scanner.at;
-        let Some(kind) = scanner.next()? else { return Some(pieces) };
-        match kind {
-            Token::Space => continue,
-            Token::Open => depth += 1,
-            Token::Close => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        pieces.push(Piece { kind, text: sql.get(start..scanner.at)?, end: scanner.at, depth });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -501,7 +275,7 @@ mod tests {
         let split =
             Split::of("SELECT a, lower(b) FROM s.\"T x\" AS t WHERE a > 5 OR b IN ('x') -- yes", false).unwrap();
         assert_eq!((split.table.as_str(), split.qualifier.as_str()), ("s.\"T x\"", "t"));
-        assert_eq!(split.functions.iter().collect::<Vec<_>>(), ["lower"]);
+        assert_eq!(split.used.functions.iter().collect::<Vec<_>>(), ["lower"]);
         assert_eq!(
             split.part(0, Some(8)),
             "SELECT a, lower(b) FROM s.\"T x\" AS t\nWHERE t.ctid OPERATOR(pg_catalog.>=) '(0,0)'::pg_catalog.tid AND \
@@ -524,8 +298,8 @@ mod tests {
             assert!(Split::of(sql, false).is_ok(), "{sql}");
         }
         let split = Split::of("SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t", false).unwrap();
-        assert_eq!(split.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
-        let dates = |sql: &str| Split::of(sql, false).map(|split| split.dates.into_iter().collect::<Vec<_>>());
+        assert_eq!(split.used.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
+        let dates = |sql: &str| Split::of(sql, false).map(|split| split.used.dates.into_iter().collect::<Vec<_>>());
         assert_eq!(
             dates("SELECT a::date, t.B::time, CAST(c AS date) FROM t"),
             Ok(vec!["a".into(), "b".into(), "c".into()])
@@ -535,7 +309,7 @@ mod tests {
             Ok(vec!["D".into(), "e".into()])
         );
         assert_eq!(dates("SELECT a::text, CAST('2024-01-01' AS date) FROM t"), Ok(vec![]));
-        let names = |sql: &str| Split::of(sql, false).unwrap().functions.into_iter().collect::<Vec<_>>();
+        let names = |sql: &str| Split::of(sql, false).unwrap().used.functions.into_iter().collect::<Vec<_>>();
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
         assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
@@ -543,7 +317,7 @@ mod tests {
             assert!(Split::of(sql, false).is_ok(), "{sql}");
         }
         let extract = Split::of("SELECT extract(year FROM d) FROM t", false).unwrap();
-        assert_eq!(extract.functions.iter().collect::<Vec<_>>(), ["extract"]);
+        assert_eq!(extract.used.functions.iter().collect::<Vec<_>>(), ["extract"]);
     }
 
     #[test]
@@ -578,7 +352,7 @@ mod tests {
             "SELECT a FROM t WHERE d = u&'no\\0077'",
             "SELECT Ärger(a) FROM t",
             "SELECT t.größe FROM t",
-            "SELECT (a)::date FROM t",
+            "SELECT f(a)::date, (a)::date FROM t",
             "SELECT a COLLATE b :: date FROM t",
             "SELECT CASE WHEN a THEN b ELSE c END::date FROM t",
             "SELECT (t).a::date, s.t.a::date FROM t",

@@ -39,6 +39,18 @@ pub fn is_query(sql: &str) -> bool {
     }
 }
 
+/// Whether a word is in a statement, be it in a string or a comment. The word is in lower case.
+pub(crate) fn mentions(sql: &str, word: &str) -> bool {
+    sql.as_bytes().windows(word.len()).any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// Whether a statement changes settings and does nothing else, so that it returns no rows.
+pub(crate) fn sets(sql: &str) -> bool {
+    let words =
+        ["set", "reset", "discard", "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+    words.contains(&first_word(sql).as_str())
+}
+
 fn is_verb(word: &str) -> bool {
     matches!(word, "select" | "values" | "table" | "insert" | "update" | "delete" | "merge")
 }
@@ -57,6 +69,24 @@ fn outer_words(sql: &str) -> Vec<String> {
             }
             Some(Some(_)) => {}
             _ => return words,
+        }
+    }
+}
+
+/// The highest of `$1, $2 …` in a statement, 0 without any; none where a string or comment has no end. `escapes` as for [`enclosable`].
+pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
+    let mut scanner = Scanner::new(sql, escapes);
+    let mut highest = 0;
+    loop {
+        let start = scanner.at;
+        match scanner.next()? {
+            None => return Some(highest),
+            Some(Token::Other) if sql.get(start..scanner.at) == Some("$") => {
+                let digits = sql.get(scanner.at..).unwrap_or_default();
+                let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+                highest = highest.max(digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0));
+            }
+            Some(_) => {}
         }
     }
 }
@@ -329,6 +359,19 @@ mod tests {
             "WITH x AS (SELECT 1) SELECT * INTO u FROM x",
         ] {
             assert!(!is_query(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted() {
+        for (sql, expected) in [
+            ("SELECT 1", Some(0)),
+            ("SELECT $1, $3::text", Some(3)),
+            ("SELECT '$4', $$ $5 $$, \"$6\", a$7 -- $8\n, /* $9 */ $2", Some(2)),
+            ("SELECT $a$ $5 $a$, $1", Some(1)),
+            ("SELECT '", None),
+        ] {
+            assert_eq!(parameters_in(sql, false), expected, "{sql}");
         }
     }
 

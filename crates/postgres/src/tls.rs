@@ -5,7 +5,6 @@ use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -24,10 +23,10 @@ use webpki::{CertRevocationList, EndEntityCert, KeyUsage, OwnedCertRevocationLis
 
 use crate::certificate;
 use crate::error::{Error, ErrorKind, Result};
-use crate::params::{Root, SslMode, TlsParams};
-use crate::socket::is_timeout;
+use crate::line::{Line, Wait, is_timeout};
+use crate::params::{Roots, TlsParams, Verification};
 
-pub(crate) type TlsStream = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type TlsStream = StreamOwned<ClientConnection, Line<TcpStream>>;
 
 /// The protocol's name (RFC 7301), which PostgreSQL 17 knows; without SSLRequest the server must agree to it.
 const ALPN: &[u8] = b"postgresql";
@@ -47,10 +46,10 @@ impl Tls {
         let verifier = Verifier::read(params, &provider)?;
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
-            Err(_) if params.mode < SslMode::VerifyFull => ServerName::IpAddress(address.into()),
-            Err(cause) => {
+            Err(cause) if matches!(params.verification, Verification::AuthorityAndName(_)) => {
                 return Err(refused(format!("{host:?} can't be verified, as it is not a host's name")).cause(cause));
             }
+            Err(_) => ServerName::IpAddress(address.into()),
         };
         let mut versions = Vec::new();
         versions.extend(params.allow_1_3.then_some(&rustls::version::TLS13));
@@ -77,13 +76,14 @@ impl Tls {
     }
 
     /// Shakes hands.
-    pub(crate) fn start(&self, mut stream: TcpStream, deadline: Instant) -> Result<TlsStream> {
+    pub(crate) fn start(&self, mut stream: Line<TcpStream>, wait: &mut Wait<'_>) -> Result<TlsStream> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let mut session = session.map_err(|cause| refused("no TLS").cause(cause))?;
         while session.is_handshaking() {
             match session.complete_io(&mut stream) {
-                Ok(_) => {}
-                Err(cause) if is_timeout(&cause) && Instant::now() < deadline => {}
+                // A byte now and then is no reason to wait any longer.
+                Ok(_) => wait.check().map_err(handshake_failed)?,
+                Err(cause) if is_timeout(&cause) => wait.check().map_err(handshake_failed)?,
                 Err(cause) => return Err(handshake_failed(cause)),
             }
         }
@@ -106,7 +106,7 @@ pub(crate) fn is_tls_error(error: &io::Error) -> bool {
 }
 
 fn handshake_failed(cause: io::Error) -> Error {
-    if is_timeout(&cause) {
+    if cause.kind() == io::ErrorKind::TimedOut {
         return Error::new(ErrorKind::Connection, "the server did not finish the TLS handshake in time");
     }
     let inner = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
@@ -173,35 +173,12 @@ struct Trusted {
 
 impl Verifier {
     fn read(params: &TlsParams, provider: &CryptoProvider) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        let mut certificates = Vec::new();
-        match &params.root {
-            Root::Unverified => {}
-            Root::System => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            }
-            Root::File(path) if !path.exists() => {
-                let what = format!("root certificate file {} does not exist", path.display());
-                return Err(refused(what).hint("name it by sslrootcert; sslrootcert=system takes the system's roots"));
-            }
-            Root::File(path) => {
-                certificates = read_certificates(path)?;
-                // Those that can't be read as an authority may still be the server's own.
-                roots.add_parsable_certificates(certificates.iter().cloned());
-            }
-        }
-        let mut revoked = Vec::new();
-        if let Some(path) = params.crl.as_ref().filter(|_| params.root != Root::Unverified) {
-            let failed = || refused(format!("can't read revoked certificates from {}", path.display()));
-            for list in CertificateRevocationListDer::pem_file_iter(path).map_err(|cause| failed().cause(cause))? {
-                let list = list.map_err(|cause| failed().cause(cause))?;
-                let list = OwnedCertRevocationList::from_der(&list).map_err(|cause| failed().cause(cause))?;
-                revoked.push(CertRevocationList::Owned(list));
-            }
-        }
-        let trusted = (params.root != Root::Unverified).then_some(Trusted { roots, certificates, revoked });
-        let algorithms = provider.signature_verification_algorithms;
-        Ok(Self { trusted, check_name: params.mode == SslMode::VerifyFull, algorithms })
+        let (trusted, check_name) = match &params.verification {
+            Verification::None => (None, false),
+            Verification::Authority(roots) => (Some(Trusted::read(roots, params.crl.as_deref())?), false),
+            Verification::AuthorityAndName(roots) => (Some(Trusted::read(roots, params.crl.as_deref())?), true),
+        };
+        Ok(Self { trusted, check_name, algorithms: provider.signature_verification_algorithms })
     }
 }
 
@@ -252,6 +229,47 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Trusted {
+    /// Reads the authorities, and the certificates that they have revoked.
+    fn read(from: &Roots, crl: Option<&Path>) -> Result<Self> {
+        const HINT: &str = "name it by sslrootcert; sslrootcert=system takes the system's roots";
+        let mut roots = RootCertStore::empty();
+        let mut certificates = Vec::new();
+        match from {
+            Roots::System => {
+                let system = rustls_native_certs::load_native_certs();
+                roots.add_parsable_certificates(system.certs);
+                if roots.is_empty() {
+                    let error = refused("the system has no root certificates").hint("install ca-certificates");
+                    return Err(match system.errors.into_iter().next() {
+                        Some(cause) => error.cause(cause),
+                        None => error,
+                    });
+                }
+            }
+            Roots::NoHome => {
+                return Err(refused("there is no home directory in which a root certificate file could be").hint(HINT));
+            }
+            Roots::File(path) if !path.exists() => {
+                return Err(refused(format!("root certificate file {} does not exist", path.display())).hint(HINT));
+            }
+            Roots::File(path) => {
+                certificates = read_certificates(path)?;
+                // Those that can't be read as an authority may still be the server's own.
+                roots.add_parsable_certificates(certificates.iter().cloned());
+            }
+        }
+        let mut revoked = Vec::new();
+        if let Some(path) = crl {
+            let failed = || refused(format!("can't read revoked certificates from {}", path.display()));
+            for list in CertificateRevocationListDer::pem_file_iter(path).map_err(|cause| failed().cause(cause))? {
+                let list = list.map_err(|cause| failed().cause(cause))?;
+                let list = OwnedCertRevocationList::from_der(&list).map_err(|cause| failed().cause(cause))?;
+                revoked.push(CertRevocationList::Owned(list));
+            }
+        }
+        Ok(Self { roots, certificates, revoked })
+    }
+
     fn verify_chain(
         &self,
         certificate: &CertificateDer<'_>,

@@ -2,7 +2,6 @@
 //!
 //! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes through `postgres-protocol`.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,8 @@ use postgres_protocol::message::backend::{ErrorFields, Message};
 use postgres_protocol::message::frontend;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::socket::is_timeout;
+use crate::line::{is_timeout, write_all};
+use crate::settings::Settings;
 
 /// What is read from the socket at once.
 const READ_BYTES: usize = 256 << 10;
@@ -31,6 +31,14 @@ pub(crate) struct Header {
     pub(crate) body_bytes: usize,
 }
 
+impl Header {
+    /// Whether the message may come at any time: a notice, a notification or a setting.
+    #[inline]
+    pub(crate) fn is_aside(self) -> bool {
+        matches!(self.tag, b'N' | b'A' | b'S')
+    }
+}
+
 /// A socket with what was read from it and what is to be written to it.
 #[derive(Debug)]
 pub(crate) struct Wire<S> {
@@ -43,8 +51,8 @@ pub(crate) struct Wire<S> {
     broken: bool,
     /// Time spent in reading, which is mostly waiting.
     waited: Duration,
-    /// Settings that the server has said were changed since login.
-    settings: BTreeMap<String, String>,
+    /// Whatever the server has reported, at login and since.
+    settings: Settings,
 }
 
 impl<S: Read + Write> Wire<S> {
@@ -57,7 +65,7 @@ impl<S: Read + Write> Wire<S> {
             out: BytesMut::new(),
             broken: false,
             waited: Duration::ZERO,
-            settings: BTreeMap::new(),
+            settings: Settings::default(),
         }
     }
 
@@ -76,9 +84,14 @@ impl<S: Read + Write> Wire<S> {
         self.waited
     }
 
-    /// A setting, if it was changed since login.
-    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
-        self.settings.get(name).map(String::as_str)
+    /// The settings that answers are read by.
+    pub(crate) fn settings(&mut self) -> &mut Settings {
+        &mut self.settings
+    }
+
+    /// Whether backslashes escape in plain strings, once the server has said it.
+    pub(crate) fn escapes(&self) -> Option<bool> {
+        self.settings.escapes()
     }
 
     /// Where messages are written before [`Self::send`].
@@ -87,10 +100,11 @@ impl<S: Read + Write> Wire<S> {
     }
 
     /// Sends what was written.
-    pub(crate) fn send(&mut self) -> Result<()> {
-        let sent = self.stream.write_all(&self.out).and_then(|()| self.stream.flush());
+    pub(crate) fn send(&mut self, patience: Patience<'_>) -> Result<()> {
+        let sent = write_all(&mut self.stream, &self.out, broke, patience);
         self.out.clear();
-        sent.map_err(|cause| self.broke(cause))
+        // Half a message may be on its way.
+        sent.inspect_err(|_| self.broken = true)
     }
 
     /// A courtesy to the server, which notices the end either way.
@@ -98,13 +112,9 @@ impl<S: Read + Write> Wire<S> {
         if !self.broken {
             self.out.clear();
             frontend::terminate(&mut self.out);
-            let _ = self.send();
+            let mut now_or_never = || Err(Error::gave_up("the server takes nothing"));
+            let _ = self.send(&mut now_or_never);
         }
-    }
-
-    fn broke(&mut self, cause: io::Error) -> Error {
-        self.broken = true;
-        Error::new(ErrorKind::Connection, "the connection to the server broke").cause(cause)
     }
 
     /// The header of the next message, which stays the next one until its body is read.
@@ -156,7 +166,18 @@ impl<S: Read + Write> Wire<S> {
         Ok(())
     }
 
-    /// The next message that is neither a row nor data of COPY. Notices, notifications and settings are passed over.
+    /// The tag of the next message, but for those that may come at any time.
+    pub(crate) fn next_tag(&mut self, patience: Patience<'_>) -> Result<u8> {
+        loop {
+            let header = self.peek(patience)?;
+            if !header.is_aside() {
+                return Ok(header.tag);
+            }
+            self.message_or_aside(patience)?;
+        }
+    }
+
+    /// The next message but rows and data of COPY. Notices and notifications are passed over, settings taken note of.
     pub(crate) fn message(&mut self, patience: Patience<'_>) -> Result<Message> {
         loop {
             if let Some(message) = self.message_or_aside(patience)? {
@@ -176,7 +197,13 @@ impl<S: Read + Write> Wire<S> {
         let mut raw = BytesMut::from(&self.buffer[self.start..self.start + bytes]);
         self.start += bytes;
         match Message::parse(&mut raw) {
-            Ok(Some(Message::NoticeResponse(_) | Message::NotificationResponse(_) | Message::ParameterStatus(_))) => {}
+            Ok(Some(Message::NoticeResponse(_) | Message::NotificationResponse(_))) => {}
+            Ok(Some(Message::ParameterStatus(status))) => {
+                // What a setting is set to may be in any encoding; the values that matter are ASCII.
+                if let (Ok(name), Ok(value)) = (status.name(), status.value()) {
+                    self.settings.report(name, value);
+                }
+            }
             Ok(Some(message)) => return Ok(Some(message)),
             Ok(None) => return Err(self.out_of_order("half a message")),
             Err(cause) => return Err(self.out_of_order(&cause.to_string())),
@@ -233,10 +260,17 @@ impl<S: Read + Write> Wire<S> {
                 }
                 Ok(read) => return Ok(read),
                 Err(cause) if is_timeout(&cause) => patience()?,
-                Err(cause) => return Err(self.broke(cause)),
+                Err(cause) => {
+                    self.broken = true;
+                    return Err(broke(cause));
+                }
             }
         }
     }
+}
+
+fn broke(cause: io::Error) -> Error {
+    Error::new(ErrorKind::Connection, "the connection to the server broke").cause(cause)
 }
 
 /// What the server says of a failure. `statement` is the SQL that its position points into, once the characters are passed that

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, connect, is_timeout};
+use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, Wait, connect, is_timeout};
 use rcgen::{
     BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
     KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
@@ -27,7 +27,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Connects with nothing in the environment.
 fn open(conninfo: &str) -> Result<LoggedIn, Error> {
-    connect(&ConnectParams::parse_with(conninfo, &|_| None)?, TIMEOUT)
+    connect(&ConnectParams::parse_with(conninfo, &|_| None)?, TIMEOUT, &mut || true)
 }
 
 /// Sends a query and gives the messages of the answer: tags and bodies.
@@ -184,7 +184,7 @@ fn cancelling() {
     let canceller = session.canceller.clone();
     let helper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(500));
-        canceller.cancel().unwrap();
+        canceller.cancel(&mut Wait::new(Instant::now() + TIMEOUT, &mut || true)).unwrap();
     });
     let began = Instant::now();
     let answer = query(&mut session, "SELECT pg_sleep(9)");
@@ -346,7 +346,7 @@ fn through_pgbouncer() {
     let canceller = session.canceller.clone();
     let helper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(500));
-        canceller.cancel().unwrap();
+        canceller.cancel(&mut Wait::new(Instant::now() + TIMEOUT, &mut || true)).unwrap();
     });
     let answer = query(&mut session, "SELECT pg_sleep(9)");
     assert!(answer.iter().any(|(tag, _)| *tag == b'E'), "{answer:?}");
@@ -499,6 +499,12 @@ fn tls() {
     }
     let missing = format!("user=postgres sslmode=verify-ca sslrootcert={}/none", folder.path().display());
     assert!(attempt(&missing).unwrap_err().message().contains("does not exist"));
+    // No variable is set here: without a home directory there are no roots, and so nobody is trusted.
+    for mode in ["verify-ca", "verify-full"] {
+        let error = attempt(&format!("user=postgres sslmode={mode}")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Authentication, "{mode}: {error}");
+        assert!(error.message().contains("no home directory"), "{mode}: {error}");
+    }
     // Prefer goes on without TLS where it does not trust the server.
     assert_eq!(attempt(&format!("user=unencrypted sslrootcert={wrong}")).ok(), Some(false));
 
@@ -536,7 +542,7 @@ fn tls() {
     let canceller = session.canceller.clone();
     let helper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(300));
-        canceller.cancel().unwrap();
+        canceller.cancel(&mut Wait::new(Instant::now() + TIMEOUT, &mut || true)).unwrap();
     });
     let answer = query(&mut session, "SELECT pg_sleep(9)");
     assert!(answer.iter().any(|(tag, _)| *tag == b'E'), "{answer:?}");

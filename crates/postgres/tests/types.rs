@@ -13,7 +13,8 @@ use server::Server;
 
 fn open(server: &Server) -> Session<Socket> {
     let params = ConnectParams::parse_with(&server.uri(), &|_| None).unwrap();
-    Session::new(connect(&params, Duration::from_secs(10)).unwrap().socket, 15)
+    let logged_in = connect(&params, Duration::from_secs(10), &mut || true).unwrap();
+    Session::new(logged_in.socket, 15, &logged_in.parameters)
 }
 
 /// The type of the only column of a statement's result, and the name that its metadata have.

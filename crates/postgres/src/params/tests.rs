@@ -2,6 +2,7 @@ use std::fs::{Permissions, create_dir, set_permissions, write};
 use std::os::unix::fs::PermissionsExt;
 
 use super::*;
+use crate::tls::Tls;
 
 fn parse(text: &str, variables: &[(&str, &str)]) -> Result<ConnectParams> {
     ConnectParams::parse_with(text, &|name| {
@@ -74,25 +75,77 @@ fn values() {
     let params = parse("host=h", &[("PGSSLMODE", "require"), ("PGAPPNAME", "env")]).unwrap();
     assert_eq!((params.tls.mode, params.application_name.as_str()), (SslMode::Require, "env"));
     let params = parse("host=h", &[]).unwrap();
-    assert_eq!((params.tls.mode, params.tls.root), (SslMode::Prefer, Root::Unverified));
+    assert_eq!((params.tls.mode, params.tls.verification), (SslMode::Prefer, Verification::None));
     assert_eq!(params.application_name, "dray");
 }
 
+/// What libpq verifies, by its manual ("SSL Client Usage"): the modes, over where the root certificates are.
 #[test]
 fn root_certificates() {
     let home = tempfile::tempdir().unwrap();
-    let variables = [("HOME", home.path().to_str().unwrap())];
-    let root = |text: &str| parse(text, &variables).unwrap().tls.root;
     let default = home.path().join(".postgresql/root.crt");
-    assert_eq!(root("sslmode=require"), Root::Unverified);
-    assert_eq!(root("sslmode=verify-ca"), Root::File(default.clone()));
+    let given = home.path().join("given.crt");
+    let file = |path: &Path| Roots::File(path.into());
+    let nowhere = || Roots::File("/nowhere".into());
+    // Whether the weaker modes verify, and by which roots all others do.
+    let check = |case: &str, text: &str, variables: &[(&str, &str)], weak: bool, strict: Roots| {
+        let expected = if weak { Verification::Authority(strict.clone()) } else { Verification::None };
+        for mode in ["allow", "prefer", "require"] {
+            let params = parse(&format!("{text} sslmode={mode}"), variables).unwrap();
+            assert_eq!(params.tls.verification, expected, "{case}, {mode}");
+        }
+        for (mode, expected) in [
+            ("verify-ca", Verification::Authority(strict.clone())),
+            ("verify-full", Verification::AuthorityAndName(strict)),
+        ] {
+            let params = parse(&format!("{text} sslmode={mode}"), variables).unwrap();
+            assert_eq!(params.tls.verification, expected, "{case}, {mode}");
+        }
+    };
+    let in_home = [("HOME", home.path().to_str().unwrap())];
+    check("no home", "", &[], false, Roots::NoHome);
+    check("an empty home", "", &[("HOME", "")], false, Roots::NoHome);
+    check("a home without a file", "", &in_home, false, file(&default));
+    check("a file that is missing", "sslrootcert=/nowhere", &in_home, false, nowhere());
+    check("the same, without a home", "sslrootcert=/nowhere", &[], false, nowhere());
+    check("the same, in the environment", "", &[("PGSSLROOTCERT", "/nowhere")], false, nowhere());
     create_dir(home.path().join(".postgresql")).unwrap();
     write(&default, "").unwrap();
-    assert_eq!(root("sslmode=require"), Root::File(default.clone()));
-    assert_eq!(root(""), Root::File(default));
-    assert_eq!(root("sslrootcert=/nowhere"), Root::Unverified);
-    let params = parse("sslrootcert=system", &variables).unwrap();
-    assert_eq!((params.tls.mode, params.tls.root), (SslMode::VerifyFull, Root::System));
+    write(&given, "").unwrap();
+    check("a home with a file", "", &in_home, true, file(&default));
+    check("an empty name stands for it", "sslrootcert=''", &in_home, true, file(&default));
+    let text = format!("sslrootcert={}", given.display());
+    check("a file", &text, &in_home, true, file(&given));
+    check("a file, without a home", &text, &[], true, file(&given));
+
+    let params = parse("sslrootcert=system", &[]).unwrap();
+    let system = Verification::AuthorityAndName(Roots::System);
+    assert_eq!((params.tls.mode, params.tls.verification), (SslMode::VerifyFull, system));
+    for mode in ["disable", "allow", "prefer", "require", "verify-ca"] {
+        parse(&format!("sslrootcert=system sslmode={mode}"), &in_home).unwrap_err();
+    }
+}
+
+/// A mode that verifies never goes on without roots, whatever is missing.
+#[test]
+fn no_verification_without_roots() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.crt");
+    write(&empty, "").unwrap();
+    let (empty, folder) = (empty.to_str().unwrap(), folder.path().to_str().unwrap());
+    for mode in ["verify-ca", "verify-full"] {
+        for (text, expected) in [
+            (String::new(), "no home directory"),
+            ("sslrootcert=/nowhere".to_owned(), "/nowhere does not exist"),
+            (format!("sslrootcert={empty}"), "no certificate"),
+            (format!("sslrootcert={folder}"), "read"),
+        ] {
+            let params = parse(&format!("host=localhost sslmode={mode} {text}"), &[("HOME", "")]).unwrap();
+            let error = Tls::prepare(&params.tls, "localhost", [127, 0, 0, 1].into()).err().expect(&text);
+            assert_eq!(error.kind(), ErrorKind::Authentication, "{mode} {text}");
+            assert!(error.to_string().contains(expected), "{mode} {text}: {error}");
+        }
+    }
 }
 
 #[test]
@@ -132,7 +185,7 @@ fn refused() {
     for (text, expected) in [
         ("hots=a", "\"hots\""),
         ("postgresql://h?x=1", "\"x\""),
-        ("port=0", "port is \"0\""),
+        ("port=0", "port is no number"),
         ("port=70000", "65535"),
         ("host=a,b,c port=1,2", "2 ports for 3 hosts"),
         ("host=a hostaddr=127.0.0.1,127.0.0.2", "1 host names, but 2"),

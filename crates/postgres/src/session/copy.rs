@@ -2,21 +2,34 @@
 
 use std::io::{Read, Write};
 
-use postgres_protocol::message::backend::Message;
+use fallible_iterator::FallibleIterator;
+use postgres_protocol::message::backend::{ErrorResponseBody, Message};
 use postgres_protocol::message::frontend;
 
-use super::{Session, State, invalid};
+use super::{STEP_MISSING, Session, State, invalid};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parameter::{Parameter, run};
 use crate::sql;
+use crate::tag::miscount;
+use crate::version::{OWN_LIBRARY, other_library};
 use crate::wire::{Patience, server_error};
 
 /// The SQLSTATE of a number of values that is not the statement's number of parameters.
 const WRONG_COUNT: &str = "08P01";
 /// What is sent before the statement in a COPY.
 const COPY: &str = "COPY (";
-/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits.
-const LOAD: &str = "SELECT pg_catalog.dray_load(), pg_catalog.set_config('extra_float_digits', '3', true)";
+/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits. A library
+/// of another version is refused here, before the COPY that is sent along runs: by asking for a setting that nobody has.
+fn loading() -> String {
+    format!(
+        "SELECT CASE WHEN pg_catalog.starts_with(pg_catalog.dray_load(), '{OWN_LIBRARY}') \
+             THEN pg_catalog.set_config('extra_float_digits', '3', true) \
+             ELSE pg_catalog.current_setting(pg_catalog.concat('{OTHER_LIBRARY}', pg_catalog.dray_load())) END"
+    )
+}
+
+/// What that setting's name begins with, before the library's version.
+const OTHER_LIBRARY: &str = "dray.library is ";
 
 /// How a COPY of the extension began.
 #[derive(Debug)]
@@ -25,21 +38,13 @@ pub enum CopyStart {
     Started,
     /// The statement can't be put between parentheses.
     NotEnclosable,
-    /// The server refused it before anything ran: COPY does not take it, or the extension is not there.
+    /// The extension does not take it, which it said before anything ran.
     Refused(Error),
+    /// The extension can't be loaded: it is not there, not allowed, or not this server's.
+    NotLoadable(Error),
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Loads the extension into the server's process, where that stays the same: no pooler is between.
-    ///
-    /// # Errors
-    /// When it can't be loaded.
-    pub fn load_extension(&mut self, patience: Patience<'_>) -> Result<()> {
-        self.ask(LOAD, patience)?;
-        self.loaded = true;
-        Ok(())
-    }
-
     /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data.
     ///
     /// # Errors
@@ -51,34 +56,49 @@ impl<S: Read + Write> Session<S> {
         copy_options: &str,
         patience: Patience<'_>,
     ) -> Result<CopyStart> {
-        self.check_sendable(statement)?;
+        self.check_readable(statement)?;
         self.mind(statement);
         let Some(enclosable) = sql::enclosable(statement, self.escapes()) else { return Ok(CopyStart::NotEnclosable) };
         let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
+        let mut loaded = self.loaded;
+        if !loaded && self.status == b'T' {
+            if let Some(error) = self.load_within(patience)? {
+                return Ok(CopyStart::NotLoadable(error));
+            }
+            loaded = true;
+        }
         (self.statement, self.before) = (enclosable.to_owned(), COPY.len());
-        if let Err(error) = self.write_copy(&copy, parameters) {
+        if let Err(error) = self.write_copy(&copy, parameters, !loaded) {
             self.wire.out().clear();
             return Err(error);
         }
-        self.wire.send()?;
-        let mut loaded = self.loaded;
+        self.wire.send(patience)?;
+        // Without parameters it is sent as it is, in one message.
+        let statements = if parameters.is_empty() { 0 } else { 1 + u8::from(!loaded) };
+        let (mut parsed, mut bound) = (0, 0);
         loop {
             match self.wire.message(patience)? {
-                Message::ParseComplete | Message::BindComplete => {}
+                Message::ParseComplete => parsed += 1,
+                Message::BindComplete => bound += 1,
                 Message::RowDescription(_) | Message::DataRow(_) => {}
-                Message::CommandComplete(_) => loaded = true,
-                Message::CopyOutResponse(_) => break,
+                Message::CommandComplete(_) => {
+                    loaded = true;
+                    self.note_loaded();
+                }
+                Message::CopyOutResponse(_) if (parsed, bound) == (statements, statements) => break,
+                Message::CopyOutResponse(_) => return Err(self.wire.out_of_order(STEP_MISSING)),
                 Message::ErrorResponse(error) => {
+                    let is_refused = is_refusal(&error);
                     let mut error = server_error(error.fields(), &self.statement, self.before);
                     if error.sqlstate() == WRONG_COUNT {
                         error = Error::new(ErrorKind::Usage, error.message());
                     }
-                    // Nothing has run: COPY refuses some statements, and the extension may be gone.
-                    let refused = error.sqlstate() == "0A000" || !loaded && is_missing(error.sqlstate());
-                    return match refused && !self.is_in_transaction() {
-                        true => self.wait_ready(Ok(CopyStart::Refused(error)), patience),
-                        false => self.wait_ready(Err(error), patience),
+                    let outcome = match self.is_in_transaction() {
+                        false if !loaded && may_do_without(&error) => Ok(CopyStart::NotLoadable(not_loaded(error))),
+                        false if is_refused => Ok(CopyStart::Refused(error)),
+                        _ => Err(error),
                     };
+                    return self.wait_ready(outcome, patience);
                 }
                 _ => return Err(self.wire.out_of_order("not the beginning of a copy")),
             }
@@ -87,20 +107,39 @@ impl<S: Read + Write> Session<S> {
         Ok(CopyStart::Started)
     }
 
-    /// Loading the library and the COPY are one: a pooler may give what comes next to another backend. A process that has it
-    /// loaded keeps it.
-    fn write_copy(&mut self, copy: &str, parameters: &[Parameter]) -> Result<()> {
-        let load = !self.loaded;
+    /// Loads the library within the user's transaction, which is to go on where that fails: returns why it did.
+    fn load_within(&mut self, patience: Patience<'_>) -> Result<Option<Error>> {
+        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), patience) {
+            Ok(_) => {
+                self.note_loaded();
+                Ok(None)
+            }
+            Err(error) if may_do_without(&error) && !self.is_broken() => {
+                self.ask("ROLLBACK TO SAVEPOINT dray; RELEASE SAVEPOINT dray", patience)?;
+                Ok(Some(not_loaded(error)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A process that has loaded the library keeps it.
+    fn note_loaded(&mut self) {
+        self.loaded = self.names.is_some();
+    }
+
+    /// Loading the library and the COPY are one: a pooler may give what comes next to another backend.
+    fn write_copy(&mut self, copy: &str, parameters: &[Parameter], load: bool) -> Result<()> {
         let out = self.wire.out();
         if parameters.is_empty() {
             if !load {
                 return frontend::query(copy, out).map_err(invalid);
             }
-            self.before += LOAD.len() + 2;
-            return frontend::query(&format!("{LOAD}; {copy}"), out).map_err(invalid);
+            let load = loading();
+            self.before += load.len() + 2;
+            return frontend::query(&format!("{load}; {copy}"), out).map_err(invalid);
         }
         if load {
-            run(LOAD, [], &[], out)?;
+            run(&loading(), [], &[], out)?;
         }
         run(copy, parameters.iter().map(Parameter::oid_for_copy), parameters, out)?;
         frontend::sync(out);
@@ -129,9 +168,8 @@ impl<S: Read + Write> Session<S> {
                 *left = header.body_bytes;
                 continue;
             }
-            // A notice, a notification or a setting.
-            if matches!(header.tag, b'N' | b'A' | b'S') {
-                self.wire.body(header, patience)?;
+            if header.is_aside() {
+                self.wire.message_or_aside(patience)?;
                 continue;
             }
             match self.wire.message(patience)? {
@@ -147,21 +185,26 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    /// Ends a COPY of which all data was read.
+    /// Ends a COPY of which all data was read: so many rows.
     ///
     /// # Errors
-    /// When there is more, the statement fails at its very end, or the connection breaks.
-    pub fn finish_copy(&mut self, patience: Patience<'_>) -> Result<()> {
+    /// When there is more, the server counts other rows, the statement fails at its very end, or the connection breaks.
+    pub fn finish_copy(&mut self, rows: u64, patience: Patience<'_>) -> Result<()> {
         if !matches!(self.state, State::Copy { left: 0 }) {
             return Err(self.wire.out_of_order("data after the last frame"));
         }
+        let mut is_done = false;
         loop {
             match self.wire.message(patience)? {
-                Message::CopyDone => {}
-                Message::CommandComplete(body) => {
+                Message::CopyDone if !is_done => is_done = true,
+                Message::CommandComplete(body) if is_done => {
                     self.tag = body.tag().unwrap_or_default().to_owned();
+                    if let Some(miscount) = miscount(&self.tag, rows) {
+                        return Err(self.wire.out_of_order(&miscount));
+                    }
                     self.state = State::Idle;
-                    return self.wait_ready(Ok(()), patience);
+                    self.wait_ready(Ok(()), patience)?;
+                    return self.check_settings();
                 }
                 Message::ErrorResponse(error) => {
                     let error = Err(server_error(error.fields(), &self.statement, self.before));
@@ -174,7 +217,42 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Whether an error says that a function, its schema or its library is not there or not allowed.
-fn is_missing(sqlstate: &str) -> bool {
-    matches!(sqlstate, "3F000" | "42883" | "42501" | "58P01")
+/// Whether what has failed while the library was loaded is its own matter: neither somebody's wish that the statement end, nor
+/// the state of the transaction, nor the statement's syntax, which comes first where both are sent as one.
+fn may_do_without(error: &Error) -> bool {
+    let sqlstate = error.sqlstate();
+    !(sqlstate.is_empty() || sqlstate.starts_with("57") || sqlstate.starts_with("25") || sqlstate == "42601")
+}
+
+/// Why the library was not loaded, in words where its version is the reason.
+fn not_loaded(error: Error) -> Error {
+    let message = error.message();
+    let named = message.split_once(OTHER_LIBRARY).map(|(_, rest)| rest.split('"').next().unwrap_or(rest));
+    match named.and_then(other_library) {
+        Some(refusal) => Error::new(ErrorKind::Usage, refusal),
+        None => error,
+    }
+}
+
+/// Whether the extension, or COPY where the extension is not, says that it does not take the statement, which it does before
+/// anything runs. A user's function may raise the same error, when the statement is planned: so it is the source file that tells,
+/// which no SQL can set.
+fn is_refusal(error: &ErrorResponseBody) -> bool {
+    const REFUSALS: [(&[u8], &[u8]); 4] = [
+        (b"copy_query.c", b"0A000"),
+        (b"copy_hook.c", b"0A000"),
+        // Too many types.
+        (b"describe_type.c", b"54000"),
+        // What is loaded does not know its format.
+        (b"copy.c", b"22023"),
+    ];
+    let (mut fields, mut file, mut sqlstate) = (error.fields(), Vec::new(), Vec::new());
+    while let Ok(Some(field)) = fields.next() {
+        match field.type_() {
+            b'F' => file = field.value_bytes().to_vec(),
+            b'C' => sqlstate = field.value_bytes().to_vec(),
+            _ => {}
+        }
+    }
+    REFUSALS.contains(&(&file, &sqlstate))
 }
