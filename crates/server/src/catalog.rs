@@ -14,24 +14,41 @@
 //! - `key=value` folders add a column for each key: a 64-bit integer where all values are, else text.
 //! - Names beginning with `.` or `_` and, in folders, empty files and files of other kinds are passed over.
 //!
-//! The files of one table are of one kind. Their columns are matched by name (Parquet, JSON), or must be
-//! the same in the same order (CSV, Arrow). Adding files needs a restart.
+//! The files of one table are of one kind and have the same columns: matched by name (Parquet, JSON), or in the same
+//! order (CSV, Arrow). If asked, columns that only some files have are NULL in the others.
+//!
+//! **A table is the files that it was opened with.** Later files in its folder are not part of it, and one that was
+//! removed, replaced or written to makes every statement that needs it fail ([`served`]): columns, types and statistics
+//! are those of the files that were there. To serve what is there now, start again.
 //!
 //! **Text is read twice.** The types of CSV and JSON columns come from all rows, in one pass before
 //! serving: the readers cut `1.5` to `1` where a sample had promised integers, drop the time where it had
 //! promised dates, and lose what it had not shown at all. The same pass finds strings that are not UTF-8. An empty
 //! CSV field is NULL; a CSV column with no values is text, one without a name is named by its place (`column_110`).
 
+mod arrow;
 mod csv_types;
 mod error;
+mod json_numbers;
+mod listing;
 mod load;
 mod naming;
+mod parquet;
+mod pool;
+mod rows;
+mod served;
 mod sources;
+mod spill;
+mod store;
 mod tables;
+mod text;
+mod whole;
 
 pub use error::CatalogError;
 pub(crate) use load::{plain_batch, plain_schema};
 pub use naming::TableSpec;
+pub(crate) use rows::RowSource;
+pub(crate) use served::FileError;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -42,22 +59,31 @@ use datafusion::datasource::TableProvider;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::memory_pool::TrackConsumersPool;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use dray_sort::memory_bytes_default;
+use dray_sort::{SpillSpace, memory_bytes_default};
 
-use crate::sort::SortExternally;
+use self::listing::TableInfo;
+use self::pool::SharingPool;
+use self::spill::SpillFolder;
+use self::store::ServedFiles;
+use self::tables::{Opened, Opener};
+use self::whole::COUNT_WHOLE_SCANS;
+use crate::sort::SORT_EXTERNALLY;
 use crate::tpch;
 
 /// Rows in each batch of a table held in memory, but for its last ones.
 pub const MEMORY_BATCH_ROWS: usize = 65_536;
 
+/// One batch may take this much when it is unpacked, however little memory there is.
+const BATCH_BYTES_LEAST: u64 = 64 << 20;
+
 /// Consumers of memory that an error about exhausted memory names.
 const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 
 /// What to serve, and what the engine may use for it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct CatalogOptions {
     /// The tables to serve.
     pub tables: Vec<TableSpec>,
@@ -65,11 +91,17 @@ pub struct CatalogOptions {
     pub tpch_scale: Option<f64>,
     /// Load every table into memory before serving.
     pub in_memory: bool,
+    /// CSV files have no line of names at their beginning; their columns are `column_1`, `column_2`, ….
+    pub csv_no_header: bool,
+    /// The files of one table may have different columns, which are matched by name and NULL where a file lacks them.
+    pub union_by_name: bool,
     /// The memory that queries may use for sorts, joins and aggregates before they spill to disk. It does not
     /// count tables held in memory. `None` is half of the memory available when the catalog is opened.
     pub memory_bytes: Option<usize>,
     /// An existing folder for what queries spill; `None` is the system's folder for temporary files.
     pub spill_dir: Option<PathBuf>,
+    /// What all sorts together, and the engine's other operators together, may spill; `None` is what the disk has.
+    pub spill_bytes_max: Option<u64>,
     /// Threads a query, the loading and the generator may use (at least 1).
     pub threads: usize,
 }
@@ -82,12 +114,20 @@ pub struct CatalogOptions {
 pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
     let threads = options.threads.max(1);
     let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
+    let (runtime, folder) = runtime(options, memory_bytes)?;
+    let space = SpillSpace::new(options.spill_bytes_max.unwrap_or(u64::MAX));
+    let mut config = session_config(threads).with_extension(space);
+    if let Some(folder) = folder {
+        // As long as there are sessions.
+        config = config.with_extension(Arc::new(folder));
+    }
     let ctx = SessionContext::new_with_state(
         SessionStateBuilder::new()
-            .with_config(session_config(threads))
-            .with_runtime_env(runtime(options, memory_bytes)?)
+            .with_config(config)
+            .with_runtime_env(runtime)
             .with_default_features()
-            .with_physical_optimizer_rule(Arc::new(SortExternally))
+            .with_physical_optimizer_rule(Arc::new(SORT_EXTERNALLY))
+            .with_physical_optimizer_rule(Arc::new(COUNT_WHOLE_SCANS))
             .build(),
     );
 
@@ -106,20 +146,32 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
         }
     }
 
+    let files = Arc::new(ServedFiles::default());
+    ctx.register_object_store(store::url("", true)?.as_ref(), Arc::clone(&files) as _);
+    let batch_bytes_max = u64::try_from(memory_bytes).unwrap_or(u64::MAX).max(BATCH_BYTES_LEAST);
+    let opener = Opener { context: &ctx, files, options, batch_bytes_max };
+    let mut infos = Vec::new();
     for source in sources {
-        let mut table = tables::open(&ctx, &source, threads).await?;
+        let Opened { mut table, mut rows } = opener.open(&source).await?;
         if options.in_memory {
-            table = load::load(&ctx, table, threads)
-                .await
-                .map_err(|error| CatalogError::unreadable(&source.path, error))?;
+            let loaded = load::load(&ctx, table, threads).await;
+            let loaded = loaded.map_err(|error| CatalogError::unreadable(&source.path, error))?;
+            rows = Some(listing::rows_in_memory(&loaded).await);
+            table = Arc::new(loaded);
         }
+        let bytes = source.files.iter().map(|file| file.bytes()).sum();
+        let (schema, files) = (table.schema(), source.files.len());
+        infos.push(TableInfo { name: source.name.clone(), schema, rows, bytes: Some(bytes), files });
         register(&ctx, &source.name, table)?;
     }
     if let Some(scale) = options.tpch_scale {
         for (name, table) in tpch::generate(scale, threads).await? {
+            let (schema, rows) = (table.schema(), Some(listing::rows_in_memory(&table).await));
+            infos.push(TableInfo { name: name.to_owned(), schema, rows, bytes: None, files: 0 });
             register(&ctx, name, Arc::new(table))?;
         }
     }
+    listing::publish(&ctx, infos)?;
     Ok(ctx)
 }
 
@@ -147,19 +199,37 @@ fn session_config(threads: usize) -> SessionConfig {
     // Extension types, as uuid and json, are metadata of a column.
     settings.execution.parquet.skip_metadata = false;
     settings.sql_parser.map_string_types_to_utf8view = false;
+    // Tables have the files in all folders below theirs.
+    settings.execution.listing_table_ignore_subdirectory = false;
     config
 }
 
-fn runtime(options: &CatalogOptions, memory_bytes: usize) -> Result<Arc<RuntimeEnv>, CatalogError> {
-    let spill = match &options.spill_dir {
-        None => DiskManagerMode::OsTmpDirectory,
-        Some(path) if path.is_dir() => DiskManagerMode::Directories(vec![path.clone()]),
-        Some(path) => return Err(CatalogError::SpillDir { path: path.clone() }),
+/// What the engine runs in, and the folder that it spills to, which is there as long as it is kept.
+fn runtime(
+    options: &CatalogOptions,
+    memory_bytes: usize,
+) -> Result<(Arc<RuntimeEnv>, Option<SpillFolder>), CatalogError> {
+    let parent = options.spill_dir.clone().unwrap_or_else(std::env::temp_dir);
+    let folder = match (SpillFolder::create(&parent), &options.spill_dir) {
+        (Ok(folder), _) => Some(folder),
+        (Err(cause), Some(path)) => {
+            return Err(CatalogError::SpillDir { path: path.clone(), kind: cause.kind() });
+        }
+        // It fails when something is spilled, which may never be.
+        (Err(_), None) => None,
     };
-    // Fair: one query that spills leaves the others their share.
-    let pool = TrackConsumersPool::new(FairSpillPool::new(memory_bytes), CONSUMERS_NAMED);
-    Ok(RuntimeEnvBuilder::new()
+    let spill = match &folder {
+        Some(folder) => DiskManagerMode::Directories(vec![folder.path().to_path_buf()]),
+        None => DiskManagerMode::OsTmpDirectory,
+    };
+    let disk = DiskManagerBuilder::default().with_mode(spill);
+    let disk = disk.with_max_temp_directory_size(options.spill_bytes_max.unwrap_or(u64::MAX));
+    let pool = TrackConsumersPool::new(SharingPool::new(memory_bytes), CONSUMERS_NAMED);
+    let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(pool))
-        .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(spill))
-        .build_arc()?)
+        // Listing a table's files finds out whether they have changed.
+        .with_object_list_cache_limit(0)
+        .with_disk_manager_builder(disk)
+        .build_arc()?;
+    Ok((runtime, folder))
 }

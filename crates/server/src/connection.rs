@@ -4,31 +4,86 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_wire::{ClientEvent, ErrorKind, ServerError, ServerSession};
+use dray_wire::{ClientEvent, ErrorKind, Secret, ServerError, ServerSession};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
 
+use crate::admission::Admission;
+use crate::compute::Compute;
 use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
 use crate::prices::Prices;
 use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
+use crate::turns::{Place, Turns};
 use crate::way::Way;
+
+/// How often to look whether a client still reads.
+const STALL_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What all connections share.
 pub(crate) struct Shared {
     pub(crate) engine: Engine,
-    pub(crate) token: Option<String>,
+    pub(crate) admission: Admission,
+    pub(crate) token: Option<Secret>,
     pub(crate) hello_timeout: Duration,
     /// Who comes over loopback is elsewhere.
     pub(crate) behind_proxy: bool,
     pub(crate) stall_timeout: Duration,
+    /// The same while others wait for the place.
+    pub(crate) stall_timeout_wanted: Duration,
+    /// How long a statement waits for its turn.
+    pub(crate) wait_timeout: Duration,
+    pub(crate) plan_timeout: Duration,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) prices: Prices,
-    /// Bounds the statements that run at the same time; others wait.
-    pub(crate) statements: Arc<tokio::sync::Semaphore>,
+    /// Who may connect and run statements at the same time.
+    pub(crate) turns: Turns,
+    pub(crate) compute: Arc<Compute>,
     /// True once the server stops: running statements finish, no new one begins.
     pub(crate) stopping: watch::Receiver<bool>,
+}
+
+impl Shared {
+    /// How long a client may read nothing before it is given up.
+    fn stall_limit(&self) -> Duration {
+        let is_wanted = self.turns.are_wanted() || self.admission.is_wanted() || *self.stopping.borrow();
+        if is_wanted { self.stall_timeout_wanted.min(self.stall_timeout) } else { self.stall_timeout }
+    }
+}
+
+/// Watches that a client reads what is sent to it.
+pub(crate) struct Stall {
+    unsent_bytes: usize,
+    since: Instant,
+    looks: tokio::time::Interval,
+}
+
+impl Stall {
+    /// So much is to be sent.
+    pub(crate) fn begin(unsent_bytes: usize) -> Self {
+        let looks = tokio::time::interval_at(tokio::time::Instant::now() + STALL_LOOK_EVERY, STALL_LOOK_EVERY);
+        Self { unsent_bytes, since: Instant::now(), looks }
+    }
+
+    /// Waits until it is time for a look.
+    pub(crate) async fn look(&mut self) {
+        self.looks.tick().await;
+    }
+
+    /// Fails when nothing has been read for too long: so much is unsent now.
+    pub(crate) fn check(&mut self, unsent_bytes: usize, shared: &Shared) -> Result<(), Closed> {
+        if unsent_bytes != self.unsent_bytes {
+            (self.unsent_bytes, self.since) = (unsent_bytes, Instant::now());
+            return Ok(());
+        }
+        let limit = shared.stall_limit();
+        if self.since.elapsed() < limit {
+            return Ok(());
+        }
+        info!("closed: the client read nothing for {limit:?}");
+        Err(Closed)
+    }
 }
 
 /// A connection's two halves and its session.
@@ -41,6 +96,7 @@ pub(crate) struct Connection {
     pub(crate) way: Option<Way>,
     /// λ at the end of the last statement that adapted, here or on another connection to this host, in nanoseconds a byte.
     pub(crate) price_ns: Option<f64>,
+    pub(crate) place: Place,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -48,22 +104,41 @@ pub(crate) struct Connection {
 pub(crate) struct Closed;
 
 /// Serves one connection to its end. Its greeting must come before `deadline`.
-pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: String, shared: Arc<Shared>) {
+pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: String, place: Place, shared: Arc<Shared>) {
     let mut connection = Connection {
         session: ServerSession::default(),
-        reader: FrameReader::new(open.read, open.received),
+        reader: FrameReader::new(open.read, open.received, shared.admission.requests()),
         socket: open.write,
         link: open.link,
         price_ns: open.way.as_ref().and_then(|way| shared.prices.of(way.host?)),
         way: open.way,
+        place,
         shared: shared.clone(),
     };
     shared.metrics.connection_opened();
     let _ = connection.run(deadline).instrument(info_span!("connection", peer)).await;
     if let WriteHalf::Pipes(pipes) = &mut connection.socket {
-        pipes.finish(shared.stall_timeout).await;
+        pipes.finish(|| shared.stall_limit()).await;
     }
     shared.metrics.connection_closed();
+}
+
+/// Tells a client for which there is no place why, once it has greeted.
+pub(crate) async fn refuse(open: Open, deadline: tokio::time::Instant, why: String, shared: &Shared) {
+    let Open { read, received, write: mut socket, .. } = open;
+    let mut session = ServerSession::default();
+    let mut reader = FrameReader::new(read, received, shared.admission.requests());
+    let told = async {
+        let _ = reader.next(|header| session.frame(header)).await;
+        let hint = "try again later, or raise the server's --connections or --connections-per-host";
+        let mut out = Vec::new();
+        if session.closed(engine::error(ErrorKind::Resources, "53300", why, hint), &mut out).is_ok() {
+            let mut outgoing = Outgoing::default();
+            outgoing.push(Bytes::from(out));
+            let _ = outgoing.write(&mut socket).await;
+        }
+    };
+    let _ = tokio::time::timeout_at(deadline, told).await;
 }
 
 impl Connection {
@@ -78,7 +153,10 @@ impl Connection {
                 }
             };
             match event {
-                ClientEvent::Query(query) => statement::run(self, query).await?,
+                ClientEvent::Query(query) => {
+                    statement::run(self, query).await?;
+                    self.reader.release();
+                }
                 ClientEvent::Goodbye => return Ok(()),
                 _ => {}
             }
@@ -94,7 +172,7 @@ impl Connection {
         };
         let ClientEvent::Hello(hello) = event? else { return Err(Closed) };
         if let Some(token) = &self.shared.token
-            && !equal_in_constant_time(token.as_bytes(), hello.token.as_bytes())
+            && !equal_in_constant_time(token.reveal().as_bytes(), hello.token.reveal().as_bytes())
         {
             self.shared.metrics.refused();
             info!(client = hello.client, "refused: {} token", if hello.token.is_empty() { "no" } else { "wrong" });
@@ -138,9 +216,13 @@ impl Connection {
     pub(crate) async fn send(&mut self, message: Vec<u8>) -> Result<(), Closed> {
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(message));
-        match tokio::time::timeout(self.shared.stall_timeout, outgoing.write(&mut self.socket)).await {
-            Ok(Ok(())) => Ok(()),
-            _ => Err(Closed),
+        let mut stall = Stall::begin(outgoing.bytes());
+        loop {
+            tokio::select! {
+                biased;
+                written = outgoing.write(&mut self.socket) => return written.map_err(|_| Closed),
+                () = stall.look() => stall.check(outgoing.bytes(), &self.shared)?,
+            }
         }
     }
 
@@ -157,7 +239,7 @@ impl Connection {
 }
 
 /// Waits until the server stops.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     // The sender is gone only when the server is.
     let _ = stopping.wait_for(|stopping| *stopping).await;
 }

@@ -1,5 +1,6 @@
 //! The engine's side of a statement: SQL to a plan, a plan to streams of batches.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
@@ -7,19 +8,44 @@ use datafusion::catalog::memory::{DataSourceExec, MemorySourceConfig};
 use datafusion::common::metadata::{FieldMetadata, ScalarAndMetadata};
 use datafusion::common::stats::Precision;
 use datafusion::common::{DataFusionError, ParamValues, ScalarValue, Statistics};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream_partitioned};
 use datafusion::prelude::SessionContext;
-use datafusion::sql::sqlparser::parser::ParserError;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema};
+use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
+use crate::arrow_files::batch_bytes_max;
 use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
+use crate::planning::{self, Planning};
+use crate::{dialect, error_text, functions};
 
 /// A plan whose scans read no more rows than this is small.
 const SMALL_INPUT_ROWS: usize = 1000;
+
+/// Results of small plans are seldom larger.
+const SMALL_RESULT_BYTES: u64 = 1 << 20;
+
+/// Record batches up to this size are not counted.
+const SMALL_BATCH_BYTES: u64 = 4 << 20;
+
+/// Operators that keep what they read.
+const KEEPING: [&str; 12] = [
+    "AggregateExec",
+    "BoundedWindowAggExec",
+    "CrossJoinExec",
+    "ExternalSortExec",
+    "HashJoinExec",
+    "NestedLoopJoinExec",
+    "PiecewiseMergeJoinExec",
+    "RecursiveQueryExec",
+    "SortExec",
+    "SortMergeJoinExec",
+    "SymmetricHashJoinExec",
+    "WindowAggExec",
+];
 
 /// The tables and functions that all statements share.
 pub(crate) struct Engine {
@@ -32,11 +58,29 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(context: SessionContext) -> Self {
-        let state = context.state();
+    pub(crate) fn new(context: &SessionContext) -> Self {
+        let context = dialect::taught(context);
+        functions::bound(&context);
+        // Last, so that all rules are watched.
+        let state = planning::watched(context.state());
+        let context = SessionContext::new_with_state(state.clone());
         let whole = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
         let whole_batches = Arc::new(TaskContext::from(&state).with_session_config(whole));
         Self { task: context.task_ctx(), whole_batches, context }
+    }
+
+    /// What all statements may use.
+    pub(crate) fn memory_pool(&self) -> Arc<dyn MemoryPool> {
+        self.context.runtime_env().memory_pool.clone()
+    }
+
+    /// Of the tables that are served.
+    fn table_names(&self) -> Vec<String> {
+        let catalogs = self.context.catalog_names().into_iter().filter_map(|name| self.context.catalog(&name));
+        let schemas = catalogs.filter_map(|catalog| catalog.schema("public"));
+        let mut names: Vec<String> = schemas.flat_map(|schema| schema.table_names()).collect();
+        names.sort_unstable();
+        names
     }
 
     fn task_for(&self, plan: &dyn ExecutionPlan) -> Arc<TaskContext> {
@@ -61,6 +105,7 @@ fn hands_on_memory(plan: &dyn ExecutionPlan) -> bool {
 }
 
 /// A planned statement.
+#[derive(Clone)]
 pub(crate) struct Plan {
     /// Its columns, as they travel.
     pub(crate) schema: Arc<Schema>,
@@ -68,32 +113,65 @@ pub(crate) struct Plan {
     pub(crate) estimate: Estimate,
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
+    is_small: bool,
 }
 
 /// Plans a statement. Nothing runs yet.
-pub(crate) async fn plan(engine: &Engine, query: &Query) -> Result<Plan, ServerError> {
+pub(crate) async fn plan(engine: &Engine, query: &Query, planning: &Arc<Planning>) -> Result<Plan, ServerError> {
+    let _begun = planning.begin();
+    let planned = functions::while_planning(planned(engine, query, planning)).await;
+    planned.map_err(|error| planning.refusal().unwrap_or(error))
+}
+
+async fn planned(engine: &Engine, query: &Query, planning: &Arc<Planning>) -> Result<Plan, ServerError> {
+    let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
     // A state of its own, in which `now()` is this statement's.
     let state = engine.context.state();
-    let mut logical = state.create_logical_plan(&query.sql).await.map_err(query_error)?;
+    let statement = planning::parse(&state, &query.sql, planning).await.map_err(query_error)?;
+    let mut logical = dialect::logical_plan(&state, statement).await.map_err(query_error)?;
+    planning.check_plan(&logical).map_err(query_error)?;
     query_options().verify_plan(&logical).map_err(query_error)?;
-    match parameters(query)? {
-        Some(values) => logical = logical.with_param_values(values).map_err(query_error)?,
-        None => {
-            let names = logical.get_parameter_names().map_err(query_error)?;
-            if !names.is_empty() {
-                let message = format!("the statement has {} parameters, and no values were given", names.len());
-                return Err(error(ErrorKind::Query, "07001", message, "give a value for each of $1, $2, …"));
-            }
+    let values = parameters(query)?;
+    let names = logical.get_parameter_names().map_err(query_error)?;
+    check_count(&names, values.as_ref().map_or(0, Vec::len))?;
+    if let Some(values) = values {
+        logical = logical.with_param_values(ParamValues::List(values)).map_err(query_error)?;
+    }
+    let optimized = state.optimize(&logical).map_err(query_error)?;
+    planning.check_plan(&optimized).map_err(query_error)?;
+    let plan = state.query_planner().create_physical_plan(&optimized, &state).await.map_err(query_error)?;
+    planning.check().map_err(query_error)?;
+    let mut schema = schema_from_arrow(&plan.schema())
+        .map_err(|cause| error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query"))?;
+    // Physical plans forget that a dictionary is ordered.
+    for (field, known) in schema.fields.iter_mut().zip(logical.schema().fields()) {
+        if let Type::Dictionary { ordered, .. } = &mut field.data_type {
+            *ordered = known.dict_is_ordered() == Some(true);
         }
     }
-    let plan = state.create_physical_plan(&logical).await.map_err(query_error)?;
-    let schema = schema_from_arrow(&plan.schema())
-        .map_err(|cause| error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query"))?;
+    for field in &mut schema.fields {
+        field.name.truncate(dialect::names::as_asked(&field.name).len());
+    }
     let estimate = match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
         Ok(statistics) => estimate(&statistics),
         Err(_) => Estimate::default(),
     };
-    Ok(Plan { schema: Arc::new(schema), estimate, task: engine.task_for(plan.as_ref()), plan })
+    let (task, is_small) = (engine.task_for(plan.as_ref()), is_small(&plan));
+    Ok(Plan { schema: Arc::new(schema), estimate, plan, task, is_small })
+}
+
+/// Whether a plan reads so few rows that running it takes no time worth another thread.
+fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
+        match plan.children()[..] {
+            [] => {
+                let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
+                statistics.num_rows.get_value().copied().filter(|_| statistics.num_rows.is_exact() == Some(true))
+            }
+            ref children => children.iter().try_fold(0, |sum: usize, child| sum.checked_add(rows(child)?)),
+        }
+    }
+    rows(plan).is_some_and(|rows| rows <= SMALL_INPUT_ROWS)
 }
 
 impl Plan {
@@ -107,18 +185,33 @@ impl Plan {
         self.task.session_config().target_partitions()
     }
 
-    /// Whether the plan reads so few rows that running it takes no time worth another thread.
+    /// Whether the plan reads few rows.
     pub(crate) fn is_small(&self) -> bool {
-        fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
-            match plan.children()[..] {
-                [] => {
-                    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
-                    statistics.num_rows.get_value().copied().filter(|_| statistics.num_rows.is_exact() == Some(true))
-                }
-                ref children => children.iter().map(|child| rows(child)).sum(),
-            }
+        self.is_small
+    }
+
+    /// Whether the plan has operators that keep what they read, and reads more than a little.
+    pub(crate) fn keeps_rows(&self) -> bool {
+        fn keeps(plan: &Arc<dyn ExecutionPlan>) -> bool {
+            KEEPING.contains(&plan.name()) || plan.children().into_iter().any(keeps)
         }
-        rows(&self.plan).is_some_and(|rows| rows <= SMALL_INPUT_ROWS)
+        keeps(&self.plan) && !self.is_small()
+    }
+
+    /// The record batches of Arrow files that are there at a time, nothing of small files.
+    pub(crate) fn scan_bytes(&self) -> u64 {
+        // Files that can't be looked at are not read either, and that says why.
+        let (bytes, _) = batch_bytes_max(&self.plan).ok().flatten().unwrap_or_default();
+        if bytes <= SMALL_BATCH_BYTES { 0 } else { bytes }
+    }
+
+    /// What there may be of the result at a time, if chunks and queues have room for `room_bytes`.
+    pub(crate) fn result_bytes_max(&self, room_bytes: u64) -> u64 {
+        match self.estimate.bytes {
+            Known::Exact(bytes) => room_bytes.min(bytes),
+            _ if self.is_small() => room_bytes.min(SMALL_RESULT_BYTES),
+            _ => room_bytes,
+        }
     }
 
     /// How many rows the plan has read so far: what its scans say, or, as those of tables in memory count nothing, what the
@@ -148,7 +241,23 @@ pub(crate) fn columns(arrays: RecordBatch) -> Result<Vec<(RecordBatch, Batch)>, 
     }
 }
 
-fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
+/// Refuses values that no parameter takes: they are more often a mistake than of no use.
+fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError> {
+    let hint = "give one value for each of $1, $2, …";
+    let message = match names.iter().filter_map(|name| name.strip_prefix('$')?.parse().ok()).max() {
+        _ if given == 0 && !names.is_empty() => {
+            format!("the statement has {} parameters, and no values were given", names.len())
+        }
+        None if given > 0 => format!("{given} values were given, and the statement has no parameter"),
+        Some(highest) if given > highest => {
+            format!("{given} values were given, and the highest parameter of the statement is ${highest}")
+        }
+        _ => return Ok(()),
+    };
+    Err(error(ErrorKind::Query, "07001", message, hint))
+}
+
+fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerError> {
     let invalid = |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
     let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
         return Ok(None);
@@ -160,7 +269,8 @@ fn parameters(query: &Query) -> Result<Option<ParamValues>, ServerError> {
         let metadata = (!field.metadata().is_empty()).then(|| FieldMetadata::from(field.as_ref()));
         Ok(ScalarAndMetadata::new(value, metadata))
     });
-    Ok(Some(ParamValues::List(values.collect::<Result<_, _>>().map_err(query_error)?)))
+    let values = values.collect::<Result<Vec<_>, DataFusionError>>();
+    Ok(Some(values.map_err(|cause| error_text::planning_error(&cause, Vec::new))?))
 }
 
 fn estimate(statistics: &Statistics) -> Estimate {
@@ -176,43 +286,7 @@ pub(crate) fn error(kind: ErrorKind, sqlstate: &str, message: impl Into<String>,
     ServerError { statement: 0, kind, sqlstate: sqlstate.into(), message: message.into(), hint: hint.into() }
 }
 
-/// The error of a statement that could not be planned.
-fn query_error(cause: DataFusionError) -> ServerError {
-    let sqlstate = match cause.find_root() {
-        DataFusionError::SQL(..) => "42601",
-        DataFusionError::SchemaError(..) => "42703",
-        DataFusionError::NotImplemented(_) => "0A000",
-        _ => "42000",
-    };
-    datafusion_error(ErrorKind::Query, sqlstate, &cause)
-}
-
 /// The error of a statement that failed while it ran.
 pub(crate) fn execution_error(cause: DataFusionError) -> ServerError {
-    datafusion_error(ErrorKind::Execution, "XX000", &cause)
-}
-
-fn datafusion_error(kind: ErrorKind, sqlstate: &str, cause: &DataFusionError) -> ServerError {
-    let root = cause.find_root();
-    let (kind, sqlstate, hint) = match root {
-        DataFusionError::ResourcesExhausted(_) => {
-            (ErrorKind::Resources, "53200", "raise the server's --memory, or let it spill to a larger --spill folder")
-        }
-        DataFusionError::Internal(_) => (ErrorKind::Internal, "XX000", "this is a defect; please report the query"),
-        DataFusionError::ExecutionJoin(_) => {
-            (ErrorKind::Internal, "XX000", "this is a defect; please report the query")
-        }
-        DataFusionError::ArrowError(..) => (kind, "22000", ""),
-        _ => (kind, sqlstate, ""),
-    };
-    // The first line is the sentence; what follows are notes for the engine's own developers.
-    let text = match root {
-        DataFusionError::SQL(cause, _) => match cause.as_ref() {
-            ParserError::TokenizerError(text) | ParserError::ParserError(text) => format!("syntax error: {text}"),
-            ParserError::RecursionLimitExceeded => "the statement is nested too deeply".to_owned(),
-        },
-        _ => root.strip_backtrace(),
-    };
-    let message = text.split("\n\n").next().unwrap_or(&text).trim().replace('\n', " ");
-    error(kind, sqlstate, message, hint)
+    error_text::execution_error(&cause)
 }

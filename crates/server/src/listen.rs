@@ -6,18 +6,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use chrono::{DateTime, Utc};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
+use tracing::warn;
 
+use crate::attended::{Attended, keep_alive};
+use crate::certificate::Validity;
 use crate::pipes::receive_first;
 use crate::server::ServeError;
 use crate::socket::{Link, Open, ReadHalf, WriteHalf};
-use crate::way::Way;
+use crate::turns::Peer;
+use crate::way::{Presence, Way};
 
 /// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
+
+/// Clients that the kernel keeps while others are accepted; it caps the number.
+const UNIX_BACKLOG: i32 = 1024;
 
 /// A socket that waits for clients.
 pub(crate) enum Listener {
@@ -64,10 +72,7 @@ impl Listener {
             }
             std::fs::remove_file(path).map_err(failed)?;
         }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        // No token is asked for on a Unix socket: its file decides who may connect.
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let listener = bind_private(path).map_err(failed)?;
         Ok(Self::Unix { listener, _file: SocketFile(path.to_owned()) })
     }
 
@@ -93,11 +98,34 @@ impl Listener {
     }
 }
 
+/// A Unix socket that only this user can connect to, from its first moment: no token is asked for there, its file decides.
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::PermissionsExt;
+    let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
+    // Linux gives the file the mode that the socket has (net/unix/af_unix.c: unix_bind_bsd).
+    rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600)).map_err(io::Error::from)?;
+    socket.bind(&socket2::SockAddr::unix(path)?)?;
+    // A folder's default access control list may have given others more.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    socket.listen(UNIX_BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    UnixListener::from_std(std::os::unix::net::UnixListener::from(socket))
+}
+
 impl Incoming {
     pub(crate) fn peer(&self) -> String {
         match self {
             Self::Tcp(_, peer, _) => peer.to_string(),
             Self::Unix(_) => "unix".to_owned(),
+        }
+    }
+
+    /// Who it counts as. Behind a proxy, clients over loopback are not known.
+    pub(crate) fn counted_as(&self, behind_proxy: bool) -> Peer {
+        match self {
+            Self::Tcp(_, peer, _) if behind_proxy && peer.ip().to_canonical().is_loopback() => Peer::Proxy,
+            Self::Tcp(_, peer, _) => Peer::of(peer.ip()),
+            Self::Unix(_) => Peer::Unix,
         }
     }
 
@@ -112,16 +140,18 @@ impl Incoming {
         tune(&stream)?;
         let way = if loopback && !behind_proxy { None } else { Way::of(&stream, (!loopback).then_some(peer.ip())) };
         let loopback = loopback && !behind_proxy;
+        let presence = Presence::of(&stream);
         let (read, write, link): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {
                 let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
                 let (read, write) = tokio::io::split(accepted.map_err(|_| io::ErrorKind::TimedOut)??);
-                (Box::new(read), WriteHalf::Socket(Box::new(write)), Link::Tls { loopback })
+                let read = Box::new(Attended::new(read, presence));
+                (read, WriteHalf::Socket(Box::new(write)), Link::Tls { loopback })
             }
             None => {
                 let (read, write) = stream.into_split();
                 let link = if loopback { Link::Loopback } else { Link::Remote };
-                (Box::new(read), WriteHalf::Socket(Box::new(write)), link)
+                (Box::new(Attended::new(read, presence)), WriteHalf::Socket(Box::new(write)), link)
             }
         };
         Ok(Open { read, received: BytesMut::new(), write, link, way })
@@ -159,14 +189,14 @@ fn prefer_congestion(socket: &SockRef<'_>, wanted: &[&[u8]]) {
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    // A client that vanished without a word is noticed within minutes.
-    let keepalive = socket2::TcpKeepalive::new().with_time(std::time::Duration::from_secs(60));
-    socket.set_tcp_keepalive(&keepalive)
+    keep_alive(stream)
 }
 
-/// Reads a certificate chain and its key, both PEM.
-pub(crate) fn tls_acceptor(certificates: &Path, key: &Path) -> Result<TlsAcceptor, ServeError> {
+/// Reads a certificate chain and its key, both PEM, and says when the first certificate of it expires.
+pub(crate) fn tls_acceptor(
+    certificates: &Path,
+    key: &Path,
+) -> Result<(TlsAcceptor, Option<DateTime<Utc>>), ServeError> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
     let failed = |path: &Path, cause: &dyn std::fmt::Display| ServeError::new(format!("{}: {cause}", path.display()));
@@ -176,6 +206,11 @@ pub(crate) fn tls_acceptor(certificates: &Path, key: &Path) -> Result<TlsAccepto
     if chain.is_empty() {
         return Err(failed(certificates, &"no certificate in this file"));
     }
+    let valid: Vec<_> = chain.iter().filter_map(|certificate| Validity::of(certificate)).collect();
+    let fault = valid.iter().find_map(|validity| validity.fault(Utc::now()));
+    if let Some(fault) = fault {
+        warn!("the certificate in {} {fault}; clients will refuse it: give a new one", certificates.display());
+    }
     let key_der = PrivateKeyDer::from_pem_file(key).map_err(|cause| failed(key, &cause))?;
     let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
@@ -183,5 +218,39 @@ pub(crate) fn tls_acceptor(certificates: &Path, key: &Path) -> Result<TlsAccepto
         .with_no_client_auth()
         .with_single_cert(chain, key_der)
         .map_err(|cause| failed(certificates, &cause))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((TlsAcceptor::from(Arc::new(config)), valid.iter().map(|validity| validity.ends).min()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[tokio::test]
+    async fn a_unix_socket_is_private_from_its_first_moment() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("dray.sock");
+        let ended = Arc::new(AtomicBool::new(false));
+        let watch = std::thread::spawn({
+            let (path, ended) = (path.clone(), Arc::clone(&ended));
+            move || {
+                let mut seen = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    if let Ok(metadata) = std::fs::metadata(&path) {
+                        assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+                        seen += 1;
+                    }
+                }
+                seen
+            }
+        });
+        for _ in 0..500 {
+            let listener = Listener::unix(&path).await.unwrap();
+            UnixStream::connect(&path).await.unwrap();
+            drop(listener);
+        }
+        ended.store(true, Ordering::Relaxed);
+        assert!(watch.join().unwrap() > 0);
+    }
 }

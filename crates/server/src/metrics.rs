@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use dray_wire::Encoded;
 
 /// What a server has done since it started.
@@ -22,6 +23,8 @@ pub struct Metrics {
     encode_ns: AtomicU64,
     /// λ when a statement that adapted last ended, in picoseconds a byte.
     price_ps: AtomicU64,
+    /// When the certificate expires, in seconds since 1970; 0 without one.
+    certificate_expires_s: AtomicU64,
 }
 
 impl Metrics {
@@ -64,6 +67,10 @@ impl Metrics {
         self.price_ps.store((ns * 1e3) as u64, Relaxed);
     }
 
+    pub(crate) fn certificate_expires(&self, at: DateTime<Utc>) {
+        self.certificate_expires_s.store(u64::try_from(at.timestamp()).unwrap_or(0), Relaxed);
+    }
+
     /// The counters in Prometheus' text format, version 0.0.4.
     pub fn render(&self) -> String {
         let mut out = String::new();
@@ -97,6 +104,8 @@ impl Metrics {
         let nanoseconds = load(&self.price_ps) as f64 / 1e3;
         let help = "The price of a byte in the last second of the last transfer that adapted.";
         put("byte_price_nanoseconds", "gauge", help, &nanoseconds);
+        let help = "When the certificate expires, in seconds since 1970; 0 without one.";
+        put("certificate_expires_timestamp_seconds", "gauge", help, &load(&self.certificate_expires_s));
         out
     }
 }

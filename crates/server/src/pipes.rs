@@ -167,9 +167,9 @@ impl Pipes {
     }
 
     /// Lets the client read what is still in the pipes.
-    pub(crate) async fn finish(&mut self, timeout: Duration) {
-        let deadline = Instant::now() + timeout;
-        while !self.lent.is_empty() && self.reclaim().is_ok() && Instant::now() < deadline {
+    pub(crate) async fn finish(&mut self, timeout: impl Fn() -> Duration) {
+        let started = Instant::now();
+        while !self.lent.is_empty() && self.reclaim().is_ok() && started.elapsed() < timeout() {
             tokio::time::sleep(RECLAIM_EVERY).await;
         }
     }

@@ -5,22 +5,35 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use datafusion::prelude::SessionContext;
+use dray_wire::Secret;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
+use crate::admission::Admission;
 use crate::catalog::{self, CatalogError, CatalogOptions};
+use crate::compute::Compute;
 use crate::connection::{self, Shared};
 use crate::engine::Engine;
 use crate::listen::{Incoming, Listener, tls_acceptor};
 use crate::metrics::Metrics;
 use crate::prices::Prices;
+use crate::safety;
+use crate::turns::{Place, Places, Turns};
 
 /// The largest request for metrics that is read, in bytes.
 const METRICS_REQUEST_BYTES_MAX: u64 = 8 << 10;
+
+/// So many are answered at a time, each within this time.
+const METRICS_CONNECTIONS_MAX: usize = 8;
+const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
+/// So many clients at a time are told that there is no place for them, each within this time.
+const REFUSALS_MAX: usize = 16;
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What to serve, where, and to whom.
 #[derive(Debug, Clone)]
@@ -34,19 +47,31 @@ pub struct ServeOptions {
     /// A certificate chain and its key, PEM: the TCP addresses speak TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
     /// The token that clients must give. Required on any address but loopback.
-    pub token: Option<String>,
-    /// An address that answers `GET /metrics` in Prometheus' format.
+    pub token: Option<Secret>,
+    /// An address that answers `GET /metrics` in Prometheus' format, to everybody who can reach it.
     pub metrics: Option<SocketAddr>,
-    /// The most connections at a time; more are closed at once.
+    /// That address may be one that other hosts can reach.
+    pub metrics_public: bool,
+    /// The most connections at a time; more are told so, and closed.
     pub connections_max: usize,
+    /// The most of them from one host; three quarters of all if nothing is said. All over the Unix socket are one host's.
+    pub connections_per_host: Option<usize>,
     /// The most statements that run at a time; others wait.
     pub statements_max: usize,
+    /// The most of them from one host; three quarters of all if nothing is said.
+    pub statements_per_host: Option<usize>,
+    /// How long a statement waits for its turn before it is refused.
+    pub wait_timeout: Duration,
+    /// How long a statement may be planned.
+    pub plan_timeout: Duration,
     /// How long a client may take to greet.
     pub hello_timeout: Duration,
     /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them adapt, with checksums.
     pub behind_proxy: bool,
     /// How long a client may read nothing of a result before it is given up.
     pub stall_timeout: Duration,
+    /// The same while statements of others wait for a turn, or the server stops.
+    pub stall_timeout_wanted: Duration,
 }
 
 impl ServeOptions {
@@ -59,11 +84,17 @@ impl ServeOptions {
             tls: None,
             token: None,
             metrics: None,
+            metrics_public: false,
             connections_max: 1024,
+            connections_per_host: None,
             statements_max: 64,
+            statements_per_host: None,
+            wait_timeout: Duration::from_secs(60),
+            plan_timeout: Duration::from_secs(120),
             hello_timeout: Duration::from_secs(10),
             behind_proxy: false,
             stall_timeout: Duration::from_secs(15 * 60),
+            stall_timeout_wanted: Duration::from_secs(30),
         }
     }
 }
@@ -97,7 +128,6 @@ pub struct Server {
     listeners: Vec<Listener>,
     metrics: Option<TcpListener>,
     shared: Arc<Shared>,
-    connections_max: usize,
     stop: watch::Sender<bool>,
 }
 
@@ -109,8 +139,13 @@ impl Server {
     pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
         // Sockets first: a port that is taken should not be found out after minutes of loading.
         let bound = Bound::new(&options).await?;
-        let context = catalog::open(&options.catalog).await?;
-        Ok(Self::new(bound, context, options))
+        let compute = Compute::new(options.catalog.threads);
+        let failed = |cause: std::io::Error| ServeError::new(format!("can't start a thread: {cause}"));
+        let lease = compute.lease(None).map_err(failed)?;
+        let catalog = options.catalog.clone();
+        let opened = lease.run(move |workers| workers.block_on(catalog::open(&catalog))).await;
+        let context = opened.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        Ok(Self::new(bound, &context, compute, options))
     }
 
     /// As [`Server::open`], for a session whose tables and functions the caller has registered; `options.catalog` is ignored.
@@ -118,24 +153,35 @@ impl Server {
     /// # Errors
     /// As there, but for the tables.
     pub async fn with_context(context: SessionContext, options: ServeOptions) -> Result<Self, ServeError> {
-        Ok(Self::new(Bound::new(&options).await?, context, options))
+        let compute = Compute::new(options.catalog.threads);
+        Ok(Self::new(Bound::new(&options).await?, &context, compute, options))
     }
 
-    fn new(bound: Bound, context: SessionContext, options: ServeOptions) -> Self {
+    fn new(bound: Bound, context: &SessionContext, compute: Arc<Compute>, options: ServeOptions) -> Self {
         let (stop, stopping) = watch::channel(false);
+        let engine = Engine::new(context);
         let shared = Arc::new(Shared {
-            engine: Engine::new(context),
+            admission: Admission::new(engine.memory_pool()),
+            engine,
             token: options.token,
             hello_timeout: options.hello_timeout,
             behind_proxy: options.behind_proxy,
-            stall_timeout: options.stall_timeout.max(Duration::from_millis(1)),
+            stall_timeout: options.stall_timeout,
+            stall_timeout_wanted: options.stall_timeout_wanted,
+            wait_timeout: options.wait_timeout,
+            plan_timeout: options.plan_timeout,
             metrics: Arc::new(Metrics::default()),
             prices: Prices::default(),
-            statements: Arc::new(Semaphore::new(options.statements_max.max(1))),
+            turns: Turns::new(
+                Places::of(options.connections_max, options.connections_per_host),
+                Places::of(options.statements_max, options.statements_per_host),
+            ),
+            compute,
             stopping,
         });
-        let Bound { listeners, metrics } = bound;
-        Self { listeners, metrics, shared, connections_max: options.connections_max, stop }
+        let Bound { listeners, metrics, certificate_expires } = bound;
+        certificate_expires.into_iter().for_each(|at| shared.metrics.certificate_expires(at));
+        Self { listeners, metrics, shared, stop }
     }
 
     /// What the server counts.
@@ -156,8 +202,8 @@ impl Server {
     /// Serves until `stop` is done; then takes no new connection or statement, and lets those that run finish. Dropping
     /// the future ends them at once.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let Self { listeners, metrics, shared, connections_max, stop: stopping } = self;
-        let open = Arc::new(Semaphore::new(connections_max));
+        let Self { listeners, metrics, shared, stop: stopping } = self;
+        let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
         let mut connections = JoinSet::new();
         let mut accepting = JoinSet::new();
         let (incoming, mut arrivals) = tokio::sync::mpsc::channel(16);
@@ -187,15 +233,15 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                Some(client) = arrivals.recv() => match open.clone().try_acquire_owned() {
-                    Ok(place) => {
-                        let shared = shared.clone();
-                        connections.spawn(async move {
-                            serve(client, shared).await;
-                            drop(place);
-                        });
+                Some(client) = arrivals.recv() => match shared.turns.open(client.counted_as(shared.behind_proxy)) {
+                    Ok(place) => drop(connections.spawn(serve(client, place, shared.clone()))),
+                    Err(why) => {
+                        warn!(peer = client.peer(), "refused: {why}");
+                        // Those for whom there is no time are closed without a word.
+                        if let Ok(turn) = refusals.clone().try_acquire_owned() {
+                            connections.spawn(refuse(client, why, shared.clone(), turn));
+                        }
                     }
-                    Err(_) => warn!(peer = client.peer(), "closed: {connections_max} connections are open already"),
                 },
                 Some(_) = connections.join_next() => {}
             }
@@ -213,27 +259,19 @@ impl Server {
 struct Bound {
     listeners: Vec<Listener>,
     metrics: Option<TcpListener>,
+    /// The first certificate to do so, of those that are shown to clients.
+    certificate_expires: Option<DateTime<Utc>>,
 }
 
 impl Bound {
     async fn new(options: &ServeOptions) -> Result<Self, ServeError> {
-        if options.listen.is_empty() && options.unix.is_none() {
-            return Err(ServeError::new("nowhere to listen: give an address or a Unix socket"));
-        }
-        let open = options.listen.iter().find(|address| !address.ip().is_loopback());
-        if let (Some(address), None) = (open, &options.token) {
-            let what =
-                format!("tcp://{address} can be reached from other hosts: give --token-file, or listen on 127.0.0.1");
-            return Err(ServeError::new(what));
-        }
-        if let (Some(address), None) = (open, &options.tls) {
-            warn!(
-                "tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key"
-            );
-        }
-        let tls = match &options.tls {
-            Some((certificates, key)) => Some(tls_acceptor(certificates, key)?),
-            None => None,
+        safety::check(options)?;
+        let (tls, certificate_expires) = match &options.tls {
+            Some((certificates, key)) => {
+                let (tls, expires) = tls_acceptor(certificates, key)?;
+                (Some(tls), expires)
+            }
+            None => (None, None),
         };
         let mut listeners = Vec::new();
         for address in &options.listen {
@@ -249,28 +287,39 @@ impl Bound {
                 })?),
                 None => None,
             };
-        Ok(Self { listeners, metrics })
+        Ok(Self { listeners, metrics, certificate_expires })
     }
 }
 
-async fn serve(client: Incoming, shared: Arc<Shared>) {
+async fn serve(client: Incoming, place: Place, shared: Arc<Shared>) {
     let peer = client.peer();
     let deadline = tokio::time::Instant::now() + shared.hello_timeout;
     match client.open(deadline, shared.behind_proxy).await {
-        Ok(open) => connection::serve(open, deadline, peer, shared).await,
+        Ok(open) => connection::serve(open, deadline, peer, place, shared).await,
         Err(cause) => debug!(peer, "closed: {cause}"),
+    }
+}
+
+async fn refuse(client: Incoming, why: String, shared: Arc<Shared>, _turn: OwnedSemaphorePermit) {
+    let deadline = tokio::time::Instant::now() + REFUSAL_TIMEOUT;
+    if let Ok(open) = client.open(deadline, shared.behind_proxy).await {
+        connection::refuse(open, deadline, why, &shared).await;
     }
 }
 
 /// Answers every request with the counters: HTTP enough for a scraper.
 async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
+    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
     loop {
+        // Others wait in the system's queue, where they take no descriptors from clients.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
         let Ok((mut stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let metrics = metrics.clone();
-        tokio::spawn(tokio::time::timeout(Duration::from_secs(5), async move {
+        tokio::spawn(tokio::time::timeout(METRICS_TIMEOUT, async move {
+            let _place = place;
             let mut request = Vec::new();
             let (read, mut write) = stream.split();
             let mut read = read.take(METRICS_REQUEST_BYTES_MAX);

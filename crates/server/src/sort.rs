@@ -21,15 +21,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::{Field, Schema as ArrowSchema, SchemaRef};
-use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::{JoinSet, SpawnedTask};
-use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
 use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::projection::ProjectionExec;
@@ -41,7 +39,7 @@ use datafusion::physical_plan::{
 };
 use dray_format::arrow::{Held, batch_to_arrow, schema_from_arrow};
 pub use dray_sort::{By, Distinct};
-use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, Writer};
+use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, SpillSpace, Writer};
 use futures::StreamExt;
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinError;
@@ -49,6 +47,7 @@ use tokio::task::JoinError;
 pub use self::files::{FileSort, SortError, SortedFiles};
 use self::memory::PoolMemory;
 use crate::engine::columns;
+use crate::plan_rule::PlanRule;
 
 /// A partition has no more batches than this: their numbers are in the order of the partitions.
 const BATCHES_MAX: u64 = 1 << 24;
@@ -56,28 +55,7 @@ const BATCHES_MAX: u64 = 1 << 24;
 const WAITING_MAX: usize = 2;
 
 /// Puts [`ExternalSortExec`] in the place of full sorts.
-#[derive(Debug)]
-pub(crate) struct SortExternally;
-
-impl PhysicalOptimizerRule for SortExternally {
-    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
-        let replace = |plan: Arc<dyn ExecutionPlan>| {
-            Ok(match externally(&plan)? {
-                Some(sorted) => Transformed::yes(sorted),
-                None => Transformed::no(plan),
-            })
-        };
-        plan.transform_up(replace).data()
-    }
-
-    fn name(&self) -> &'static str {
-        "sort_externally"
-    }
-
-    fn schema_check(&self) -> bool {
-        true
-    }
-}
+pub(crate) const SORT_EXTERNALLY: PlanRule = PlanRule { name: "sort_externally", replace: externally };
 
 /// The same rows in the same order by an [`ExternalSortExec`], if this is where a full sort ends.
 fn externally(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
@@ -329,7 +307,7 @@ impl ExecutionPlan for ExternalSortExec {
         let memory = PoolMemory::new(&runtime.memory_pool);
         let options = Options {
             spill_folder: spill_folder(&runtime),
-            spill_bytes_max: runtime.disk_manager.max_temp_directory_size(),
+            spill_space: context.session_config().get_extension().unwrap_or_else(|| SpillSpace::new(u64::MAX)),
             limit: self.terms.limit,
             distinct: self.terms.distinct,
             cancel: cancel.clone(),

@@ -1,51 +1,38 @@
-//! One statement: plan it, run its producers, send what they make, and watch the client meanwhile.
+//! One statement: have it planned, send what its producers make, and watch the client meanwhile.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, TableRoom};
-use dray_transfer::{Adaptive, Chunker, Failure, Passage, Receiver, Sender, Settings, Times, produce, queue};
+use dray_format::FIELDS_MAX;
+use dray_transfer::{Adaptive, Passage, Receiver};
 use dray_wire::{
-    Checksums, ClientEvent, CompressionChoice, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Report,
-    ServerError, Started,
+    ClientEvent, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Refusal, Report, ServerError, Started,
 };
-use futures::{FutureExt, StreamExt};
-use tokio::task::JoinSet;
 use tracing::info;
 
-use crate::connection::{Closed, Connection, ns_since};
+use crate::begin::{Begin, Begun, Line, Producers, Running, panicked};
+use crate::compute::Lease;
+use crate::connection::{Closed, Connection, Stall, ns_since, stopped};
 use crate::engine::{self, Plan};
-use crate::socket::{Link, Outgoing};
-use crate::way::{self, Way};
+use crate::planning::{Planning, StopOnDrop};
+use crate::socket::Outgoing;
+use crate::turns::Turn;
+use crate::way::Way;
 
-/// Rows that end a chunk unless the client asks for another number.
-const CHUNK_ROWS: usize = 65_536;
-/// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
-const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// What the queue of a stream that adapts holds, in time on the way and in bytes, least and most: of what is in it λ learns late, and a quick
-/// way takes a chunk in less time than threads need to take turns.
-const ADAPTIVE_QUEUE_NS: f64 = 50e6;
-const ADAPTIVE_QUEUE_BYTES: (u32, u32) = (2 << 20, 16 << 20);
 /// A result of more than this is worth another congestion control,
 const LONG_RESULT_BYTES: u64 = 256 << 10;
 /// and so is one that is known to have so many values: with two bits each it would be as long.
 const LONG_RESULT_VALUES: u64 = 1 << 20;
-/// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
-const LEVEL_MAX: i32 = 19;
 /// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
 const SMALL_CHUNK_BYTES: u64 = 16 << 10;
 /// How often a client hears how far its statement is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
-type Producers = JoinSet<Result<(), ServerError>>;
-
 /// Runs a statement and sends its result, or its error. The connection stays unless it breaks.
 pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(), Closed> {
     let started = Instant::now();
+    let query = Arc::new(query);
     let ended = match run_to_end(connection, &query, started).await {
         Ok(()) => Ok(None),
         Err(Stop::Failed(error)) => {
@@ -84,42 +71,38 @@ impl From<Closed> for Stop {
     }
 }
 
-async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant) -> Result<(), Stop> {
+async fn run_to_end(connection: &mut Connection, query: &Arc<Query>, arrived: Instant) -> Result<(), Stop> {
     let shared = connection.shared.clone();
-    let _turn = watched(connection, shared.statements.acquire()).await?;
-    let planning = Instant::now();
-    let planned = AssertUnwindSafe(engine::plan(&shared.engine, query)).catch_unwind();
-    let plan = watched(connection, planned).await?.unwrap_or_else(|panic| Err(panicked(panic)))?;
-    let settings = settings(query, connection.link);
-    let compression = resolved(query.compression, connection.link);
-    let round_trip = connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default();
-    let price_ns = connection.price_ns.unwrap_or_else(|| Adaptive::price_guess_ns(round_trip));
-    let adaptive = (compression == CompressionChoice::Auto)
-        .then(|| Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, LEVEL_MAX)));
+    let turn = turn(connection).await?;
+    let lease = shared.compute.lease(Some(turn)).map_err(|cause| {
+        let what = format!("the server can't start a thread for the statement: {cause}");
+        engine::error(ErrorKind::Resources, "53000", what, "try again later")
+    })?;
+    let begun = planned(connection, &lease, query).await?;
+    // Whatever comes: what joins hold is in there.
+    let _elsewhere = DropElsewhere { plan: Some(begun.plan.clone()).filter(|plan| !plan.is_small()), lease: &lease };
+    let Begun { plan, plan_ns, compression, checksums, running } = begun;
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
+        // The session fills it in.
+        query: 0,
         schema: plan.schema.clone(),
         estimate: plan.estimate,
         compression,
-        checksums: settings.checksum,
-        plan_ns: ns_since(planning),
+        checksums,
+        plan_ns,
     };
     if let Err(cause) = connection.session.started(&started, &mut out) {
-        return Err(engine::error(ErrorKind::Query, "54011", cause.to_string(), "select fewer columns").into());
-    }
-    let mut finished = Finished::default();
-    if !query.plan_only {
-        let (bytes_max, chunks_min) = match adaptive {
-            // Floats become whole numbers by saturation.
-            Some(_) => {
-                (((ADAPTIVE_QUEUE_NS / price_ns) as u32).clamp(ADAPTIVE_QUEUE_BYTES.0, ADAPTIVE_QUEUE_BYTES.1), 2)
-            }
-            None => (u32::try_from((2 * query.limits.chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1),
+        let (sqlstate, hint) = match cause.refusal() {
+            Refusal::Frame => ("54011", "select fewer columns"),
+            _ if plan.schema.nodes() > FIELDS_MAX => ("54011", "select fewer columns"),
+            _ => ("0A000", ""),
         };
-        let (sender, receiver) = queue(bytes_max, chunks_min, plan.threads() + 1);
-        let times = Arc::new(Times::default());
-        let producers = start_producers(&plan, settings, adaptive.as_ref(), sender, &times).await?;
+        return Err(engine::error(ErrorKind::Query, sqlstate, cause.to_string(), hint).into());
+    }
+    let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
+    if let Some(Running { producers, chunks, adaptive, times, admitted: _admitted }) = running {
         if let Some(way) = &mut connection.way {
             // What passed before is no part of this.
             let _ = way.passage();
@@ -132,7 +115,7 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
         let mut transfer =
             Transfer { connection, plan: &plan, producers, adaptive, encoded, out, sent_bytes: 0, socket_ns: 0 };
-        transfer.run(receiver).await?;
+        transfer.run(chunks).await?;
         transfer.report();
         let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         finished.execute_ns = ns(times.execute());
@@ -147,40 +130,73 @@ async fn run_to_end(connection: &mut Connection, query: &Query, arrived: Instant
     Ok(connection.send(out).await?)
 }
 
-/// Starts a producer for each partition of the plan. The one of a small plan is given a first go right here: its result is
-/// then ready without waking another thread. Others must not: they could keep this task from hearing a cancel.
-async fn start_producers(
-    plan: &Plan,
-    settings: Settings,
-    adaptive: Option<&Arc<Adaptive>>,
-    queue: Sender,
-    times: &Arc<Times>,
-) -> Result<Producers, Stop> {
-    let mut producers = Producers::new();
-    let streams = plan.execute()?;
-    let at_once = streams.len() == 1 && plan.is_small();
-    // Streams that are fewer than threads have their chunks made side by side.
-    let lanes = (plan.threads() / streams.len().max(1)).max(1);
-    let room = Arc::new(TableRoom::new(&settings.limits));
-    for stream in streams {
-        let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
-        if let Some(adaptive) = adaptive {
-            chunker = chunker.adapting(adaptive.clone());
+/// Waits until the statement may run.
+async fn turn(connection: &mut Connection) -> Result<Turn, Stop> {
+    let shared = connection.shared.clone();
+    let places = shared.turns.statements();
+    let abandoned = shared.compute.abandoned();
+    if abandoned * 2 >= places.all.max(2) {
+        let what = format!("{abandoned} statements that were stopped have not ended yet: no other one is begun");
+        return Err(engine::error(ErrorKind::Resources, "53300", what, "try again later").into());
+    }
+    let share = connection.place.share.clone();
+    if let Some(turn) = shared.turns.take(&share) {
+        return Ok(turn);
+    }
+    let mut stopping = shared.stopping.clone();
+    let wait = async {
+        tokio::select! {
+            turn = tokio::time::timeout(shared.wait_timeout, shared.turns.wait(&share)) => turn.map_err(|_| {
+                let (all, limit, peer) = (places.all, shared.wait_timeout, places.of_a_peer);
+                let what = format!("no turn within {limit:?}: {all} statements run at a time, {peer} of one host");
+                let hint = "try again later, or raise the server's --statements or --statements-per-host";
+                engine::error(ErrorKind::Resources, "53300", what, hint)
+            }),
+            () = stopped(&mut stopping) => Err(engine::error(ErrorKind::Shutdown, "57P01", "the server is stopping", "")),
         }
-        let (queue, times) = (queue.clone(), times.clone());
-        let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        let producer = async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
-        let mut producer = AssertUnwindSafe(producer)
-            .catch_unwind()
-            .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
-            .boxed();
-        if at_once && let Poll::Ready(ended) = futures::poll!(&mut producer) {
-            ended?;
-        } else {
-            producers.spawn(producer);
+    };
+    Ok(watched(connection, wait).await??)
+}
+
+/// Has a statement planned and begun on its own threads.
+async fn planned(connection: &mut Connection, lease: &Lease, query: &Arc<Query>) -> Result<Begun, Stop> {
+    let shared = connection.shared.clone();
+    let line = Line {
+        link: connection.link,
+        round_trip: connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default(),
+        price_ns: connection.price_ns,
+    };
+    let (planning, limit, query) = (Planning::new(), shared.plan_timeout, query.clone());
+    let stops = StopOnDrop(planning.clone());
+    let work = lease.run(move |workers| {
+        let begin = Begin { workers, engine: &shared.engine, admission: &shared.admission, planning: &planning };
+        begin.statement(&query, line)
+    });
+    let begun = async {
+        tokio::select! {
+            biased;
+            begun = work => begun.unwrap_or_else(|panic| Err(panicked(panic))),
+            () = stops.0.late(limit) => {
+                let what = format!("planning the statement took more than {limit:?}");
+                Err(engine::error(ErrorKind::Limit, "54001", what, "split the statement, or raise --plan-timeout"))
+            }
+        }
+    };
+    Ok(watched(connection, begun).await??)
+}
+
+/// Keeps a plan, and has it dropped where that may take its time.
+struct DropElsewhere<'a> {
+    plan: Option<Plan>,
+    lease: &'a Lease,
+}
+
+impl Drop for DropElsewhere<'_> {
+    fn drop(&mut self) {
+        if let Some(plan) = self.plan.take() {
+            self.lease.dispose(plan);
         }
     }
-    Ok(producers)
 }
 
 /// A statement whose producers run.
@@ -293,12 +309,8 @@ impl Transfer<'_> {
         let mut outgoing = Outgoing::default();
         outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
         parts.into_iter().for_each(|part| outgoing.push(part));
-        let mut waiting_bytes = outgoing.bytes();
-        let bytes = waiting_bytes as u64;
-        let mut stall = tokio::time::interval_at(
-            (started + self.connection.shared.stall_timeout).into(),
-            self.connection.shared.stall_timeout,
-        );
+        let bytes = outgoing.bytes() as u64;
+        let mut stall = Stall::begin(outgoing.bytes());
         let mut stopped = Ok(());
         loop {
             let Connection { session, reader, socket, .. } = &mut *self.connection;
@@ -323,13 +335,7 @@ impl Transfer<'_> {
                     }
                     Err(_) => return Err(Stop::Closed),
                 },
-                _ = stall.tick() => {
-                    if outgoing.bytes() == waiting_bytes {
-                        info!("closed: the client read nothing for {:?}", self.connection.shared.stall_timeout);
-                        return Err(Stop::Closed);
-                    }
-                    waiting_bytes = outgoing.bytes();
-                }
+                () = stall.look() => stall.check(outgoing.bytes(), &self.connection.shared)?,
             }
         }
     }
@@ -366,70 +372,5 @@ fn producer_ended(ended: Result<Result<(), ServerError>, tokio::task::JoinError>
             Err(_) => engine::error(ErrorKind::Cancelled, "57014", "the statement was stopped", ""),
         }
         .into()),
-    }
-}
-
-/// What a producer's end means for its statement.
-fn failure(failure: Failure<Source>) -> Result<(), ServerError> {
-    match failure {
-        Failure::Source(Source::Engine(cause)) => Err(engine::execution_error(*cause)),
-        Failure::Source(Source::Columns(cause)) | Failure::Chunk(cause) => Err(match cause.kind() {
-            FormatErrorKind::Limit => engine::error(ErrorKind::Limit, "54000", cause.to_string(), ""),
-            _ => engine::error(ErrorKind::Execution, "XX000", cause.to_string(), ""),
-        }),
-        // The statement has stopped already, for a reason of its own.
-        Failure::Abandoned => Ok(()),
-    }
-}
-
-/// What can go wrong in a source.
-enum Source {
-    Engine(Box<datafusion::common::DataFusionError>),
-    Columns(dray_format::Error),
-}
-
-fn columns(batch: datafusion::common::Result<arrow::array::RecordBatch>) -> Vec<Result<Batch, Source>> {
-    match batch {
-        Err(cause) => vec![Err(Source::Engine(Box::new(cause)))],
-        Ok(batch) => match engine::columns(batch) {
-            Ok(batches) => batches.into_iter().map(|(_, batch)| Ok(batch)).collect(),
-            Err(cause) => vec![Err(Source::Columns(cause))],
-        },
-    }
-}
-
-fn panicked(panic: Box<dyn Any + Send>) -> ServerError {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let message = format!("the engine failed on this statement: {}", text.unwrap_or("no reason given"));
-    engine::error(ErrorKind::Internal, "XX000", message, "this is a defect; please report the query")
-}
-
-/// What `auto` stands for on one host: none. Elsewhere the transfer adapts (encodings.md section 6).
-fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
-    match choice {
-        CompressionChoice::Auto if link.is_same_host() => CompressionChoice::None,
-        other => other,
-    }
-}
-
-fn settings(query: &Query, link: Link) -> Settings {
-    Settings {
-        limits: query.limits,
-        chunk_rows: match query.chunk_rows as usize {
-            0 => CHUNK_ROWS,
-            rows => rows,
-        },
-        compression: match resolved(query.compression, link) {
-            CompressionChoice::Auto | CompressionChoice::None => Compression::None,
-            CompressionChoice::Light => Compression::Light,
-            CompressionChoice::Lz4 => Compression::Lz4,
-            CompressionChoice::Zstd(level) => Compression::Zstd(level.into()),
-        },
-        checksum: match query.checksums {
-            Checksums::Auto => link.needs_checksums(),
-            Checksums::On => true,
-            Checksums::Off => false,
-        },
-        clock: Some(way::processor_time),
     }
 }

@@ -1,5 +1,6 @@
-//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, and whether the reader holds it up.
-//! And what it knows of a thread: the processor time that it has used.
+//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, whether the reader holds it up, and
+//! whether it is still there.
+//! And what it knows of a thread: its number, its priority, and the processor time that it has used.
 
 #![allow(unsafe_code, reason = "the kernel fills structures")]
 
@@ -80,30 +81,29 @@ impl Way {
         })
     }
 
-    #[cfg(target_os = "linux")]
     fn info(&self) -> io::Result<Info> {
-        let mut info = Info { bytes: [0; INFO_BYTES], filled: 0 };
-        let mut filled = INFO_BYTES as libc::socklen_t;
-        // SAFETY: the descriptor is open as long as `self`, and the kernel writes at most `filled` bytes, which are there.
-        let answer = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::IPPROTO_TCP,
-                libc::TCP_INFO,
-                info.bytes.as_mut_ptr().cast(),
-                &raw mut filled,
-            )
-        };
-        if answer != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        info.filled = filled as usize;
-        Ok(info)
+        Info::of(&self.socket)
+    }
+}
+
+/// A look at whether a TCP socket's client is still there.
+pub(crate) struct Presence(OwnedFd);
+
+impl Presence {
+    /// None where the kernel does not tell.
+    pub(crate) fn of(stream: &impl AsFd) -> Option<Self> {
+        let presence = Self(stream.as_fd().try_clone_to_owned().ok()?);
+        presence.unacknowledged()?;
+        Some(presence)
     }
 
-    #[cfg(not(target_os = "linux"))]
-    fn info(&self) -> io::Result<Info> {
-        Err(io::ErrorKind::Unsupported.into())
+    /// How long nothing has been heard of a client that has room for what was sent to it; nothing where all was acknowledged.
+    pub(crate) fn unacknowledged(&self) -> Option<Duration> {
+        let info = Info::of(&self.0).ok()?;
+        // A client without room answers, but the kernel asks it only every two minutes, by sending what it has sent before.
+        let is_expected = info.u32_at(UNACKED)? > 0 && info.u32_at(SEND_WINDOW)? > 0;
+        let silent = info.u32_at(LAST_ACK_RECEIVED).filter(|_| is_expected).unwrap_or_default();
+        Some(Duration::from_millis(silent.into()))
     }
 }
 
@@ -118,21 +118,73 @@ pub(crate) fn processor_time() -> Duration {
     }
 }
 
+/// The system's number of this thread.
+#[cfg(target_os = "linux")]
+pub(crate) fn thread_id() -> i32 {
+    // SAFETY: it has no arguments and can't fail.
+    unsafe { libc::gettid() }
+}
+
+/// Threads have no such numbers.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn thread_id() -> i32 {
+    0
+}
+
+/// Gives a thread of this process a lower priority, by nice(2), if the system lets a thread have one of its own.
+pub(crate) fn stand_back(thread: i32, nice: i32) {
+    if cfg!(target_os = "linux")
+        && let Some(thread) = rustix::process::Pid::from_raw(thread)
+    {
+        // One that is gone has no need of it.
+        let _ = rustix::process::setpriority_process(Some(thread), nice);
+    }
+}
+
 /// Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its end from version to version.
 struct Info {
     bytes: [u8; INFO_BYTES],
     filled: usize,
 }
 
-const INFO_BYTES: usize = 192;
+const INFO_BYTES: usize = 232;
 /// Where its fields are.
+const UNACKED: usize = 24;
+const LAST_ACK_RECEIVED: usize = 56;
 const RTT: usize = 68;
 const BYTES_ACKED: usize = 120;
 const MIN_RTT: usize = 148;
 const BUSY_TIME: usize = 168;
 const RECEIVER_LIMITED: usize = 176;
+const SEND_WINDOW: usize = 228;
 
 impl Info {
+    #[cfg(target_os = "linux")]
+    fn of(socket: &OwnedFd) -> io::Result<Self> {
+        let mut info = Self { bytes: [0; INFO_BYTES], filled: 0 };
+        let mut filled = INFO_BYTES as libc::socklen_t;
+        // SAFETY: the descriptor is open as long as it is owned, and the kernel writes at most `filled` bytes, which are there.
+        let answer = unsafe {
+            libc::getsockopt(
+                socket.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_INFO,
+                info.bytes.as_mut_ptr().cast(),
+                &raw mut filled,
+            )
+        };
+        if answer != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        info.filled = filled as usize;
+        Ok(info)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn of(_socket: &OwnedFd) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     fn u32_at(&self, at: usize) -> Option<u32> {
         let filled = self.bytes.get(..self.filled)?;
         filled.get(at..)?.first_chunk().map(|raw| u32::from_ne_bytes(*raw))

@@ -13,7 +13,7 @@ use common::Running;
 use dray_client::{ConnectOptions, Connection, ErrorKind, Limits, QueryOptions};
 
 /// A greeting by hand: `spec/protocol.md` section 7.
-const HELLO: &[u8] = b"\x11\0\0\0\x01\0\0\0DRAY\x01\0\x01\0\0\0\0\0\x01\0\0\0t";
+const HELLO: &[u8] = b"\x11\0\0\0\x01\0\0\0DRAY\x02\0\x02\0\0\0\0\0\x01\0\0\0t";
 const ERROR: u8 = 0x86;
 
 fn raw(server: &Running) -> UnixStream {
@@ -97,6 +97,7 @@ fn an_open_address_needs_a_token() {
         memory_bytes: None,
         spill_dir: None,
         threads: 1,
+        ..dray_server::catalog::CatalogOptions::default()
     };
     let mut options = dray_server::ServeOptions::new(catalog);
     options.listen = vec!["0.0.0.0:0".parse().unwrap()];
@@ -253,8 +254,8 @@ fn sql_that_fails_says_why_and_leaves_the_connection() {
     let server = Running::start();
     let mut connection = server.connect();
     let cases = [
-        ("SELEC 1", ErrorKind::Query, "syntax error: Expected: an SQL statement, found: SELEC"),
-        ("SELECT 'open", ErrorKind::Query, "syntax error: Unterminated string literal"),
+        ("SELEC 1", ErrorKind::Query, "syntax error at line 1, column 1: expected: an SQL statement, found: SELEC"),
+        ("SELECT 'open", ErrorKind::Query, "unterminated string literal"),
         ("SELECT * FROM nowhere", ErrorKind::Query, "nowhere"),
         ("SELECT nothing FROM numbers", ErrorKind::Query, "nothing"),
         ("", ErrorKind::Query, ""),
@@ -348,7 +349,7 @@ fn more_connections_than_allowed() {
     let held = [server.connect(), server.connect()];
     let started = Instant::now();
     let error = Connection::connect(&server.unix, &ConnectOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Connection, "{error}");
+    assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Resources, Some("53300")), "{error}");
     assert!(started.elapsed() < Duration::from_secs(9), "refused at once, not after the greeting's timeout");
     drop(held);
     server.wait_for("connections_open", 0.0);

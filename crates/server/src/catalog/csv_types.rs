@@ -3,42 +3,80 @@
 //! A column has the narrowest type that gives back every one of its values: a number with leading zeros, as in postal
 //! codes, or one that no 64-bit integer holds, makes it text.
 
-use std::fs::File;
-use std::path::Path;
+use std::io::{BufReader, Read};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{AsArray, StringArray};
 use datafusion::arrow::compute::kernels::cast_utils::{Parser, string_to_datetime};
 use datafusion::arrow::csv::ReaderBuilder;
 use datafusion::arrow::csv::reader::Format;
-use datafusion::arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, TimeUnit};
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::arrow::datatypes::{DataType, Date32Type, Field, Schema, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
+/// What is read of a file at a time.
+const BUFFER_BYTES: usize = 256 << 10;
 /// A float holds every integer up to this.
 const EXACT_FLOAT_MAX: u64 = 1 << 53;
+/// Times have no more digits behind their seconds.
+const NANOSECOND_DIGITS: usize = 9;
 
-/// Reads the file to its end. Columns without a name are named by their place.
-pub(super) fn learn(path: &Path, delimiter: u8, compression: FileCompressionType) -> Result<SchemaRef> {
-    let open = || compression.convert_read(File::open(path)?);
-    let (header, _) = Format::default().with_header(true).with_delimiter(delimiter).infer_schema(open()?, Some(0))?;
+/// The columns of a file, and what their values are.
+#[derive(Debug, Clone)]
+pub(super) struct Learnt {
+    pub(super) names: Vec<String>,
+    seen: Vec<Seen>,
+    pub(super) rows: u64,
+}
+
+/// Reads the file to its end, and says `after_batch` when it has read some of it. Columns without a name are named by
+/// their place.
+pub(super) fn learn<R: Read>(
+    open: &dyn Fn() -> Result<R>,
+    delimiter: u8,
+    has_header: bool,
+    after_batch: &dyn Fn(),
+) -> Result<Learnt> {
+    let format = Format::default().with_header(has_header).with_delimiter(delimiter);
+    // Without a header, a row says how many columns there are.
+    let (header, _) = format.infer_schema(open()?, Some(usize::from(!has_header)))?;
     let names = header.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
-        "" => format!("column_{}", index + 1),
-        name => name.to_owned(),
+        name if has_header && !name.is_empty() => name.to_owned(),
+        _ => format!("column_{}", index + 1),
     });
     let names: Vec<String> = names.collect();
     let text: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
-    let reader = ReaderBuilder::new(Arc::new(Schema::new(text))).with_header(true).with_delimiter(delimiter);
+    let reader = ReaderBuilder::new(Arc::new(Schema::new(text))).with_header(has_header).with_delimiter(delimiter);
     let mut seen = vec![Seen::default(); names.len()];
-    for batch in reader.build(open()?)? {
-        for ((seen, column), name) in seen.iter_mut().zip(batch?.columns()).zip(&names) {
+    let mut rows = 0;
+    for batch in reader.build_buffered(BufReader::with_capacity(BUFFER_BYTES, open()?))? {
+        let batch = batch?;
+        after_batch();
+        rows += batch.num_rows() as u64;
+        for ((seen, column), name) in seen.iter_mut().zip(batch.columns()).zip(&names) {
             let values = column.as_string::<i32>();
             check_utf8(values, name)?;
             values.iter().flatten().for_each(|value| seen.add(value));
         }
     }
-    let fields = names.into_iter().zip(seen).map(|(name, seen)| Field::new(name, seen.data_type(), true));
-    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
+    Ok(Learnt { names, seen, rows })
+}
+
+impl Learnt {
+    /// Takes the values of another file of the same columns in.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
+            seen.merge(*other);
+        }
+    }
+
+    /// The columns with the narrowest types that hold all values. Those without any are text.
+    pub(super) fn schema(&self) -> Schema {
+        let fields = self.names.iter().zip(&self.seen).map(|(name, seen)| match seen.data_type() {
+            DataType::Null => Field::new(name, DataType::Utf8, true),
+            data_type => Field::new(name, data_type, true),
+        });
+        Schema::new(fields.collect::<Vec<_>>())
+    }
 }
 
 /// The reader has checked that all values together are UTF-8, but not that none of them begins within a character.
@@ -79,6 +117,19 @@ impl Seen {
         self.text = !(is_boolean || is_no_finite_float || self.add_number(value) || self.add_time(value));
     }
 
+    fn merge(&mut self, other: Self) {
+        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } = other;
+        self.boolean |= boolean;
+        self.integer |= integer;
+        self.large_integer |= large_integer;
+        self.float |= float;
+        self.date |= date;
+        self.timestamp = self.timestamp.max(timestamp);
+        self.zoned |= zoned;
+        self.zoneless |= zoneless;
+        self.text |= text;
+    }
+
     /// Whether the value is a number that is written as usual.
     fn add_number(&mut self, value: &str) -> bool {
         let digits = value.strip_prefix('-').unwrap_or(value);
@@ -110,11 +161,12 @@ impl Seen {
         else {
             return false;
         };
+        let fraction = rest.strip_prefix('.').unwrap_or_default();
+        let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
         let is_timestamp = matches!(seconds.as_bytes()[10], b' ' | b'T')
+            && digits <= NANOSECOND_DIGITS
             && string_to_datetime(&chrono::Utc, value).is_ok_and(|time| time.timestamp_nanos_opt().is_some());
         if is_timestamp {
-            let fraction = rest.strip_prefix('.').unwrap_or_default();
-            let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
             let unit = match digits {
                 0 => TimeUnit::Second,
                 1..=3 => TimeUnit::Millisecond,

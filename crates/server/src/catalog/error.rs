@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use datafusion::error::DataFusionError;
@@ -90,10 +91,12 @@ pub enum CatalogError {
         /// What was given.
         found: f64,
     },
-    /// A spill folder that isn't one.
+    /// A spill folder that can't be written to.
     SpillDir {
         /// What was given.
         path: PathBuf,
+        /// What kind of error it was.
+        kind: io::ErrorKind,
     },
     /// The engine failed.
     Engine(DataFusionError),
@@ -102,7 +105,11 @@ pub enum CatalogError {
 impl CatalogError {
     /// `path` can't be read because of `error`, of which the one line that matters to a reader is kept.
     pub(super) fn unreadable(path: &Path, error: impl fmt::Display) -> Self {
-        let text = error.to_string();
+        // The engine's wrapping says it once for each layer.
+        let mut text = error.to_string();
+        while text.contains("Parquet error: Parquet error: ") {
+            text = text.replace("Parquet error: Parquet error: ", "Parquet error: ");
+        }
         let reason = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
         Self::Unreadable { path: path.to_owned(), reason }
     }
@@ -169,8 +176,8 @@ impl fmt::Display for CatalogError {
                  with a generator and serve these",
                 crate::tpch::SCALE_MAX
             ),
-            Self::SpillDir { path } => {
-                write!(f, "spill folder '{}' is not a folder; create it or name another", path.display())
+            Self::SpillDir { path, kind } => {
+                write!(f, "can't spill to '{}': {kind}; create this folder or name another", path.display())
             }
             Self::Engine(error) => write!(f, "the query engine failed: {error}"),
         }

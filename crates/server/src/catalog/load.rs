@@ -7,7 +7,7 @@ use datafusion::arrow::compute::{cast, concat_batches};
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::datasource::{MemTable, TableProvider};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder};
 use datafusion::physical_plan::ExecutionPlanProperties;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
@@ -16,15 +16,14 @@ use super::{MEMORY_BATCH_ROWS, tables};
 
 /// Reads `table` into `partitions` parts of batches of [`MEMORY_BATCH_ROWS`] rows, views turned to plain
 /// strings. The rows keep their order: a part holds a contiguous range of them.
-pub(super) async fn load(
-    ctx: &SessionContext,
-    table: Arc<dyn TableProvider>,
-    partitions: usize,
-) -> Result<Arc<dyn TableProvider>> {
-    let mut config = ctx.copied_config();
+pub(super) async fn load(ctx: &SessionContext, table: Arc<dyn TableProvider>, partitions: usize) -> Result<MemTable> {
+    // The tables stay where they are: to build a state registers a new catalog in the list that all share.
+    let mut config = ctx.copied_config().with_create_default_catalog_and_schema(false);
     // Each part reads its own range of the files, and leaves the others theirs: so the order is kept.
     config.options_mut().execution.enable_file_stream_work_stealing = false;
-    let loading = SessionContext::new_with_config_rt(config, ctx.runtime_env());
+    // With the rules of all other statements: they look at what is read.
+    let state = SessionStateBuilder::new_from_existing(ctx.state()).with_config(config).build();
+    let loading = SessionContext::new_with_state(state);
     let plan = loading.read_table(table)?.create_physical_plan().await?;
     let schema = plain_schema(&plan.schema());
 
@@ -37,7 +36,7 @@ pub(super) async fn load(
     for task in tasks {
         batches.extend(task.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??);
     }
-    Ok(Arc::new(MemTable::try_new(schema, split(batches, partitions))?))
+    MemTable::try_new(schema, split(batches, partitions))
 }
 
 /// Distributes batches over parts, each a contiguous range of about as many batches.

@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 use super::CatalogError;
 use super::naming::{TableSpec, file_name, table_name};
+use super::served::ServedFile;
 
 /// One table to be: its files, all of one kind.
 #[derive(Debug)]
@@ -19,10 +21,8 @@ pub(super) struct Source {
     pub path: PathBuf,
     /// What the files are.
     pub kind: Kind,
-    /// The ending all the files have, as it is written.
-    pub ending: String,
     /// At least one file, in the order of their paths.
-    pub files: Vec<PathBuf>,
+    pub files: Vec<Arc<ServedFile>>,
     /// The keys of `key=value` folders, outermost first.
     pub partition_columns: Vec<(String, DataType)>,
 }
@@ -90,14 +90,20 @@ fn each_entry(folder: &Path) -> Result<Vec<Source>, CatalogError> {
 }
 
 fn one_file(name: Option<&str>, file: DataFile) -> Result<Source, CatalogError> {
+    let name = name_or(name, &file.stem, &file.path)?;
     Ok(Source {
-        name: name_or(name, &file.stem, &file.path)?,
         path: file.path.clone(),
         kind: file.kind,
-        ending: file.ending,
-        files: vec![file.path],
+        files: vec![served(&name, Path::new(&file_name(&file.path)), file.path)?],
         partition_columns: Vec::new(),
+        name,
     })
+}
+
+/// The file at `path`, which clients know by its place in the table.
+fn served(table: &str, place: &Path, path: PathBuf) -> Result<Arc<ServedFile>, CatalogError> {
+    let name = format!("{table}/{}", place.display());
+    ServedFile::new(path.clone(), name).map(Arc::new).map_err(|error| CatalogError::unreadable(&path, error))
 }
 
 /// All data files below a folder as one table; none where there are no data files.
@@ -110,13 +116,14 @@ fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, Catal
     }
     let folder_name = file_name(folder);
     let stem = split_ending(&folder_name).map_or(folder_name.as_str(), |(stem, _)| stem);
+    let name = name_or(name, stem, folder)?;
+    let place = |file: &DataFile| file.path.strip_prefix(folder).unwrap_or(&file.path).to_owned();
     Ok(Some(Source {
-        name: name_or(name, stem, folder)?,
         path: folder.to_owned(),
         kind: first.kind,
-        ending: first.ending.clone(),
         partition_columns: partition_columns(folder, &files)?,
-        files: files.into_iter().map(|file| file.path).collect(),
+        files: files.into_iter().map(|file| served(&name, &place(&file), file.path)).collect::<Result<_, _>>()?,
+        name,
     }))
 }
 

@@ -1,87 +1,163 @@
 //! Tables over files: learns the columns of every file, checks that they go together, and hands DataFusion a
 //! listing table with a schema that holds for all rows.
 
-use std::collections::HashSet;
-use std::fs::File;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::datasource::TableProvider;
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::arrow::ArrowFormat;
-use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig};
 use datafusion::error::{DataFusionError, Result as EngineResult};
-use datafusion::execution::SessionState;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 
+use super::rows::{RowFormat, RowKind};
+use super::served::ServedFile;
 use super::sources::{Kind, Source};
-use super::{CatalogError, csv_types};
+use super::store::{self, ServedFiles};
+use super::text::Budget;
+use super::{CatalogError, CatalogOptions, arrow, csv_types, parquet, rows};
 
-/// The table over the files of `source`, whose schemas are learnt `threads` at a time.
-pub(super) async fn open(
-    ctx: &SessionContext,
-    source: &Source,
-    threads: usize,
-) -> Result<Arc<dyn TableProvider>, CatalogError> {
-    let state = ctx.state();
-    let format = file_format(&state, source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
-    let options = ListingOptions::new(format)
-        .with_file_extension(&source.ending)
-        .with_table_partition_cols(source.partition_columns.clone());
-
-    let schemas: Vec<FileSchema> = futures::stream::iter(source.files.clone())
-        .map(|path| learn(state.clone(), options.clone(), source.kind, path))
-        .buffered(threads)
-        .try_collect()
-        .await?;
-    let schema = merge(source.kind, schemas)?;
-    check_names(source, &schema)?;
-
-    // With key=value folders DataFusion reads the keys off the paths below the folder it lists; without, the
-    // files are named one by one, so that the table stays what was checked here.
-    let urls = if source.partition_columns.is_empty() {
-        source.files.iter().map(|path| url(path, false)).collect::<Result<_, _>>()?
-    } else {
-        vec![url(&source.path, true)?]
-    };
-    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options).with_schema(schema);
-    let cache = ctx.runtime_env().cache_manager.get_file_statistic_cache();
-    Ok(Arc::new(ListingTable::try_new(config)?.with_cache(cache)))
+/// What all tables are opened with.
+pub(super) struct Opener<'a> {
+    pub(super) context: &'a SessionContext,
+    pub(super) files: Arc<ServedFiles>,
+    pub(super) options: &'a CatalogOptions,
+    /// What one batch may take when it is unpacked.
+    pub(super) batch_bytes_max: u64,
 }
 
-fn file_format(state: &SessionState, source: &Source) -> EngineResult<Arc<dyn FileFormat>> {
-    Ok(match source.kind {
-        Kind::Parquet => Arc::new(ParquetFormat::default().with_options(state.default_table_options().parquet)),
-        // Newlines in quotes are data. Cutting a file at any newline, to read it in parallel, would split them.
-        Kind::Csv { delimiter, compression } => Arc::new(
-            CsvFormat::default()
-                .with_has_header(true)
-                .with_delimiter(delimiter)
-                .with_newlines_in_values(true)
-                .with_file_compression_type(compression),
-        ),
-        Kind::Json { compression } => Arc::new(
-            JsonFormat::default()
-                .with_schema_infer_max_rec(usize::MAX)
-                .with_newline_delimited(!is_json_array(&source.files[0], compression)?)
-                .with_file_compression_type(compression),
-        ),
-        Kind::ArrowFile | Kind::ArrowStream => Arc::new(ArrowFormat),
+/// A table, and what is known of it.
+pub(super) struct Opened {
+    pub(super) table: Arc<dyn TableProvider>,
+    /// Its rows, where they are known without reading all of its files once more.
+    pub(super) rows: Option<u64>,
+}
+
+impl Opener<'_> {
+    /// The table over the files of `source`, whose schemas are learnt a few at a time.
+    pub(super) async fn open(&self, source: &Source) -> Result<Opened, CatalogError> {
+        for file in &source.files {
+            match self.files.add(file) {
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(CatalogError::unreadable(&file.path, "another file has the same name as text"));
+                }
+                Err(error) => return Err(CatalogError::unreadable(&file.path, error)),
+            }
+        }
+        let format = self.format(source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
+        let learn = |file: &Arc<ServedFile>| self.learn(Arc::clone(file), format.clone());
+        let learnt: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(learn))
+            .buffered(self.options.threads.max(1))
+            .try_collect()
+            .await?;
+        let rows = learnt.iter().map(|file| file.rows).sum();
+        let schema = merge(source.kind, learnt, self.options.union_by_name)?;
+        check_names(source, &schema)?;
+
+        let options = ListingOptions::new(format.of_engine(self))
+            // The store has the table's files and no others.
+            .with_file_extension("")
+            .with_table_partition_cols(source.partition_columns.clone());
+        let unreadable = |error: DataFusionError| CatalogError::unreadable(&source.path, error);
+        let url = store::url(&source.name, true).map_err(unreadable)?;
+        let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
+        let cache = self.context.runtime_env().cache_manager.get_file_statistic_cache();
+        Ok(Opened { table: Arc::new(ListingTable::try_new(config)?.with_cache(cache)), rows })
+    }
+
+    fn format(&self, source: &Source) -> EngineResult<Format> {
+        let kind = match source.kind {
+            Kind::Parquet => return Ok(Format::Parquet),
+            Kind::Csv { delimiter, compression } => {
+                RowKind::Csv { delimiter, has_header: !self.options.csv_no_header, compression }
+            }
+            Kind::Json { compression } => {
+                let is_array = source.files.first().map(|file| is_json_array(file, compression)).transpose()?;
+                RowKind::Json { is_array: is_array.unwrap_or(false), compression }
+            }
+            Kind::ArrowFile => RowKind::ArrowFile,
+            Kind::ArrowStream => RowKind::ArrowStream,
+        };
+        Ok(Format::Rows(RowFormat { kind, files: Arc::clone(&self.files), batch_bytes_max: self.batch_bytes_max }))
+    }
+
+    /// Learns the columns of a file, in a task of its own: text is read to its end.
+    async fn learn(&self, file: Arc<ServedFile>, format: Format) -> Result<FileColumns, CatalogError> {
+        let path = file.path.clone();
+        if file.bytes() == 0 {
+            return Err(CatalogError::EmptyFile { path });
+        }
+        let budget = Budget::new(self.batch_bytes_max);
+        let state = self.context.state();
+        let learnt = match format {
+            Format::Parquet => {
+                let bytes_max = self.batch_bytes_max;
+                tokio::spawn(async move { parquet::learn(&state, &file, bytes_max).await }).await
+            }
+            Format::Rows(format) => tokio::task::spawn_blocking(move || learn_rows(&file, format.kind, budget)).await,
+        };
+        let (columns, rows) = match learnt {
+            Ok(Ok(learnt)) => learnt,
+            Ok(Err(error)) => return Err(CatalogError::unreadable(&path, error)),
+            Err(error) => return Err(CatalogError::unreadable(&path, error)),
+        };
+        match columns.is_empty() {
+            true => Err(CatalogError::EmptyFile { path }),
+            false => Ok(FileColumns { path, columns, rows }),
+        }
+    }
+}
+
+/// How a table's files are read.
+#[derive(Clone)]
+enum Format {
+    Parquet,
+    Rows(RowFormat),
+}
+
+impl Format {
+    fn of_engine(self, opener: &Opener<'_>) -> Arc<dyn FileFormat> {
+        match self {
+            Self::Parquet => {
+                let options = opener.context.state().default_table_options().parquet;
+                Arc::new(ParquetFormat::default().with_options(options))
+            }
+            Self::Rows(format) => Arc::new(format),
+        }
+    }
+}
+
+/// The columns of a file, and its rows if they were counted.
+type Learnt = (Columns, Option<u64>);
+
+fn learn_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineResult<Learnt> {
+    let open = || file.open().map_err(|error| DataFusionError::External(Box::new(error)));
+    Ok(match kind {
+        RowKind::Csv { delimiter, has_header, compression } => {
+            let learnt = rows::learn_csv(&open, delimiter, has_header, compression, &budget)?;
+            let rows = learnt.rows;
+            (Columns::Seen(learnt), Some(rows))
+        }
+        RowKind::Json { is_array, compression } => {
+            let (schema, rows) = rows::learn_json(open()?, is_array, compression, &budget)?;
+            (Columns::Typed(Arc::new(schema)), Some(rows))
+        }
+        RowKind::ArrowFile => (Columns::Typed(arrow::learn(&open()?, false)?), None),
+        RowKind::ArrowStream => (Columns::Typed(arrow::learn(&open()?, true)?), None),
     })
 }
 
 /// Whether a JSON file is one array of rows rather than a row a line.
-fn is_json_array(path: &Path, compression: FileCompressionType) -> EngineResult<bool> {
-    for byte in BufReader::new(compression.convert_read(File::open(path)?)?).bytes() {
+fn is_json_array(file: &Arc<ServedFile>, compression: FileCompressionType) -> EngineResult<bool> {
+    let file = file.open().map_err(|error| DataFusionError::External(Box::new(error)))?;
+    for byte in BufReader::new(compression.convert_read(file)?).bytes() {
         let byte = byte?;
         if !byte.is_ascii_whitespace() {
             return Ok(byte == b'[');
@@ -91,85 +167,118 @@ fn is_json_array(path: &Path, compression: FileCompressionType) -> EngineResult<
 }
 
 /// The columns of one file.
-struct FileSchema {
+struct FileColumns {
     path: PathBuf,
-    schema: SchemaRef,
+    columns: Columns,
+    rows: Option<u64>,
 }
 
-/// Learns the columns of a file, in a task of its own: text is read to its end.
-async fn learn(
-    state: SessionState,
-    options: ListingOptions,
-    kind: Kind,
-    path: PathBuf,
-) -> Result<FileSchema, CatalogError> {
-    let url = url(&path, false)?;
-    let file = path.clone();
-    let task = match kind {
-        Kind::Csv { delimiter, compression } => {
-            tokio::task::spawn_blocking(move || csv_types::learn(&file, delimiter, compression))
+pub(super) enum Columns {
+    Typed(SchemaRef),
+    /// Those of CSV have types when all files have been read.
+    Seen(csv_types::Learnt),
+}
+
+impl Columns {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Typed(schema) => schema.fields().is_empty(),
+            Self::Seen(learnt) => learnt.names.is_empty(),
         }
-        Kind::ArrowFile => {
-            tokio::task::spawn_blocking(move || Ok(FileReader::try_new(File::open(file)?, None)?.schema()))
-        }
-        Kind::ArrowStream => tokio::task::spawn_blocking(move || {
-            Ok(StreamReader::try_new(BufReader::new(File::open(file)?), None)?.schema())
-        }),
-        Kind::Parquet | Kind::Json { .. } => tokio::spawn(async move { options.infer_schema(&state, &url).await }),
-    };
-    let schema = match task.await {
-        Ok(Ok(schema)) => schema,
-        Ok(Err(error)) => return Err(CatalogError::unreadable(&path, error)),
-        Err(error) => return Err(CatalogError::unreadable(&path, error)),
-    };
-    if schema.fields().is_empty() {
-        return Err(CatalogError::EmptyFile { path });
     }
-    Ok(FileSchema { path, schema })
 }
 
 /// One schema that holds for all files.
-fn merge(kind: Kind, files: Vec<FileSchema>) -> Result<SchemaRef, CatalogError> {
+fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<SchemaRef, CatalogError> {
     let mut files = files.into_iter();
     let Some(first) = files.next() else { return Ok(Arc::new(Schema::empty())) };
-    let mut merged: Vec<Field> = first.schema.fields().iter().map(|field| field.as_ref().clone()).collect();
-    for file in files {
-        let differ = |difference| CatalogError::ColumnsDiffer {
-            first: first.path.clone(),
-            second: file.path.clone(),
-            difference,
-        };
-        match kind {
-            Kind::Parquet | Kind::Json { .. } => merge_by_name(&mut merged, &file.schema).map_err(differ)?,
-            Kind::Csv { .. } => merge_by_place(&mut merged, &file.schema).map_err(differ)?,
-            Kind::ArrowFile | Kind::ArrowStream if file.schema.fields() != first.schema.fields() => {
-                return Err(differ("their columns or types differ".to_owned()));
+    let differ =
+        |second: PathBuf, difference| CatalogError::ColumnsDiffer { first: first.path.clone(), second, difference };
+    let merged = match first.columns {
+        Columns::Seen(mut merged) => {
+            for file in files {
+                let Columns::Seen(other) = file.columns else { continue };
+                if merged.names != other.names {
+                    return Err(differ(file.path, header_difference(&merged.names, &other.names)));
+                }
+                merged.merge(&other);
             }
-            Kind::ArrowFile | Kind::ArrowStream => {}
+            return Ok(Arc::new(merged.schema()));
         }
-    }
+        Columns::Typed(schema) => {
+            let mut merged: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+            for file in files {
+                let Columns::Typed(other) = file.columns else { continue };
+                let is_same = match kind {
+                    Kind::ArrowFile | Kind::ArrowStream if schema.fields() != other.fields() => {
+                        Err("their columns or types differ".to_owned())
+                    }
+                    Kind::ArrowFile | Kind::ArrowStream => Ok(()),
+                    _ => merge_by_name(&mut merged, &other, kind, union_by_name),
+                };
+                is_same.map_err(|difference| differ(file.path, difference))?;
+            }
+            merged
+        }
+    };
     let fields = merged.into_iter().map(|field| {
         let data_type = match (kind, field.data_type()) {
-            (Kind::Csv { .. }, DataType::Null) => DataType::Utf8,
             // The Arrow reader hands out what the file holds and casts nothing.
             (Kind::ArrowFile | Kind::ArrowStream, data_type) => data_type.clone(),
+            // Each row group has a dictionary of its own. The engine puts rows of several into one batch, and their
+            // entries together may be more than narrow keys can tell apart.
+            (Kind::Parquet, DataType::Dictionary(index, values)) if index.primitive_width() < Some(4) => {
+                DataType::Dictionary(Box::new(DataType::Int32), values.clone())
+            }
             (_, data_type) => plain(data_type),
         };
-        field.with_data_type(data_type)
+        let field = field.with_data_type(data_type);
+        if matches!(kind, Kind::Json { .. }) { field.with_metadata(HashMap::new()) } else { field }
     });
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 
-/// Columns that only some files have are NULL in the others.
-fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema) -> Result<(), String> {
+/// CSV columns are told apart by their place alone.
+fn header_difference(first: &[String], second: &[String]) -> String {
+    match first.iter().zip(second).position(|(a, b)| a != b) {
+        Some(index) => {
+            let (a, b) = (&first[index], &second[index]);
+            format!("their header lines differ: column {} is '{a}' and '{b}'", index + 1)
+        }
+        None => format!("their header lines differ: there are {} and {} columns", first.len(), second.len()),
+    }
+}
+
+/// What can be done about a column that only some files have.
+const OR_UNION: &str = ", which --union-by-name would fill up with NULL";
+
+/// Columns that only some files have are NULL in the others, if that is wanted.
+fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema, kind: Kind, union_by_name: bool) -> Result<(), String> {
     for field in merged.iter_mut().filter(|field| schema.field_with_name(field.name()).is_err()) {
+        if !union_by_name {
+            return Err(format!("only the first has a column '{}'{OR_UNION}", field.name()));
+        }
         *field = field.clone().with_nullable(true);
     }
     for field in schema.fields() {
         match merged.iter_mut().find(|known| known.name() == field.name()) {
+            None if !union_by_name => return Err(format!("only the second has a column '{}'{OR_UNION}", field.name())),
             None => merged.push(field.as_ref().clone().with_nullable(true)),
             Some(known) => {
-                let data_type = widest(known.data_type(), field.data_type()).ok_or_else(|| {
+                let is_large = |field: &Field| field.metadata().contains_key(rows::LARGE_INTEGERS);
+                if (is_large(known) && field.data_type().is_floating())
+                    || (is_large(field) && known.data_type().is_floating())
+                {
+                    return Err(format!(
+                        "column '{}' has integers beyond 2^53 in one and fractions in the other, which no number type \
+                         keeps; write them as strings",
+                        field.name()
+                    ));
+                }
+                if is_large(field) {
+                    *known = known.clone().with_metadata(field.metadata().clone());
+                }
+                let data_type = widest(known.data_type(), field.data_type(), kind).ok_or_else(|| {
                     format!("column '{}' is {} and {}", field.name(), known.data_type(), field.data_type())
                 })?;
                 let nullable = known.is_nullable() || field.is_nullable();
@@ -180,27 +289,13 @@ fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema) -> Result<(), String>
     Ok(())
 }
 
-/// CSV columns are told apart by their place alone; where types don't go together, they are text in all files.
-fn merge_by_place(merged: &mut [Field], schema: &Schema) -> Result<(), String> {
-    if !merged.iter().map(Field::name).eq(schema.fields().iter().map(|field| field.name())) {
-        return Err("their header lines differ".to_owned());
-    }
-    for (known, field) in merged.iter_mut().zip(schema.fields()) {
-        let data_type = widest(known.data_type(), field.data_type()).unwrap_or(DataType::Utf8);
-        *known = known.clone().with_data_type(data_type);
-    }
-    Ok(())
-}
-
-/// The type that holds the values of both without changing them, as far as readers of text can tell.
-fn widest(a: &DataType, b: &DataType) -> Option<DataType> {
-    use DataType::{Date32, Float64, Int64, Null, Timestamp};
+/// The type that holds the values of both: in JSON, numbers are those of a file that has both.
+fn widest(a: &DataType, b: &DataType, kind: Kind) -> Option<DataType> {
+    use DataType::{Float64, Int64, Null};
     match (a, b) {
         (a, b) if a == b => Some(a.clone()),
         (Null, other) | (other, Null) => Some(other.clone()),
-        (Int64, Float64) | (Float64, Int64) => Some(Float64),
-        (Date32, Timestamp(unit, None)) | (Timestamp(unit, None), Date32) => Some(Timestamp(*unit, None)),
-        (Timestamp(a, zone), Timestamp(b, other)) if zone == other => Some(Timestamp(*a.max(b), zone.clone())),
+        (Int64, Float64) | (Float64, Int64) if matches!(kind, Kind::Json { .. }) => Some(Float64),
         _ => None,
     }
 }
@@ -229,21 +324,4 @@ fn check_names(source: &Source, schema: &Schema) -> Result<(), CatalogError> {
         }
     }
     Ok(())
-}
-
-/// A path as a `file:` URL, percent-encoded, so that no character in it is taken for a pattern.
-fn url(path: &Path, is_folder: bool) -> Result<ListingTableUrl, CatalogError> {
-    let absolute = path.canonicalize().map_err(|error| CatalogError::unreadable(path, error))?;
-    let mut url = String::from("file://");
-    for &byte in absolute.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'=' => url.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
-            _ => url.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    if is_folder {
-        url.push('/');
-    }
-    ListingTableUrl::parse(url).map_err(|error: DataFusionError| CatalogError::unreadable(path, error))
 }

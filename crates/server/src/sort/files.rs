@@ -19,6 +19,7 @@ use dray_wire::ErrorKind;
 use futures::StreamExt;
 
 use super::{ExternalSortExec, Terms, footprint};
+use crate::arrow_files::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
 
@@ -44,6 +45,8 @@ pub struct FileSort {
     pub spill_dir: Option<PathBuf>,
     /// Threads that read and sort (at least 1).
     pub threads: usize,
+    /// CSV files have no line of names at their beginning.
+    pub csv_no_header: bool,
 }
 
 /// Why files can't be sorted.
@@ -103,6 +106,8 @@ impl FileSort {
             memory_bytes: Some(self.memory_bytes),
             spill_dir: self.spill_dir.clone(),
             threads: self.threads,
+            csv_no_header: self.csv_no_header,
+            ..CatalogOptions::default()
         };
         let context = catalog::open(&options).await?;
         let mut all: Option<DataFrame> = None;
@@ -123,6 +128,19 @@ impl FileSort {
         let ordering = self.ordering(&input.schema())?;
         let runtime = context.runtime_env();
         let of_partition = footprint::of_partition(&input, &runtime).await?;
+        // Files that can't be looked at are not read either, and that says why.
+        if let Ok(Some((bytes, path))) = batch_bytes_max(&input)
+            && bytes > self.memory_bytes as u64 / 2
+        {
+            let what = format!(
+                "a record batch of {} takes {bytes} bytes, for which there is no room in --memory {}: give {} or more, \
+                 or write the file in smaller batches",
+                path.display(),
+                self.memory_bytes,
+                2 * bytes
+            );
+            return Err(SortError::Usage(what));
+        }
         let of_partition = usize::try_from(of_partition).unwrap_or(usize::MAX).max(1);
         let at_once = (self.memory_bytes / 2 / of_partition).clamp(1, self.threads.max(1));
         let beside = self.sink_bytes.max(of_partition.saturating_mul(at_once)).min(self.memory_bytes / 2);

@@ -10,6 +10,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 
+use crate::arrow_files::batch_bytes_max;
+
 /// A file of rows or of columns that are not compressed is read in pieces.
 const PIECES_BYTES: u64 = 4 << 20;
 /// Of each column of a Parquet file there is a page and a dictionary, decompressed; writers end them at about a megabyte.
@@ -20,7 +22,8 @@ const BATCHES: u64 = 2;
 
 /// The bytes that reading one partition of a plan takes at most, as far as the files tell.
 pub(super) async fn of_partition(plan: &Arc<dyn ExecutionPlan>, runtime: &RuntimeEnv) -> Result<u64> {
-    let mut most = PIECES_BYTES;
+    let arrow = batch_bytes_max(plan).ok().flatten().map_or(0, |(bytes, _)| bytes);
+    let mut most = PIECES_BYTES.max(arrow);
     let mut plans = vec![plan];
     while let Some(plan) = plans.pop() {
         plans.extend(plan.children());

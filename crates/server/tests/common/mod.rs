@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::DataType;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::{ColumnarValue, Volatility, create_udf};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use dray_client::{ConnectOptions, Connection};
@@ -42,16 +44,18 @@ impl Running {
             memory_bytes: None,
             spill_dir: None,
             threads: 2,
+            ..CatalogOptions::default()
         });
         options.listen = vec!["127.0.0.1:0".parse().unwrap()];
         options.unix = Some(folder.path().join("dray.sock"));
         change(&mut options);
+        let memory = options.catalog.memory_bytes;
         let (stop, stopped) = oneshot::channel();
         let (opened, opening) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
             runtime.block_on(async move {
-                let server = Server::with_context(context(), options).await.unwrap();
+                let server = Server::with_context(context(memory), options).await.unwrap();
                 opened.send((server.uris(), server.metrics(), server.metrics_address())).unwrap();
                 server.run(async move { stopped.await.unwrap_or(()) }).await;
             });
@@ -115,8 +119,13 @@ impl Drop for Running {
     }
 }
 
-fn context() -> SessionContext {
-    let context = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
+fn context(memory_bytes: Option<usize>) -> SessionContext {
+    let mut runtime = RuntimeEnvBuilder::new();
+    if let Some(bytes) = memory_bytes {
+        runtime = runtime.with_memory_pool(Arc::new(FairSpillPool::new(bytes)));
+    }
+    let config = SessionConfig::new().with_target_partitions(2);
+    let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
     let batches = (0..16).map(|part| {
         let n = Int64Array::from_iter_values((0..62_500).map(|i| part * 62_500 + i));
         let text = StringArray::from_iter_values(n.values().iter().map(|n| format!("row {n}")));

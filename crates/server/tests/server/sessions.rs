@@ -1,9 +1,5 @@
 //! What a well-behaved client sees.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
-
-mod common;
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +7,7 @@ use std::time::Duration;
 use arrow::array::{ArrayRef, AsArray, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
-use common::Running;
+use crate::common::Running;
 use dray_client::{
     AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
     Report, StringLayout,
@@ -153,7 +149,7 @@ fn the_estimate_comes_before_and_progress_during() {
     let watch = seen.clone();
     let watch = Box::new(move |progress: &dray_client::Progress| {
         watch.lock().unwrap().push(progress.rows_read);
-        true
+        dray_client::Wish::Continue
     });
     // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several reports of the scan.
     let sql =
@@ -188,7 +184,7 @@ fn a_watch_cancels_a_statement_that_has_no_rows_yet() {
     let mut looks = 0;
     let watch = Box::new(move |_: &dray_client::Progress| {
         looks += 1;
-        looks < 3
+        if looks < 3 { dray_client::Wish::Continue } else { dray_client::Wish::Cancel }
     });
     let mut results = Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch)).unwrap();
     assert_eq!(results.next_batch().unwrap_err().kind(), ErrorKind::Cancelled);

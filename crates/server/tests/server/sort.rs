@@ -1,7 +1,5 @@
 //! `ORDER BY` in the server's engine, held against the engine's own sort.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +22,7 @@ async fn session(memory_bytes: Option<usize>, spill: &Path) -> SessionContext {
         memory_bytes,
         spill_dir: Some(spill.to_owned()),
         threads: 3,
+        ..CatalogOptions::default()
     };
     catalog::open(&options).await.unwrap()
 }

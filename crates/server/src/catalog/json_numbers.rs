@@ -1,0 +1,189 @@
+//! Numbers of JSON files whose digits would be lost: the engine reads integers that 64 bits don't hold as floating point numbers, and
+//! so it does with all integers of a column that has a fraction anywhere.
+
+use std::collections::BTreeMap;
+use std::io::{Error, ErrorKind, Read, Result};
+
+use datafusion::arrow::datatypes::{DataType, Schema};
+use serde_json::Value;
+
+/// All integers up to it are floating point numbers too.
+const EXACT_FLOAT_MAX: u64 = 1 << 53;
+/// Longer numbers are told by their beginning.
+const TOLD_DIGITS_MAX: usize = 40;
+
+/// Hands text on, and fails at an integer that is none of 64 bits.
+pub(super) struct Integers64<R> {
+    inner: R,
+    line: u64,
+    column: u64,
+    place: Place,
+}
+
+enum Place {
+    Between,
+    String,
+    /// Behind a backslash in a string.
+    Escaped,
+    Number(Number),
+}
+
+struct Number {
+    line: u64,
+    column: u64,
+    text: String,
+    is_integer: bool,
+}
+
+impl<R> Integers64<R> {
+    pub(super) fn new(inner: R) -> Self {
+        Self { inner, line: 1, column: 0, place: Place::Between }
+    }
+
+    fn step(&mut self, byte: u8) -> Result<()> {
+        match byte {
+            b'\n' => (self.line, self.column) = (self.line + 1, 0),
+            // Only the first byte of a character counts.
+            0x80..0xC0 => {}
+            _ => self.column += 1,
+        }
+        match (&mut self.place, byte) {
+            (Place::String, b'"') => self.place = Place::Between,
+            (Place::String, b'\\') => self.place = Place::Escaped,
+            (Place::String, _) => {}
+            (Place::Escaped, _) => self.place = Place::String,
+            (Place::Number(number), b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') => {
+                number.is_integer &= byte.is_ascii_digit();
+                if number.text.len() < TOLD_DIGITS_MAX {
+                    number.text.push(char::from(byte));
+                }
+            }
+            (Place::Between, b'-' | b'0'..=b'9') => {
+                let text = char::from(byte).to_string();
+                self.place = Place::Number(Number { line: self.line, column: self.column, text, is_integer: true });
+            }
+            (place, _) => {
+                if let Place::Number(number) = place {
+                    number.check()?;
+                }
+                self.place = if byte == b'"' { Place::String } else { Place::Between };
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Number {
+    fn check(&self) -> Result<()> {
+        // What is no number at all is the reader's error.
+        if !self.is_integer || self.text == "-" || self.text.parse::<i64>().is_ok() {
+            return Ok(());
+        }
+        let Self { line, column, text, .. } = self;
+        let what = format!(
+            "line {line}, column {column}: the integer {text} is beyond 64 bits; write it as a string, in quotes, and cast \
+             that in queries"
+        );
+        Err(Error::new(ErrorKind::InvalidData, what))
+    }
+}
+
+impl<R: Read> Read for Integers64<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let count = self.inner.read(buffer)?;
+        if count == 0
+            && !buffer.is_empty()
+            && let Place::Number(number) = &self.place
+        {
+            number.check()?;
+        }
+        buffer.iter().take(count).try_for_each(|byte| self.step(*byte))?;
+        Ok(count)
+    }
+}
+
+/// The columns and fields with integers that floating point numbers don't hold, and the first row of each.
+#[derive(Default)]
+pub(super) struct LargeIntegers(BTreeMap<Vec<String>, (u64, i64)>);
+
+impl LargeIntegers {
+    /// Looks through a row.
+    pub(super) fn add(&mut self, row: u64, value: &Value) {
+        self.add_within(row, value, &mut Vec::new());
+    }
+
+    fn add_within(&mut self, row: u64, value: &Value, path: &mut Vec<String>) {
+        match value {
+            Value::Number(number) => {
+                if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT_FLOAT_MAX) {
+                    self.0.entry(path.clone()).or_insert((row, integer));
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.add_within(row, value, path)),
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    path.push(name.clone());
+                    self.add_within(row, value, path);
+                    path.pop();
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+
+    /// Whether a column of the file has some.
+    pub(super) fn has(&self, column: &str) -> bool {
+        self.0.keys().any(|path| path.first().is_some_and(|first| first == column))
+    }
+
+    /// Fails if one of them became a floating point number.
+    pub(super) fn check(&self, schema: &Schema) -> Result<()> {
+        let lost = self.0.iter().find(|(path, _)| {
+            let (first, rest) = path.split_first().map_or(("", [].as_slice()), |(first, rest)| (first, rest));
+            schema.field_with_name(first).is_ok_and(|field| is_float(field.data_type(), rest))
+        });
+        let Some((path, (row, integer))) = lost else { return Ok(()) };
+        let what = format!(
+            "row {row}: '{}' is {integer}, which can't be kept beside the fractions of other rows; write the column as \
+             strings, in quotes, and cast that in queries",
+            path.join(".")
+        );
+        Err(Error::new(ErrorKind::InvalidData, what))
+    }
+}
+
+fn is_float(data_type: &DataType, path: &[String]) -> bool {
+    match (data_type, path) {
+        (DataType::List(entry), path) => is_float(entry.data_type(), path),
+        (DataType::Struct(fields), [name, rest @ ..]) => {
+            fields.find(name).is_some_and(|(_, field)| is_float(field.data_type(), rest))
+        }
+        (data_type, _) => data_type.is_floating(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_64_bits_are_found() {
+        for (text, found) in [
+            ("{\"a\":9223372036854775807,\"b\":-9223372036854775808}", None),
+            ("{\"a\":9223372036854775808}", Some("line 1, column 6: the integer 9223372036854775808 ")),
+            ("{}\n {\"ä\":\n-9223372036854775809 }", Some("line 3, column 1: the integer -9223372036854775809 ")),
+            ("{\"ä\": [1, 99999999999999999999]", Some("line 1, column 11: ")),
+            ("18446744073709551615", Some("line 1, column 1: ")),
+            ("{\"a\":1e30,\"b\":0.1234567890123456789,\"c\":99999999999999999999.0}", None),
+            ("{\"a\":\"99999999999999999999\",\"\\\"99999999999999999999\":1}", None),
+        ] {
+            let mut read = String::new();
+            let ended = Integers64::new(text.as_bytes()).read_to_string(&mut read);
+            match found {
+                None => assert_eq!(read, text),
+                Some(found) => assert!(ended.unwrap_err().to_string().starts_with(found), "{text}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! The engine's source of rows for every kind of file but Parquet: CSV, JSON and Arrow, opened and read here.
+//!
+//! ```text
+//!   CheckedFile ─▶ unpack ─▶ a part's lines, an array's rows ─▶ Bounded ─▶ CSV, JSON ─┐
+//!        │                                                                            ├─▶ batches ─▶ projection
+//!        └─────────────────────────────────── messages ──────────────────▶ Arrow ─────┘
+//! ```
+
+use std::fmt;
+use std::io::{BufReader, Read};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::csv;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use datafusion::arrow::json;
+use datafusion::arrow::json::reader::{ValueIter, infer_json_schema_from_iterator};
+use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{ObjectMeta, ObjectStore};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::projection::ProjectionExprs;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use futures::{FutureExt, StreamExt, stream};
+
+use super::json_numbers::{Integers64, LargeIntegers};
+use super::served::{CheckedFile, FileError};
+use super::store::ServedFiles;
+use super::text::{ArrayRows, Bounded, Budget, LineRange};
+use super::{arrow, csv_types};
+
+/// What is read of a file at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+/// Rows of a batch, unless the engine asks for another number.
+const BATCH_ROWS: usize = 8192;
+
+/// How the rows of a table's files are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowKind {
+    Csv { delimiter: u8, has_header: bool, compression: FileCompressionType },
+    Json { is_array: bool, compression: FileCompressionType },
+    ArrowFile,
+    ArrowStream,
+}
+
+impl RowKind {
+    /// Whether parts of one file can be read side by side.
+    fn has_parts(self) -> bool {
+        match self {
+            // A line may end within quotes.
+            Self::Csv { .. } | Self::ArrowStream => false,
+            Self::Json { is_array, compression } => !is_array && !compression.is_compressed(),
+            Self::ArrowFile => true,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Csv { .. } => "csv",
+            Self::Json { .. } => "json",
+            Self::ArrowFile | Self::ArrowStream => "arrow",
+        }
+    }
+}
+
+/// Marks columns of JSON that have integers which floating point numbers don't hold.
+pub(super) const LARGE_INTEGERS: &str = "large integers";
+
+/// The columns of JSON rows, all of which are read. Those of objects that some rows lack are missing there. Numbers whose
+/// digits would be lost are refused.
+pub(super) fn learn_json(
+    file: CheckedFile,
+    is_array: bool,
+    compression: FileCompressionType,
+    budget: &Budget,
+) -> Result<(Schema, u64)> {
+    let mut count = 0;
+    let mut large = LargeIntegers::default();
+    let text = Box::new(Integers64::new(compression.convert_read(file)?));
+    let rows = json_rows(text, is_array, budget.clone());
+    let rows = ValueIter::new(BufReader::with_capacity(BUFFER_BYTES, rows), None).inspect(|row| {
+        budget.renew();
+        count += 1;
+        if let Ok(row) = row {
+            large.add(count, row);
+        }
+    });
+    let schema = infer_json_schema_from_iterator(rows)?;
+    large.check(&schema)?;
+    let fields = schema.fields().iter().map(|field| match large.has(field.name()) {
+        true => field.as_ref().clone().with_metadata([(LARGE_INTEGERS.to_owned(), String::new())].into()),
+        false => field.as_ref().clone(),
+    });
+    Ok((Schema::new(fields.collect::<Vec<_>>()), count))
+}
+
+/// The types of CSV columns, learnt from all rows.
+pub(super) fn learn_csv(
+    file: &dyn Fn() -> Result<CheckedFile>,
+    delimiter: u8,
+    has_header: bool,
+    compression: FileCompressionType,
+    budget: &Budget,
+) -> Result<csv_types::Learnt> {
+    let open = || Ok(Bounded::new(compression.convert_read(file()?)?, budget.clone()));
+    csv_types::learn(&open, delimiter, has_header, &|| budget.renew())
+}
+
+fn json_rows(rows: Box<dyn Read + Send>, is_array: bool, budget: Budget) -> Bounded<Box<dyn Read + Send>> {
+    let rows = if is_array { Box::new(ArrayRows::new(rows)) } else { rows };
+    Bounded::new(rows, budget)
+}
+
+/// The format of a table's files.
+#[derive(Debug, Clone)]
+pub(super) struct RowFormat {
+    pub(super) kind: RowKind,
+    pub(super) files: Arc<ServedFiles>,
+    /// What one batch may take when it is unpacked.
+    pub(super) batch_bytes_max: u64,
+}
+
+#[async_trait]
+impl FileFormat for RowFormat {
+    fn get_ext(&self) -> String {
+        String::new()
+    }
+
+    fn get_ext_with_compression(&self, _: &FileCompressionType) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        None
+    }
+
+    async fn infer_schema(&self, _: &dyn Session, _: &Arc<dyn ObjectStore>, _: &[ObjectMeta]) -> Result<SchemaRef> {
+        Err(DataFusionError::Internal("columns are learnt before a table is made".to_owned()))
+    }
+
+    async fn infer_stats(
+        &self,
+        _: &dyn Session,
+        _: &Arc<dyn ObjectStore>,
+        schema: SchemaRef,
+        _: &ObjectMeta,
+    ) -> Result<Statistics> {
+        Ok(Statistics::new_unknown(&schema))
+    }
+
+    async fn create_physical_plan(&self, _: &dyn Session, scan: FileScanConfig) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+
+    fn file_source(&self, schema: TableSchema) -> Arc<dyn FileSource> {
+        Arc::new(RowSource {
+            format: self.clone(),
+            batch_rows: BATCH_ROWS,
+            projection: SplitProjection::unprojected(&schema),
+            schema,
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+}
+
+/// One scan of a table's files.
+#[derive(Clone)]
+pub(crate) struct RowSource {
+    format: RowFormat,
+    batch_rows: usize,
+    projection: SplitProjection,
+    schema: TableSchema,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl RowSource {
+    /// Where an Arrow file of this scan is; none if it is of another kind.
+    pub(crate) fn arrow_path(&self, location: &Path) -> Option<PathBuf> {
+        let is_arrow = matches!(self.format.kind, RowKind::ArrowFile | RowKind::ArrowStream);
+        self.format.files.file(location).ok().filter(|_| is_arrow).map(|file| file.path.clone())
+    }
+}
+
+impl FileSource for RowSource {
+    fn create_file_opener(&self, _: Arc<dyn ObjectStore>, _: &FileScanConfig, _: usize) -> Result<Arc<dyn FileOpener>> {
+        let opener = RowOpener {
+            format: self.format.clone(),
+            batch_rows: self.batch_rows,
+            schema: Arc::clone(self.schema.file_schema()),
+            columns: self.projection.file_indices.clone(),
+        };
+        ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), self.schema.file_schema())
+    }
+
+    fn table_schema(&self) -> &TableSchema {
+        &self.schema
+    }
+
+    fn with_batch_size(&self, batch_rows: usize) -> Arc<dyn FileSource> {
+        Arc::new(Self { batch_rows, ..self.clone() })
+    }
+
+    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+        let merged = self.projection.source.try_merge(projection)?;
+        let projection = SplitProjection::new(self.schema.file_schema(), &merged);
+        Ok(Some(Arc::new(Self { projection, ..self.clone() })))
+    }
+
+    fn projection(&self) -> Option<&ProjectionExprs> {
+        Some(&self.projection.source)
+    }
+
+    fn metrics(&self) -> &ExecutionPlanMetricsSet {
+        &self.metrics
+    }
+
+    fn file_type(&self) -> &str {
+        self.format.kind.name()
+    }
+
+    fn supports_repartitioning(&self) -> bool {
+        self.format.kind.has_parts()
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)
+    }
+}
+
+/// Opens files of one scan.
+struct RowOpener {
+    format: RowFormat,
+    batch_rows: usize,
+    /// All columns of the files, and which of them are read.
+    schema: SchemaRef,
+    columns: Vec<usize>,
+}
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
+impl FileOpener for RowOpener {
+    fn open(&self, part: PartitionedFile) -> Result<FileOpenFuture> {
+        let file = self.format.files.file(&part.object_meta.location)?;
+        let range =
+            part.range.map(|range| Ok::<_, DataFusionError>(offset(range.start)?..offset(range.end)?)).transpose()?;
+        let opened = file.open().map_err(|error| DataFusionError::External(Box::new(error)));
+        let batches = opened.and_then(|file| self.batches(file, range)).map_err(plainly);
+        Ok(async move { Ok(stream::iter(batches?.map(|batch| batch.map_err(plainly))).boxed()) }.boxed())
+    }
+}
+
+impl RowOpener {
+    fn batches(&self, file: CheckedFile, range: Option<Range<u64>>) -> Result<Batches> {
+        let budget = Budget::new(self.format.batch_bytes_max);
+        match self.format.kind {
+            RowKind::Csv { delimiter, has_header, compression } => {
+                let text = Bounded::new(compression.convert_read(file)?, budget.clone());
+                let reader = csv::ReaderBuilder::new(Arc::clone(&self.schema))
+                    .with_header(has_header)
+                    .with_delimiter(delimiter)
+                    .with_batch_size(self.batch_rows)
+                    .with_projection(self.columns.clone())
+                    .build_buffered(BufReader::with_capacity(BUFFER_BYTES, text))?;
+                Ok(Box::new(reader.map(move |batch| {
+                    budget.renew();
+                    Ok(batch?)
+                })))
+            }
+            RowKind::Json { is_array, compression } => {
+                let text: Box<dyn Read + Send> = match range {
+                    None => compression.convert_read(file)?,
+                    Some(range) => Box::new(LineRange::new(BufReader::with_capacity(BUFFER_BYTES, file), range)?),
+                };
+                let rows = json_rows(text, is_array, budget.clone());
+                let reader = json::ReaderBuilder::new(Arc::new(self.schema.project(&self.columns)?))
+                    .with_batch_size(self.batch_rows)
+                    .build(BufReader::with_capacity(BUFFER_BYTES, rows))?;
+                Ok(Box::new(reader.map(move |batch| {
+                    budget.renew();
+                    Ok(batch?)
+                })))
+            }
+            kind @ (RowKind::ArrowFile | RowKind::ArrowStream) => {
+                let is_stream = kind == RowKind::ArrowStream;
+                let columns = self.columns.clone();
+                Ok(Box::new(arrow::read(file, is_stream, columns, range, self.format.batch_bytes_max)?))
+            }
+        }
+    }
+}
+
+fn offset(at: i64) -> Result<u64> {
+    u64::try_from(at).map_err(|_| DataFusionError::Internal(format!("a part of a file begins or ends at {at}")))
+}
+
+/// A reader's words for a file that has changed give way to what happened.
+fn plainly(error: DataFusionError) -> DataFusionError {
+    match FileError::behind(&error) {
+        Some(changed) => DataFusionError::External(Box::new(changed.clone())),
+        None => error,
+    }
+}
+
+impl fmt::Debug for RowSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RowSource").field("format", &self.format).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,179 @@
+//! Where the engine finds the files of tables: a store that holds those files and no other, each under its table's name,
+//! and lets nobody write.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use chrono::DateTime;
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::Result as EngineResult;
+use datafusion::object_store::path::Path;
+use datafusion::object_store::{
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
+
+use super::served::{FileError, ServedFile};
+
+/// What the engine calls the store.
+pub(super) const URL: &str = "table://files/";
+
+/// The files of all tables.
+#[derive(Debug, Default)]
+pub(super) struct ServedFiles(RwLock<BTreeMap<Path, Arc<ServedFile>>>);
+
+impl ServedFiles {
+    /// Adds a file; false if there is one of its name.
+    pub(super) fn add(&self, file: &Arc<ServedFile>) -> Result<bool> {
+        let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(files.insert(Path::parse(&file.name)?, Arc::clone(file)).is_none())
+    }
+
+    /// The file at a place.
+    pub(super) fn file(&self, location: &Path) -> Result<Arc<ServedFile>> {
+        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        files
+            .get(location)
+            .cloned()
+            .ok_or_else(|| Error::NotFound { path: location.to_string(), source: "no table has this file".into() })
+    }
+
+    /// The files at and below a place.
+    fn below(&self, prefix: Option<&Path>) -> Vec<(Path, Arc<ServedFile>)> {
+        let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let start = prefix.cloned().unwrap_or_default();
+        let from = files.range(start.clone()..).take_while(|(path, _)| path.as_ref().starts_with(start.as_ref()));
+        from.filter(|(path, _)| path.prefix_matches(&start))
+            .map(|(path, file)| (path.clone(), Arc::clone(file)))
+            .collect()
+    }
+}
+
+/// The engine's name for a table's folder, or, without an end, for one of its files.
+pub(super) fn url(name: &str, is_folder: bool) -> EngineResult<ListingTableUrl> {
+    let mut url = String::from(URL);
+    // No character is taken for a pattern.
+    for &byte in name.as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'=' => url.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => url.push(char::from(byte)),
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if is_folder && !name.is_empty() {
+        url.push('/');
+    }
+    ListingTableUrl::parse(url)
+}
+
+impl From<FileError> for Error {
+    fn from(error: FileError) -> Self {
+        Self::Generic { store: "table", source: Box::new(error) }
+    }
+}
+
+fn meta(location: Path, file: &ServedFile) -> ObjectMeta {
+    let (seconds, nanoseconds) = file.modified();
+    let modified = u32::try_from(nanoseconds).ok().and_then(|ns| DateTime::from_timestamp(seconds, ns));
+    ObjectMeta { location, last_modified: modified.unwrap_or_default(), size: file.bytes(), e_tag: None, version: None }
+}
+
+/// Runs what waits for the disk.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|source| Error::JoinError { source })?
+}
+
+fn read(file: &Arc<ServedFile>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+    let open = file.open()?;
+    let read = |range: &Range<u64>| {
+        let bytes = range.end.checked_sub(range.start).filter(|_| range.end <= open.bytes());
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::Generic {
+            store: "table",
+            source: format!("'{}' points to bytes {range:?} of {}", file.name, open.bytes()).into(),
+        })?;
+        file.admit(range)?;
+        let mut buffer = vec![0; bytes];
+        open.read_at(&mut buffer, range.start)?;
+        Ok(Bytes::from(buffer))
+    };
+    ranges.iter().map(read).collect()
+}
+
+fn read_only<T>(operation: &str) -> Result<T> {
+    Err(Error::NotImplemented { operation: operation.to_owned(), implementer: "table".to_owned() })
+}
+
+impl fmt::Display for ServedFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the files of tables")
+    }
+}
+
+#[async_trait]
+impl ObjectStore for ServedFiles {
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> Result<GetResult> {
+        let file = self.file(location)?;
+        let meta = meta(location.clone(), &file);
+        options.check_preconditions(&meta)?;
+        let generic = |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic { store: "table", source };
+        let range = match options.range {
+            None => 0..meta.size,
+            Some(range) => range.as_range(meta.size).map_err(|cause| generic(cause.to_string().into()))?,
+        };
+        let bytes = if options.head {
+            blocking(move || Ok(file.check()?)).await?;
+            Bytes::new()
+        } else {
+            let ranges = [range.clone()];
+            let read = blocking(move || read(&file, &ranges)).await?;
+            read.into_iter().next().unwrap_or_default()
+        };
+        let payload = GetResultPayload::Stream(stream::iter([Ok(bytes)]).boxed());
+        Ok(GetResult { payload, meta, range, attributes: Default::default() })
+    }
+
+    async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let file = self.file(location)?;
+        let ranges = ranges.to_vec();
+        blocking(move || read(&file, &ranges)).await
+    }
+
+    /// Each plan begins here, so each finds out about files that have changed, even if it answers from statistics alone.
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        let files = self.below(prefix);
+        let check = blocking(move || {
+            let checked = files.into_iter().map(|(location, file)| {
+                file.check()?;
+                Ok(meta(location, &file))
+            });
+            checked.collect::<Result<Vec<_>>>()
+        });
+        stream::once(check).map_ok(|files| stream::iter(files.into_iter().map(Ok))).try_flatten().boxed()
+    }
+
+    async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
+        read_only("list_with_delimiter")
+    }
+
+    async fn put_opts(&self, _: &Path, _: PutPayload, _: PutOptions) -> Result<PutResult> {
+        read_only("put")
+    }
+
+    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+        read_only("put")
+    }
+
+    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+        stream::iter([read_only("delete")]).boxed()
+    }
+
+    async fn copy_opts(&self, _: &Path, _: &Path, _: CopyOptions) -> Result<()> {
+        read_only("copy")
+    }
+}

@@ -1,0 +1,85 @@
+//! Files and folders that a process works in, and that the next one removes if it was killed.
+//!
+//! What tells them from those in use is a lock (flock), which ends with its process, however that ends. systemd-tmpfiles leaves
+//! alone what is locked, too. Where the file system has no locks, everything stays.
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Locks what this process has just made, as long as it is open. If this is false, another process has taken it for something that
+/// was left behind before it was locked, and another one is to be made.
+pub fn claim(made: &File, path: &Path) -> bool {
+    match made.try_lock() {
+        Ok(()) => path.symlink_metadata().is_ok(),
+        Err(TryLockError::WouldBlock) => false,
+        // Nor can anybody else lock it, and remove it.
+        Err(TryLockError::Error(_)) => true,
+    }
+}
+
+/// Removes what this user's processes have left behind in a folder under such names, and tells of each.
+pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, tell: impl Fn(&Path)) {
+    let user = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if !entry.file_name().to_str().is_some_and(&is_ours) {
+            continue;
+        }
+        let path = entry.path();
+        let Some(found) = entry.metadata().ok().filter(|found| found.uid() == user) else { continue };
+        let locked = |file: File| file.try_lock().is_ok().then_some(file);
+        let removed = if found.is_dir() {
+            File::open(&path).ok().and_then(locked).is_some_and(|_lock| fs::remove_dir_all(&path).is_ok())
+        } else if found.is_file() {
+            // NFS locks only what can be written to.
+            let file = File::options().write(true).open(&path);
+            file.ok().and_then(locked).is_some_and(|_lock| fs::remove_file(&path).is_ok())
+        } else {
+            false
+        };
+        if removed {
+            tell(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by them")]
+mod tests {
+    use std::fs::{self, File};
+
+    use super::{claim, remove};
+
+    #[test]
+    fn what_nobody_has_claimed_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["ours-file-used", "ours-file-left", "theirs-file"] {
+            fs::write(path(name), "rows").unwrap();
+        }
+        for name in ["ours-folder-used", "ours-folder-left", "theirs-folder"] {
+            fs::create_dir(path(name)).unwrap();
+            fs::write(path(name).join("within"), "rows").unwrap();
+        }
+        std::os::unix::fs::symlink(path("theirs-folder"), path("ours-link")).unwrap();
+        let used = ["ours-file-used", "ours-folder-used"].map(|name| (File::open(path(name)).unwrap(), path(name)));
+        assert!(used.iter().all(|(file, path)| claim(file, path)));
+        assert!(used.iter().all(|(_, path)| !claim(&File::open(path).unwrap(), path)), "claimed twice");
+        let told = std::cell::RefCell::new(Vec::new());
+        remove(folder.path(), |name| name.starts_with("ours"), |path| told.borrow_mut().push(path.to_owned()));
+        let mut told = told.into_inner();
+        told.sort();
+        assert_eq!(told, [path("ours-file-left"), path("ours-folder-left")]);
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["ours-file-used", "ours-folder-used", "ours-link", "theirs-file", "theirs-folder"]);
+        assert!(path("theirs-folder").join("within").exists());
+        // One that was removed between its making and its claim.
+        let gone = File::create(path("gone")).unwrap();
+        fs::remove_file(path("gone")).unwrap();
+        assert!(!claim(&gone, &path("gone")));
+    }
+}

@@ -1,0 +1,82 @@
+//! Who can reach a server, and whether that is safe: looked at before it listens.
+
+use tracing::warn;
+
+use crate::server::{ServeError, ServeOptions};
+
+/// A greeting has at most 64 KiB (protocol.md section 2), in which a client's name needs room too.
+const TOKEN_BYTES_MAX: usize = 32 << 10;
+
+/// Refuses what would let anybody in, or nobody; warns of what is doubtful.
+pub(crate) fn check(options: &ServeOptions) -> Result<(), ServeError> {
+    if options.listen.is_empty() && options.unix.is_none() {
+        return Err(ServeError::new("nowhere to listen: give an address or a Unix socket"));
+    }
+    let open = options.listen.iter().find(|address| !address.ip().is_loopback());
+    match (&options.token, open) {
+        (Some(token), _) if token.reveal().len() > TOKEN_BYTES_MAX => {
+            let bytes = token.reveal().len();
+            return Err(ServeError::new(format!(
+                "the token has {bytes} bytes, and no client could send more than {TOKEN_BYTES_MAX}; is it the right file?"
+            )));
+        }
+        (None, Some(address)) => {
+            return Err(ServeError::new(format!(
+                "tcp://{address} can be reached from other hosts: give --token-file, or listen on 127.0.0.1"
+            )));
+        }
+        (None, None) if options.behind_proxy && !options.listen.is_empty() => {
+            warn!(
+                "everybody whom the proxy lets through can read all tables; give --token-file, or have it ask who comes"
+            );
+        }
+        _ => {}
+    }
+    if let (Some(address), None) = (open, &options.tls) {
+        warn!("tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key");
+    }
+    match options.metrics {
+        Some(address) if !address.ip().is_loopback() && !options.metrics_public => Err(ServeError::new(format!(
+            "http://{address} would show the metrics to other hosts without asking who they are: give --metrics-public \
+             if they may be seen, or an address on 127.0.0.1"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::CatalogOptions;
+
+    fn checked(change: impl FnOnce(&mut ServeOptions)) -> Result<(), String> {
+        let mut options = ServeOptions::new(CatalogOptions::default());
+        options.listen = vec!["127.0.0.1:0".parse().unwrap()];
+        change(&mut options);
+        check(&options).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_server_is_open_to_those_whom_its_options_name() {
+        assert_eq!(checked(|_| {}), Ok(()));
+        assert_eq!(checked(|options| options.metrics = Some("[::1]:9117".parse().unwrap())), Ok(()));
+        assert_eq!(checked(|options| options.token = Some("x".repeat(TOKEN_BYTES_MAX).into())), Ok(()));
+        let public: fn(&mut ServeOptions) = |options| options.metrics = Some("0.0.0.0:9117".parse().unwrap());
+        assert_eq!(
+            checked(|options| {
+                public(options);
+                options.metrics_public = true;
+            }),
+            Ok(())
+        );
+        for (change, expected) in [
+            (public, "--metrics-public"),
+            (|options| options.listen = vec!["192.0.2.1:7117".parse().unwrap()], "give --token-file"),
+            (|options| options.token = Some("x".repeat(TOKEN_BYTES_MAX + 1).into()), "the token has 32769 bytes"),
+            (|options| options.listen.clear(), "nowhere to listen"),
+        ] {
+            let error = checked(change).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Seeded faults between a client and a server: whatever goes wrong on the way, a table is the right one or there is an error,
+//! in time, and nothing stays behind.
+//!
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_FAULTS` says how many there are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+mod common;
+#[path = "../../client/tests/proxy/mod.rs"]
+mod proxy;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use common::Running;
+use dray_client::{Checksums, CompressionChoice, ConnectOptions, Connection, Error, ErrorKind, Limits, QueryOptions};
+use proxy::{Framing, How, Proxy, Random, Record, descriptors, fault, number, resident_bytes};
+
+/// Waiting clients take no processor time, so that there may be many.
+const CLIENTS: usize = 32;
+/// How long a client waits for a server that says nothing, and what a statement may take in all beyond that.
+const READ_TIMEOUT: Duration = Duration::from_millis(400);
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+/// Results of several chunks, of dictionaries, of nothing, of nested values; and errors.
+const STATEMENTS: [&str; 6] = [
+    "SELECT value AS n, 'row ' || value AS text, value % 7 AS few FROM generate_series(1, 300)",
+    "SELECT value AS n, CASE WHEN value % 3 = 0 THEN NULL ELSE value * 1.5 END AS x FROM generate_series(1, 1000)",
+    "SELECT arrow_cast('kind ' || (value % 5), 'Dictionary(Int32, Utf8)') AS kind FROM generate_series(1, 400)",
+    "SELECT [value, value + 1] AS list, repeat('long ', value % 40) AS text FROM generate_series(1, 120)",
+    "SELECT value FROM generate_series(1, 10) WHERE value > 10",
+    "SELECT 1 / (value - 150) FROM generate_series(1, 300)",
+];
+
+fn options(random: &mut Random) -> QueryOptions {
+    let limits = Limits { chunk_bytes_max: 4096, ..Limits::default() };
+    let compression = random.of(&[CompressionChoice::Auto, CompressionChoice::None, CompressionChoice::Light]);
+    QueryOptions { limits, compression, checksums: Checksums::On, batch_rows: 100, ..QueryOptions::default() }
+}
+
+fn run(address: SocketAddr, sql: &str, options: &QueryOptions) -> Result<RecordBatch, Error> {
+    let connect =
+        ConnectOptions { timeout: 2 * READ_TIMEOUT, read_timeout: Some(READ_TIMEOUT), ..ConnectOptions::default() };
+    let mut connection = Connection::connect(&format!("dray://{address}"), &connect)?;
+    let mut results = connection.query(sql, options)?;
+    let schema = results.schema();
+    let batches = results.read_all()?;
+    let table = concat_batches(&schema, &batches).unwrap();
+    drop(results);
+    // A connection that counts as usable is.
+    if connection.is_usable() && table.num_rows() == 0 {
+        connection.query("SELECT 1", options)?.read_all()?;
+    }
+    Ok(table)
+}
+
+/// What a statement gives without a fault.
+struct Clean {
+    table: Result<RecordBatch, ErrorKind>,
+    record: Record,
+}
+
+#[test]
+fn faults_between_client_and_server() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let (seed, faults) = (number("DRAY_SEED", now), number("DRAY_FAULTS", 8_000));
+    let only = std::env::var("DRAY_FAULT").ok().map(|text| text.parse::<u64>().unwrap());
+    println!("DRAY_SEED={seed}");
+    let panics = std::sync::Arc::new(AtomicUsize::new(0));
+    let (counted, hook) = (panics.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        hook(info);
+    }));
+    let server = Running::start_with(|options| options.stall_timeout = Duration::from_secs(5));
+    let upstream: SocketAddr = server.tcp.strip_prefix("dray://").unwrap().parse().unwrap();
+    let clean: Vec<Clean> = STATEMENTS.iter().map(|sql| measure(upstream, sql)).collect();
+    server.wait_for("connections_open", 0.0);
+    let descriptors_before = descriptors();
+    let next = AtomicU64::new(0);
+    let outcomes = [const { AtomicU64::new(0) }; 3];
+    let memory_early = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let proxy = Proxy::start(upstream, Framing::Dray);
+                loop {
+                    let case = next.fetch_add(1, Ordering::SeqCst);
+                    if case >= faults {
+                        break;
+                    }
+                    if only.is_none_or(|only| only == case) {
+                        let outcome = meet(&proxy, &clean, seed, case);
+                        outcomes[outcome].fetch_add(1, Ordering::SeqCst);
+                    }
+                    if case == faults / 4 {
+                        memory_early.store(resident_bytes(), Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    let [right, late, refused] = outcomes.map(AtomicU64::into_inner);
+    println!("{right} right, {late} too late, {refused} refused");
+    assert_eq!(panics.load(Ordering::SeqCst), 0, "a panic on the way");
+    server.wait_for("connections_open", 0.0);
+    server.assert_serves();
+    server.wait_for("connections_open", 0.0);
+    assert!(descriptors() <= descriptors_before + 2, "{descriptors_before} open files, then {}", descriptors());
+    let (early, late) = (memory_early.into_inner(), resident_bytes());
+    assert!(late < early + (128 << 20), "{early} bytes of memory after a quarter, {late} at the end");
+}
+
+/// Runs a statement without a fault.
+fn measure(upstream: SocketAddr, sql: &str) -> Clean {
+    let proxy = Proxy::start(upstream, Framing::Dray);
+    proxy.set(None);
+    let table = run(proxy.address, sql, &options(&mut Random::new(0))).map_err(|error| error.kind());
+    let record = proxy.records().remove(0);
+    Clean { table, record }
+}
+
+fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
+    let mut random = Random::new(seed ^ case.wrapping_mul(0xD134_2543_DE82_EF95));
+    let statement = random.below(STATEMENTS.len() as u64) as usize;
+    let (sql, clean) = (STATEMENTS[statement], &clean[statement]);
+    let fault = fault(&mut random, &clean.record, Framing::Dray);
+    let options = options(&mut random);
+    proxy.set(Some(fault));
+    let began = Instant::now();
+    let found = run(proxy.address, sql, &options);
+    let taken = began.elapsed();
+    let what = format!("DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?}, {sql}");
+    assert!(taken < TOO_LONG, "{what}: took {taken:?}");
+    proxy.records();
+    match (found, &clean.table) {
+        (Ok(found), Ok(expected)) => {
+            assert!(found == *expected, "{what}: another table of {} rows", found.num_rows());
+            0
+        }
+        (Ok(found), Err(_)) => panic!("{what}: {} rows, expected an error", found.num_rows()),
+        (Err(error), Ok(_)) if matches!(fault.how, How::Delay(_)) => {
+            // A busy machine may take its time, but not by so much.
+            assert!(
+                error.to_string().contains("read_timeout") || error.to_string().contains("within"),
+                "{what}: {error}"
+            );
+            1
+        }
+        (Err(_), _) => 2,
+    }
+}
