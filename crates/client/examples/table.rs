@@ -86,6 +86,7 @@ impl Frames {
         let mut frame = Vec::new();
         let started = Started {
             statement: 1,
+            query: 0,
             schema: schema.clone(),
             estimate: Estimate::default(),
             compression: CompressionChoice::Auto,
@@ -118,7 +119,7 @@ impl Frames {
         for frame in &self.frames {
             feed.feed(frame)?;
         }
-        let (_, table) = feed.finish()?;
+        let (_, table) = feed.finish(None)?;
         let reader_ns = reader_ns()? - start;
         let [faults_after, ticks_after @ ..] = stat([10, 14, 15])?;
         let run = Run {

@@ -10,7 +10,7 @@ use futures_core::Stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 
-use crate::connection::{ConnectOptions, Connection, QueryOptions};
+use crate::connection::{ConnectOptions, Connection, QueryOptions, Wish};
 use crate::error::{Error, ErrorKind, Result};
 use crate::results::{Results, Stats};
 
@@ -136,7 +136,7 @@ fn run(
     give_back: oneshot::Sender<Box<Connection>>,
 ) {
     let wanted = batches.clone();
-    let watch = Box::new(move |_: &crate::Progress| !wanted.is_closed());
+    let watch = Box::new(move |_: &crate::Progress| if wanted.is_closed() { Wish::Cancel } else { Wish::Continue });
     let mut slot = Slot { connection: Some(connection), give_back: Some(give_back) };
     let results = match slot.connection.as_deref_mut() {
         Some(connection) => Connection::query_with(connection, sql, options, Some(watch)),

@@ -9,9 +9,9 @@ use arrow::array::RecordBatch;
 use dray_format::arrow::{Decoder, StringLayout};
 use dray_format::{Limits, Schema};
 use dray_pgtypes::{NonFinite, NumericAs};
-use dray_wire::{Checksums, CompressionChoice};
+use dray_wire::{Checksums, CompressionChoice, Secret};
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::link::{DrayLink, Link, PostgresLink};
 use crate::results::{Progress, Results};
 
@@ -19,11 +19,16 @@ use crate::results::{Progress, Results};
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
     /// The server's token; the uri's own comes first, the variable `DRAY_TOKEN` last.
-    pub token: Option<String>,
+    pub token: Option<Secret>,
+    /// Whether a token may travel as it is. Unless asked for, it goes over TLS, a Unix socket or loopback only.
+    pub plain_token: bool,
     /// A PEM file with the authority of the server's certificate, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// How long to wait for the connection and the server's greeting.
+    /// How long connecting may take in all: finding the address, TCP, TLS, the server's greeting or login.
     pub timeout: Duration,
+    /// How long the server may send nothing while it is waited for, before a statement ends by an error and its connection
+    /// with it; the uri's own comes first. None to wait as long as it takes.
+    pub read_timeout: Option<Duration>,
     /// What the server's log calls this client.
     pub client: String,
 }
@@ -31,7 +36,22 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         let client = concat!("dray-client ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { token: None, ca: None, timeout: Duration::from_secs(10), client }
+        Self { token: None, plain_token: false, ca: None, timeout: Duration::from_secs(10), read_timeout: None, client }
+    }
+}
+
+/// The longest wait for a connection, in seconds, which a clock can still add: ten years.
+const TIMEOUT_SECONDS_MAX: f64 = 10.0 * 365.0 * 86_400.0;
+
+/// A wait for a connection of so many seconds.
+///
+/// # Errors
+/// Usage errors of what is no wait: zero, less, NaN, and more than ten years.
+pub fn timeout_of(seconds: f64) -> Result<Duration> {
+    // A wait shorter than the clock's step would be none.
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(timeout) if !timeout.is_zero() && seconds <= TIMEOUT_SECONDS_MAX => Ok(timeout),
+        _ => Err(Error::usage(format!("a timeout of {seconds} seconds, expected more than 0 and at most ten years"))),
     }
 }
 
@@ -155,13 +175,27 @@ impl Default for QueryOptions {
     }
 }
 
-/// Looks at a statement's progress now and then, at least every 50 ms or so; false cancels the statement.
-pub type Watch = Box<dyn FnMut(&Progress) -> bool + Send>;
+/// What somebody who watches a statement wants of it. What was wanted first is still wanted later, or more.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wish {
+    /// That it goes on.
+    #[default]
+    Continue,
+    /// That it is cancelled: the server has two seconds to confirm, after which the connection can be used again.
+    Cancel,
+    /// That nobody waits for the server, not even for a cancelled statement's end: the connection is given up.
+    Leave,
+}
+
+/// Looks at a statement's progress now and then, at least every 50 ms or so, until its end.
+pub type Watch = Box<dyn FnMut(&Progress) -> Wish + Send>;
 
 /// A connection to a server. It runs one statement at a time.
 #[derive(Debug)]
 pub struct Connection {
     link: Box<dyn Link>,
+    /// The process that connected.
+    process: u32,
     connect_time: Duration,
     /// That of the last statement: the next one may be the same.
     decoder: Option<(StringLayout, Decoder)>,
@@ -173,18 +207,38 @@ impl Connection {
     /// # Errors
     /// When the uri is not one, nobody answers there, or the server refuses.
     pub fn connect(uri: &str, options: &ConnectOptions) -> Result<Self> {
+        Self::connect_while(uri, options, &mut || true)
+    }
+
+    /// As [`Connection::connect`], as long as `wanted`, which is asked at least every 50 ms or so, says so.
+    ///
+    /// # Errors
+    /// As there, and when it is not wanted any more.
+    pub fn connect_while(uri: &str, options: &ConnectOptions, wanted: &mut dyn FnMut() -> bool) -> Result<Self> {
         let started = Instant::now();
-        let link: Box<dyn Link> = match PostgresLink::is_for(uri) {
-            true => Box::new(PostgresLink::connect(uri, options)?),
-            false => Box::new(DrayLink::connect(uri, options)?),
+        if options.timeout.is_zero() || options.read_timeout.is_some_and(|timeout| timeout.is_zero()) {
+            return Err(Error::usage("a timeout of 0, expected more").hint("no read_timeout waits as long as it takes"));
+        }
+        let mut unwanted = false;
+        let mut wanted = || {
+            unwanted = unwanted || !wanted();
+            !unwanted
         };
-        Ok(Self { link, connect_time: started.elapsed(), decoder: None })
+        let link = match PostgresLink::is_for(uri) {
+            true => PostgresLink::connect(uri, options, &mut wanted).map(|link| Box::new(link) as Box<dyn Link>),
+            false => DrayLink::connect(uri, options, &mut wanted).map(|link| Box::new(link) as _),
+        };
+        let link = link.map_err(|error| match unwanted {
+            true => Error::new(ErrorKind::Cancelled, "connecting was cancelled"),
+            false => error,
+        })?;
+        Ok(Self { link, process: std::process::id(), connect_time: started.elapsed(), decoder: None })
     }
 
     /// A connection that speaks through this link.
     #[cfg(test)]
     pub(crate) fn over(link: Box<dyn Link>) -> Self {
-        Self { link, connect_time: Duration::ZERO, decoder: None }
+        Self { link, process: std::process::id(), connect_time: Duration::ZERO, decoder: None }
     }
 
     /// The server's name and version.
@@ -204,7 +258,24 @@ impl Connection {
 
     /// Whether another query can be sent.
     pub fn is_usable(&self) -> bool {
-        self.link.is_usable()
+        self.is_own() && self.link.is_usable()
+    }
+
+    /// Whether this process has made it. A fork's child has a copy of its parent's, on which both would read each other's
+    /// answers.
+    pub(crate) fn is_own(&self) -> bool {
+        std::process::id() == self.process
+    }
+
+    /// Refuses a fork's child.
+    pub(crate) fn check_own(&self) -> Result<()> {
+        match self.is_own() {
+            true => Ok(()),
+            false => {
+                let what = format!("the connection belongs to process {}, of which this one is a fork", self.process);
+                Err(Error::usage(what).hint("connect again in the child"))
+            }
+        }
     }
 
     /// Runs a statement. Its result borrows the connection until it is read to the end or dropped, which cancels it.

@@ -1,6 +1,10 @@
 use std::fmt;
 
+use dray_pgtypes::not_utf8;
 use dray_wire::{ErrorKind as WireKind, ProtocolError, ServerError};
+
+/// `character_not_in_repertoire`.
+const NOT_IN_REPERTOIRE: &str = "22021";
 
 /// What kind of thing went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +42,8 @@ struct Inner {
     message: String,
     hint: String,
     sqlstate: String,
+    /// The server was silent for as long as `read_timeout`.
+    is_silence: bool,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -48,6 +54,7 @@ impl Error {
             message: message.into(),
             hint: String::new(),
             sqlstate: String::new(),
+            is_silence: false,
             cause: None,
         }))
     }
@@ -61,9 +68,29 @@ impl Error {
         self
     }
 
+    pub(crate) fn sqlstate_is(mut self, sqlstate: &str) -> Self {
+        sqlstate.clone_into(&mut self.0.sqlstate);
+        self
+    }
+
     pub(crate) fn cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.cause = Some(cause.into());
         self
+    }
+
+    /// The error of rows from PostgreSQL that are no batch: a string that is not UTF-8 is as the extension has it.
+    pub(crate) fn of_rows(error: dray_format::Error) -> Self {
+        match error.kind() {
+            dray_format::ErrorKind::Utf8 => {
+                Self::new(ErrorKind::Execution, not_utf8(&error)).sqlstate_is(NOT_IN_REPERTOIRE)
+            }
+            _ => error.into(),
+        }
+    }
+
+    /// Whether the server was silent for as long as `read_timeout`: another try would wait as long.
+    pub(crate) fn is_silence(&self) -> bool {
+        self.0.is_silence
     }
 
     /// What kind of thing went wrong.
@@ -119,7 +146,9 @@ impl From<ServerError> for Error {
             WireKind::Shutdown => ErrorKind::Connection,
             WireKind::Internal => ErrorKind::Internal,
         };
-        Self(Box::new(Inner { kind, message: error.message, hint: error.hint, sqlstate: error.sqlstate, cause: None }))
+        let mut converted = Self::new(kind, error.message).hint(error.hint);
+        converted.0.sqlstate = error.sqlstate;
+        converted
     }
 }
 
@@ -157,8 +186,10 @@ impl From<dray_postgres::Error> for Error {
             Kind::Usage => ErrorKind::Usage,
             _ => ErrorKind::Protocol,
         };
-        let (hint, sqlstate) = (error.help().to_owned(), error.sqlstate().to_owned());
-        Self(Box::new(Inner { kind, message: error.message(), hint, sqlstate, cause: None }))
+        let mut converted = Self::new(kind, error.message()).hint(error.help());
+        converted.0.sqlstate = error.sqlstate().to_owned();
+        converted.0.is_silence = error.is_silence();
+        converted
     }
 }
 

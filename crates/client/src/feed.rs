@@ -59,7 +59,7 @@ impl Feed {
                 reader.feed(data, &mut |built| full.push(built))?;
                 for built in full {
                     let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
-                    self.batches.push(decoder.built(built)?);
+                    self.batches.push(decoder.built(built).map_err(Error::of_rows)?);
                 }
                 Ok(())
             }
@@ -108,22 +108,27 @@ impl Feed {
         Ok(true)
     }
 
-    /// The table, after all data.
+    /// The table, after all data. `counted` are the rows that the server says it has sent, as far as the driver tells.
     ///
     /// # Errors
-    /// When the data has ended too soon.
-    pub fn finish(self) -> Result<(SchemaRef, Vec<RecordBatch>)> {
+    /// When the data has ended too soon, or has other rows.
+    pub fn finish(self, counted: Option<u64>) -> Result<(SchemaRef, Vec<RecordBatch>)> {
         let mut batches = self.batches;
         let decoder = self.decoder.ok_or_else(cut)?;
         match self.source {
             Source::Rows(reader) => {
-                let last = decoder.built(reader.finish()?)?;
+                let last = decoder.built(reader.finish()?).map_err(Error::of_rows)?;
                 if last.num_rows() > 0 {
                     batches.push(last);
                 }
             }
             Source::Frames { ended: true, buffer, .. } if buffer.is_empty() => {}
             Source::Frames { .. } => return Err(cut()),
+        }
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
+        if let Some(counted) = counted.filter(|counted| *counted != rows) {
+            let what = format!("the server says that it has sent {counted} rows, but {rows} arrived");
+            return Err(Error::new(ErrorKind::Protocol, what));
         }
         Ok((decoder.schema().clone(), batches))
     }

@@ -16,7 +16,9 @@
 #![deny(unsafe_code)]
 
 mod asynchronous;
+pub mod calendar;
 mod connection;
+mod dictionaries;
 mod error;
 mod feed;
 mod join;
@@ -27,12 +29,14 @@ mod transport;
 mod uri;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
-pub use connection::{ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch};
+pub use connection::{
+    ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch, Wish, timeout_of,
+};
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
-pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query};
-pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report};
+pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query, other_library};
+pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::Feed;
 pub use link::{Route, RouteKind};

@@ -5,6 +5,7 @@ mod parallel;
 mod parameters;
 mod parts;
 mod postgres;
+mod stability;
 mod times;
 
 use std::fmt::Debug;
@@ -18,15 +19,15 @@ use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Finished, Kind, ServerEvent};
 
 pub(crate) use self::dray::DrayLink;
 pub(crate) use self::postgres::PostgresLink;
-use crate::connection::QueryOptions;
+use crate::connection::{QueryOptions, Wish};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
 /// How long a server has to stop a statement, before the connection is given up.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asked now and then, while a server is silent, whether the statement is still wanted.
-pub(crate) type Wanted<'a> = &'a mut dyn FnMut() -> bool;
+/// Asked now and then, while a server is silent, what is wanted of the statement.
+pub(crate) type Wanted<'a> = &'a mut dyn FnMut() -> Wish;
 
 /// What came next.
 #[derive(Debug)]
@@ -111,8 +112,9 @@ pub(crate) trait Link: Debug + Send {
     fn send_query(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()>;
     /// Waits for what the server sends next.
     fn receive(&mut self, arena: &mut Arena, wanted: Wanted<'_>) -> Result<Received>;
-    /// Stops the running statement and waits for the server to confirm; gives the connection up if it doesn't in time.
-    fn stop(&mut self, arena: &mut Arena);
+    /// Stops the running statement and waits for the server to confirm; gives the connection up if it doesn't in time, or if
+    /// even that is not wanted.
+    fn stop(&mut self, arena: &mut Arena, wanted: Wanted<'_>);
 }
 
 /// Reads a frame of spec/protocol.md; a chunk's body goes straight into its memory.
@@ -151,10 +153,11 @@ impl Default for Deadline {
 }
 
 impl Deadline {
-    fn check(&self) -> Result<()> {
-        match Instant::now() < self.0 {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Connection, "the server did not stop in time")),
+    fn check(&self, wish: Wish) -> Result<()> {
+        match wish {
+            Wish::Leave => Err(Error::new(ErrorKind::Connection, "the server was not waited for")),
+            _ if Instant::now() < self.0 => Ok(()),
+            _ => Err(Error::new(ErrorKind::Connection, "the server did not stop in time")),
         }
     }
 }

@@ -10,7 +10,8 @@ use dray_format::arrow::Decoder;
 use dray_format::{Profile, Schema, Tables};
 use dray_wire::{CompressionChoice, Estimate, Finished, Report, ServerEvent, Started};
 
-use crate::connection::{Connection, QueryOptions, Watch};
+use crate::connection::{Connection, QueryOptions, Watch, Wish};
+use crate::dictionaries::unite;
 use crate::error::{Error, ErrorKind, Result};
 use crate::join::join;
 use crate::link::{Received, Route};
@@ -81,6 +82,8 @@ pub struct Results<C: BorrowMut<Connection>> {
     batch_bytes: u64,
     batch_bytes_max: u64,
     watch: Option<Watch>,
+    /// What the watch has wanted so far.
+    wish: Wish,
     progress: Progress,
     stats: Stats,
     sent: Instant,
@@ -110,13 +113,12 @@ impl<C: BorrowMut<Connection>> Results<C> {
         mut watch: Option<Watch>,
     ) -> Result<Self> {
         let sent = Instant::now();
-        let mut unwanted = false;
-        let mut wanted = || {
-            unwanted |= !watch.as_mut().is_none_or(|watch| watch(&Progress::default()));
-            !unwanted
-        };
+        let mut wish = Wish::default();
         let inner = connection.borrow_mut();
+        inner.check_own()?;
+        let mut wanted = || look(&mut watch, &Progress::default(), &mut wish);
         let asked = inner.link().send_query(sql, options, &mut wanted);
+        let unwanted = wish > Wish::Continue;
         asked.map_err(|error| if unwanted { cancelled() } else { error })?;
         let stats = Stats { connect: inner.connect_time(), route: inner.link().route(), ..Stats::default() };
         let mut results = Self {
@@ -129,6 +131,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
             batch_bytes: options.batch_bytes.min(options.limits.decoded_bytes_max).max(1),
             batch_bytes_max: options.limits.decoded_bytes_max,
             watch,
+            wish,
             progress: Progress::default(),
             stats,
             sent,
@@ -176,12 +179,13 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     /// The next batch, of at least [`QueryOptions::batch_rows`] rows or [`QueryOptions::batch_bytes`] unless it is the last or one with
-    /// more rows would have over `decoded_bytes_max` of [`QueryOptions::limits`]; none at the end.
+    /// more rows would have over `decoded_bytes_max` of [`QueryOptions::limits`], or dictionaries that can't be one; none at the end.
     ///
     /// # Errors
     /// When the statement fails, the connection breaks, or what arrived is damaged; and again at each call after that. A result
     /// that ends without an error is whole.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        self.connection.borrow().check_own()?;
         if self.failed {
             return Err(Error::usage("reading the result has failed before"));
         }
@@ -212,7 +216,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     }
                     let started = Instant::now();
                     let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-                    let batch = self.decoder.built(*built).map_err(Error::from).inspect_err(|_| self.stop())?;
+                    let batch = self.decoder.built(*built).map_err(Error::of_rows).inspect_err(|_| self.stop())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += bytes;
                     self.take(batch, decoded_bytes)?;
@@ -281,9 +285,15 @@ impl<C: BorrowMut<Connection>> Results<C> {
 
     fn stop(&mut self) {
         self.ended = true;
+        // The statement is its parent's, which goes on with it.
+        if !self.connection.borrow().is_own() {
+            self.connection.borrow_mut().link().break_off();
+            return;
+        }
         let link = self.connection.borrow_mut().link();
         if link.is_running() {
-            link.stop(&mut self.arena);
+            let mut wanted = || look(&mut self.watch, &self.progress, &mut self.wish);
+            link.stop(&mut self.arena, &mut wanted);
         }
     }
 
@@ -331,39 +341,41 @@ impl<C: BorrowMut<Connection>> Results<C> {
         Ok(self.decoder.decode(header, descriptors, body, tables, Some(&mut arena.columns(header)), profile)?)
     }
 
-    /// The pending batches as one, but for the last where it would be one too many bytes.
+    /// The pending batches as one, but for the last where it would be one too many bytes, and for those with dictionaries that can't be
+    /// one with the first's.
     fn assemble(&mut self) -> Result<Option<RecordBatch>> {
-        let held_back = match self.pending_bytes > self.batch_bytes_max && self.pending.len() > 1 {
-            true => self.pending.pop(),
-            false => None,
-        };
-        let batch = match self.pending.len() {
+        let too_large = self.pending_bytes > self.batch_bytes_max && self.pending.len() > 1;
+        let mut count = self.pending.len() - usize::from(too_large);
+        let batch = match count {
             0 => None,
-            1 => self.pending.pop().map(|(batch, _)| batch),
+            1 => Some(self.pending[0].0.clone()),
             _ => {
-                let batches: Vec<_> = self.pending.iter().map(|(batch, _)| batch).collect();
-                let joined = match self.arena.block_bytes() {
-                    0 => concat_batches(self.decoder.schema(), batches),
-                    _ => join(self.decoder.schema(), &batches, &mut self.arena),
-                };
                 let failed = |cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause);
-                Some(joined.map_err(failed)?)
+                let schema = self.decoder.schema();
+                let batches: Vec<_> = self.pending[..count].iter().map(|(batch, _)| batch).collect();
+                let batches = unite(schema, &batches).map_err(failed)?;
+                count = batches.len();
+                Some(match (&batches[..], self.arena.block_bytes()) {
+                    ([batch], _) => batch.clone(),
+                    (batches, 0) => concat_batches(schema, batches).map_err(failed)?,
+                    (batches, _) => {
+                        join(schema, &batches.iter().collect::<Vec<_>>(), &mut self.arena).map_err(failed)?
+                    }
+                })
             }
         };
-        self.forget();
-        if let Some((batch, decoded_bytes)) = held_back {
-            self.pending_rows = batch.num_rows();
-            self.pending_bytes = decoded_bytes;
-            self.pending.push((batch, decoded_bytes));
+        for (batch, decoded_bytes) in self.pending.drain(..count) {
+            self.pending_rows -= batch.num_rows();
+            self.pending_bytes -= decoded_bytes;
         }
         Ok(batch)
     }
 
     /// Lets the watch look, and cancels if it says so.
     fn look(&mut self) -> Result<()> {
-        match self.watch.as_mut().is_none_or(|watch| watch(&self.progress)) {
-            true => Ok(()),
-            false => {
+        match look(&mut self.watch, &self.progress, &mut self.wish) {
+            Wish::Continue => Ok(()),
+            _ => {
                 self.cancel();
                 Err(cancelled())
             }
@@ -373,12 +385,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
     /// What the server sends next; its errors as such.
     fn receive(&mut self) -> Result<Received> {
         let started = Instant::now();
-        let (watch, progress) = (&mut self.watch, &self.progress);
-        let mut unwanted = false;
-        let mut wanted = || {
-            unwanted |= !watch.as_mut().is_none_or(|watch| watch(progress));
-            !unwanted
-        };
+        let mut wanted = || look(&mut self.watch, &self.progress, &mut self.wish);
         let arena = if self.joins { &mut self.parts } else { &mut self.arena };
         let received = self.connection.borrow_mut().link().receive(arena, &mut wanted);
         let parsed = match &received {
@@ -387,7 +394,7 @@ impl<C: BorrowMut<Connection>> Results<C> {
         };
         self.stats.receive += started.elapsed() - parsed;
         self.stats.decode += parsed;
-        if unwanted {
+        if self.wish > Wish::Continue {
             self.cancel();
             return Err(cancelled());
         }
@@ -414,6 +421,14 @@ impl<C: BorrowMut<Connection>> Results<C> {
         self.ended = true;
         self.connection.borrow_mut().link().break_off();
     }
+}
+
+/// What is wanted by now.
+fn look(watch: &mut Option<Watch>, progress: &Progress, wish: &mut Wish) -> Wish {
+    if let Some(watch) = watch {
+        *wish = watch(progress).max(*wish);
+    }
+    *wish
 }
 
 fn cancelled() -> Error {

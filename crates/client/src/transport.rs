@@ -1,14 +1,15 @@
-//! Sockets to a server: plain TCP, TLS, Unix. Reads give up after a while, so that the caller can look around.
+//! Sockets to a server: plain TCP, TLS, Unix. Reads and writes give up after a while, so that the caller can look around.
 
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use dray_postgres::{Line, TICK, TcpParams, Wait, connect_tcp, connect_unix, is_timeout, resolve};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use rustls::pki_types::pem::PemObject;
@@ -19,8 +20,6 @@ use socket2::SockRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::uri::{Place, Uri};
 
-/// How long a read waits before the caller may look whether it is still wanted.
-pub(crate) const READ_TIMEOUT: Duration = Duration::from_millis(50);
 /// What the kernel may hold of a Unix socket's data.
 const UNIX_BUFFER_BYTES: usize = 1 << 20;
 /// What it may hold of a pipe's.
@@ -33,13 +32,19 @@ const STRIPE_BYTES: u64 = 256 << 10;
 /// A socket to a server.
 #[derive(Debug)]
 pub(crate) enum Transport {
-    Tcp(TcpStream),
-    Unix(Unix),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Tcp(Line<TcpStream>),
+    Unix(Line<Unix>),
+    Tls(Box<StreamOwned<ClientConnection, Line<TcpStream>>>),
 }
 
 impl Transport {
-    pub(crate) fn connect(uri: &Uri, timeout: Duration, ca: Option<&Path>) -> Result<Self> {
+    /// Connects, as long as the wait lasts. Later the server may be silent for `silence_max`, while it is waited for.
+    pub(crate) fn connect(
+        uri: &Uri,
+        ca: Option<&Path>,
+        silence_max: Option<Duration>,
+        wait: &mut Wait<'_>,
+    ) -> Result<Self> {
         let failed = |cause: io::Error| {
             let hint = match cause.kind() {
                 io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => "is `dray serve` running there?",
@@ -49,21 +54,27 @@ impl Transport {
         };
         match &uri.place {
             Place::Unix(path) => {
-                let stream = UnixStream::connect(path).map_err(failed)?;
-                stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(failed)?;
+                let stream = connect_unix(path, wait).map_err(failed)?;
                 // Best effort: the kernel caps it.
                 let _ = SockRef::from(&stream).set_recv_buffer_size(UNIX_BUFFER_BYTES);
-                Ok(Self::Unix(Unix { stream, pipes: Pipes::offer() }))
+                Ok(Self::Unix(Line::new(Unix { stream, pipes: Pipes::offer() }, silence_max)))
             }
             Place::Tcp { host, port, tls } => {
-                let stream = connect_tcp(host, *port, timeout).map_err(failed)?;
-                stream.set_nodelay(true).map_err(failed)?;
-                stream.set_read_timeout(Some(READ_TIMEOUT)).map_err(failed)?;
+                let stream = connect_host(host, *port, wait).map_err(failed)?;
+                let stream = Line::new(stream, silence_max);
                 match tls {
-                    true => start_tls(stream, host, uri, ca).map(|stream| Self::Tls(Box::new(stream))),
+                    true => start_tls(stream, host, uri, ca, wait).map(|stream| Self::Tls(Box::new(stream))),
                     false => Ok(Self::Tcp(stream)),
                 }
             }
+        }
+    }
+
+    /// Whether nobody on a network can see what is sent.
+    pub(crate) fn is_private(&self) -> bool {
+        match self {
+            Self::Unix(_) | Self::Tls(_) => true,
+            Self::Tcp(line) => line.stream().peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
         }
     }
 }
@@ -90,7 +101,7 @@ impl Write for Transport {
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Tls(stream) => stream.flush(),
-            _ => Ok(()),
+            Self::Tcp(_) | Self::Unix(_) => Ok(()),
         }
     }
 }
@@ -146,7 +157,7 @@ impl Pipes {
     }
 }
 
-impl Unix {
+impl Read for Unix {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if let Some(pipes) = &mut self.pipes {
             let read = pipes.read(buffer)?;
@@ -157,50 +168,56 @@ impl Unix {
         }
         self.stream.read(buffer)
     }
+}
 
+impl Write for Unix {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let writers = self.pipes.as_mut().map(|pipes| std::mem::take(&mut pipes.writers)).unwrap_or_default();
-        if writers.is_empty() {
+        let Some(writers) = self.pipes.as_mut().map(|pipes| &mut pipes.writers).filter(|writers| !writers.is_empty())
+        else {
             return self.stream.write(buffer);
-        }
+        };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PIPES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors: Vec<_> = writers.iter().map(AsFd::as_fd).collect();
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        Ok(sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?)
+        let sent = sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?;
+        writers.clear();
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
-/// Waits until there is something to read, but no longer than [`READ_TIMEOUT`].
+/// Waits until there is something to read, but no longer than [`TICK`].
 fn wait_readable(pipe: &PipeReader) -> io::Result<()> {
-    let timeout = Timespec { tv_sec: 0, tv_nsec: READ_TIMEOUT.subsec_nanos().into() };
+    let timeout = Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
     poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&timeout))?;
     Ok(())
 }
 
-/// Whether a read only ran out of patience.
-pub(crate) fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
-}
-
-/// Tries the addresses of a host in turn.
-fn connect_tcp(host: &str, port: u16, timeout: Duration) -> io::Result<TcpStream> {
-    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("no address for {host}"));
-    for address in (host, port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, timeout) {
+/// Tries the addresses of a host in turn, each for its share of the time.
+fn connect_host(host: &str, port: u16, wait: &mut Wait<'_>) -> io::Result<TcpStream> {
+    let addresses = resolve(host, port, wait)?;
+    let mut last = io::Error::new(io::ErrorKind::NotFound, format!("{host} has no address"));
+    for (i, address) in addresses.iter().enumerate() {
+        match connect_tcp(*address, &TcpParams::default(), &mut wait.share(addresses.len() - i)) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
+        wait.check()?;
     }
     Err(last)
 }
 
 fn start_tls(
-    mut stream: TcpStream,
+    mut stream: Line<TcpStream>,
     host: &str,
     uri: &Uri,
     ca: Option<&Path>,
-) -> Result<StreamOwned<ClientConnection, TcpStream>> {
+    wait: &mut Wait<'_>,
+) -> Result<StreamOwned<ClientConnection, Line<TcpStream>>> {
     let refused = |what: String| Error::new(ErrorKind::Authentication, what);
     let mut roots = RootCertStore::empty();
     match ca {
@@ -225,11 +242,15 @@ fn start_tls(
         .with_no_client_auth();
     let name = ServerName::try_from(host.to_owned()).map_err(|cause| refused(format!("{host}: {cause}")))?;
     let mut session = ClientConnection::new(Arc::new(config), name).map_err(|cause| refused(cause.to_string()))?;
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let late = |cause| {
+        let error = Error::new(ErrorKind::Connection, format!("no TLS with {uri}")).cause(cause);
+        error.hint("is a dray server there, and TLS the same at both ends?")
+    };
     while session.is_handshaking() {
         match session.complete_io(&mut stream) {
-            Ok(_) => {}
-            Err(cause) if is_timeout(&cause) && Instant::now() < deadline => {}
+            // A byte now and then is no reason to wait any longer.
+            Ok(_) => wait.check().map_err(late)?,
+            Err(cause) if is_timeout(&cause) => wait.check().map_err(late)?,
             Err(cause) => {
                 let error = refused(format!("no TLS with {uri}")).cause(cause);
                 return Err(error.hint("name the file with the server's authority in the option ca, if it has its own"));

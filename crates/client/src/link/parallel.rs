@@ -25,7 +25,7 @@ use dray_wire::{Finished, ServerEvent, Started};
 use super::parts::Held;
 use super::postgres::PostgresLink;
 use super::{Link, Received, STOP_TIMEOUT, Wanted};
-use crate::connection::{ConnectOptions, QueryOptions};
+use crate::connection::{ConnectOptions, QueryOptions, Wish};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
@@ -42,6 +42,8 @@ pub(super) struct Work {
     /// How workers connect.
     pub(super) uri: String,
     pub(super) connect: ConnectOptions,
+    /// How long that and joining the others may take, if less than `connect` says.
+    pub(super) join_max: Option<Duration>,
     pub(super) split: Split,
     /// What the coordinator holds.
     pub(super) held: Held,
@@ -76,6 +78,8 @@ struct Shared {
     work: Work,
     next: AtomicUsize,
     stopped: AtomicBool,
+    /// Not even the end of what was stopped is waited for.
+    left: AtomicBool,
     alive: AtomicUsize,
     /// The blocks that batches share at each worker, as the reader will keep them or not ([`Arena::set_block_bytes`]).
     block_bytes: AtomicUsize,
@@ -97,6 +101,7 @@ pub(super) struct Parallel {
     began: Instant,
     /// So many of the failures have been told.
     told: usize,
+    process: u32,
 }
 
 impl std::fmt::Debug for Parallel {
@@ -124,6 +129,7 @@ impl Parallel {
             work,
             next: AtomicUsize::new(0),
             stopped: AtomicBool::new(false),
+            left: AtomicBool::new(false),
             alive: AtomicUsize::new(workers),
             block_bytes: AtomicUsize::new(0),
             senders: Mutex::new(senders.into_iter().map(Some).collect()),
@@ -138,6 +144,7 @@ impl Parallel {
             profile: Profile::default(),
             began: Instant::now(),
             told: 0,
+            process: std::process::id(),
         };
         for i in 0..workers {
             let shared = shared.clone();
@@ -156,6 +163,25 @@ impl Parallel {
             }
             Some(Event::Failed(error)) => Err(error),
             _ => Err(parallel.lost()),
+        }
+    }
+
+    /// Ends the workers, and waits for them as long as that is wanted. Statements are cancelled at once.
+    pub(super) fn stop(&mut self, wanted: Wanted<'_>) {
+        self.shared.stopped.store(true, Ordering::SeqCst);
+        // Their threads are their process's own.
+        if std::process::id() != self.process {
+            return;
+        }
+        self.queues.clear();
+        lock(&self.shared.senders).clear();
+        let deadline = Instant::now() + STOP_TIMEOUT;
+        while self.shared.alive.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
+            if wanted() == Wish::Leave {
+                self.shared.left.store(true, Ordering::SeqCst);
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -194,7 +220,7 @@ impl Parallel {
             match queue.recv_timeout(LOOK) {
                 Ok(event) => return Ok(Some(event)),
                 Err(RecvTimeoutError::Timeout) => {
-                    if !wanted() {
+                    if wanted() > Wish::Continue {
                         return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
                     }
                     // Parts that nobody reads any more are waited for in vain.
@@ -234,14 +260,7 @@ impl Parallel {
 /// Workers end before the coordinator's transaction does, if they have begun.
 impl Drop for Parallel {
     fn drop(&mut self) {
-        self.shared.stopped.store(true, Ordering::SeqCst);
-        self.queues.clear();
-        lock(&self.shared.senders).clear();
-        // Statements are cancelled at once. Who is still connecting finds out later that nobody waits.
-        let deadline = Instant::now() + STOP_TIMEOUT;
-        while self.shared.alive.load(Ordering::SeqCst) > 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        self.stop(&mut || Wish::Cancel);
     }
 }
 
@@ -280,9 +299,19 @@ impl Shared {
     }
 
     fn connect(&self) -> Result<PostgresLink> {
-        let mut link = PostgresLink::connect(&self.work.uri, &self.work.connect)?;
-        link.join(&self.work.held, &self.work.split)?;
-        Ok(link)
+        let deadline = self.work.join_max.map(|max| (Instant::now() + max, max));
+        let is_over = || deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline);
+        let mut wanted = || !self.stopped.load(Ordering::SeqCst) && !is_over();
+        let joined = PostgresLink::connect(&self.work.uri, &self.work.connect, &mut wanted).and_then(|mut link| {
+            link.join(&self.work.held, &self.work.split, &mut wanted)?;
+            Ok(link)
+        });
+        joined.map_err(|error| match deadline {
+            Some((_, max)) if error.kind() == ErrorKind::Connection && is_over() => {
+                Error::new(ErrorKind::Connection, format!("the pooler gave no other connection within {max:?}"))
+            }
+            _ => error,
+        })
     }
 
     /// Reads a part, on a new connection if the last one broke.
@@ -302,6 +331,7 @@ impl Shared {
             match read {
                 Err(error)
                     if error.kind() == ErrorKind::Connection
+                        && !error.is_silence()
                         && retries < RETRIES
                         && !self.stopped.load(Ordering::SeqCst) =>
                 {
@@ -321,10 +351,14 @@ impl Shared {
         delivered: &mut usize,
         sender: &SyncSender<Event>,
     ) -> Result<()> {
-        let mut wanted = || !self.stopped.load(Ordering::SeqCst);
+        let mut wanted = || match (self.stopped.load(Ordering::SeqCst), self.left.load(Ordering::SeqCst)) {
+            (_, true) => Wish::Leave,
+            (true, false) => Wish::Cancel,
+            (false, false) => Wish::Continue,
+        };
         let gone = |_| Error::new(ErrorKind::Cancelled, "nobody reads the result");
         if let Some(deadline) = self.work.deadline {
-            link.limit(deadline)?;
+            link.limit(deadline, &mut || wanted() == Wish::Continue)?;
         }
         link.send_query(&self.work.parts[part], &self.work.options, &mut wanted)?;
         let mut arena = Arena::default();
@@ -366,7 +400,11 @@ impl Shared {
                 }
                 Received::Built { built, bytes, .. } => {
                     let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-                    (decoder.as_ref().ok_or_else(out_of_turn)?.built(*built)?, bytes, decoded_bytes)
+                    (
+                        decoder.as_ref().ok_or_else(out_of_turn)?.built(*built).map_err(Error::of_rows)?,
+                        bytes,
+                        decoded_bytes,
+                    )
                 }
                 _ => continue,
             };

@@ -8,9 +8,10 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use dray_postgres::Parameter;
 
 use super::times;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 const DAY_MILLISECONDS: i64 = 86_400_000;
+const DAY_MICROSECONDS: i64 = 86_400_000_000;
 const UTC: &str = "+00:00";
 /// The server infers the type, as it does for a quoted literal.
 const INFERRED: u32 = 0;
@@ -28,6 +29,14 @@ pub(crate) fn parameters(row: Option<&RecordBatch>) -> Result<Vec<Parameter>> {
     }
     let columns = row.columns().iter().enumerate();
     columns.map(|(i, column)| parameter(column.as_ref()).map_err(|what| refused(i, &what))).collect()
+}
+
+/// The error of more values than a statement has parameters.
+pub(crate) fn surplus(highest: usize, given: usize) -> Error {
+    let what = format!("{given} values were given, and the highest parameter of the statement is ${highest}");
+    let what =
+        if highest == 0 { format!("{given} values were given, and the statement has no parameter") } else { what };
+    Error::new(ErrorKind::Query, what).hint("give one value for each of $1, $2, …").sqlstate_is("07001")
 }
 
 fn refused(i: usize, what: &str) -> Error {
@@ -92,7 +101,10 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
         Duration(_) => {
             let exact = cast(column, &Duration(TimeUnit::Microsecond)).and_then(|exact| cast(&exact, &Int64));
             let exact = exact.map_err(|error| error.to_string())?;
-            (1186, format!("{} microseconds", exact.as_primitive::<Int64Type>().value(i)))
+            let microseconds = exact.as_primitive::<Int64Type>().value(i);
+            // Whole days are days, as drivers send them: with a zone, they need not have 24 hours.
+            let (days, microseconds) = (microseconds / DAY_MICROSECONDS, microseconds % DAY_MICROSECONDS);
+            (1186, format!("{days:+} days {microseconds:+} microseconds"))
         }
         Interval(IntervalUnit::MonthDayNano) => {
             let value = column.as_primitive::<IntervalMonthDayNanoType>().value(i);
@@ -100,7 +112,8 @@ fn scalar(column: &dyn Array, i: usize) -> Result<Option<(u32, String)>, String>
                 return Err("PostgreSQL's intervals have microseconds, this one has nanoseconds".to_owned());
             }
             let microseconds = value.nanoseconds / 1000;
-            (1186, format!("{} months {} days {microseconds} microseconds", value.months, value.days))
+            // Signed each: a lone minus at the beginning would count for all of it under the standard's IntervalStyle.
+            (1186, format!("{:+} months {:+} days {microseconds:+} microseconds", value.months, value.days))
         }
         other => return Err(format!("values of type {other} can't be sent to PostgreSQL")),
     }))
@@ -178,7 +191,9 @@ mod tests {
     use std::sync::Arc;
 
     use arrow::array::{ArrayRef, BinaryArray, Decimal128Array, Int64Array, ListArray, NullArray, StringArray};
-    use arrow::array::{Float32Array, Time64NanosecondArray, TimestampMicrosecondArray, TimestampSecondArray};
+    use arrow::array::{
+        DurationMicrosecondArray, Float32Array, Time64NanosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
+    };
     use arrow::datatypes::Float32Type;
 
     fn sent(column: ArrayRef) -> (u32, Option<String>) {
@@ -199,6 +214,16 @@ mod tests {
         assert_eq!(sent(Arc::new(decimal)), (1700, some("-7.05")));
         let list = ListArray::from_iter_primitive::<Int64Type, _, _>([Some([Some(1), None, Some(70_000)])]);
         assert_eq!(sent(Arc::new(list)), (1007, some("{\"1\",NULL,\"70000\"}")));
+    }
+
+    #[test]
+    fn durations_have_days() {
+        let text = |microseconds: i64| sent(Arc::new(DurationMicrosecondArray::from(vec![microseconds])));
+        let some = |text: &str| (1186, Some(text.to_owned()));
+        assert_eq!(text(DAY_MICROSECONDS), some("+1 days +0 microseconds"));
+        assert_eq!(text(-DAY_MICROSECONDS - 1), some("-1 days -1 microseconds"));
+        assert_eq!(text(-3_600_000_000), some("+0 days -3600000000 microseconds"));
+        assert_eq!(text(i64::MIN), some("-106751991 days -14454775808 microseconds"));
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, functions_of, is_range_scan};
+use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, Used, is_range_scan};
 use dray_wire::{ErrorKind as WireKind, ServerError};
 
+use super::stability::{self, From};
 use crate::error::{Error, ErrorKind, Result};
 
 /// The transactions of coordinator and workers.
@@ -41,6 +42,8 @@ impl Table {
 pub(super) struct Held {
     snapshot: String,
     identity: String,
+    /// Settings that belong to it, besides those that always do.
+    settings: BTreeSet<String>,
     /// The leaves of a partitioned table, which others may add to.
     leaves: Option<String>,
     table: String,
@@ -57,7 +60,7 @@ pub(super) fn look(
     (wanted, ordered): (Option<usize>, bool),
     patience: Patience<'_>,
 ) -> Result<Result<Table, String>> {
-    if split.table.contains('\\') || split.functions.iter().chain(attributes).any(|name| name.contains('\\')) {
+    if split.table.contains('\\') || stability::names(&split.used).chain(attributes).any(|name| name.contains('\\')) {
         return Ok(Err("it has names with backslashes".to_owned()));
     }
     let rows = match session.ask(&question(split, attributes), patience) {
@@ -67,23 +70,20 @@ pub(super) fn look(
     let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
-    let (kind, strange_leaves, blocks, bytes, connections, unstable, called, timeout_ms) =
-        (text(0), number(1), number(2), number(3), number(4), text(5), text(6), number(7));
+    let (kind, strange_leaves, blocks, bytes, connections, called, timeout_ms) =
+        (text(0), number(1), number(2), number(3), number(4), text(5), number(6));
     if ordered && kind == "p" {
         return Ok(Err("the order of a partitioned table is that of its partitions".to_owned()));
     }
-    let reason = match kind {
+    let unfit = match kind {
         "r" | "p" if strange_leaves > 0 => {
             "it reads a table that is temporary, foreign or inherited from, or has such parts"
         }
         "r" | "p" => "",
         _ => "it reads no table, but a view or the like",
     };
-    if !reason.is_empty() {
-        return Ok(Err(reason.to_owned()));
-    }
-    if number(8) > 0 {
-        return Ok(Err("what it casts to may depend on the time".to_owned()));
+    if !unfit.is_empty() {
+        return Ok(Err(unfit.to_owned()));
     }
     if !called.is_empty() {
         return Ok(Err(format!(
@@ -91,9 +91,6 @@ pub(super) fn look(
         )));
     }
     split.only = kind == "r";
-    if !unstable.is_empty() {
-        return Ok(Err(format!("it calls {unstable}, which is not immutable")));
-    }
     let workers = match wanted {
         Some(wanted) => wanted,
         None => {
@@ -103,58 +100,70 @@ pub(super) fn look(
             processors.min(by_size).min(usize::try_from(connections / 2).unwrap_or(usize::MAX))
         }
     };
-    Ok(match workers {
-        0 | 1 => Err("the table, this machine or the number of free connections is small".to_owned()),
-        _ => Ok(Table { blocks, workers, timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)) }),
-    })
+    if workers < 2 {
+        return Ok(Err("the table, this machine or the number of free connections is small".to_owned()));
+    }
+    let unstable =
+        match session.ask(&stability::question(&split.used, From::Statement, &oid_of(&split.table)), patience) {
+            Ok(rows) => rows.into_iter().flatten().flatten().next(),
+            Err(error) => Some(reason(session, error)?),
+        };
+    if let Some(unstable) = unstable {
+        return Ok(Err(unstable));
+    }
+    Ok(Ok(Table { blocks, workers, timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)) }))
 }
 
-/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that is not immutable,
-/// or a type that is called like one and may read the present time from a text: one of dates, a range, an array; a function that
-/// an attribute may have been, and which may have changed the session; milliseconds that a statement may take, 0 for any; how many
-/// of the columns that should be dates or times are not.
+/// The number of a table, as an expression.
+fn oid_of(table: &str) -> String {
+    format!("{}::pg_catalog.regclass::pg_catalog.oid", quoted(table))
+}
+
+/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that an attribute may
+/// have been, and which may have changed the session; milliseconds that a statement may take, 0 for any.
 fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     let names = |names: &BTreeSet<String>| {
         let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
         format!("ARRAY[{names}]::pg_catalog.name[]")
     };
+    // Operators are qualified, as in all that Dray sends by itself: `IN` and `IS DISTINCT FROM` would look in `search_path`.
+    let [equal, different, least, minus] = ["=", "<>", ">=", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
+    let setting = |name: &str| format!("pg_catalog.current_setting('{name}')");
+    let number = |name: &str| format!("{}::pg_catalog.int8", setting(name));
     format!(
-        "WITH root AS (SELECT c.oid, c.relkind FROM pg_catalog.pg_class c WHERE c.oid = {table}::pg_catalog.regclass::pg_catalog.oid),
+        "WITH root AS (
+             SELECT c.oid, c.relkind FROM pg_catalog.pg_class c
+             WHERE c.oid {equal} {table}::pg_catalog.regclass::pg_catalog.oid
+         ),
          leaves AS (
              SELECT l.relkind, l.relpersistence, l.relhassubclass, a.amname, pg_catalog.pg_relation_size(l.oid) AS bytes
              FROM root r
              CROSS JOIN LATERAL (
-                 SELECT r.oid WHERE r.relkind <> 'p'
-                 UNION ALL SELECT p.relid FROM pg_catalog.pg_partition_tree(r.oid) p WHERE p.isleaf AND r.relkind = 'p'
+                 SELECT r.oid WHERE r.relkind {different} 'p'::pg_catalog.\"char\"
+                 UNION ALL SELECT p.relid FROM pg_catalog.pg_partition_tree(r.oid) p
+                     WHERE p.isleaf AND r.relkind {equal} 'p'::pg_catalog.\"char\"
              ) leaf
-             JOIN pg_catalog.pg_class l ON l.oid = leaf.oid LEFT JOIN pg_catalog.pg_am a ON a.oid = l.relam
+             JOIN pg_catalog.pg_class l ON l.oid {equal} leaf.oid
+             LEFT JOIN pg_catalog.pg_am a ON a.oid {equal} l.relam
          )
          SELECT r.relkind,
-             (SELECT pg_catalog.count(*) FROM leaves WHERE relkind <> 'r' OR relpersistence = 't' OR relhassubclass
-                 OR amname IS DISTINCT FROM 'heap'),
-             (SELECT coalesce(pg_catalog.max(bytes), 0) / pg_catalog.current_setting('block_size')::bigint FROM leaves),
-             (SELECT coalesce(pg_catalog.sum(bytes), 0)::bigint FROM leaves),
-             greatest(0, pg_catalog.current_setting('max_connections')::bigint
-                 - pg_catalog.current_setting('superuser_reserved_connections')::bigint
-                 - (SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
-             (SELECT f.name FROM (
-                 SELECT p.proname AS name FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({functions})
-                     AND (p.provolatile <> 'i' OR p.prokind <> 'f' OR p.proretset)
-                 UNION ALL SELECT t.typname FROM pg_catalog.pg_type t WHERE t.typname = ANY ({casts})
-                     AND t.typrelid = 0 AND t.typcategory IN ('D', 'R', 'A')
-             ) f LIMIT 1),
-             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY ({attributes})
-                 AND p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-                 AND p.pronargs >= 1 AND p.pronargs - p.pronargdefaults <= 1 LIMIT 1),
-             (pg_catalog.date_part('epoch', pg_catalog.current_setting('statement_timeout')::pg_catalog.interval) * 1000)::bigint,
-             (SELECT pg_catalog.count(*) FROM pg_catalog.unnest({dates}) d(name) WHERE NOT EXISTS (
-                 SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
-                 WHERE a.attrelid = r.oid AND a.attname = d.name AND t.typcategory = 'D'))
+             (SELECT pg_catalog.count(*) FROM leaves WHERE relkind {different} 'r'::pg_catalog.\"char\"
+                 OR relpersistence {equal} 't'::pg_catalog.\"char\" OR relhassubclass
+                 OR coalesce(amname {different} 'heap'::pg_catalog.name, true)),
+             (SELECT coalesce(pg_catalog.max(bytes), 0) OPERATOR(pg_catalog./) {block_size} FROM leaves),
+             (SELECT coalesce(pg_catalog.sum(bytes), 0)::pg_catalog.int8 FROM leaves),
+             greatest(0, {connections} {minus} {reserved} {minus} (
+                 SELECT pg_catalog.count(*) FROM pg_catalog.pg_stat_activity WHERE datid IS NOT NULL)),
+             (SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname {equal} ANY ({attributes})
+                 AND p.pronamespace {different} 'pg_catalog'::pg_catalog.regnamespace::pg_catalog.oid
+                 AND p.pronargs {least} 1 AND p.pronargs {minus} p.pronargdefaults OPERATOR(pg_catalog.<=) 1 LIMIT 1),
+             (pg_catalog.date_part('epoch', {timeout}::pg_catalog.interval) OPERATOR(pg_catalog.*) 1000)::pg_catalog.int8
          FROM root r",
         table = quoted(&split.table),
-        functions = names(&split.functions),
-        casts = names(&split.casts),
-        dates = names(&split.dates),
+        block_size = number("block_size"),
+        connections = number("max_connections"),
+        reserved = number("superuser_reserved_connections"),
+        timeout = setting("statement_timeout"),
         attributes = names(attributes),
     )
 }
@@ -190,17 +199,12 @@ fn try_hold(
     if !is_range_scan(&plan) {
         return Ok(Err("its plan is not a scan of a range of the table".to_owned()));
     }
-    // Policies of row security stand in the plan only.
-    let Some(functions) = functions_of(&plan) else {
-        return Ok(Err("a condition in its plan is not clear".to_owned()));
+    let settings = match settings_of_policies(session, &split.table, &plan, patience)? {
+        Ok(settings) => settings,
+        Err(unstable) => {
+            return Ok(Err(format!("a policy of its table may differ between connections: {unstable}")));
+        }
     };
-    let unstable = match functions.is_subset(&split.functions) {
-        true => String::new(),
-        false => one(session, &unlike_elsewhere(&functions), patience)?,
-    };
-    if !unstable.is_empty() {
-        return Ok(Err(format!("a policy of its table calls {unstable}, which may differ between connections")));
-    }
     // Since it was looked at, that is: a table that inherits from it later is not in the snapshot, and not read.
     if split.only && one(session, &has_heirs(&split.table), patience)? != "f" {
         return Ok(Err("it reads a table that is inherited from".to_owned()));
@@ -210,7 +214,8 @@ fn try_hold(
         false => Some(one(session, &leaves(&split.table), patience)?),
     };
     let held = Held {
-        identity: one(session, &identity(&split.table), patience)?,
+        identity: one(session, &identity(&split.table, &settings), patience)?,
+        settings,
         leaves,
         snapshot: one(session, "SELECT pg_catalog.pg_export_snapshot()", patience)?,
         table: split.table.clone(),
@@ -218,16 +223,27 @@ fn try_hold(
     Ok(Ok(held))
 }
 
-/// A function among these that may have another value in another transaction under the same snapshot. What the server's own
-/// stable functions depend on is the same there, but for the time.
-fn unlike_elsewhere(functions: &BTreeSet<String>) -> String {
-    let names = functions.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
-    format!(
-        "SELECT p.proname FROM pg_catalog.pg_proc p WHERE p.proname = ANY (ARRAY[{names}]::pg_catalog.name[])
-             AND (p.provolatile = 'v' OR p.provolatile = 's' AND (p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
-                 OR p.proname = ANY ('{{now,transaction_timestamp,statement_timestamp,age}}'::pg_catalog.name[])))
-         LIMIT 1"
-    )
+/// The settings that policies of row security ask for, which may be anybody's; or why policies may show other connections other
+/// rows. They stand in the plan only.
+fn settings_of_policies(
+    session: &mut Session<Socket>,
+    table: &str,
+    plan: &[String],
+    patience: Patience<'_>,
+) -> Result<Result<BTreeSet<String>, String>, PostgresError> {
+    let table = oid_of(table);
+    if one(session, &format!("SELECT pg_catalog.row_security_active({table})"), patience)? == "f" {
+        return Ok(Ok(BTreeSet::new()));
+    }
+    let used = match Used::by_filters(plan) {
+        Ok(used) if stability::names(&used).any(|name| name.contains('\\')) => {
+            return Ok(Err("it has names with backslashes".to_owned()));
+        }
+        Ok(used) => used,
+        Err(reason) => return Ok(Err(reason.to_owned())),
+    };
+    let unstable = session.ask(&stability::question(&used, From::Policies, &table), patience)?;
+    Ok(unstable.into_iter().flatten().flatten().next().map_or(Ok(used.settings), Err))
 }
 
 /// Begins a worker's transaction: with the coordinator's snapshot and locks, on the same server and table, and with plans that
@@ -252,7 +268,7 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
         }
         _ => error.into(),
     })?;
-    if one(session, &identity(table), patience)? != held.identity {
+    if one(session, &identity(table, &held.settings), patience)? != held.identity {
         let what = "another connection reached another server or table, or has other settings";
         return Err(Error::new(ErrorKind::Execution, what));
     }
@@ -326,12 +342,15 @@ const SETTINGS: &[&str] = &[
 ];
 
 /// What tells this server, this table, and a session that sees it in this way, from all others.
-fn identity(table: &str) -> String {
-    let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')")).collect::<Vec<_>>();
+fn identity(table: &str, others: &BTreeSet<String>) -> String {
+    let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')"));
+    // Those that somebody has made up need not be there.
+    let others =
+        others.iter().map(|name| format!("pg_catalog.quote_nullable(pg_catalog.current_setting('{name}', true))"));
+    let settings = settings.chain(others).collect::<Vec<_>>();
     format!(
-        "SELECT pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), \
-         {}::pg_catalog.regclass::pg_catalog.oid, {})",
-        quoted(table),
+        "SELECT pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), {}, {})",
+        oid_of(table),
         settings.join(", ")
     )
 }
@@ -339,7 +358,8 @@ fn identity(table: &str) -> String {
 /// Whether other tables inherit from a plain one, or did.
 fn has_heirs(table: &str) -> String {
     format!(
-        "SELECT c.relhassubclass FROM pg_catalog.pg_class c WHERE c.oid = {}::pg_catalog.regclass::pg_catalog.oid",
+        "SELECT c.relhassubclass FROM pg_catalog.pg_class c
+         WHERE c.oid OPERATOR(pg_catalog.=) {}::pg_catalog.regclass::pg_catalog.oid",
         quoted(table)
     )
 }
@@ -372,6 +392,6 @@ fn reason(session: &Session<Socket>, error: PostgresError) -> Result<String> {
     }
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }

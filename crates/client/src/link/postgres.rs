@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use dray_format::{Limits, Schema};
 use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{
-    Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split, is_query,
+    Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split, Wait, is_query,
 };
 use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
 
 use super::parallel::{Parallel, Work};
-use super::parameters::parameters;
+use super::parameters::{parameters, surplus};
 use super::parts::{self, Held};
 use super::{Deadline, Link, Received, Route, RouteKind, Wanted, receive_frame};
-use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions};
+use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOptions, Wish};
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
@@ -25,7 +25,8 @@ fn greeting(process_id: Option<i32>) -> String {
     format!(
         "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
          pg_catalog.current_setting('standard_conforming_strings'), \
-         (SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'dray'), pg_catalog.pg_backend_pid(), \
+         (SELECT extversion FROM pg_catalog.pg_extension \
+             WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name), pg_catalog.pg_backend_pid(), \
          CASE WHEN pg_catalog.pg_backend_pid() OPERATOR(pg_catalog.=) '{}'::pg_catalog.int4 \
              THEN pg_catalog.set_config('extra_float_digits', '3', false) END",
         process_id.unwrap_or_default()
@@ -34,6 +35,11 @@ fn greeting(process_id: Option<i32>) -> String {
 
 /// How long a request to stop a statement has before it is sent again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
+
+/// Through a pooler a worker may take so many times as long to begin as this connection did, and at least so long: it may wait for
+/// what the coordinator holds, the last of the pooler's own connections.
+const POOLED_LOGINS: u32 = 2;
+const POOLED_LOGIN_LEAST: Duration = Duration::from_millis(500);
 
 /// How long a table counts as not worth more connections, and of how many statements that is remembered.
 const NOT_WORTH_LASTS: Duration = Duration::from_secs(60);
@@ -62,6 +68,8 @@ pub(crate) struct PostgresLink {
     parallel_started: Option<Box<Started>>,
     /// What the coordinator holds for the workers.
     held: Option<Held>,
+    /// How long workers may take to begin, if less than all of connecting may.
+    join_max: Option<Duration>,
     /// Workers could not connect.
     parts_fail: bool,
     /// Statements whose tables were looked at, and not worth more connections, and when.
@@ -98,24 +106,24 @@ impl PostgresLink {
         uri.starts_with("postgresql://") || uri.starts_with("postgres://") || !uri.contains("://") && uri.contains('=')
     }
 
-    pub(crate) fn connect(uri: &str, options: &ConnectOptions) -> Result<Self> {
+    pub(crate) fn connect(uri: &str, options: &ConnectOptions, wanted: &mut dyn FnMut() -> bool) -> Result<Self> {
         if options.token.is_some() || options.ca.is_some() {
             return Err(Error::usage("PostgreSQL takes no token and no ca").hint(
                 "password and sslrootcert can be in the uri: postgresql://user:password@host/?sslrootcert=FILE",
             ));
         }
-        let logged_in = dray_postgres::connect(&ConnectParams::parse(uri)?, options.timeout)?;
+        let began = Instant::now();
+        let mut params = ConnectParams::parse(uri)?;
+        params.set_read_timeout(options.read_timeout);
+        let logged_in = dray_postgres::connect(&params, options.timeout, wanted)?;
         let version = logged_in.parameters.get("server_version").cloned().unwrap_or_default();
-        let mut session = Session::new(logged_in.socket, major_version(&version));
-        let deadline = Instant::now() + options.timeout;
-        let mut patience = || match Instant::now() < deadline {
-            true => Ok(()),
-            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
-        };
+        let mut session = Session::new(logged_in.socket, major_version(&version), &logged_in.parameters);
+        let mut wait = Wait::new(logged_in.deadline, wanted);
+        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
         let greeting = session.ask(&greeting(logged_in.process_id), &mut patience)?;
         let mut greeting = greeting.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
-        let mut extension = greeting.next().flatten();
+        let extension = greeting.next().flatten();
         let process_id = greeting.next().flatten().and_then(|id| id.parse().ok());
         if greeting.next().flatten().is_some() {
             session.set_whole_floats();
@@ -125,28 +133,18 @@ impl PostgresLink {
         if let Some(process_id) = process_id {
             session.set_process(process_id);
         }
-        let mut no_extension = "the database has no extension dray".to_owned();
-        if extension.is_some()
-            && process_id.is_some()
-            && let Err(error) = session.load_extension(&mut patience)
-        {
-            if error.sqlstate().is_empty() {
-                return Err(error.into());
-            }
-            extension = None;
-            no_extension = format!("the extension dray can't be loaded: {error}");
-        }
         Ok(Self {
             session,
             canceller: logged_in.canceller,
             server: format!("PostgreSQL {version}"),
             place: logged_in.place,
             extension,
-            no_extension,
+            no_extension: "the database has no extension dray".to_owned(),
             route: Route::default(),
             running: Running::Nothing,
             parallel_started: None,
             held: None,
+            join_max: process_id.is_none().then(|| (began.elapsed() * POOLED_LOGINS).max(POOLED_LOGIN_LEAST)),
             parts_fail: false,
             not_worth: HashMap::new(),
             few_rows: HashSet::new(),
@@ -160,22 +158,16 @@ impl PostgresLink {
     }
 
     /// Begins a transaction that sees what the coordinator's does, for parts of its table.
-    pub(super) fn join(&mut self, held: &Held, split: &Split) -> Result<()> {
-        let deadline = Instant::now() + self.connect.timeout;
-        let mut patience = || match Instant::now() < deadline {
-            true => Ok(()),
-            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
-        };
+    pub(super) fn join(&mut self, held: &Held, split: &Split, wanted: &mut dyn FnMut() -> bool) -> Result<()> {
+        let mut wait = Wait::new(Instant::now() + self.connect.timeout, wanted);
+        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
         parts::join(&mut self.session, held, split, &mut patience)
     }
 
     /// Leaves a part what is left of the time that its statement may take.
-    pub(super) fn limit(&mut self, deadline: Instant) -> Result<()> {
-        let patience_ends = Instant::now() + self.connect.timeout;
-        let mut patience = || match Instant::now() < patience_ends {
-            true => Ok(()),
-            false => Err(dray_postgres::Error::gave_up("the server does not answer")),
-        };
+    pub(super) fn limit(&mut self, deadline: Instant, wanted: &mut dyn FnMut() -> bool) -> Result<()> {
+        let mut wait = Wait::new(Instant::now() + self.connect.timeout, wanted);
+        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
         parts::limit(&mut self.session, deadline, &mut patience)
     }
 
@@ -227,6 +219,11 @@ impl PostgresLink {
             }
             CopyStart::NotEnclosable => Some("the statement can't be put into a COPY".to_owned()),
             CopyStart::Refused(error) => Some(format!("the extension does not run it: {error}")),
+            CopyStart::NotLoadable(error) => {
+                self.extension = None;
+                self.no_extension = format!("the extension dray can't be loaded: {error}");
+                Some(self.no_extension.clone())
+            }
         })
     }
 
@@ -317,7 +314,8 @@ impl PostgresLink {
         let held = match parts::hold(&mut self.session, &split, sql, patience) {
             Ok(Ok(held)) => held,
             refused => {
-                let ended = self.end_transaction("ROLLBACK");
+                let ended =
+                    self.end_transaction("ROLLBACK", &mut || patience().map_or(Wish::Leave, |()| Wish::Continue));
                 let reason = refused?.err().unwrap_or_default();
                 return ended.map(|()| Err(reason));
             }
@@ -334,6 +332,7 @@ impl PostgresLink {
         Ok(Ok(Work {
             uri: self.uri.clone(),
             connect: self.connect.clone(),
+            join_max: self.join_max,
             parts: table.parts(&split),
             split,
             held,
@@ -357,7 +356,7 @@ impl PostgresLink {
                 Ok(None)
             }
             Err(error) => {
-                self.end_transaction("ROLLBACK")?;
+                self.end_transaction("ROLLBACK", wanted)?;
                 if error.kind() == ErrorKind::Cancelled {
                     return Err(error);
                 }
@@ -389,18 +388,18 @@ impl PostgresLink {
             Ok(Received::Batch { .. }) => self.running = Running::Parts(parallel),
             Ok(_) => {
                 self.tell_failures(&mut parallel);
-                drop(parallel);
+                parallel.stop(wanted);
                 let held = self.held.take();
                 let checked = self.patiently(wanted, |link, patience| {
                     held.map_or(Ok(()), |held| parts::check(&mut link.session, &held, patience))
                 });
-                let ended = self.end_transaction(if checked.is_ok() { "COMMIT" } else { "ROLLBACK" });
+                let ended = self.end_transaction(if checked.is_ok() { "COMMIT" } else { "ROLLBACK" }, wanted);
                 checked.and(ended)?;
             }
             Err(_) => {
-                drop(parallel);
+                parallel.stop(wanted);
                 // The error is what counts.
-                let _ = self.end_transaction("ROLLBACK");
+                let _ = self.end_transaction("ROLLBACK", wanted);
             }
         }
         received
@@ -455,7 +454,7 @@ impl PostgresLink {
                 let received = receive_frame(&mut frames, arena, &mut read)?;
                 match received {
                     Received::Event(ServerEvent::Finished(finished)) => {
-                        self.session.finish_copy(patience)?;
+                        self.session.finish_copy(finished.rows, patience)?;
                         self.note_rows(finished.rows);
                     }
                     _ => self.running = Running::Frames(frames),
@@ -467,9 +466,9 @@ impl PostgresLink {
     }
 
     /// Ends the coordinator's transaction, which has only read.
-    fn end_transaction(&mut self, how: &str) -> Result<()> {
+    fn end_transaction(&mut self, how: &str, wanted: Wanted<'_>) -> Result<()> {
         let deadline = Deadline::default();
-        let mut patience = || deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()));
+        let mut patience = || deadline.check(wanted()).map_err(|error| gave_up(error.message()));
         let ended = self.session.ask(how, &mut patience);
         ended.map(drop).map_err(|error| {
             self.session.break_off();
@@ -486,18 +485,16 @@ impl PostgresLink {
     ) -> Result<T> {
         let canceller = self.canceller.clone();
         let mut cancelled: Option<Deadline> = None;
-        let mut patience = || match &cancelled {
-            // Whoever gives up here stops the statement in earnest.
-            Some(deadline) => deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message())),
-            None if wanted() => Ok(()),
-            None => {
-                cancelled = Some(Deadline::default());
-                canceller.cancel()
-            }
+        let mut patience = || match (wanted(), &cancelled) {
+            (Wish::Continue, _) => Ok(()),
+            (wish, Some(deadline)) => deadline.check(wish).map_err(|error| gave_up(error.message())),
+            (_, None) => cancel(&canceller, *cancelled.insert(Deadline::default()), wanted),
         };
         let done = work(self, &mut patience);
         match &done {
-            Err(_) if self.session.is_running() => self.stop(&mut Arena::default()),
+            // It has had its time to stop.
+            Err(_) if cancelled.is_some_and(|deadline| deadline.check(wanted()).is_err()) => self.session.break_off(),
+            Err(_) if self.session.is_running() => self.stop(&mut Arena::default(), wanted),
             // Where the answer to one of the link's own questions was not waited for, nobody knows what comes next.
             Err(error) if error.kind() == ErrorKind::Connection => self.session.break_off(),
             _ => {}
@@ -534,7 +531,12 @@ impl Link for PostgresLink {
     fn send_query(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()> {
         self.running = Running::Nothing;
         self.rows = 0;
-        self.start(sql, options, wanted)
+        // The server would take more values than there are parameters.
+        let given = options.parameters.as_ref().map_or(0, |row| row.num_columns());
+        match self.session.parameters_in(sql) {
+            Some(highest) if given > highest => Err(surplus(highest, given)),
+            _ => self.start(sql, options, wanted),
+        }
     }
 
     fn receive(&mut self, arena: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
@@ -550,28 +552,27 @@ impl Link for PostgresLink {
         }
     }
 
-    fn stop(&mut self, _arena: &mut Arena) {
-        let parts = matches!(self.running, Running::Parts(_));
-        self.running = Running::Nothing;
-        if parts {
+    fn stop(&mut self, _arena: &mut Arena, wanted: Wanted<'_>) {
+        if let Running::Parts(mut parallel) = std::mem::replace(&mut self.running, Running::Nothing) {
+            parallel.stop(wanted);
             // A connection on which it fails is given up.
-            let _ = self.end_transaction("ROLLBACK");
+            let _ = self.end_transaction("ROLLBACK", wanted);
             return;
         }
         let deadline = Deadline::default();
         let canceller = self.canceller.clone();
+        let stopped = cancel(&canceller, deadline, wanted);
         // A server that has not begun with the statement takes no notice of a request to stop it.
         let mut again = Instant::now() + CANCEL_AGAIN;
         let mut patience = || {
-            deadline.check().map_err(|error| dray_postgres::Error::gave_up(error.message()))?;
+            deadline.check(wanted()).map_err(|error| gave_up(error.message()))?;
             if Instant::now() >= again {
                 again = Instant::now() + CANCEL_AGAIN;
-                canceller.cancel()?;
+                cancel(&canceller, deadline, wanted)?;
             }
             Ok(())
         };
-        let stopped = self.canceller.cancel().and_then(|()| self.session.drain(&mut patience));
-        if stopped.is_err() {
+        if stopped.and_then(|()| self.session.drain(&mut patience)).is_err() {
             self.session.break_off();
         }
     }
@@ -583,13 +584,23 @@ impl Drop for PostgresLink {
     }
 }
 
+fn gave_up(why: &str) -> dray_postgres::Error {
+    dray_postgres::Error::gave_up(why)
+}
+
+/// Asks the server to stop what runs, until the deadline or until nobody wants to wait.
+fn cancel(canceller: &Canceller, deadline: Deadline, wanted: Wanted<'_>) -> dray_postgres::Result<()> {
+    canceller.cancel(&mut Wait::new(deadline.0, &mut || wanted() < Wish::Leave))
+}
+
 /// The first number of a version like `15.14 (Debian 15.14-0+deb12u1)` or `18beta1`.
 fn major_version(version: &str) -> u32 {
     version.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse().ok()).unwrap_or_default()
 }
 
 fn started(schema: Arc<Schema>, estimate: Estimate) -> Started {
-    Started { statement: 1, schema, estimate, compression: CompressionChoice::None, checksums: false, plan_ns: 0 }
+    let compression = CompressionChoice::None;
+    Started { statement: 1, query: 0, schema, estimate, compression, checksums: false, plan_ns: 0 }
 }
 
 fn type_options(options: &QueryOptions) -> TypeOptions {

@@ -1,21 +1,19 @@
 //! Dates and times as PostgreSQL reads them, in all its years: from 4713 BC on, and with more than four digits (its manual,
 //! section "Date/Time Types").
 
+use crate::calendar;
+
 const DAY_SECONDS: i64 = 86_400;
-/// The Gregorian calendar repeats itself after 400 years.
-const ERA_DAYS: i64 = 146_097;
-/// From 0000-03-01, where an era begins, to 1970-01-01.
-const EPOCH_DAYS: i64 = 719_468;
 
 /// A day, counted from 1970-01-01.
 pub(super) fn date(days: i64) -> String {
-    let (date, era) = calendar(days);
+    let (date, era) = in_eras(days);
     format!("{date}{era}")
 }
 
 /// A time, counted from 1970-01-01: whole seconds, and microseconds behind them. The zone follows it.
 pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
-    let (date, era) = calendar(seconds.div_euclid(DAY_SECONDS));
+    let (date, era) = in_eras(seconds.div_euclid(DAY_SECONDS));
     let second = seconds.rem_euclid(DAY_SECONDS);
     let fraction = match microseconds {
         0 => String::new(),
@@ -25,21 +23,10 @@ pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
 }
 
 /// Year, month and day, and what follows all of it where the year is before our era, which has no year 0.
-///
-/// By Howard Hinnant's `civil_from_days` (chrono-Compatible Low-Level Date Algorithms, 2013): years begin in March, so that the
-/// leap day is the last.
-fn calendar(days: i64) -> (String, &'static str) {
-    let days = days + EPOCH_DAYS;
-    let (era, day_of_era) = (days.div_euclid(ERA_DAYS), days.rem_euclid(ERA_DAYS));
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + i64::from(month <= 2);
-    match year {
-        1.. => (format!("{year:04}-{month:02}-{day:02}"), ""),
-        _ => (format!("{:04}-{month:02}-{day:02}", 1 - year), " BC"),
+fn in_eras(days: i64) -> (String, &'static str) {
+    match calendar::date(days) {
+        (year @ 1.., month, day) => (format!("{year:04}-{month:02}-{day:02}"), ""),
+        (year, month, day) => (format!("{:04}-{month:02}-{day:02}", 1 - year), " BC"),
     }
 }
 

@@ -88,7 +88,7 @@ impl Link for Script {
         answer
     }
 
-    fn stop(&mut self, _: &mut Arena) {
+    fn stop(&mut self, _: &mut Arena, _: Wanted<'_>) {
         let mut seen = self.seen();
         seen.stopped += 1;
         seen.running = false;
@@ -105,6 +105,7 @@ fn connection(answers: Vec<Result<Received>>) -> (Connection, Arc<Mutex<Seen>>) 
 fn started() -> Received {
     Received::Event(ServerEvent::Started(Started {
         statement: 1,
+        query: 0,
         schema: Arc::new(schema_from_arrow(&rows(0..1).schema()).unwrap()),
         estimate: Estimate::default(),
         compression: CompressionChoice::None,
@@ -290,7 +291,7 @@ fn a_watch_that_has_seen_enough_cancels() {
         let mut left = looks;
         let watch = Box::new(move |_: &Progress| {
             left -= 1;
-            left > 0
+            if left > 0 { Wish::Continue } else { Wish::Cancel }
         });
         let read = Connection::query_with(&mut connection, "SELECT", &options(1000), Some(watch))
             .and_then(|mut results| results.next_batch());

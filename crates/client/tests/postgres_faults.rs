@@ -1,0 +1,280 @@
+//! Seeded faults between the client and PostgreSQL: a table is the right one or there is an error, in time, and nothing stays
+//! behind.
+//!
+//! PostgreSQL's protocol has no checksums: bytes that change within a value, a name or a statement, and rows that change places,
+//! nobody can notice without TLS. So a table may be another one where as many messages as before have the lengths that they had,
+//! and nowhere else; with as many rows as the server says, and as were there if it was asked for the same.
+//!
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_POSTGRES_FAULTS` says how many there are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+
+#[path = "../../postgres/tests/common/server.rs"]
+mod postgres_server;
+mod proxy;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use dray_client::{ConnectOptions, Connection, Error, ErrorKind, ExtensionChoice, Partitions, QueryOptions};
+use postgres_server::{SUPERUSER, Server};
+use proxy::{Direction, Framing, How, Proxy, Random, Record, descriptors, fault, frames, number, resident_bytes};
+
+/// As in Dray's programs. glibc's keeps ever more of what so many threads have freed, which looks like a leak.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Waiting clients take no processor time, so that there may be many.
+const CLIENTS: usize = 24;
+/// How long a client waits for a server that says nothing, where a fault may be the reason and where there is none; and what
+/// statements may take in all.
+const READ_TIMEOUT: Duration = Duration::from_millis(500);
+const PATIENTLY: Duration = Duration::from_secs(60);
+const TOO_LONG: Duration = Duration::from_secs(20);
+
+const TYPES: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int4, b text);
+    CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text FROM generate_series(1, 700) AS t(n)";
+
+/// What each connection runs, one after the other: with rows before and behind that are not to be taken for those of another, with
+/// none, with an error in the middle, of types that the catalog knows, of a table that two connections read, and again what was
+/// run before.
+const STATEMENTS: [&[&str]; 5] = [
+    &[
+        "SELECT 'before' AS what",
+        "SELECT n, 'row ' || n AS text, n % 7 AS few FROM generate_series(1, 200) AS t(n)",
+        "SELECT n::int8 AS behind FROM generate_series(1, 3) AS t(n)",
+    ],
+    &[
+        "SELECT n::int8, CASE WHEN n % 3 = 0 THEN NULL ELSE n * 1.5::float8 END AS x, ARRAY[n, NULL] AS list \
+         FROM generate_series(1, 150) AS t(n)",
+        "SELECT n FROM generate_series(1, 10) AS t(n) WHERE n > 10",
+        "SELECT 1 / (n - 150) AS q FROM generate_series(1, 300) AS t(n)",
+        "SELECT 'behind' AS what",
+    ],
+    &[
+        "SELECT n, n::numeric(9, 2) AS exact, (CASE n % 2 WHEN 0 THEN 'sad' ELSE 'ok' END)::mood AS mood, \
+         ROW(n, 'b' || n)::pair AS pair FROM generate_series(1, 60) AS t(n)",
+        "BEGIN",
+        "SELECT 'within' AS what",
+        "SELECT n AS x FROM generate_series(1, 40) AS t(n)",
+        "COMMIT",
+    ],
+    &["SELECT id, text FROM wide", "SELECT id FROM wide WHERE id > 690"],
+    &[
+        "SELECT 1 AS one",
+        "SELECT n FROM generate_series(1, 20) AS t(n)",
+        "SELECT n FROM generate_series(1, 20) AS t(n)",
+        "SELECT 1 AS one",
+        "SELECT n FROM generate_series(1, 20) AS t(n)",
+    ],
+];
+/// The statements that ask for two connections.
+const IN_PARTS: usize = 3;
+
+type Outcome = Result<RecordBatch, ErrorKind>;
+
+/// Runs the statements over one connection, as long as it can be used.
+fn run(
+    address: SocketAddr,
+    statements: usize,
+    read_timeout: Duration,
+) -> Result<Vec<Result<RecordBatch, Error>>, Error> {
+    let connect = ConnectOptions { timeout: 4 * read_timeout, read_timeout: Some(read_timeout), ..Default::default() };
+    let uri = format!("postgresql://{SUPERUSER}@{address}/postgres?sslmode=disable");
+    let mut connection = Connection::connect(&uri, &connect)?;
+    let mut options = QueryOptions::default();
+    options.postgres.partitions = if statements == IN_PARTS { Partitions::Exactly(2) } else { Partitions::Exactly(1) };
+    options.postgres.ordered = true;
+    options.postgres.extension = ExtensionChoice::Never;
+    let mut tables = Vec::new();
+    for sql in STATEMENTS[statements] {
+        let read = |connection: &mut Connection| {
+            let mut results = connection.query(sql, &options)?;
+            let schema = results.schema();
+            let batches = results.read_all()?;
+            Ok(concat_batches(&schema, &batches).unwrap())
+        };
+        tables.push(read(&mut connection));
+        if !connection.is_usable() {
+            break;
+        }
+    }
+    Ok(tables)
+}
+
+/// What the statements give without a fault.
+struct Clean {
+    tables: Vec<Outcome>,
+    /// One for each connection.
+    records: Vec<Record>,
+}
+
+#[test]
+fn faults_between_client_and_postgres() {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    let (seed, faults) = (number("DRAY_SEED", now), number("DRAY_POSTGRES_FAULTS", 2_000));
+    let only = std::env::var("DRAY_FAULT").ok().map(|text| text.parse::<u64>().unwrap());
+    println!("DRAY_SEED={seed}");
+    let panics = std::sync::Arc::new(AtomicUsize::new(0));
+    let (counted, hook) = (panics.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |info| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        hook(info);
+    }));
+    let server = Server::start(&[("max_connections", "200"), ("jit", "off"), ("autovacuum", "off")], None);
+    server.sql(TYPES);
+    let upstream = SocketAddr::from(([127, 0, 0, 1], server.port));
+    let clean: Vec<Clean> = (0..STATEMENTS.len()).map(|statements| measure(upstream, statements)).collect();
+    let descriptors_before = descriptors();
+    let next = AtomicU64::new(0);
+    let outcomes = [const { AtomicU64::new(0) }; 3];
+    let memory_early = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                let proxy = Proxy::start(upstream, Framing::Postgres);
+                loop {
+                    let case = next.fetch_add(1, Ordering::SeqCst);
+                    if case >= faults {
+                        break;
+                    }
+                    if only.is_none_or(|only| only == case) {
+                        outcomes[meet(&proxy, &clean, seed, case)].fetch_add(1, Ordering::SeqCst);
+                    }
+                    if case == faults / 4 {
+                        memory_early.store(resident_bytes(), Ordering::SeqCst);
+                    }
+                }
+            });
+        }
+    });
+    let [right, unseen, refused] = outcomes.map(AtomicU64::into_inner);
+    println!("{right} right, {unseen} that nobody can notice, {refused} refused");
+    assert_eq!(panics.load(Ordering::SeqCst), 0, "a panic on the way");
+    for (statements, clean) in clean.iter().enumerate() {
+        assert_eq!(outcomes_of(run(upstream, statements, PATIENTLY).unwrap()), clean.tables);
+    }
+    assert!(descriptors() <= descriptors_before + 2, "{descriptors_before} open files, then {}", descriptors());
+    let (early, late) = (memory_early.into_inner(), resident_bytes());
+    assert!(only.is_some() || late < early + (128 << 20), "{early} bytes of memory after a quarter, {late} at the end");
+    assert!(!server.log().contains("terminated by signal"), "{}", server.log());
+}
+
+/// Runs statements without a fault.
+fn measure(upstream: SocketAddr, statements: usize) -> Clean {
+    let proxy = Proxy::start(upstream, Framing::Postgres);
+    proxy.set(None);
+    let tables = outcomes_of(run(proxy.address, statements, PATIENTLY).unwrap());
+    assert_eq!(tables.len(), STATEMENTS[statements].len());
+    Clean { tables, records: proxy.records() }
+}
+
+fn outcomes_of(tables: Vec<Result<RecordBatch, Error>>) -> Vec<Outcome> {
+    tables.into_iter().map(|table| table.map_err(|error| error.kind())).collect()
+}
+
+fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
+    let mut random = Random::new(seed ^ case.wrapping_mul(0xD134_2543_DE82_EF95));
+    let statements = random.below(STATEMENTS.len() as u64) as usize;
+    let clean = &clean[statements];
+    let connection = random.below(clean.records.len() as u64) as usize;
+    let fault = fault(&mut random, &clean.records[connection], Framing::Postgres);
+    proxy.set_after(connection, Some(fault));
+    let began = Instant::now();
+    let ran = run(proxy.address, statements, READ_TIMEOUT);
+    let taken = began.elapsed();
+    let what =
+        format!("DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, statements {statements}");
+    assert!(taken < TOO_LONG, "{what}: took {taken:?}");
+    let records = proxy.records();
+    let tables = ran.unwrap_or_else(|error| vec![Err(error)]);
+    let mut outcome = 0;
+    for (number, (found, expected)) in tables.iter().zip(&clean.tables).enumerate() {
+        let sql = STATEMENTS[statements][number];
+        match (found, expected) {
+            (Ok(found), Ok(expected)) if found == expected => {}
+            (Ok(found), expected) => {
+                assert!(
+                    records.iter().all(is_of_the_same_shape),
+                    "{what}: {sql}: the messages differ, and it gave {found:?}"
+                );
+                check_unseen(found, expected, &records, &format!("{what}: {sql}"));
+                outcome = outcome.max(1);
+            }
+            (Err(error), _) => {
+                let text = error.to_string();
+                assert!(error.kind() != ErrorKind::Internal, "{what}: {sql}: {text}");
+                if matches!(fault.how, How::Delay(_) | How::Trickle) && expected.is_ok() {
+                    // A busy machine may take its time.
+                    assert!(text.contains("read_timeout") || text.contains("time"), "{what}: {sql}: {text}");
+                }
+                if expected.is_ok() {
+                    outcome = 2;
+                }
+            }
+        }
+    }
+    outcome
+}
+
+/// Whether a table that is not the expected one has as many rows as it must have.
+fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], what: &str) {
+    let is_asked_for_the_same = records.iter().all(|record| record.up.came == record.up.left);
+    if is_asked_for_the_same {
+        let Ok(expected) = expected else { panic!("{what}: an error was lost: {found:?}") };
+        assert_eq!(found.num_rows(), expected.num_rows(), "{what}");
+        let described = |bytes: &[u8]| -> Vec<Vec<u8>> {
+            let all = frames(bytes, Framing::Postgres, Direction::Down);
+            all.into_iter().filter(|frame| frame[0] != b'D').collect()
+        };
+        let is_described_the_same =
+            records.iter().all(|record| described(&record.down.came) == described(&record.down.left));
+        // What the catalog says of a type comes in rows.
+        if is_described_the_same && !what.contains("::mood") {
+            assert_eq!(found.schema(), expected.schema(), "{what}");
+        }
+    } else {
+        // It has the rows of one of the statements, or of several that together are one.
+        let counts: Vec<usize> = records
+            .iter()
+            .flat_map(|record| frames(&record.down.came, Framing::Postgres, Direction::Down))
+            .filter(|frame| frame[0] == b'C')
+            .filter_map(|frame| {
+                String::from_utf8_lossy(&frame[5..]).trim_matches('\0').strip_prefix("SELECT ")?.parse().ok()
+            })
+            .collect();
+        let rows = found.num_rows();
+        assert!(counts.contains(&rows) || records.len() > 1 || rows == 0, "{what}: {rows} rows, of {counts:?}");
+    }
+}
+
+/// Whether what left looks like what came but for what is within values, names and statements.
+fn is_of_the_same_shape(record: &Record) -> bool {
+    let same = |flow: &proxy::Flow, direction: Direction| {
+        let shapes = |bytes: &[u8]| {
+            let mut shapes: Vec<_> =
+                frames(bytes, Framing::Postgres, direction).iter().map(|frame| shape(frame)).collect();
+            shapes.sort();
+            shapes
+        };
+        flow.came == flow.left || shapes(&flow.came) == shapes(&flow.left)
+    };
+    same(&record.up, Direction::Up) && same(&record.down, Direction::Down)
+}
+
+/// A message's tag, its length, and the lengths of a row's values.
+fn shape(frame: &[u8]) -> (u8, usize, Vec<u32>) {
+    let mut lengths = Vec::new();
+    if frame.first() == Some(&b'D') {
+        let mut rest = frame.get(7..).unwrap_or_default();
+        while let Some((length, tail)) = rest.split_first_chunk() {
+            let length = u32::from_be_bytes(*length);
+            lengths.push(length);
+            rest = tail.get(if length == u32::MAX { 0 } else { length as usize }..).unwrap_or_default();
+        }
+    }
+    (frame.first().copied().unwrap_or_default(), frame.len(), lengths)
+}

@@ -1,0 +1,69 @@
+//! Tokens and passwords stay where they are.
+
+use dray_client::{ConnectOptions, Uri};
+use dray_postgres::ConnectParams;
+
+/// Whatever is wrong with a uri, what it says of itself has nothing of its token or password.
+#[test]
+fn nothing_shows_a_secret() {
+    const WORDS: [&str; 3] = ["Zq7x", "Kw9v", "Jp3m"];
+    const BETWEEN: [&str; 18] =
+        ["", "@", "/", ":", "?", "#", "%", "%4", "%40", "&", "=", " ", "'", "\\", "[", "]", "//", "ü"];
+    const PLACES: [&str; 22] = [
+        "dray://SECRET@h",
+        "drays://SECRET@h:port",
+        "dray://u:SECRET@h:1/",
+        "dray://SECRET@",
+        "dray://SECRET@:7",
+        "dray://SECRET@h/x",
+        "dray://h:SECRET",
+        "dray://h?token=SECRET",
+        "dray://h?token=SECRET&x",
+        "dray://h?tokn=SECRET",
+        "dray+unix://SECRET@/tmp/x",
+        "drya://SECRET@h",
+        "Dray://SECRET@h",
+        "mysql://u:SECRET@h",
+        "://SECRET@h",
+        "SECRET@h",
+        "postgresql://u:SECRET@h:1/d",
+        "postgresql://u:SECRET",
+        "postgresql://u:SECRET@h:port/d?x=y",
+        "host=h password=SECRET port=x",
+        "host=h password='SECRET' x=1",
+        "postgres://h/d?password=SECRET&port=x",
+    ];
+    let mut refused = 0;
+    for place in PLACES {
+        for (one, two) in BETWEEN.iter().flat_map(|one| BETWEEN.iter().map(move |two| (one, two))) {
+            // What stands before the last @ is the secret, wherever it was meant to be.
+            if !place.contains('@')
+                && place.contains("://")
+                && !place.contains('?')
+                && format!("{one}{two}").contains('@')
+            {
+                continue;
+            }
+            let uri = place.replace("SECRET", &format!("{}{one}{}{two}{}", WORDS[0], WORDS[1], WORDS[2]));
+            let said = match place.starts_with("postgres") || place.starts_with("host=") {
+                true => match ConnectParams::parse_with(&uri, &|_| None) {
+                    Ok(params) => format!("{params:?}"),
+                    Err(error) => format!("{error} {error:?}"),
+                },
+                false => match uri.parse::<Uri>() {
+                    Ok(parsed) => format!("{parsed} {parsed:?}"),
+                    Err(error) => format!("{error} {error:?}"),
+                },
+            };
+            refused += usize::from(said.contains("Usage"));
+            assert!(!WORDS.iter().any(|word| said.contains(word)), "{uri}: {said}");
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+}
+
+#[test]
+fn options_do_not_show_their_token() {
+    let options = ConnectOptions { token: Some("s3cret".into()), ..ConnectOptions::default() };
+    assert!(!format!("{options:?}").contains("s3cret"), "{options:?}");
+}
