@@ -3,9 +3,10 @@
 mod advice;
 mod report;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::{Args, ValueEnum};
+use console::Term;
 use dray_client::{Connection, Results};
 
 use self::report::Report;
@@ -15,19 +16,21 @@ use crate::parameters;
 use crate::progress::Meter;
 use crate::statement::{Statement, failed};
 
+/// How wide text is where there is no terminal.
+const TEXT_WIDTH: usize = 100;
 /// What errors call the output.
 const TARGET: &str = "standard output";
 
 const EXAMPLES: &str = "\
-Times at the server are summed over its threads: `execute` runs the plan, `encode` builds chunks, `queue` waits for room in
-the queue before the socket, `socket` writes to it. At the client, `receive` waits for the server and reads from the
+Times at the server are summed over its threads: `execute` runs the plan, `encode` builds chunks, `queue` waits for room \
+in the queue before the socket, `socket` writes to it. At the client, `receive` waits for the server and reads from the \
 socket, `decode` builds Arrow arrays.
 
 Examples:
   dray explain dray://localhost 'SELECT * FROM orders'
   dray explain postgresql://me@localhost/shop 'SELECT * FROM orders'
-  dray explain dray://localhost 'SELECT * FROM orders' --plan               only what the planner expects
-  dray explain dray://db.example.com 'SELECT * FROM orders' --compression zstd --format json";
+  dray explain dray://localhost 'SELECT * FROM orders' --plan
+  dray explain drays://db.example.com 'SELECT 1' --compression zstd --format json";
 
 /// Show what the planner expects of a query, then run it and show where the time and the bytes went
 #[derive(Debug, Args)]
@@ -77,7 +80,16 @@ fn explain(arguments: &Arguments, interrupt: &Interrupt, meter: &Meter) -> Resul
         stats: results.stats().clone(),
         asked: statement.compression(),
         planned_only: arguments.plan,
+        width: width(),
     })
+}
+
+/// That of the terminal, or of a page.
+fn width() -> usize {
+    match std::io::stdout().is_terminal() {
+        true => usize::from(Term::stdout().size().1),
+        false => TEXT_WIDTH,
+    }
 }
 
 fn print(text: &str) -> Result<(), Failure> {

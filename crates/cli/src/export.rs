@@ -17,7 +17,7 @@ use crate::statement::{Statement, failed};
 const EXAMPLES: &str = "\
 Examples:
   dray export dray://localhost 'SELECT * FROM orders' -o orders.parquet
-  dray export dray://localhost 'SELECT * FROM orders' -o orders.arrow --file-compression lz4
+  dray export dray://localhost 'SELECT * FROM t' -o t.arrow --file-compression lz4
   dray export postgresql://me@localhost/shop 'SELECT * FROM orders' -o orders.parquet
   dray export drays://db.example.com --file report.sql --token-file token -o report.csv";
 

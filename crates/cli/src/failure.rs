@@ -9,8 +9,8 @@ use dray_client::ErrorKind;
 
 /// What `--help` says of exit codes.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the query failed, 2 wrong usage, 3 no connection or not let in, 4 the output can't be written,
-130 interrupted.";
+Exit codes: 0 done, 1 the query, the sort or the server failed, 2 wrong usage (an option, or a file, column or address that \
+it names), 3 no connection or not let in, 4 the output can't be written, 130 interrupted.";
 
 /// Why a command failed.
 #[derive(Debug)]

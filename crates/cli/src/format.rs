@@ -1,9 +1,12 @@
 //! Batches as files and streams: CSV, JSON, Arrow, Parquet.
 
+mod arrow_file;
 mod csv;
 mod json;
+mod nested;
 mod parquet;
 pub(crate) mod table;
+mod text;
 
 use std::error::Error;
 use std::io::{BufWriter, Write};
@@ -13,7 +16,7 @@ use ::parquet::basic::ZstdLevel;
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::CompressionType;
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 
 /// Written to the system in pieces of this size.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -133,7 +136,7 @@ impl Format {
                 Box::new(StreamWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
             }
             Self::ArrowFile => {
-                Box::new(FileWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
+                Box::new(arrow_file::ArrowFileSink::start(out, schema, ipc_options(options.compression)?)?)
             }
             Self::Parquet => Box::new(parquet::ParquetSink::start(out, schema, options)?),
         })
@@ -160,13 +163,33 @@ impl<W: Write> Sink for StreamWriter<BufWriter<W>> {
     }
 }
 
-impl<W: Write> Sink for FileWriter<BufWriter<W>> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
-        Ok(FileWriter::write(self, batch)?)
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// A file in memory.
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
-        FileWriter::finish(&mut self)?;
-        Ok(self.get_mut().flush()?)
+    /// What a format makes of batches, of which there is at least one.
+    pub(super) fn written(format: Format, batches: &[RecordBatch]) -> Result<Vec<u8>, Problem> {
+        let memory = Memory::default();
+        let mut sink = format.sink(memory.clone(), &batches[0].schema(), FileOptions::default())?;
+        batches.iter().try_for_each(|batch| sink.write(batch))?;
+        sink.finish()?;
+        let bytes = memory.0.lock().unwrap().clone();
+        Ok(bytes)
     }
 }

@@ -1,7 +1,7 @@
 //! The `dray` program: serves files, sorts them, and fetches results from servers.
 //!
 //! ```text
-//!   serve, sort ──▶ dray-server           query, export, explain ──▶ statement ──▶ dray-client
+//!   serve, sort ──▶ dray-server   query, export, explain, tables ──▶ statement ──▶ dray-client
 //!                                           │ batches                   │ interrupt: Ctrl-C
 //!                                           ▼                           │ progress
 //!                                         format: table, CSV, JSON, Arrow, Parquet
@@ -22,6 +22,7 @@ mod query;
 mod serve;
 mod sort;
 mod statement;
+mod tables;
 
 use std::process::ExitCode;
 
@@ -33,9 +34,20 @@ use crate::failure::{EXIT_CODES, Failure};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Hauls query results: serves files as SQL tables, and fetches results fast.
+const EXAMPLES: &str = "\
+Examples:
+  dray serve sales.parquet logs=/data/logs            on dray://127.0.0.1:7117
+  dray query dray://localhost 'SELECT * FROM sales'
+  dray export dray://localhost 'SELECT * FROM logs' -o logs.parquet
+  dray export postgresql://me@db/shop 'SELECT * FROM orders' -o orders.csv
+  dray explain dray://localhost 'SELECT * FROM sales'
+  dray sort logs/ --by time,host:desc -o sorted.parquet
+
+`dray COMMAND --help` says more of each.";
+
+/// Move query results: serve files as SQL tables, fetch from such a server or PostgreSQL, sort files
 #[derive(Debug, Parser)]
-#[command(name = "dray", version, about, after_help = EXIT_CODES)]
+#[command(name = "dray", version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -48,6 +60,7 @@ enum Command {
     Export(export::Arguments),
     Explain(explain::Arguments),
     Sort(sort::Arguments),
+    Tables(tables::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -57,6 +70,7 @@ fn main() -> ExitCode {
         Command::Export(arguments) => export::run(&arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Sort(arguments) => sort::run(&arguments),
+        Command::Tables(arguments) => tables::run(&arguments),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,

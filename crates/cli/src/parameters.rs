@@ -2,7 +2,8 @@
 //!
 //! `TYPE:VALUE` says its type. A bare value is what the same text is in SQL: `42` a 64-bit integer, `4.2` and `1e5` 64-bit
 //! floats, `true`, `false`, `NULL`; everything else is text. Two kinds of number would lose something that way and don't:
-//! an integer beyond 64 bits is a decimal, and digits with a leading zero (a postal code) are text.
+//! an integer beyond 64 bits is a decimal, and digits with a leading zero (a postal code) are text. A word before a colon is meant
+//! as a type, so that one that is none is an error; but for what looks like a uri.
 
 use std::sync::Arc;
 
@@ -12,9 +13,10 @@ use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataT
 
 /// What `--help` says of parameters.
 pub(crate) const HELP: &str = "\
-Parameters are the values of $1, $2 … in order: 42 is a 64-bit integer, 4.2 a 64-bit float, true, false and NULL are
-themselves, everything else is text. TYPE:VALUE says the type: text:42, int:7, int32:7, uint64:7, float:1, decimal:12.50,
-bool:true, date:2024-01-31, time:12:30:00, timestamp:2024-01-31T12:30:00, timestamptz:2024-01-31T12:30:00+01:00, bytes:00ff.";
+Parameters are the values of $1, $2 … in order: 42 is a 64-bit integer, 4.2 a 64-bit float, true, false and NULL are \
+themselves, everything else is text. TYPE:VALUE says the type, and text:VALUE is text whatever it looks like:
+  text:42  int:7  int32:7  uint64:7  float:1  decimal:12.50  bool:true  bytes:00ff
+  date:2024-01-31  time:12:30:00  timestamp:2024-01-31T12:30:00  timestamptz:2024-01-31T12:30:00+01:00";
 
 /// The values as a batch of one row; none if there are none.
 pub(crate) fn row(values: &[String]) -> Result<Option<RecordBatch>, String> {
@@ -31,14 +33,26 @@ pub(crate) fn row(values: &[String]) -> Result<Option<RecordBatch>, String> {
 }
 
 fn value(text: &str) -> Result<ArrayRef, String> {
-    match text.split_once(':').and_then(|(name, value)| Some((typed(name)?, value))) {
-        Some((Typed::Plain(data_type), value)) => parse(value, &data_type),
-        Some((Typed::Decimal, value)) => decimal(value),
-        Some((Typed::Bytes, value)) => bytes(value),
-        Some((Typed::Timestamp { zone }, value)) => timestamp(value, zone),
-        None => bare(text),
+    let Some((name, value)) = text.split_once(':').filter(|(name, rest)| is_word(name) && !rest.starts_with("//"))
+    else {
+        return bare(text);
+    };
+    match typed(name) {
+        Some(Typed::Plain(data_type)) => parse(value, &data_type),
+        Some(Typed::Decimal) => decimal(value),
+        Some(Typed::Bytes) => bytes(value),
+        Some(Typed::Timestamp { zone }) => timestamp(value, zone),
+        None => Err(format!("{name:?} is no type, expected one of {TYPES} (write text:{text} for text with a colon)")),
     }
 }
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// The names that [`typed`] knows.
+const TYPES: &str = "text, bool, int, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float, float32, float64, \
+    decimal, date, time, timestamp, timestamptz, bytes";
 
 enum Typed {
     Plain(DataType),
@@ -168,6 +182,8 @@ mod tests {
             ("-", "Utf8 -"),
             ("", "Utf8 "),
             ("http://x", "Utf8 http://x"),
+            ("a b: c", "Utf8 a b: c"),
+            ("größe:x", "Utf8 größe:x"),
             ("12:30", "Utf8 12:30"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
@@ -211,9 +227,17 @@ mod tests {
             "timestamp:2024-01-31T12:30:00Z",
             "timestamptz:2024-01-31T12:30:00",
             "bool:maybe",
+            "dat:2024-01-31",
+            "DATE:2024-01-31",
+            "integer:1",
         ] {
             assert!(value(text).is_err(), "{text}");
         }
+        for name in TYPES.split(", ") {
+            assert!(typed(name).is_some(), "{name}");
+        }
+        let error = value("dat:2024-01-31").unwrap_err();
+        assert!(error.starts_with("\"dat\" is no type") && error.contains("text:dat:2024-01-31"), "{error}");
         let row = row(&["1".to_owned(), "int:x".to_owned()]);
         assert_eq!(row.unwrap_err(), "--param $2: \"x\" is not a value of type Int64 (write text:… for text)");
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use dray_client::{Known, Progress, Watch};
+use dray_client::{Known, Progress, Watch, Wish};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::interrupt::Interrupt;
@@ -37,7 +37,8 @@ impl Meter {
                 drawn = Instant::now();
                 draw(&bar, progress, started.elapsed());
             }
-            !interrupt.is_raised()
+            // The second interrupt ends the program.
+            if interrupt.is_raised() { Wish::Cancel } else { Wish::Continue }
         })
     }
 

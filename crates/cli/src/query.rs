@@ -24,8 +24,8 @@ const EXAMPLES: &str = "\
 Examples:
   dray query dray://localhost 'SELECT * FROM orders'
   dray query postgresql://me@localhost/shop 'SELECT * FROM orders'
-  dray query dray+unix:///run/dray.sock 'SELECT * FROM orders WHERE day >= $1' -p date:2024-01-31 --format csv > orders.csv
-  dray query drays://db.example.com --file report.sql --token-file token --format json | jq .total
+  dray query dray://localhost 'SELECT * FROM orders WHERE day >= $1' -p date:2024-01-31 > orders.csv
+  dray query drays://db.example.com --file report.sql --token-file token --format json
   echo 'SELECT 1' | dray query dray://localhost -";
 
 /// Run a query and print its result

@@ -40,12 +40,15 @@ pub(crate) struct Arguments {
     #[arg(value_name = "PATH", required = true)]
     inputs: Vec<PathBuf>,
     /// The columns to sort by: NAME, and behind it :desc, :nulls-first or :nulls-last. Missing values come last, or first
-    /// with :desc, as in SQL [default with --distinct: all columns]
+    /// with :desc, as in SQL. What is a column's whole name is that column [default with --distinct: all columns]
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', required_unless_present = "distinct")]
     by: Vec<By>,
     /// Drop rows that are equal in all columns, or, with `keys`, in those to sort by; the first one read stays
     #[arg(long, value_enum, value_name = "rows|keys", num_args = 0..=1, require_equals = true, default_missing_value = "rows")]
     distinct: Option<Equal>,
+    /// CSV files have no line of names at their beginning: their columns are column_1, column_2, …
+    #[arg(long)]
+    no_header: bool,
     /// Keep only so many rows of the result
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -153,6 +156,7 @@ impl Arguments {
             memory_bytes,
             sink_bytes: (memory_bytes / SINK_SHARE).max(SINK_BYTES_MIN),
             spill_dir: self.spill.clone(),
+            csv_no_header: self.no_header,
             threads: self.threads.map_or(cores, usize::from),
         })
     }

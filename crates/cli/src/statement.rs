@@ -2,12 +2,11 @@
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 use dray_client::{
     CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite, NumericAs,
-    Partitions, PostgresOptions, QueryOptions, Results,
+    Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_of,
 };
 use dray_sort::Size;
 
@@ -58,21 +57,34 @@ pub(crate) struct Statement {
     /// Keep the order of the table's rows, whatever the number of connections
     #[arg(long, help_heading = "PostgreSQL")]
     ordered: bool,
+    #[command(flatten)]
+    login: Login,
+    /// No progress and no summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// How to get into a server.
+#[derive(Debug, Args)]
+pub(crate) struct Login {
     /// File with the server's token; the variable DRAY_TOKEN does as well
     #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
     token_file: Option<PathBuf>,
     /// The server's token; other users can see it in the list of processes, so rather use --token-file
     #[arg(long, value_name = "TOKEN", help_heading = "Connection")]
-    token: Option<String>,
+    token: Option<Secret>,
+    /// Send the token as it is: without TLS, over a network that is trusted
+    #[arg(long, help_heading = "Connection")]
+    plain_token: bool,
     /// PEM file with the authority of the server's certificate, instead of the system's
     #[arg(long, value_name = "FILE", help_heading = "Connection")]
     ca: Option<PathBuf>,
-    /// How long to wait for the connection, in seconds
+    /// How long connecting may take in all, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, help_heading = "Connection")]
     timeout: f64,
-    /// No progress and no summary
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
+    /// How long the server may send nothing while it is waited for, in seconds [default: as long as it takes]
+    #[arg(long, value_name = "SECONDS", help_heading = "Connection")]
+    read_timeout: Option<f64>,
 }
 
 impl Statement {
@@ -84,7 +96,7 @@ impl Statement {
         meter: &Meter,
     ) -> Result<Results<Connection>, Failure> {
         let query_options = self.query_options(plan_only)?;
-        let connect_options = self.connect_options()?;
+        let connect_options = self.login.options()?;
         let sql = self.sql()?;
         let connection = Connection::connect(&self.uri, &connect_options).map_err(Failure::Client)?;
         let watch = meter.watch(interrupt.clone());
@@ -110,19 +122,6 @@ impl Statement {
         }
     }
 
-    fn connect_options(&self) -> Result<ConnectOptions, Failure> {
-        let from_file = self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
-        let timeout = Duration::try_from_secs_f64(self.timeout).ok().filter(|timeout| !timeout.is_zero());
-        let timeout =
-            timeout.ok_or_else(|| Failure::Usage(format!("--timeout {}: expected seconds above 0", self.timeout)))?;
-        Ok(ConnectOptions {
-            token: self.token.clone().or(from_file),
-            ca: self.ca.clone(),
-            timeout,
-            client: concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned(),
-        })
-    }
-
     fn query_options(&self, plan_only: bool) -> Result<QueryOptions, Failure> {
         let limits = Limits::default();
         let chosen = |size: Option<Size>, default| size.map_or(default, |size| size.0);
@@ -146,6 +145,26 @@ impl Statement {
                 ordered: self.ordered,
             },
             ..QueryOptions::default()
+        })
+    }
+}
+
+impl Login {
+    /// What the options say.
+    pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
+        let from_file = self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
+        let seconds = |name: &str, value: f64| {
+            timeout_of(value).map_err(|_| Failure::Usage(format!("--{name} {value}: expected seconds above 0")))
+        };
+        let timeout = seconds("timeout", self.timeout)?;
+        let read_timeout = self.read_timeout.map(|value| seconds("read-timeout", value)).transpose()?;
+        Ok(ConnectOptions {
+            token: self.token.clone().or(from_file),
+            plain_token: self.plain_token,
+            ca: self.ca.clone(),
+            timeout,
+            read_timeout,
+            client: concat!("dray ", env!("CARGO_PKG_VERSION")).to_owned(),
         })
     }
 }

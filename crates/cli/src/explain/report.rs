@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use arrow::datatypes::SchemaRef;
 use console::Alignment::{Left, Right};
+use console::measure_text_width;
 use dray_client::{ColumnProfile, CompressionChoice, Estimate, Known, PriceSet, RouteKind, Stats};
 use serde_json::{Map, Value, json};
 
 use super::advice::advice;
 use crate::format::table::Table;
 use crate::number::{self, percent};
+
+/// What each line of text begins with.
+const NAME_WIDTH: usize = 10;
 
 /// A statement that was explained.
 pub(super) struct Report {
@@ -21,7 +25,12 @@ pub(super) struct Report {
     pub(super) asked: CompressionChoice,
     /// Nothing ran.
     pub(super) planned_only: bool,
+    /// How wide its text may be.
+    pub(super) width: usize,
 }
+
+/// What stands below the columns.
+const RATES: &str = "enc, dec: GB/s of Arrow data that were encoded and decoded, where there was something to do\n";
 
 /// What the planner expects, as a line.
 pub(super) fn estimate(estimate: Estimate) -> String {
@@ -66,12 +75,31 @@ fn prices(set: &[PriceSet]) -> Option<String> {
     Some(format!("a byte less was worth {}", said.collect::<Vec<_>>().join(", ")))
 }
 
+/// Faster than this nothing was touched: a column came as it was.
+const RATE_MAX: f64 = 100.0;
+
 /// GB/s where there is a time to speak of.
 fn rate(bytes: u64, ns: u64) -> String {
-    match ns {
-        0 => String::new(),
-        _ => format!("{:.2} GB/s", bytes as f64 / ns as f64),
+    match bytes as f64 / ns as f64 {
+        rate if rate < RATE_MAX => format!("{rate:.2}"),
+        _ => String::new(),
     }
+}
+
+/// `name` and what there is to say of it, in lines of a width.
+fn wrapped(name: &str, what: &str, width: usize) -> String {
+    let mut text = format!("{name:NAME_WIDTH$}");
+    let mut column = NAME_WIDTH;
+    for (i, word) in what.split(' ').enumerate() {
+        let word_width = measure_text_width(word);
+        if i > 0 && column + 1 + word_width > width {
+            let _ = write!(text, "\n{:NAME_WIDTH$}", "");
+            column = NAME_WIDTH;
+        }
+        let _ = write!(text, " {word}");
+        column += 1 + word_width;
+    }
+    text + "\n"
 }
 
 /// One share of the time.
@@ -87,9 +115,7 @@ impl Report {
     pub(super) fn text(&self) -> String {
         let stats = &self.stats;
         let mut text = String::new();
-        let mut line = |name: &str, what: String| {
-            let _ = writeln!(text, "{name:10} {what}");
-        };
+        let mut line = |name: &str, what: String| text += &wrapped(name, &what, self.width);
         let ratio = stats.decoded_bytes as f64 / stats.wire_bytes.max(1) as f64;
         let rate = |amount| number::rate(amount, stats.total);
         line("path", path(stats));
@@ -108,12 +134,8 @@ impl Report {
         }
         let first = number::duration(stats.first_chunk);
         line("time", format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)));
-        format!(
-            "{text}\n{}\n{}\nadvice     {}\n",
-            self.times(),
-            self.columns(),
-            advice(&self.schema, stats, self.asked)
-        )
+        let advice = wrapped("advice", &advice(&self.schema, stats, self.asked), self.width);
+        format!("{text}\n{}\n{}\n{advice}", self.times(), self.columns())
     }
 
     fn phases(&self) -> Vec<Phase> {
@@ -152,14 +174,14 @@ impl Report {
             let share = if name == "connect" { String::new() } else { format!("{share:.0} %") };
             table.push_row(vec![place.into(), name.into(), number::duration(time), share, what.into()]);
         }
-        table.render(None)
+        table.that_shrinks().render(Some(self.width))
     }
 
     /// A line for each column.
     pub(super) fn columns(&self) -> String {
         let names = [("column", Left), ("type", Left)];
-        let bytes = [("encodings", Left), ("sent", Right), ("of all", Right), ("Arrow", Right), ("ratio", Right)];
-        let rates = [("encoded", Right), ("decoded", Right)];
+        let bytes = [("encodings", Left), ("sent", Right), ("%", Right), ("Arrow", Right), ("ratio", Right)];
+        let rates = [("enc", Right), ("dec", Right)];
         let mut table = match self.planned_only {
             true => Table::new(&names),
             false => Table::new(&[&names[..], &bytes[..], &rates[..]].concat()),
@@ -172,7 +194,7 @@ impl Report {
                     encodings => encodings.join(", "),
                 });
                 cells.push(number::bytes(profile.body_bytes));
-                cells.push(format!("{:.1} %", percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)));
+                cells.push(format!("{:.1}", percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)));
                 cells.push(number::bytes(profile.decoded_bytes));
                 cells.push(match profile.body_bytes {
                     0 => String::new(),
@@ -184,7 +206,11 @@ impl Report {
             }
             table.push_row(cells);
         }
-        table.render(None)
+        let text = table.that_shrinks().render(Some(self.width));
+        match self.planned_only {
+            true => text,
+            false => text + RATES,
+        }
     }
 
     /// As [`Self::text`], for programs.

@@ -1,14 +1,14 @@
 //! CSV as in RFC 4180, with PostgreSQL's rule for what is missing: NULL is an empty field, an empty string is `""`.
 //!
-//! Decimals have all their digits, dates and times are ISO 8601, bytes are hexadecimal. Lines end with a line feed.
+//! Decimals have all their digits, dates and times are ISO 8601, bytes are hexadecimal, floats may be `NaN`, `inf` and `-inf`. Lines end with a
+//! line feed.
 
 use std::io::{BufWriter, Write};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use super::{Problem, Sink};
+use super::{Problem, Sink, text};
 
 pub(super) struct CsvSink<W: Write> {
     out: BufWriter<W>,
@@ -34,9 +34,8 @@ impl<W: Write> CsvSink<W> {
 
 impl<W: Write> Sink for CsvSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
-        let options = FormatOptions::new().with_display_error(false);
         let columns = batch.columns().iter().map(|column| {
-            let formatter = ArrayFormatter::try_new(column.as_ref(), &options)?;
+            let formatter = text::formatter(column.as_ref(), "")?;
             Ok((column.logical_nulls(), is_plain(column.data_type()), formatter))
         });
         let columns = columns.collect::<Result<Vec<_>, Problem>>()?;

@@ -1,5 +1,7 @@
 //! Parquet, whose columns are encoded side by side: one thread that did it kept all others waiting.
 
+mod types;
+
 use std::io::{BufWriter, Write};
 use std::num::NonZero;
 use std::sync::{Mutex, PoisonError};
@@ -20,6 +22,7 @@ const VALUES_A_THREAD: usize = 64 << 10;
 pub(super) struct ParquetSink<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
     factory: ArrowRowGroupWriterFactory,
+    /// The types that are written, some of which are not the batches'.
     schema: SchemaRef,
     options: FileOptions,
     threads: usize,
@@ -43,11 +46,12 @@ impl Column {
 
 impl<W: Write + Send> ParquetSink<W> {
     pub(super) fn start(out: BufWriter<W>, schema: &SchemaRef, options: FileOptions) -> Result<Self, Problem> {
+        let schema = types::stored_schema(schema)?;
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(options)?))?;
         let (file, factory) = writer.into_serialized_writer()?;
         let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         let threads = options.threads.unwrap_or(processors);
-        Ok(Self { file, factory, schema: schema.clone(), options, threads, columns: Vec::new(), rows: 0 })
+        Ok(Self { file, factory, schema, options, threads, columns: Vec::new(), rows: 0 })
     }
 
     /// The bytes that the row group is going to have, as far as they are known.
@@ -99,7 +103,7 @@ impl<W: Write + Send> ParquetSink<W> {
 
 impl<W: Write + Send> Sink for ParquetSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
-        let mut rest = batch.clone();
+        let mut rest = types::to_stored(batch, &self.schema)?;
         while rest.num_rows() > 0 {
             if self.rows > 0 && self.room() == 0 {
                 self.end_row_group()?;

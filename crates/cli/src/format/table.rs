@@ -5,15 +5,17 @@ use std::fmt::Write;
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use console::{Alignment, measure_text_width, pad_str, truncate_str};
 
+use super::text;
 use crate::number;
 
 /// The widest that a column of a result may be, unless it is the only one.
 const COLUMN_WIDTH_MAX: usize = 48;
 /// Characters of a value that are looked at.
 const VALUE_CHARS_MAX: usize = 1024;
+/// Narrower than this no column is made.
+const SHRUNK_WIDTH_MIN: usize = 8;
 const GAP: &str = " │ ";
 
 /// Some columns of text, aligned.
@@ -23,6 +25,8 @@ pub(crate) struct Table {
     rows: usize,
     /// The widest that a column may be.
     column_width_max: usize,
+    /// Columns of text give up characters before any column is left out.
+    shrinks: bool,
 }
 
 #[derive(Debug)]
@@ -40,7 +44,7 @@ impl Table {
             right: alignment == Alignment::Right,
             cells: Vec::new(),
         };
-        Self { columns: columns.iter().map(column).collect(), rows: 0, column_width_max: usize::MAX }
+        Self { columns: columns.iter().map(column).collect(), rows: 0, column_width_max: usize::MAX, shrinks: false }
     }
 
     /// A table for batches of a schema.
@@ -52,6 +56,11 @@ impl Table {
         let columns = schema.fields().iter().map(|field| (field.name().as_str(), alignment(field.data_type())));
         let column_width_max = if schema.fields().len() == 1 { usize::MAX } else { COLUMN_WIDTH_MAX };
         Self { column_width_max, ..Self::new(&columns.collect::<Vec<_>>()) }
+    }
+
+    /// The same table, whose columns of text are made narrower where it would be too wide.
+    pub(crate) fn that_shrinks(self) -> Self {
+        Self { shrinks: true, ..self }
     }
 
     /// How many rows it has.
@@ -70,11 +79,10 @@ impl Table {
     /// Adds the first rows of a batch.
     pub(crate) fn push_batch(&mut self, batch: &RecordBatch, rows_max: usize) -> Result<(), ArrowError> {
         let rows = batch.num_rows().min(rows_max);
-        let options = FormatOptions::new().with_null("NULL").with_display_error(true);
         for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
             let array = array.slice(0, rows);
             let nulls = array.logical_nulls();
-            let formatter = ArrayFormatter::try_new(array.as_ref(), &options)?;
+            let formatter = text::formatter(array.as_ref(), "NULL")?;
             for row in 0..rows {
                 column.cells.push(match &nulls {
                     Some(nulls) if nulls.is_null(row) => "NULL".to_owned(),
@@ -119,7 +127,21 @@ impl Table {
             let cells = column.cells.iter().map(|cell| measure_text_width(cell)).max().unwrap_or(0);
             cells.max(measure_text_width(&column.name)).min(most)
         };
-        self.columns.iter().map(widest).collect()
+        let mut widths: Vec<usize> = self.columns.iter().map(widest).collect();
+        let gaps = GAP.chars().count() * widths.len().saturating_sub(1);
+        let mut over = match width {
+            Some(width) if self.shrinks => (widths.iter().sum::<usize>() + gaps).saturating_sub(width),
+            _ => 0,
+        };
+        while over > 0 {
+            let texts = widths.iter_mut().zip(&self.columns).filter(|(_, column)| !column.right);
+            let Some((widest, _)) = texts.max_by_key(|(width, _)| **width) else { break };
+            if *widest <= SHRUNK_WIDTH_MIN {
+                break;
+            }
+            (*widest, over) = (*widest - 1, over - 1);
+        }
+        widths
     }
 }
 
@@ -176,6 +198,17 @@ mod tests {
             "",
         ];
         assert_eq!(table().render(None), expected.join("\n"));
+    }
+
+    #[test]
+    fn text_gives_way_to_numbers() {
+        let mut table = Table::new(&[("text", Alignment::Left), ("n", Alignment::Right)]).that_shrinks();
+        table.push_row(vec!["a long text of a column".into(), "123456".into()]);
+        let text = table.render(Some(20));
+        assert_eq!(text.lines().last(), Some("a long tex… │ 123456"));
+        assert!(text.lines().all(|line| measure_text_width(line) <= 20), "{text}");
+        // As narrow as it may be, and what is left out is named.
+        assert_eq!(table.render(Some(10)).lines().last(), Some("… 1 more …"));
     }
 
     #[test]

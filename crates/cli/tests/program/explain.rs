@@ -14,6 +14,15 @@ fn it_says_where_the_time_and_the_bytes_went() {
         assert!(text.contains(word), "no {word} in\n{text}");
     }
     assert!(text.starts_with("expected "), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    // Columns of long names and types, of which nothing has to be decoded.
+    let sql = "SELECT value AS a_name_that_is_longer_than_a_name_should_be, make_array(value, value + 1) AS list, \
+               named_struct('one', value, 'another', 'text', 'more', value) AS structure FROM generate_series(1, 300000)";
+    let text = stdout(&run(&["explain", &fixture.uri, sql]));
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.contains("structure") && text.contains(" dec"), "{text}");
+    let rates = text.split(['│', '\n']).filter_map(|cell| cell.trim().parse::<f64>().ok());
+    assert!(rates.into_iter().all(|rate| rate <= 100.0), "{text}");
 }
 
 #[test]

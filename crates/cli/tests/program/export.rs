@@ -1,6 +1,7 @@
 //! `dray export`: the file is whole or not there.
 
-use std::os::unix::fs::PermissionsExt;
+use std::fs::Permissions;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use arrow::compute::concat_batches;
 use arrow::ipc::reader::{FileReader, StreamReader};
@@ -105,12 +106,45 @@ fn a_file_is_replaced_only_at_success() {
     kept(&fixture.export("SELECT 1", &folder, &[]), 4);
     assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n1\n");
+    // So does its mode; what it is replaced by is nobody else's business meanwhile.
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    let running = fixture.endless_export(&path);
+    let aside = fixture.path(&fixture.leftovers()[0]);
+    assert_eq!(aside.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    running.interrupt();
+    running.wait();
+    for mode in [0o600, 0o640, 0o666, 0o444] {
+        std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode);
+    }
     // A link stays one.
     let link = fixture.path("link.csv");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(fixture.export("SELECT 2 AS two", &link, &[]).status.success());
     assert!(link.is_symlink());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "two\n2\n");
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o444);
+    std::fs::remove_file(&path).unwrap();
+    let (code, error) = failure(&fixture.export("SELECT 3", &link, &[]));
+    assert_eq!((code, error.contains("a link to a file that is not there")), (4, true), "{error}");
+    assert!(link.is_symlink() && !path.exists());
+}
+
+/// Only root may give files away.
+#[test]
+fn a_file_that_is_replaced_keeps_its_owner() {
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let fixture = Fixture::start();
+    let path = fixture.path("a.csv");
+    std::fs::write(&path, "precious").unwrap();
+    std::os::unix::fs::chown(&path, Some(12), Some(34)).unwrap();
+    std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+    assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
+    let metadata = path.metadata().unwrap();
+    assert_eq!((metadata.uid(), metadata.gid(), metadata.mode() & 0o777), (12, 34, 0o640));
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 mod explain;
 mod export;
+mod help;
+mod hostile;
 mod query;
 mod serve;
 mod sort;

@@ -249,3 +249,50 @@ fn an_interrupt_leaves_nothing() {
     let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["in.csv"]);
 }
+
+#[test]
+fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let names = || {
+        let names = std::fs::read_dir(folder.path()).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    std::fs::write(path("in.csv"), csv(&lines(1_500_000))).unwrap();
+    std::fs::write(path("small.csv"), csv(&lines(10))).unwrap();
+    let spill = folder.path().to_str().unwrap();
+    let sort = |input: &str| {
+        let (input, output) = (path(input), path("out.csv"));
+        let arguments = ["sort", &input, "--by", "text,row", "--memory", "1MiB", "-o", &output, "--spill", spill];
+        Running::start(&arguments)
+    };
+    let killed = sort("in.csv");
+    let unfinished = |name: &String| name.starts_with(".out.csv.") && name.ends_with(".unfinished");
+    let spilled = |name: &String| name.starts_with("dray-spill-");
+    wait_until("a file is begun", || names().iter().any(unfinished) && names().iter().any(spilled));
+    // Another one at the same time leaves alone what is in use.
+    let (code, said) = sort("small.csv").wait();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(!said.contains("left behind") && names().iter().any(unfinished) && names().iter().any(spilled), "{said}");
+    // By a signal that it can't handle.
+    drop(killed);
+    assert!(names().iter().any(unfinished) && names().iter().any(spilled));
+    let (code, said) = sort("small.csv").wait();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("left behind by a program that was killed"), "{said}");
+    assert_eq!(names(), ["in.csv", "out.csv", "small.csv"]);
+}
+
+#[test]
+fn columns_whose_names_have_colons() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.csv"), "a:desc,x:y\n1,2\n3,1\n2,3\n").unwrap();
+    for (by, expected) in
+        [("a:desc", "1,2\n2,3\n3,1\n"), ("a:desc:desc", "3,1\n2,3\n1,2\n"), ("x:y", "3,1\n1,2\n2,3\n")]
+    {
+        let found = sorted(&folder, &["in.csv"], &["--by", by]).0;
+        assert_eq!(found, format!("a:desc,x:y\n{expected}"), "{by}");
+    }
+}

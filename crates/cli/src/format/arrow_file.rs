@@ -1,0 +1,240 @@
+//! An Arrow IPC file, which has one dictionary for a column, whatever the batches have.
+//!
+//! ```text
+//!   batch: [b a | 1 0 0]  [a c | 0 1]   ─▶   file: [b a] delta [c]   1 0 0   1 2
+//! ```
+
+use std::collections::HashMap;
+use std::io::{BufWriter, Write};
+use std::sync::Arc;
+
+use arrow::array::cast::AsArray;
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, DictionaryArray, PrimitiveArray, RecordBatch, UInt64Array,
+    downcast_dictionary_array,
+};
+use arrow::compute::{concat, take};
+use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, Schema};
+use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
+use arrow::row::{OwnedRow, RowConverter, SortField};
+
+use super::{Problem, Sink, nested};
+
+pub(super) struct ArrowFileSink<W: Write> {
+    writer: FileWriter<BufWriter<W>>,
+    /// The dictionaries of the file, in the order in which they are met; none of a schema without them.
+    dictionaries: Option<Vec<United>>,
+}
+
+impl<W: Write> ArrowFileSink<W> {
+    pub(super) fn start(out: BufWriter<W>, schema: &Schema, options: IpcWriteOptions) -> Result<Self, Problem> {
+        let options = options.with_dictionary_handling(DictionaryHandling::Delta);
+        let has_any = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
+        Ok(Self {
+            writer: FileWriter::try_new_with_options(out, schema, options)?,
+            dictionaries: has_any.then(Vec::new),
+        })
+    }
+}
+
+impl<W: Write> Sink for ArrowFileSink<W> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+        let Some(dictionaries) = &mut self.dictionaries else { return Ok(self.writer.write(batch)?) };
+        let mut met = 0;
+        let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
+            unite(column, dictionaries, &mut met)
+                .map_err(|what| Problem::from(format!("column {:?}: {what}", field.name())))
+        });
+        let columns = columns.collect::<Result<Vec<_>, Problem>>()?;
+        Ok(self.writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?)
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+        self.writer.finish()?;
+        Ok(self.writer.get_mut().flush()?)
+    }
+}
+
+fn has_dictionary(data_type: &DataType) -> bool {
+    use DataType::*;
+    match data_type {
+        Dictionary(..) => true,
+        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) | Map(item, _) => {
+            has_dictionary(item.data_type())
+        }
+        Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        _ => false,
+    }
+}
+
+/// The array, with the file's dictionaries in it. `met` counts them.
+fn unite(array: &ArrayRef, dictionaries: &mut Vec<United>, met: &mut usize) -> Result<ArrayRef, Problem> {
+    if !matches!(array.data_type(), DataType::Dictionary(..)) {
+        return match has_dictionary(array.data_type()) {
+            true => nested::change_children(array, &mut |child| unite(child, dictionaries, met)),
+            false => Ok(array.clone()),
+        };
+    }
+    if dictionaries.len() == *met {
+        dictionaries.push(United::new(array.as_any_dictionary().values())?);
+    }
+    let dictionary = dictionaries.get_mut(*met).ok_or("a dictionary was left out")?;
+    *met += 1;
+    let array: &dyn Array = array.as_ref();
+    downcast_dictionary_array!(
+        array => dictionary.take_in(array),
+        other => Err(format!("{other} is no dictionary").into()),
+    )
+}
+
+/// The dictionary of a column: that of the first batch, and what those of others had more.
+struct United {
+    values: ArrayRef,
+    /// Where each value is, as soon as a batch has another dictionary.
+    places: Option<HashMap<OwnedRow, usize>>,
+    rows: RowConverter,
+}
+
+impl United {
+    fn new(values: &ArrayRef) -> Result<Self, Problem> {
+        let rows = RowConverter::new(vec![SortField::new(values.data_type().clone())])?;
+        Ok(Self { values: values.clone(), places: None, rows })
+    }
+
+    /// The same words, with keys of this dictionary.
+    fn take_in<K: ArrowDictionaryKeyType>(&mut self, words: &DictionaryArray<K>) -> Result<ArrayRef, Problem> {
+        let is_same = Arc::ptr_eq(words.values(), &self.values) || words.values() == &self.values;
+        if is_same {
+            return Ok(Arc::new(DictionaryArray::try_new(words.keys().clone(), self.values.clone())?));
+        }
+        let places = self.places_of(words)?;
+        let too_many = || {
+            let (most, key) = (K::Native::MAX_TOTAL_ORDER, K::DATA_TYPE);
+            format!("more than {most:?} words, as many as keys of {key} have (cast it to text, or write .arrows)")
+        };
+        let keys = words.keys().iter().map(|key| -> Result<Option<K::Native>, Problem> {
+            match key {
+                Some(key) => {
+                    let place = places.get(key.as_usize()).copied().flatten().ok_or("a key points to no word")?;
+                    K::Native::from_usize(place).map(Some).ok_or_else(|| too_many().into())
+                }
+                None => Ok(None),
+            }
+        });
+        let keys = keys.collect::<Result<PrimitiveArray<K>, Problem>>()?;
+        Ok(Arc::new(DictionaryArray::try_new(keys, self.values.clone())?))
+    }
+
+    /// Where each value is here; none for what no word is. New ones are put in.
+    fn places_of<K: ArrowDictionaryKeyType>(
+        &mut self,
+        words: &DictionaryArray<K>,
+    ) -> Result<Vec<Option<usize>>, Problem> {
+        let mut known = match self.places.take() {
+            Some(known) => known,
+            None => {
+                let rows = self.rows.convert_columns(std::slice::from_ref(&self.values))?;
+                // Of two equal values the first: any would do.
+                rows.iter().enumerate().rev().map(|(place, row)| (row.owned(), place)).collect()
+            }
+        };
+        let rows = self.rows.convert_columns(&[words.values().clone()])?;
+        let mut places = vec![None; words.values().len()];
+        let mut new: Vec<u64> = Vec::new();
+        for key in words.keys().iter().flatten().map(ArrowNativeType::as_usize) {
+            let place = places.get_mut(key).ok_or("a key points to no word")?;
+            if place.is_none() {
+                let end = self.values.len() + new.len();
+                let at = *known.entry(rows.row(key).owned()).or_insert(end);
+                if at == end {
+                    new.push(key.try_into()?);
+                }
+                *place = Some(at);
+            }
+        }
+        if !new.is_empty() {
+            let new = take(words.values(), &UInt64Array::from(new), None)?;
+            self.values = concat(&[&self.values, &new])?;
+        }
+        self.places = Some(known);
+        Ok(places)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int8Array, ListArray, StringArray, StructArray};
+    use arrow::buffer::OffsetBuffer;
+    use arrow::compute::cast;
+    use arrow::datatypes::{Field, Int8Type};
+    use arrow::ipc::reader::FileReader;
+
+    use super::super::Format;
+    use super::super::tests::written;
+    use super::*;
+
+    fn words(keys: &[Option<i8>], values: &[Option<&str>]) -> ArrayRef {
+        let values: ArrayRef = Arc::new(StringArray::from(values.to_vec()));
+        Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(keys.to_vec()), values))
+    }
+
+    /// The first of the batches, all of which came back as they were.
+    fn read(columns: &[ArrayRef]) -> Result<RecordBatch, Problem> {
+        let batch = |array: &ArrayRef| RecordBatch::try_from_iter_with_nullable([("w", array.clone(), true)]);
+        let batches = columns.iter().map(batch).collect::<Result<Vec<_>, _>>()?;
+        let bytes = written(Format::ArrowFile, &batches)?;
+        let reader = FileReader::try_new(std::io::Cursor::new(bytes), None)?;
+        let schema = reader.schema();
+        let read = reader.collect::<Result<Vec<_>, _>>()?;
+        assert_eq!(schema, batches[0].schema());
+        let plain = |batch: &RecordBatch| match batch.column(0).data_type() {
+            DataType::Dictionary(_, values) => cast(batch.column(0), values).unwrap(),
+            _ => batch.column(0).clone(),
+        };
+        assert_eq!(read.iter().map(plain).collect::<Vec<_>>(), batches.iter().map(plain).collect::<Vec<_>>());
+        Ok(read[0].clone())
+    }
+
+    #[test]
+    fn dictionaries_that_differ_become_one() {
+        let first = words(&[Some(1), Some(0), None], &[Some("a"), Some("b")]);
+        let same = words(&[Some(1), Some(1)], &[Some("a"), Some("b")]);
+        // A word that is not used, one that is missing, and one that is there twice.
+        let other = words(&[Some(1), Some(2), Some(3), Some(4)], &[Some("x"), Some("b"), None, Some("c"), Some("c")]);
+        let none = words(&[None], &[]);
+        let all = read(&[first.clone(), same, other, none, first]).unwrap();
+        let dictionary = all.column(0).as_dictionary::<Int8Type>();
+        assert_eq!(dictionary.values().len(), 4);
+    }
+
+    #[test]
+    fn within_other_types_too() {
+        let nested = |keys: &[Option<i8>], values: &[Option<&str>]| -> ArrayRef {
+            let words = words(keys, values);
+            let item = Arc::new(Field::new("item", words.data_type().clone(), true));
+            let lists: ArrayRef = Arc::new(ListArray::new(
+                item,
+                OffsetBuffer::from_lengths([keys.len()]),
+                words.slice(0, keys.len()),
+                None,
+            ));
+            let number: ArrayRef = super::tests::words(&[Some(0)], &values[..1]);
+            let fields = [("l", &lists), ("n", &number)]
+                .map(|(name, array)| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone()));
+            Arc::new(StructArray::from(fields.to_vec()))
+        };
+        read(&[nested(&[Some(0), None], &[Some("a")]), nested(&[Some(1), Some(0)], &[Some("b"), Some("a")])]).unwrap();
+    }
+
+    #[test]
+    fn more_words_than_keys_are_refused() {
+        let texts: Vec<String> = (0..200).map(|number| format!("word {number}")).collect();
+        let part = |texts: &[String]| {
+            let keys: Vec<Option<i8>> = (0..texts.len()).map(|key| Some(i8::try_from(key).unwrap())).collect();
+            words(&keys, &texts.iter().map(|text| Some(text.as_str())).collect::<Vec<_>>())
+        };
+        assert!(read(&[part(&texts[..100]), part(&texts[50..128])]).is_ok());
+        let error = read(&[part(&texts[..100]), part(&texts[50..150])]).unwrap_err().to_string();
+        assert!(error.contains("column \"w\": more than 127 words") && error.contains(".arrows"), "{error}");
+    }
+}

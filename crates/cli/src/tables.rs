@@ -1,0 +1,109 @@
+//! `dray tables`: what a server has.
+
+use std::io::{IsTerminal, Write};
+use std::os::fd::AsFd;
+
+use clap::{Args, ValueEnum};
+use dray_client::{Connection, QueryOptions};
+
+use crate::failure::{EXIT_CODES, Failure};
+use crate::format::table::Table;
+use crate::format::{FileOptions, Format};
+use crate::interrupt::Interrupt;
+use crate::progress::Meter;
+use crate::statement::{Login, failed};
+
+/// What errors call the output.
+const TARGET: &str = "standard output";
+
+/// A Dray server's own list.
+const OF_DRAY: &str = "SELECT table_name AS \"table\", rows, bytes, files, columns FROM dray.tables ORDER BY 1";
+/// Those that the user may read; PostgreSQL's rows are an estimate of its last ANALYZE. Every name is qualified, since
+/// others may have put theirs into the search path.
+const OF_POSTGRES: &str = "\
+SELECT pg_catalog.format('%I.%I', s.nspname, t.relname) AS \"table\",
+       CASE WHEN t.reltuples OPERATOR(pg_catalog.>=) 0 THEN t.reltuples::pg_catalog.int8 END AS estimated_rows,
+       pg_catalog.pg_table_size(t.oid) AS bytes,
+       (SELECT pg_catalog.string_agg(pg_catalog.format('%I %s', c.attname,
+                                         pg_catalog.format_type(c.atttypid, c.atttypmod)), ', ' ORDER BY c.attnum)
+        FROM pg_catalog.pg_attribute c
+        WHERE c.attrelid OPERATOR(pg_catalog.=) t.oid AND c.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
+          AND NOT c.attisdropped) AS columns
+FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid OPERATOR(pg_catalog.=) t.relnamespace
+WHERE t.relkind::pg_catalog.text OPERATOR(pg_catalog.~) '^[rpvmf]$'
+  AND s.nspname::pg_catalog.text OPERATOR(pg_catalog.!~) '^(pg_.*|information_schema)$'
+  AND pg_catalog.has_table_privilege(t.oid, 'SELECT')
+ORDER BY s.nspname::pg_catalog.text, t.relname::pg_catalog.text";
+
+const EXAMPLES: &str = "\
+Rows and bytes are empty where the server does not know them; of PostgreSQL, rows are an estimate.
+
+Examples:
+  dray tables dray://localhost
+  dray tables postgresql://me@localhost/shop --format json | jq -r .table";
+
+/// List a server's tables: their rows, bytes and columns
+#[derive(Debug, Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+pub(crate) struct Arguments {
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or postgresql://USER@HOST/DATABASE
+    uri: String,
+    /// How to print them [default: table on a terminal, csv elsewhere]
+    #[arg(long, value_enum)]
+    format: Option<OutputFormat>,
+    #[command(flatten)]
+    login: Login,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OutputFormat {
+    /// For reading
+    Table,
+    /// NULL is an empty field
+    Csv,
+    /// One object a line
+    Json,
+}
+
+/// Asks for the tables and prints them.
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let is_terminal = std::io::stdout().is_terminal();
+    let format = match arguments.format {
+        Some(OutputFormat::Csv) => Some(Format::Csv),
+        Some(OutputFormat::Json) => Some(Format::Json),
+        Some(OutputFormat::Table) => None,
+        None if is_terminal => None,
+        None => Some(Format::Csv),
+    };
+    let interrupt = Interrupt::listen()?;
+    let meter = Meter::new(false);
+    let connection = Connection::connect(&arguments.uri, &arguments.login.options()?).map_err(Failure::Client)?;
+    let sql = if arguments.uri.starts_with("postgres") { OF_POSTGRES } else { OF_DRAY };
+    let watch = meter.watch(interrupt.clone());
+    let results = Connection::query_with(connection, sql, &QueryOptions::default(), Some(watch));
+    let mut results = results.map_err(|error| failed(error, &interrupt))?;
+    let batches = results.read_all().map_err(|error| failed(error, &interrupt))?;
+    let unwritten = |cause: crate::format::Problem| Failure::output(TARGET, cause.as_ref());
+    match format {
+        Some(format) => {
+            let out =
+                std::io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Failure::output(TARGET, &cause))?;
+            let out = std::fs::File::from(out);
+            let mut sink = format.sink(out, &results.schema(), FileOptions::default()).map_err(unwritten)?;
+            for batch in &batches {
+                sink.write(batch).map_err(unwritten)?;
+            }
+            sink.finish().map_err(unwritten)
+        }
+        None => {
+            let mut table = Table::of(&results.schema());
+            for batch in &batches {
+                table.push_batch(batch, batch.num_rows()).map_err(|cause| Failure::output(TARGET, &cause))?;
+            }
+            let width = is_terminal.then(|| usize::from(console::Term::stdout().size().1));
+            let text = table.render(width);
+            let mut out = std::io::stdout().lock();
+            out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|cause| Failure::output(TARGET, &cause))
+        }
+    }
+}
