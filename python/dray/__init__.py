@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from ._connection import Connection, connect, read
-from ._dray import Estimate, Progress, Sorted, SortProgress
+from ._dray import Estimate, Progress, Sorted, SortProgress, __version__
 from ._interval import Interval
 from ._result import Result
 from ._sort import sort
@@ -45,6 +45,7 @@ __all__ = [
     "SortProgress",
     "Sorted",
     "UsageError",
+    "__version__",
     "connect",
     "read",
     "sort",

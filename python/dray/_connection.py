@@ -27,7 +27,13 @@ def _when(choice: bool | str) -> str:
 
 
 def connect(
-    uri: str, *, token: str | None = None, ca: str | os.PathLike[str] | None = None, timeout: float = 10.0
+    uri: str,
+    *,
+    token: str | None = None,
+    plain_token: bool = False,
+    ca: str | os.PathLike[str] | None = None,
+    timeout: float = 10.0,
+    read_timeout: float | None = None,
 ) -> Connection:
     """Connect to a server.
 
@@ -35,15 +41,23 @@ def connect(
     ----------
     uri : str
         ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix socket. It may carry
-        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE``). Or PostgreSQL's own, as libpq has them:
+        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE&read_timeout=30``). Or PostgreSQL's own, as libpq has them:
         ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full``, or ``host=… dbname=…``; what they leave out
         comes from the environment (``PGHOST`` …), the service file and the password file.
     token : str, optional
         The server's token. The uri's own comes first, the environment variable ``DRAY_TOKEN`` last.
+    plain_token : bool
+        Whether a token may travel as it is. It goes over TLS, a Unix socket or loopback only, unless this, or the uri
+        (``?plain_token=true``), says that the network is trusted.
     ca : path, optional
         A PEM file with the authority of the server's certificate, instead of the system's.
     timeout : float
-        Seconds to wait for the connection and the server's greeting.
+        Seconds that connecting may take in all: finding the address, TCP, TLS, the server's greeting or login. PostgreSQL's
+        ``connect_timeout``, if the uri or the environment has it, stands instead, for each address on its own.
+    read_timeout : float, optional
+        Seconds for which the server may send nothing while it is waited for, before a statement ends by a
+        :class:`ConnectionError` and its connection with it. A PostgreSQL server sends nothing while it computes. By default
+        a silent server is waited for; one that is gone is noticed within about a minute.
 
     Raises
     ------
@@ -55,7 +69,7 @@ def connect(
         The uri is not one.
     """
     ca = None if ca is None else os.fspath(ca)
-    return Connection(_dray.connect(uri, token, ca, timeout))
+    return Connection(_dray.connect(uri, token, plain_token, ca, timeout, read_timeout))
 
 
 def read(
@@ -64,8 +78,10 @@ def read(
     params: Sequence[Any] | None = None,
     *,
     token: str | None = None,
+    plain_token: bool = False,
     ca: str | os.PathLike[str] | None = None,
     timeout: float = 10.0,
+    read_timeout: float | None = None,
     **options: Any,
 ) -> Table:
     """Run one statement and return its whole result as a :class:`pyarrow.Table`.
@@ -86,7 +102,7 @@ def read(
     if not isinstance(source, str):
         what = f"{type(source).__module__}.{type(source).__qualname__} is no source"
         raise UsageError(what, hint="a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy")
-    with connect(source, token=token, ca=ca, timeout=timeout) as connection:
+    with connect(source, token=token, plain_token=plain_token, ca=ca, timeout=timeout, read_timeout=read_timeout) as connection:
         return connection.query(sql, params, **options).arrow()
 
 
@@ -94,8 +110,8 @@ class Connection:
     """A connection to a server, made by :func:`connect`. It runs one statement at a time.
 
     A connection may be handed from thread to thread. While a result of it is unread, another query raises
-    :class:`UsageError`, whichever thread asks; use a connection for each thread. After a fork the child must not use its
-    parent's connections.
+    :class:`UsageError`, whichever thread asks; use a connection for each thread. A fork's child can't use its parent's
+    connections: it connects again.
     """
 
     def __init__(self, native: _dray.Connection) -> None:

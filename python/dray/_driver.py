@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
 
 _NUMERIC = 1700
-_MONEY = 790
+# The type, and arrays of it. Others that may hold it are the users' own.
+_MONEY = (790, 791)
+_FIRST_OF_USERS = 16384
 _IDLE = 0
 # All names are qualified: the session's search_path may find others first.
 _EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name"
@@ -38,8 +40,8 @@ class _Driver(Protocol):
     def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
         """Put values in the places that the driver's own placeholders mark."""
 
-    def copy(self, sql: str, target: _dray.Copy) -> None:
-        """Run a COPY and write its data to the target."""
+    def copy(self, sql: str, target: _dray.Copy) -> int | None:
+        """Run a COPY and write its data to the target; return how many rows the server says to have sent, if the driver tells."""
 
     def setting(self, name: str) -> str | None:
         """Return a setting that the server has reported."""
@@ -78,10 +80,12 @@ class _Psycopg3:
         cursor = importlib.import_module("psycopg").ClientCursor(self._connection)
         return str(cursor.mogrify(sql, params))
 
-    def copy(self, sql: str, target: _dray.Copy) -> None:
-        with self._cursor() as cursor, cursor.copy(sql.encode()) as copy:
-            while data := copy.read():
-                target.write(bytes(data) if not isinstance(data, bytes) else data)
+    def copy(self, sql: str, target: _dray.Copy) -> int | None:
+        with self._cursor() as cursor:
+            with cursor.copy(sql.encode()) as copy:
+                while data := copy.read():
+                    target.write(bytes(data) if not isinstance(data, bytes) else data)
+            return cursor.rowcount if cursor.rowcount >= 0 else None
 
     def setting(self, name: str) -> str | None:
         value: str | None = self._connection.info.parameter_status(name)
@@ -125,9 +129,10 @@ class _Psycopg2:
             statement: bytes = cursor.mogrify(sql, params)
             return statement.decode()
 
-    def copy(self, sql: str, target: _dray.Copy) -> None:
+    def copy(self, sql: str, target: _dray.Copy) -> int | None:
         with self._cursor() as cursor:
             cursor.copy_expert(sql, target, 1 << 20)
+            return cursor.rowcount if cursor.rowcount >= 0 else None
 
     def setting(self, name: str) -> str | None:
         value: str | None = self._connection.info.parameter_status(name)
@@ -179,11 +184,7 @@ def read(
     statement = _dray.enclosable(sql, escapes)
     if statement is None or not _dray.is_query(statement):
         raise UsageError("COPY does not run this statement", hint="on a driver's connection dray reads queries only")
-    # Types that come as text do so in the session's style.
-    if (style := driver.setting("DateStyle")) is not None and not style.startswith("ISO"):
-        raise UsageError(f"the connection's DateStyle is {style}", hint="SET DateStyle TO ISO")
-    if (encoding := driver.setting("client_encoding")) != "UTF8":
-        raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
+    _check_settings(driver)
     pyarrow = importlib.import_module("pyarrow")
     with _transaction(driver):
         # What we ask on our own account must not abort the transaction of the user.
@@ -192,8 +193,19 @@ def read(
                 driver, statement, escapes, extension, numeric, nonfinite, strings, row_bytes_max
             )
         with _whole_floats(driver, digits):
-            driver.copy(copy_statement, copy)
-        return pyarrow.table(copy.finish())
+            counted = driver.copy(copy_statement, copy)
+        # The statement may have changed them.
+        _check_settings(driver)
+        return pyarrow.table(copy.finish(counted))
+
+
+def _check_settings(driver: _Driver) -> None:
+    """Refuse a session whose text is not what is read here."""
+    # Types that come as text do so in the session's style.
+    if (style := driver.setting("DateStyle")) is not None and not style.startswith("ISO"):
+        raise UsageError(f"the connection's DateStyle is {style}", hint="SET DateStyle TO ISO")
+    if (encoding := driver.setting("client_encoding")) != "UTF8":
+        raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
 
 
 def _prepare(
@@ -211,23 +223,40 @@ def _prepare(
     has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
     if extension is True and not has_extension:
         raise UsageError("the extension can't be used: the database has no extension dray")
-    if has_extension:
+    if has_extension and (failure := _load(driver)) is None:
         copy = _dray.Copy(numeric, nonfinite, None, strings, row_bytes_max)
-        driver.fetch("SELECT pg_catalog.dray_load()")
         return copy, copy.frames(statement), int(driver.fetch(_FLOAT_DIGITS)[0][0])
+    if has_extension and extension is True:
+        raise UsageError(f"the extension can't be used: {failure}") from failure
     if not _dray.Copy.is_describable(statement, escapes):
         raise QueryError(
             "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH, and changes nothing",
             hint="run the statement with the driver",
         )
     columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0")
-    money_scale = int(driver.fetch(_MONEY_SCALE)[0][0]) if any(oid == _MONEY for _, oid, _ in columns) else None
+    may_hold_money = any(oid in _MONEY or oid >= _FIRST_OF_USERS for _, oid, _ in columns)
+    money_scale = int(driver.fetch(_MONEY_SCALE)[0][0]) if may_hold_money else None
     copy = _dray.Copy(numeric, nonfinite, money_scale, strings, row_bytes_max)
     version = int((driver.setting("server_version") or "0").split(".")[0].split("beta")[0].split("rc")[0].split("devel")[0])
     if question := copy.describe(columns, version):
         copy.learn([[None if value is None else str(value) for value in row] for row in driver.fetch(question)])
     copy_statement, has_text = copy.rows(statement)
     return copy, copy_statement, int(driver.fetch(_FLOAT_DIGITS)[0][0]) if has_text else 1
+
+
+def _load(driver: _Driver) -> Exception | None:
+    """Load the extension's library; return why it can't be: it is missing, not allowed, not this server's or not this client's."""
+    try:
+        with _savepoint(driver):
+            answer = str(driver.fetch("SELECT pg_catalog.dray_load()")[0][0])
+    except Exception as error:
+        sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
+        # Somebody has ended the statement or the session, or the connection has ended by itself.
+        if sqlstate is None or sqlstate.startswith("57"):
+            raise
+        return error
+    other = _dray.other_library(answer)
+    return None if other is None else UsageError(other)
 
 
 @contextmanager

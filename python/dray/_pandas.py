@@ -8,6 +8,11 @@ import pandas  # type: ignore[import-untyped,unused-ignore]
 import pyarrow  # type: ignore[import-untyped,unused-ignore]
 import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
+from .errors import UsageError
+
+#: What a column of dates may become.
+DATES = ("datetime64", "arrow", "object")
+
 # Where NumPy has no NULL, and pandas' own types have one.
 NULLABLE: dict[pyarrow.DataType, Any] = {
     pyarrow.bool_(): pandas.BooleanDtype(),
@@ -22,18 +27,22 @@ NULLABLE: dict[pyarrow.DataType, Any] = {
 }
 
 
-def to_pandas(table: pyarrow.Table, options: dict[str, Any]) -> pandas.DataFrame:
+def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pandas.DataFrame:
     """Convert a table; see :meth:`dray.Result.pandas`."""
+    if dates not in DATES:
+        raise UsageError(f"dates {dates!r}, expected one of {', '.join(DATES)}")
+    options = {"date_as_object": dates == "object", **options}
+    exact = _exact_with_dates if dates == "arrow" else _exact
     indexes = range(table.num_columns)
     nullable = [i for i in indexes if table.field(i).type in NULLABLE and table.column(i).null_count > 0]
     if not nullable:
-        return table.to_pandas(types_mapper=_exact, **options)
+        return table.to_pandas(types_mapper=exact, **options)
     # The choice is by column, and pyarrow asks by type; names may occur twice.
     names = table.column_names
     table = table.rename_columns([str(i) for i in indexes])
     others = [i for i in indexes if i not in set(nullable)]
     parts = [
-        table.select(others).to_pandas(types_mapper=_exact, **options),
+        table.select(others).to_pandas(types_mapper=exact, **options),
         table.select(nullable).to_pandas(types_mapper=NULLABLE.get, **options),
     ]
     frame = pandas.concat(parts, axis=1)[[str(i) for i in indexes]]
@@ -45,7 +54,6 @@ def _exact(data_type: pyarrow.DataType) -> Any:
     """Arrow's type where NumPy's would be objects or lose digits; None leaves it to pyarrow."""
     arrow = (
         types.is_decimal(data_type)
-        or types.is_date(data_type)
         or types.is_time(data_type)
         or types.is_interval(data_type)
         or types.is_binary(data_type)
@@ -55,3 +63,7 @@ def _exact(data_type: pyarrow.DataType) -> Any:
         or (types.is_nested(data_type) and not types.is_dictionary(data_type))
     )
     return pandas.ArrowDtype(data_type) if arrow else None
+
+
+def _exact_with_dates(data_type: pyarrow.DataType) -> Any:
+    return pandas.ArrowDtype(data_type) if types.is_date(data_type) else _exact(data_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _dray
 from .errors import UsageError
@@ -115,7 +115,7 @@ class Result:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.rows()
 
-    def pandas(self, **options: Any) -> PandasFrame:
+    def pandas(self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any) -> PandasFrame:
         """Read the whole result as a DataFrame, without losing a digit.
 
         =============================  ============================================================================
@@ -124,12 +124,17 @@ class Result:
         text                           pandas' ``str``
         timestamp, duration            ``datetime64``, ``timedelta64`` with the column's unit and zone; NULL is NaT
         dictionary                     category
-        decimal, date, time, binary    :class:`pandas.ArrowDtype`: exact, and without an object for each value
+        date                           ``datetime64``, midnight of the day; NULL is NaT; see ``dates``
+        decimal, time, binary          :class:`pandas.ArrowDtype`: exact, and without an object for each value
         list, struct, map, interval    :class:`pandas.ArrowDtype`
         =============================  ============================================================================
 
         Parameters
         ----------
+        dates : {"datetime64", "arrow", "object"}
+            What dates become. ``datetime64`` compares with text and timestamps, and has ``.dt`` and NaT, but a date can't be
+            told from a timestamp. ``"arrow"`` is :class:`pandas.ArrowDtype`, which compares with dates only; ``"object"``
+            is a :class:`datetime.date` each.
         **options
             For :meth:`pyarrow.Table.to_pandas`. With ``types_mapper`` the choice of types is the caller's alone
             (``types_mapper=pandas.ArrowDtype`` gives Arrow's types throughout, ``types_mapper=None`` pyarrow's defaults, which
@@ -140,7 +145,7 @@ class Result:
         from ._pandas import to_pandas
 
         table = pyarrow.table(self._read_all("pandas()"))
-        return table.to_pandas(**options) if "types_mapper" in options else to_pandas(table, options)
+        return table.to_pandas(**options) if "types_mapper" in options else to_pandas(table, dates, options)
 
     def polars(self) -> PolarsFrame:
         """Read the whole result as a DataFrame, as Polars maps Arrow's types: all integers, decimals up to 38 digits and

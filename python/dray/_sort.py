@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from . import _dray
 from ._dray import Sorted, SortProgress
-from .errors import UsageError
+from .errors import Error, ExecutionError, UsageError
 
 if TYPE_CHECKING:
     from typing import Literal, Protocol
+
+    from pyarrow import RecordBatch, RecordBatchReader  # type: ignore[import-untyped,unused-ignore]
 
     class ArrowStream(Protocol):
         def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -42,8 +45,8 @@ def sort(
         DuckDB, a result of a query. It is read batch by batch.
     by
         The columns to sort by, the first of which decides first: ``"day"``, ``"day:desc"``, ``"day:nulls-first"``,
-        ``"day:desc:nulls-last"``. Missing values come last, or first with ``desc``, as in SQL. With ``distinct`` there may be
-        none: all columns.
+        ``"day:desc:nulls-last"``. Missing values come last, or first with ``desc``, as in SQL. A text that is the name of a
+        column is that column, whatever it ends with. With ``distinct`` there may be none: all columns.
     memory
         What sorting may take before it goes on on disk: bytes, or a text as ``"2GiB"``; half of what is available if nothing is
         said. A source that is in memory is extra.
@@ -63,6 +66,8 @@ def sort(
     ------
     UsageError
         There is no such column, or the source has types that can't be sorted.
+    ExecutionError
+        The source failed; its own exception is the cause, where it is one of Python's.
     ResourcesError
         Memory or disk do not suffice.
 
@@ -84,4 +89,41 @@ def sort(
     folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
     cores = len(os.sched_getaffinity(0))
     memory_text = None if memory is None else str(memory)
-    return _dray.sort(source, columns, memory_text, folder, kept, limit, cores if threads is None else threads, progress)
+    threads = cores if threads is None else threads
+    watched = _Watched(source)
+    try:
+        return _dray.sort(watched.source, columns, memory_text, folder, kept, limit, threads, progress)
+    except Error as error:
+        cause = watched.failure
+        if cause is None:
+            raise
+        if not isinstance(cause, Exception):
+            raise cause from None
+        raise ExecutionError(f"the source of the rows failed: {type(cause).__name__}: {cause}") from cause
+    finally:
+        watched.forget()
+
+
+class _Watched:
+    """A source, and what it has raised: Arrow's C interface hands on the text of an exception, but not itself."""
+
+    def __init__(self, source: ArrowStream) -> None:
+        self.source = source
+        self.failure: BaseException | None = None
+        pyarrow = sys.modules.get("pyarrow")
+        # Python code can only be behind a reader; all others are read as they are.
+        if pyarrow is not None and isinstance(source, pyarrow.RecordBatchReader):
+            self.source = pyarrow.RecordBatchReader.from_batches(source.schema, self._batches(source))
+
+    def _batches(self, reader: RecordBatchReader) -> Iterator[RecordBatch]:
+        try:
+            yield from reader
+        except GeneratorExit:
+            raise
+        except BaseException as failure:
+            self.failure = failure
+            raise
+
+    def forget(self) -> None:
+        """Lets go of the failure, which refers to the frames that it came through."""
+        self.failure = None

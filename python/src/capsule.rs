@@ -3,10 +3,12 @@
 #![allow(unsafe_code, reason = "Python's C interface")]
 
 use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchIterator, StructArray, make_array};
 use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
 use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
 use arrow::record_batch::RecordBatchReader;
@@ -14,14 +16,15 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::error::usage;
+use crate::error::{panic_text, usage};
+use crate::export;
 
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
 pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(schema).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let schema = export::schema(schema).map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
@@ -29,7 +32,7 @@ pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
+    PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
 /// An array that another library hands over by `__arrow_c_array__`.
@@ -40,18 +43,49 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
     // SAFETY: the capsules have the protocol's names, so that they hold these structs; they live to the end of this
     // function. The array is moved out, which leaves a released one to its capsule; the schema is only read.
-    let data = unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
-    data.map(make_array).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+    let import = || unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
+    caught(|| import().map(make_array)).map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
 /// A stream that another library hands over by `__arrow_c_stream__`.
-pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamReader> {
+pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_stream__")?.extract()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
     // SAFETY: `pointer_checked` has seen that the capsule has the protocol's name, so that it holds this struct; it lives to the
     // end of this function. The stream is moved out, which leaves a released one to its capsule; a released one is refused.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
-    reader.map_err(|error| usage(exporter.py(), &error.to_string(), None))
+    let import = || unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
+    caught(import).map(|reader| Imported(Some(reader))).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+}
+
+/// The batches of another library. Arrow panics at what breaks the interface's rules, an error without a text among them.
+pub(crate) struct Imported(Option<ArrowArrayStreamReader>);
+
+impl Imported {
+    pub(crate) fn schema(&self) -> SchemaRef {
+        self.0.as_ref().map_or_else(|| Schema::empty().into(), ArrowArrayStreamReader::schema)
+    }
+}
+
+impl Iterator for Imported {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let reader = self.0.as_mut()?;
+        let next = caught(|| reader.next().transpose()).transpose();
+        if !matches!(next, Some(Ok(_))) {
+            self.0 = None;
+        }
+        next
+    }
+}
+
+fn caught<T>(import: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+    catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|panic| {
+        Err(ArrowError::CDataInterface(format!(
+            "the other library's data breaks Arrow's rules: {}",
+            panic_text(&*panic)
+        )))
+    })
 }
 
 /// Raises the interrupt again, once Python runs on: a consumer of a C stream has made an error of its own of the first one.

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use dray_client::{
     Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions, PostgresOptions,
-    QueryOptions, StringLayout,
+    QueryOptions, Secret, StringLayout, timeout_of,
 };
 use pyo3::prelude::*;
 
-use crate::error::{exception, usage};
+use crate::error::{detached, exception, usage};
 use crate::home::{Home, Refusal};
 use crate::parameters::parameters;
 use crate::reader::Reader;
 use crate::result::Result;
-use crate::watch::Watched;
+use crate::watch::{Watched, wanted};
 
 /// Connects to a server.
 #[pyfunction]
@@ -23,17 +23,25 @@ pub fn connect(
     py: Python<'_>,
     uri: &str,
     token: Option<String>,
+    plain_token: bool,
     ca: Option<PathBuf>,
     timeout: f64,
+    read_timeout: Option<f64>,
 ) -> PyResult<Connection> {
-    let timeout = Duration::try_from_secs_f64(timeout)
-        .map_err(|_| usage(py, &format!("timeout {timeout}, expected seconds, 0 or more"), None))?;
+    let timeout = seconds(py, "timeout", timeout)?;
+    let read_timeout = read_timeout.map(|timeout| seconds(py, "read_timeout", timeout)).transpose()?;
     let client = concat!("dray-python ", env!("CARGO_PKG_VERSION")).to_owned();
-    let options = ConnectOptions { token, ca, timeout, client };
-    let connection = py.detach(|| dray_client::Connection::connect(uri, &options));
-    let connection = connection.map_err(|error| exception(py, &error))?;
+    let options = ConnectOptions { token: token.map(Secret::from), plain_token, ca, timeout, read_timeout, client };
+    let mut raised = None;
+    let connect = || dray_client::Connection::connect_while(uri, &options, &mut wanted(&mut raised));
+    let connection = detached(py, connect)?;
+    let connection = connection.map_err(|error| raised.unwrap_or_else(|| exception(py, &error)))?;
     let place = connection.place().to_owned();
     Ok(Connection { server: connection.server().to_owned(), place, home: Home::new(connection) })
+}
+
+fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
+    timeout_of(value).map_err(|_| usage(py, &format!("{name} {value}, expected seconds above 0"), None))
 }
 
 /// The compiled part of `dray.Connection`.
@@ -117,7 +125,7 @@ impl Connection {
         })?;
         let watched = Arc::new(Watched::new(progress));
         let watch = watched.clone().watch();
-        let results = py.detach(|| dray_client::Connection::query_with(loan, sql, &options, Some(watch)));
+        let results = detached(py, || dray_client::Connection::query_with(loan, sql, &options, Some(watch)))?;
         let results = results.map_err(|error| watched.take_raised().unwrap_or_else(|| exception(py, &error)))?;
         watched.set_progress(results.progress());
         let (schema, estimate) = (results.schema(), results.progress().estimate);

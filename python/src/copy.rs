@@ -21,6 +21,12 @@ pub fn is_query(sql: &str) -> bool {
     dray_client::is_query(sql)
 }
 
+/// Why the extension's library that gave this answer can't be used, if so.
+#[pyfunction]
+pub fn other_library(answer: &str) -> Option<String> {
+    dray_client::other_library(answer)
+}
+
 /// The compiled part of reading from a driver's connection.
 #[pyclass(frozen, module = "dray._dray")]
 pub struct Copy {
@@ -114,10 +120,10 @@ impl Copy {
         Ok(data.len())
     }
 
-    /// The table, after all data.
-    fn finish(&self, py: Python<'_>) -> PyResult<Table> {
+    /// The table, after all data, which the server says to be of so many rows.
+    fn finish(&self, py: Python<'_>, counted: Option<u64>) -> PyResult<Table> {
         let feed = self.lock().feed.take().ok_or_else(|| out_of_order(py))?;
-        let (schema, batches) = feed.finish().map_err(|error| exception(py, &error))?;
+        let (schema, batches) = feed.finish(counted).map_err(|error| exception(py, &error))?;
         Ok(Table { schema, batches })
     }
 }

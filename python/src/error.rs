@@ -1,6 +1,8 @@
 //! Errors as Python's exceptions, one class a kind.
 
+use std::any::Any;
 use std::error::Error as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use dray_client::{Error, ErrorKind};
 use pyo3::PyTypeInfo;
@@ -38,6 +40,11 @@ pub(crate) fn usage(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr 
     build(py, class_name(ErrorKind::Usage), message, hint, None)
 }
 
+/// The exception for what failed while it ran.
+pub(crate) fn execution(py: Python<'_>, message: &str) -> PyErr {
+    build(py, class_name(ErrorKind::Execution), message, None, None)
+}
+
 /// The exception of a statement that was cancelled.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None)
@@ -53,9 +60,24 @@ pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr 
         }
         Error::Thread(_) => (ErrorKind::Resources, None),
         Error::Cancelled => (ErrorKind::Cancelled, None),
+        Error::Internal(_) => (ErrorKind::Internal, None),
         _ => (ErrorKind::Usage, None),
     };
     build(py, class_name(kind), &error.to_string(), hint, None)
+}
+
+/// Runs something without Python's lock. A defect of ours raises an `InternalError`, not pyo3's exception that `except Exception` misses.
+pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let ran = py.detach(|| catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_text(&*panic)));
+    ran.map_err(|text| {
+        build(py, class_name(ErrorKind::Internal), &text, Some("this is a defect; please report it"), None)
+    })
+}
+
+/// What a panic says.
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("an assumption of Dray does not hold: {}", said.unwrap_or("it panicked"))
 }
 
 fn build(py: Python<'_>, class: &str, message: &str, hint: Option<&str>, sqlstate: Option<&str>) -> PyErr {

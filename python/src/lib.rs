@@ -18,6 +18,7 @@ mod capsule;
 mod connection;
 mod copy;
 mod error;
+mod export;
 mod home;
 mod parameters;
 mod reader;
@@ -40,11 +41,18 @@ mod _dray {
     #[pymodule_export]
     use crate::connection::{Connection, connect};
     #[pymodule_export]
-    use crate::copy::{Copy, enclosable, is_query};
+    use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
     use crate::result::Result;
     #[pymodule_export]
     use crate::sort::{SortProgress, Sorted, sort};
     #[pymodule_export]
     use crate::watch::{Estimate, Progress};
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }

@@ -11,7 +11,7 @@ use arrow::array::{
     TimestampNanosecondArray, TimestampSecondArray, UInt64Array, new_null_array,
 };
 use arrow::buffer::OffsetBuffer;
-use arrow::compute::concat;
+use arrow::compute::{CastOptions, cast_with_options, concat};
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, DecimalType, Field, Schema, i256,
 };
@@ -206,23 +206,64 @@ fn whole_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
 
 fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let items = value.try_iter()?.map(|item| parameter(&item?, name).map(|(array, _)| array));
-    let mut items = items.collect::<PyResult<Vec<_>>>()?;
-    let typed = items.iter().map(|item| item.data_type()).find(|data_type| **data_type != DataType::Null).cloned();
-    let data_type = typed.unwrap_or(DataType::Null);
-    for item in &mut items {
-        if *item.data_type() == DataType::Null {
-            *item = new_null_array(&data_type, 1);
-        } else if *item.data_type() != data_type {
-            let what = format!("its items have different types, {data_type} and {}", item.data_type());
-            return Err(refuse(value, name, &what));
-        }
-    }
+    let items = items.collect::<PyResult<Vec<_>>>()?;
+    let types = items.iter().map(|item| item.data_type());
+    let united = types.cloned().try_fold(DataType::Null, |known, other| {
+        unite(&known, &other).ok_or_else(|| format!("its items have different types, {known} and {other}"))
+    });
+    let united = united.map_err(|what| refuse(value, name, &what))?;
+    let exactly = CastOptions { safe: false, ..CastOptions::default() };
+    let items = items.iter().map(|item| match item.data_type() {
+        data_type if *data_type == united => Ok(item.clone()),
+        DataType::Null => Ok(new_null_array(&united, 1)),
+        _ => cast_with_options(item, &united, &exactly),
+    });
+    let items = items.collect::<Result<Vec<_>, _>>().map_err(|error| refuse(value, name, &error.to_string()))?;
     let items: Vec<_> = items.iter().map(|item| item.as_ref()).collect();
     let values = match items.is_empty() {
         true => new_null_array(&DataType::Null, 0),
         false => concat(&items).map_err(|error| refuse(value, name, &error.to_string()))?,
     };
     Ok(as_list(values))
+}
+
+/// A type that holds the values of both exactly; none if there is none.
+fn unite(one: &DataType, other: &DataType) -> Option<DataType> {
+    use DataType::{Decimal128, Decimal256, List, Null, Timestamp};
+    match (one, other) {
+        _ if one == other => Some(one.clone()),
+        (Null, known) | (known, Null) => Some(known.clone()),
+        (List(one), List(other)) => {
+            let item = unite(one.data_type(), other.data_type())?;
+            Some(List(Arc::new(Field::new_list_field(item, true))))
+        }
+        (Timestamp(one, zone), Timestamp(other, other_zone)) if zone == other_zone => {
+            Some(Timestamp(*one.max(other), zone.clone()))
+        }
+        _ => {
+            let ((one_whole, one_scale), (whole, scale)) = (exact_digits(one)?, exact_digits(other)?);
+            let scale = one_scale.max(scale);
+            let precision = one_whole.max(whole).checked_add(scale).filter(|digits| *digits > 0)?;
+            match precision {
+                digits if digits <= DECIMAL128_MAX_PRECISION => Some(Decimal128(digits, i8::try_from(scale).ok()?)),
+                digits if digits <= DECIMAL256_MAX_PRECISION => Some(Decimal256(digits, i8::try_from(scale).ok()?)),
+                _ => None,
+            }
+        }
+    }
+}
+
+/// How many digits stand before and behind the point of an exact number.
+fn exact_digits(data_type: &DataType) -> Option<(u8, u8)> {
+    match *data_type {
+        DataType::Int64 => Some((19, 0)),
+        DataType::UInt64 => Some((20, 0)),
+        DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
+            let scale = u8::try_from(scale).ok()?;
+            Some((precision.checked_sub(scale)?, scale))
+        }
+        _ => None,
+    }
 }
 
 /// A list column whose one value is this list.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::capsule::interrupt_again;
-use crate::error::{cancelled, exception, usage};
+use crate::error::{cancelled, detached, exception, usage};
 use crate::home::Loan;
 use crate::rows::rows;
 use crate::watch::Watched;
@@ -133,7 +133,13 @@ impl Reader {
             Phase::Closed => return Err(usage(py, "the result is closed", AGAIN)),
         }
         let state = &mut *state;
-        let read = py.detach(|| read(state, &self.watched));
+        let read = match detached(py, || read(&mut *state, &self.watched)) {
+            Ok(read) => read,
+            Err(defect) => {
+                detached(py, || state.end(Phase::Failed))?;
+                return Err(defect);
+            }
+        };
         read.map_err(|error| self.watched.take_raised().unwrap_or_else(|| exception(py, &error)))
     }
 
@@ -147,16 +153,34 @@ impl Reader {
     }
 
     /// Stops the statement, here or in the thread that is reading.
-    pub(crate) fn cancel(&self, py: Python<'_>) {
-        self.stop(py, Phase::Cancelled);
+    pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        match self.stop(py, Phase::Cancelled) {
+            Some(_) => self.raise(),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`Self::cancel`], where nobody is asked who could be told of an interrupt: it is met again later.
+    pub(crate) fn cancel_unasked(&self, py: Python<'_>) {
+        if let Err(raised) = self.cancel(py) {
+            match raised.is_instance_of::<PyKeyboardInterrupt>(py) {
+                true => interrupt_again(),
+                false => raised.write_unraisable(py, None),
+            }
+        }
     }
 
     /// Cancels, and refuses further reading.
-    pub(crate) fn close(&self, py: Python<'_>) {
-        if let Some(mut state) = self.stop(py, Phase::Closed) {
-            state.phase = Phase::Closed;
-            state.rows = None;
-        }
+    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mut state) = self.stop(py, Phase::Closed) else { return Ok(()) };
+        state.phase = Phase::Closed;
+        state.rows = None;
+        self.raise()
+    }
+
+    /// What a signal's handler raised while the server was waited for.
+    fn raise(&self) -> PyResult<()> {
+        self.watched.take_raised().map_or(Ok(()), Err)
     }
 
     /// None if another thread is reading: it stops at its next look.
@@ -218,6 +242,6 @@ impl RecordBatchReader for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        Python::try_attach(|py| self.reader.cancel(py));
+        Python::try_attach(|py| self.reader.cancel_unasked(py));
     }
 }

@@ -54,12 +54,12 @@ impl Result {
         Ok(Table { schema: self.schema.clone(), batches: self.reader.read_all(py)? })
     }
 
-    fn cancel(&self, py: Python<'_>) {
-        self.reader.cancel(py);
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.reader.cancel(py)
     }
 
-    fn close(&self, py: Python<'_>) {
-        self.reader.close(py);
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.reader.close(py)
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -72,7 +72,7 @@ impl Result {
 impl Drop for Result {
     fn drop(&mut self) {
         if self.reader.is_last() {
-            Python::try_attach(|py| self.reader.cancel(py));
+            Python::try_attach(|py| self.reader.cancel_unasked(py));
         }
     }
 }

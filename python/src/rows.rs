@@ -220,14 +220,29 @@ fn timestamps<'py>(
 ) -> Values<'py> {
     let utc = PyTzInfo::utc(py)?;
     let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, zone.map(|_| &*utc))?;
-    let zone =
-        zone.filter(|zone| !matches!(*zone, "UTC" | "Z" | "+00:00")).map(|zone| time_zone(py, zone)).transpose()?;
+    let zone = zone
+        .filter(|zone| !matches!(*zone, "UTC" | "Z" | "+00:00"))
+        .map(|zone| known_zone(py, zone, field))
+        .transpose()?;
     each(py, numbers(array, field)?.into_iter(), |value| {
         let instant = epoch.add(delta(py, value, unit, field)?).map_err(|_| out_of_range(py, field, "datetime"))?;
         match &zone {
-            Some(zone) => instant.call_method1(intern!(py, "astimezone"), (zone,)),
+            Some(zone) => instant
+                .call_method1(intern!(py, "astimezone"), (zone,))
+                .map_err(|_| out_of_range(py, field, "datetime in its zone")),
             None => Ok(instant),
         }
+    })
+}
+
+/// The zone of a column, which Python may not know.
+fn known_zone<'py>(py: Python<'py>, zone: &str, field: &Field) -> PyResult<Bound<'py, PyAny>> {
+    time_zone(py, zone).map_err(|cause| {
+        let message = format!("column {:?} has the time zone {zone:?}, which Python does not know", field.name());
+        let error =
+            usage(py, &message, Some("pip install tzdata, read the result as Arrow, or cast the column in SQL"));
+        error.set_cause(py, Some(cause));
+        error
     })
 }
 
@@ -236,8 +251,8 @@ fn time_zone<'py>(py: Python<'py>, zone: &str) -> PyResult<Bound<'py, PyAny>> {
     let offset = zone.strip_prefix('+').map(|rest| (1, rest)).or(zone.strip_prefix('-').map(|rest| (-1, rest)));
     let minutes = offset.and_then(|(sign, rest)| {
         let (hours, minutes) = rest.split_once(':').or_else(|| rest.split_at_checked(2))?;
-        let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<i32>().ok()? };
-        Some(sign * (hours.parse::<i32>().ok()? * 60 + minutes))
+        let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<u16>().ok()? };
+        Some(sign * (i32::from(hours.parse::<u16>().ok()?) * 60 + i32::from(minutes)))
     });
     match minutes {
         Some(minutes) => Ok(PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, minutes * 60, 0, true)?)?.into_any()),

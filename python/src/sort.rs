@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
-use arrow::ffi_stream::ArrowArrayStreamReader;
 use arrow::record_batch::RecordBatchReader;
 use dray_format::arrow::{Held, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
@@ -22,8 +21,8 @@ use dray_sort::{
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::capsule::{import_stream, schema_capsule, stream_capsule};
-use crate::error::{sort_exception, usage};
+use crate::capsule::{Imported, import_stream, schema_capsule, stream_capsule};
+use crate::error::{detached, execution, sort_exception, usage};
 
 /// Larger batches are handed to several threads.
 const BATCH_ROWS: usize = 16 << 10;
@@ -34,6 +33,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(45);
 enum Ended {
     Sort(Error),
     Python(PyErr),
+    /// The source has failed.
+    Source(String),
     Arrow(String),
 }
 
@@ -48,6 +49,7 @@ impl Ended {
         match self {
             Self::Sort(error) => sort_exception(py, &error),
             Self::Python(error) => error,
+            Self::Source(message) => execution(py, &format!("the source of the rows failed: {message}")),
             Self::Arrow(message) => usage(py, &message, None),
         }
     }
@@ -95,12 +97,12 @@ pub fn sort(
         cancel: cancel.clone(),
         ..Options::new(by, Budget::new(memory))
     };
-    let sorted = py.detach(|| {
+    let sorted = detached(py, || {
         let sorter = Sorter::new(schema, options)?;
         let watch = Watch { progress: sorter.progress(), report: progress, cancel };
         take(stream, &sorter, threads.max(1), &watch)?;
         finish(sorter, threads.max(1), &watch)
-    });
+    })?;
     let rows = sorted.map_err(|ended: Ended| ended.raise(py))?;
     Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
 }
@@ -154,7 +156,7 @@ fn lost() -> Error {
 }
 
 /// Takes in all rows, in so many threads.
-fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, watch: &Watch) -> Result<(), Ended> {
+fn take(stream: Imported, sorter: &Sorter, threads: usize, watch: &Watch) -> Result<(), Ended> {
     let cancel = &watch.cancel;
     let (batches, queue) = sync_channel(threads);
     // The threads alone have it, so that nothing is sent any more when all have failed.
@@ -182,10 +184,14 @@ fn take(stream: ArrowArrayStreamReader, sorter: &Sorter, threads: usize, watch: 
 }
 
 /// Hands on the stream's batches, numbered, until it ends or nobody takes them.
-fn read(stream: ArrowArrayStreamReader, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) -> Result<(), Ended> {
+fn read(stream: Imported, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) -> Result<(), Ended> {
     let (mut number, mut looked) = (0, Instant::now());
     for batch in stream {
-        let batch = batch.map_err(|error| Ended::Arrow(error.to_string()))?;
+        let batch = batch.map_err(|error| match error {
+            // What the source says, by the C interface.
+            ArrowError::CDataInterface(message) => Ended::Source(message),
+            error => Ended::Source(error.to_string()),
+        })?;
         for from in (0..batch.num_rows()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(batch.num_rows() - from);
             if out.send((number, batch.slice(from, rows))).is_err() {

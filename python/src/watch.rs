@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_client::{Known, Progress as ClientProgress};
+use dray_client::{Known, Progress as ClientProgress, Wish};
 use pyo3::prelude::*;
 
 /// At least this long between two looks, so that Python's lock is not taken for every chunk.
@@ -45,28 +45,33 @@ impl Watched {
         lock(&self.raised).take()
     }
 
-    /// The client's watch, for this statement.
+    /// The client's watch, for this statement. The first interrupt cancels it, and the next one does not wait even for that.
     pub(crate) fn watch(self: std::sync::Arc<Self>) -> dray_client::Watch {
         let mut last = Instant::now();
+        let mut wish = Wish::Continue;
         Box::new(move |progress| {
             if self.is_cancelled() {
-                return false;
+                wish = wish.max(Wish::Cancel);
             }
             if last.elapsed() < INTERVAL {
-                return true;
+                return wish;
             }
             last = Instant::now();
             self.set_progress(*progress);
-            // None while the interpreter shuts down.
-            let looked = Python::try_attach(|py| py.check_signals().and_then(|()| self.report(py)));
-            match looked {
-                Some(Ok(())) => true,
-                Some(Err(raised)) => {
+            let looked = Python::try_attach(|py| {
+                py.check_signals()?;
+                if wish == Wish::Continue { self.report(py) } else { Ok(()) }
+            });
+            wish = match (looked, wish) {
+                (Some(Ok(())), wish) => wish,
+                (Some(Err(raised)), wish) => {
                     *lock(&self.raised) = Some(raised);
-                    false
+                    if wish == Wish::Continue { Wish::Cancel } else { Wish::Leave }
                 }
-                None => false,
-            }
+                // The interpreter shuts down.
+                (None, _) => Wish::Leave,
+            };
+            wish
         })
     }
 
@@ -75,6 +80,25 @@ impl Watched {
         match &self.report {
             Some(report) => report.call1(py, (Progress(self.progress()),)).map(|_| ()),
             None => Ok(()),
+        }
+    }
+}
+
+/// Whether a connection is still wanted that is being made: what a signal's handler has raised is kept.
+pub(crate) fn wanted(raised: &mut Option<PyErr>) -> impl FnMut() -> bool {
+    let mut last = Instant::now();
+    move || {
+        if last.elapsed() < INTERVAL {
+            return true;
+        }
+        last = Instant::now();
+        match Python::try_attach(|py| py.check_signals()) {
+            Some(Ok(())) => true,
+            Some(Err(interrupt)) => {
+                *raised = Some(interrupt);
+                false
+            }
+            None => false,
         }
     }
 }

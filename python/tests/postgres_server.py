@@ -70,9 +70,9 @@ class Installation:
             if path.name == "rust":
                 # Cargo builds it once for all versions.
                 (build / "rust").symlink_to(path)
-            elif path.is_dir():
+            elif path.is_dir() and path.name != "build":
                 shutil.copytree(path, build / path.name, ignore=shutil.ignore_patterns("*.o", "*.bc"))
-            elif path.suffix not in (".so", ".o"):
+            elif path.is_file() and path.suffix not in (".so", ".o"):
                 shutil.copy(path, build)
         command = ["make", "-s", "-C", str(build), "install", f"PG_CONFIG={self.bin / 'pg_config'}"]
         environment = {"CARGO_TARGET_DIR": str(CACHE / "target" / "pg_extension")} | dict(os.environ)
@@ -154,8 +154,14 @@ class PostgresServer:
             for statement in statements:
                 connection.execute(statement)
 
-    def log(self) -> str:
-        return (self.folder / "log").read_text(errors="replace")
+    def log(self, start: int = 0) -> str:
+        """The log, from a byte of it on."""
+        with (self.folder / "log").open("rb") as log:
+            log.seek(start)
+            return log.read().decode(errors="replace")
+
+    def log_bytes(self) -> int:
+        return (self.folder / "log").stat().st_size
 
     def crashes(self) -> list[str]:
         """What the log says about processes that died of a signal."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import builtins
+import math
 import pickle
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -90,8 +92,9 @@ def test_nobody_there(tmp_path: Path) -> None:
     assert (type(copy), str(copy), copy.hint) == (dray.ConnectionError, str(caught.value), caught.value.hint)
     with pytest.raises(ValueError, match="not a server's uri"):
         dray.connect("http://localhost")
-    with pytest.raises(dray.UsageError, match="timeout"):
-        dray.connect("dray://localhost", timeout=-1)
+    for timeout in (0, -1, math.nan, math.inf, 1e18, 1e-10):
+        with pytest.raises(dray.UsageError, match="timeout"):
+            dray.connect("dray://localhost", timeout=timeout)
 
 
 def test_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +110,37 @@ def test_token(monkeypatch: pytest.MonkeyPatch) -> None:
         dray.connect(server.tcp.replace("dray://", "dray://s3cret@")).close()
         monkeypatch.setenv("DRAY_TOKEN", "s3cret")
         dray.connect(server.tcp).close()
+    finally:
+        server.stop()
+        shutil.rmtree(folder)
+
+
+def own_address() -> str:
+    """An address of this host that is not loopback. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.connect(("198.51.100.1", 9))
+        return str(probe.getsockname()[0])
+
+
+def test_a_token_does_not_travel_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="dray"))
+    (folder / "token").write_text("s3cret\n")
+    with socket.create_server((own_address(), 0)) as free:
+        address = "{}:{}".format(*free.getsockname())
+    server = Server(folder, "--token-file", str(folder / "token"), "--listen", f"tcp://{address}")
+    try:
+        for uri in (f"dray://{address}", f"dray://s3cret@{address}", f"dray://{address}?token=s3cret"):
+            monkeypatch.setenv("DRAY_TOKEN", "s3cret")
+            with pytest.raises(dray.UsageError, match="as plain text") as caught:
+                dray.connect(uri)
+            assert "plain_token=true" in str(caught.value) and "s3cret" not in str(caught.value)
+        assert server.counter("connections_refused_total") == 0
+        dray.connect(f"dray://{address}", plain_token=True).close()
+        dray.connect(f"dray://{address}?plain_token=true").close()
+        monkeypatch.delenv("DRAY_TOKEN")
+        # Without one there is nothing to hide.
+        with pytest.raises(dray.AuthenticationError, match="asks for a token"):
+            dray.connect(f"dray://{address}")
     finally:
         server.stop()
         shutil.rmtree(folder)

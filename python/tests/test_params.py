@@ -56,6 +56,10 @@ def scalar(connection: dray.Connection, value: Any) -> pa.ChunkedArray:
         ([1, 2, None], pa.list_(pa.int64())),
         (["a", "b"], pa.list_(pa.string())),
         ([[1], [2, 3]], pa.list_(pa.list_(pa.int64()))),
+        ([[], [1], [None]], pa.list_(pa.list_(pa.int64()))),
+        ([D("1.5"), D("22.25"), None, D("-333")], pa.list_(pa.decimal128(5, 2))),
+        ([D("1E+3"), D("0." + "1" * 40), 7, 2**63], pa.list_(pa.decimal256(60, 40))),
+        ([[D("1.5")], [D("2.25"), 1]], pa.list_(pa.list_(pa.decimal128(21, 2)))),
     ],
 )
 def test_python_values(connection: dray.Connection, value: Any, data_type: pa.DataType) -> None:
@@ -121,6 +125,8 @@ def test_nanoseconds(connection: dray.Connection) -> None:
         (dt.time(1, tzinfo=dt.timezone.utc), "zone"),
         (dt.timedelta.max, "64 bits"),
         ([1, "a"], "different types"),
+        ([D("1"), 1.5], "different types"),
+        ([D("1e70"), D("1e-70")], "different types"),
         (np.timedelta64(5, "ns"), "lose digits"),
         (np.longdouble(1), "lose digits"),
         (np.datetime64("2024-01", "M"), "datetime64"),
@@ -149,3 +155,12 @@ def test_params_in_a_statement(connection: dray.Connection) -> None:
         connection.query("SELECT $1 + $2", [1])
     with pytest.raises(dray.QueryError):
         connection.query("SELECT $1")
+
+
+@pytest.mark.parametrize(("sql", "params"), [("SELECT 1", [1]), ("SELECT $1", [1, 2]), ("SELECT $1 -- $2", [1, None])])
+def test_surplus_values_are_refused(connection: dray.Connection, sql: str, params: list[Any]) -> None:
+    with pytest.raises(dray.QueryError, match=f"{len(params)} values were given") as caught:
+        connection.query(sql, params)
+    assert caught.value.sqlstate == "07001"
+    # One that is not used, before one that is, is no mistake that can be told.
+    assert list(connection.query("SELECT $2", [1, "b"])) == [("b",)]

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -152,6 +153,29 @@ def test_cancel_through_a_pooler(filled: PostgresServer, extension: bool, pgboun
     with client.query(FOREVER) as result:
         next(result.batches())
     client.check_usable()
+
+
+def test_parts_through_a_pooler(filled: PostgresServer, extension: bool) -> None:
+    """The coordinator may hold the last connection that the pooler has: workers do not wait for another as long as for a server."""
+    sql = "SELECT id, text FROM numbers"
+    script = """
+import sys, dray
+with dray.connect(sys.argv[1], timeout=3600) as connection:
+    result = connection.query(sys.argv[2], partitions=2, extension=sys.argv[3] == "True")
+    print(result.arrow().num_rows, result.stats["path_reason"])
+    # What was begun for the parts is over.
+    print(list(connection.query("CREATE TEMPORARY TABLE t AS SELECT 1; ", extension=False)))
+"""
+    for pool_size, expected in ((1, "one connection: another connection can't be had"), (3, "2 connections, one snapshot")):
+        pgbouncer = PgBouncer(filled, pool_size)
+        try:
+            arguments = [sys.executable, "-c", script, pgbouncer.uri(), sql, str(extension)]
+            ran = subprocess.run(arguments, capture_output=True, text=True, timeout=60)
+        finally:
+            pgbouncer.stop()
+        assert ran.stdout.startswith(f"{BIG} ") and expected in ran.stdout and ran.stdout.endswith("[]\n"), ran
+        if pool_size == 1:
+            assert "the pooler gave no other connection" in ran.stdout
 
 
 def test_digits_of_floats_through_a_pooler(filled: PostgresServer, extension: bool) -> None:

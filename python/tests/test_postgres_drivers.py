@@ -79,6 +79,15 @@ def test_types_of_its_own(connection: Any, extension: bool) -> None:
     run(connection, "ROLLBACK" if hasattr(connection, "cursor") else "DROP TYPE pair")
 
 
+def test_money_within_others(connection: Any, extension: bool) -> None:
+    run(connection, "CREATE TYPE price AS (amount money)")
+    sql = "SELECT ARRAY['5.5'::money] AS l, ROW('1')::price AS p, ARRAY[ROW('2')::price] AS ps"
+    table = dray.read(connection, sql, extension=extension)
+    amounts = [Decimal("5.50")], {"amount": Decimal("1.00")}, [{"amount": Decimal("2.00")}]
+    assert table.to_pylist() == [dict(zip(("l", "p", "ps"), amounts))]
+    run(connection, "ROLLBACK" if hasattr(connection, "cursor") else "DROP TYPE price")
+
+
 def test_errors_are_the_drivers(connection: Any, extension: bool) -> None:
     with pytest.raises(Exception, match="division by zero") as raised:
         dray.read(connection, "SELECT 1 / 0", extension=extension)
@@ -88,6 +97,15 @@ def test_errors_are_the_drivers(connection: Any, extension: bool) -> None:
 def test_values_without_a_place(connection: Any, extension: bool) -> None:
     with pytest.raises(Exception, match="infinity"):
         dray.read(connection, "SELECT 'infinity'::date AS d", extension=extension)
+
+
+def test_text_that_is_not_utf8(connection: Any, extension: bool) -> None:
+    run(
+        connection,
+        "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'",
+    )
+    with pytest.raises(Exception, match='column "bad": a string is not UTF-8'):
+        dray.read(connection, r"SELECT pg_temp.as_text('\x61ff62'::bytea, 1) AS bad", extension=extension)
 
 
 def test_options(connection: Any, extension: bool) -> None:

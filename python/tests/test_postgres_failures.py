@@ -67,9 +67,10 @@ def test_errors_within_the_scan(client: Client, row: int) -> None:
     assert caught.value.sqlstate == "22012"
     client.check_usable()
     late = f"SELECT CASE WHEN id = {row - 1} THEN 'infinity'::date END AS d, text FROM (SELECT * FROM numbers ORDER BY id) t"
-    with pytest.raises(dray.ExecutionError, match=f'column "d", row {row}: .*infinity'):
+    with pytest.raises(dray.ExecutionError, match=f'column "d", row {row}: .*infinity') as caught:
         for batch in client.query(late, batch_rows=1000).batches():
             del batch
+    assert caught.value.sqlstate == "22003"
     client.check_usable()
     with pytest.raises(dray.Error):
         list(client.query(failing, batch_rows=1000).rows())
@@ -87,10 +88,61 @@ def test_a_batch_does_not_follow_an_error(client: Client) -> None:
 
 def test_rows_over_the_limit(client: Client) -> None:
     sql = "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t FROM generate_series(1, 5) i"
-    with pytest.raises(dray.LimitError, match=r"\d{5}"):
+    with pytest.raises(dray.LimitError, match=r"\d{5}") as caught:
         client.query(sql, chunk_bytes_max=4096, decoded_bytes_max=8192, row_bytes_max=50_000, compression="none").arrow()
+    assert caught.value.sqlstate == "54000"
     client.check_usable()
     assert client.query(sql).arrow().num_rows == 5
+
+
+# Bytes that nobody has looked at, as text: so they come from functions in C, too.
+AS_TEXT = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
+BAD = r"pg_temp.as_text('\x61ff62'::bytea, 1)"
+
+
+@pytest.mark.parametrize(
+    ("value", "compression"),
+    [
+        ("{}", "none"),
+        ("{}", "light"),
+        ("{}::varchar(9)", "none"),
+        ("{}::name", "none"),
+        ("ARRAY['good', {}]", "none"),
+        ("ROW(1, {})::pets", "light"),
+        ("ARRAY[NULL, ROW(1, {})::pets]", "none"),
+    ],
+)
+def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> None:
+    client.list(AS_TEXT)
+    bad, good = value.format(BAD), value.format("'good'")
+    sql = f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad FROM generate_series(1, 70001) i"
+    for _ in range(2):
+        with pytest.raises(dray.ExecutionError, match="column \"bad\": a string is not UTF-8; textsend") as caught:
+            client.query(sql, compression=compression).arrow()
+        assert caught.value.sqlstate == "22021"
+        client.check_usable()
+        with pytest.raises(dray.ExecutionError, match="is not UTF-8"):
+            list(client.query(sql, compression=compression).rows())
+        client.check_usable()
+    # Its bytes can be had.
+    assert client.list(f"SELECT textsend({BAD})") == [(b"a\xffb",)]
+    result = client.query(sql.replace("i = 70000", "i = 0"), compression=compression)
+    assert result.arrow().num_rows == 70_001
+
+
+def test_text_in_parts_that_is_not_utf8(client: Client, filled: PostgresServer) -> None:
+    with filled.connect() as oracle:
+        oracle.execute(AS_TEXT)
+        oracle.execute(f"CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i")
+        try:
+            for partitions in (1, 3):
+                with pytest.raises(dray.ExecutionError, match='column "bad"') as caught:
+                    client.query("SELECT i, bad FROM unsound", partitions=partitions).arrow()
+                assert caught.value.sqlstate == "22021"
+                client.check_usable()
+                assert client.query("SELECT i FROM unsound", partitions=partitions).arrow().num_rows == 100_000
+        finally:
+            oracle.execute("DROP TABLE unsound")
 
 
 def test_privileges(filled: PostgresServer, extension: bool) -> None:

@@ -80,6 +80,7 @@ SPLITTABLE = [
     ("SELECT id, amount FROM public.many AS m WHERE m.id > 100 OR m.id < 5", ROWS - 96),
     ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
     ("SELECT id, filler FROM parted", 100_000),
+    ("SELECT id, id::text AS t, -id AS n FROM many WHERE filler LIKE ('%') AND id BETWEEN 1 AND 9e9", ROWS),
     ("SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'", 10_000),
 ]
 
@@ -203,12 +204,123 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
         assert table.num_rows == 10_000 and "3 connections" in reason
         # Each connection would have a time of its own.
         table, reason = read(client, "SELECT id FROM guarded_by_time", extension)
-        assert table.num_rows == 20_000 and "a policy of its table calls now" in reason
+        assert table.num_rows == 20_000 and "a policy of its table may differ between connections: it calls now" in reason
         with pytest.raises(dray.QueryError, match="permission denied"):
             read(client, "SELECT secret FROM columns_only", extension)
         table, reason = read(client, "SELECT id FROM columns_only", extension)
         assert table.num_rows == 10_000
         assert "one connection" in reason
+
+
+# What has a value of its own in each transaction and is not called like a function: how it is made, read, and undone, and what
+# is said of it.
+HIDDEN = {
+    "operator": (
+        ["CREATE FUNCTION moment(integer, integer) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()'",
+         "CREATE OPERATOR @@@ (FUNCTION = moment, LEFTARG = integer, RIGHTARG = integer)"],
+        ["SELECT id @@@ -1 AS t FROM many", "SELECT id OPERATOR(public.@@@) 1 AS t FROM many"],
+        "DROP FUNCTION moment CASCADE", "the operator @@@",
+    ),
+    "operator of a word": (
+        ["CREATE FUNCTION equal(integer, money) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT now() IS NOT NULL'",
+         "CREATE OPERATOR = (FUNCTION = equal, LEFTARG = integer, RIGHTARG = money)"],
+        ["SELECT 1 AS t FROM many WHERE id IN ('1'::money, '2'::money)"],
+        "DROP FUNCTION equal CASCADE", "the operator =",
+    ),
+    "cast": (
+        ["CREATE FUNCTION written(integer) RETURNS text LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()::text'",
+         "CREATE CAST (integer AS text) WITH FUNCTION written(integer)"],
+        ["SELECT id::text AS t FROM many", "SELECT CAST(id AS text) AS t FROM many"],
+        "DROP FUNCTION written CASCADE", "may cast integer to text by written",
+    ),
+    "cast that nobody writes": (
+        ["CREATE FUNCTION written(money) RETURNS text LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()::text'",
+         "CREATE CAST (money AS text) WITH FUNCTION written(money) AS IMPLICIT"],
+        ["SELECT lower('1'::money) AS t FROM many"],
+        "DROP FUNCTION written CASCADE", "may cast money to text by written",
+    ),
+    "domain": (
+        ["CREATE FUNCTION holds(text) RETURNS boolean LANGUAGE sql AS 'SELECT clock_timestamp() IS NOT NULL'",
+         "CREATE DOMAIN checked AS text CHECK (holds(VALUE))"],
+        ["SELECT 'x'::checked AS t FROM many", "SELECT checked 'x' AS t FROM many"],
+        "DROP DOMAIN checked; DROP FUNCTION holds", "may cast to checked",
+    ),
+    "type": (
+        ["CREATE TYPE moody",
+         "CREATE FUNCTION moody_in(cstring) RETURNS moody LANGUAGE internal IMMUTABLE STRICT AS 'textin'",
+         "CREATE FUNCTION moody_out(moody) RETURNS cstring LANGUAGE internal STRICT AS 'textout'",
+         "CREATE TYPE moody (INPUT = moody_in, OUTPUT = moody_out, LIKE = text)",
+         "CREATE TABLE moods (t moody[])", "INSERT INTO moods VALUES ('{x}')"],
+        ["SELECT t FROM moods", "SELECT * FROM moods"],
+        "DROP TYPE moody CASCADE; DROP TABLE moods", "has the function moody_out",
+    ),
+    "order": (
+        ["CREATE FUNCTION compared(money, money) RETURNS integer LANGUAGE sql STABLE AS 'SELECT 0'",
+         "CREATE OPERATOR CLASS strange FOR TYPE money USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=,"
+         " OPERATOR 5 >, FUNCTION 1 compared(money, money)"],
+        ["SELECT greatest(id - id, 5) AS t FROM many"],
+        "DROP OPERATOR FAMILY strange USING btree; DROP FUNCTION compared", "compared by compared",
+    ),
+    "another schema": (
+        ["CREATE SCHEMA elsewhere",
+         "CREATE FUNCTION elsewhere.tame(integer) RETURNS timestamptz LANGUAGE sql AS 'SELECT transaction_timestamp()'"],
+        ["SELECT elsewhere.tame(id) AS t FROM many", 'SELECT "elsewhere" . tame(id) AS t FROM many'],
+        "DROP SCHEMA elsewhere CASCADE", "calls tame, which is not immutable",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_hides_that_it_differs(big: PostgresServer, extension: bool, name: str) -> None:
+    made, statements, undo, what = HIDDEN[name]
+    big.run(*made)
+    try:
+        for sql in statements:
+            # What may have called a function leaves a session of which others know nothing.
+            with dray.connect(big.uri()) as client:
+                table, reason = read(client, sql, extension)
+                assert "one connection: " in reason and what in reason, reason
+                assert len(set(map(str, table["t"].to_pylist()))) == 1
+        with dray.connect(big.uri()) as client:
+            # It does not matter to what does not use it.
+            assert "3 connections" in read(client, "SELECT id, amount AS n FROM many AS m", extension)[1]
+            if name == "another schema":
+                assert "3 connections" in read(client, "SELECT tame(id) FROM many", extension)[1]
+    finally:
+        big.run(*undo.split("; "))
+
+
+def test_settings_that_policies_read(big: PostgresServer, extension: bool) -> None:
+    """Each session has what was set when it began: they may be others for those that begin later."""
+    policy = "CREATE POLICY own ON tenants USING (tenant::text = current_setting('app.tenant'))"
+    big.run(
+        "CREATE TABLE tenants AS SELECT i AS id, i % 2 AS tenant FROM generate_series(1, 20000) i",
+        "ALTER TABLE tenants ENABLE ROW LEVEL SECURITY", policy, "GRANT SELECT ON tenants TO half",
+        "ALTER ROLE half SET app.tenant = '1'",
+    )  # fmt: skip
+    try:
+        sql = "SELECT id, tenant FROM tenants"
+        with dray.connect(big.uri(user="half")) as client:
+            table, reason = read(client, sql, extension)
+            assert "3 connections" in reason and table["tenant"].to_pylist() == [1] * 10_000
+            big.run("ALTER ROLE half SET app.tenant = '0'")
+            table, reason = read(client, sql, extension)
+            assert "one connection" in reason and "other settings" in reason
+            assert table["tenant"].to_pylist() == [1] * 10_000
+        for using, what in [
+            ("pg_backend_pid() > 0", "calls pg_backend_pid"),
+            ("id > 0 AND current_date > '2000-01-01'", "calls now"),
+            ("current_setting('app.day', true)::date IS NULL", "may depend on the time"),
+            ("random() > -1", "calls random"),
+            ("current_setting('app.' || tenant, true) IS NULL", "a setting whose name is not clear"),
+        ]:
+            big.run(f"ALTER POLICY own ON tenants USING ({using})")
+            with dray.connect(big.uri(user="half")) as client:
+                table, reason = read(client, sql, extension)
+                assert "a policy of its table may differ between connections" in reason and what in reason, reason
+                assert table.num_rows == 20_000
+    finally:
+        big.run("DROP TABLE tenants", "ALTER ROLE half RESET app.tenant")
 
 
 def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection, extension: bool) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import duckdb
+import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -119,8 +122,77 @@ def test_a_source_that_fails(table: pa.Table) -> None:
         raise ValueError("no more of this")
 
     reader = pa.RecordBatchReader.from_batches(table.schema, batches())
-    with pytest.raises(dray.UsageError, match="no more of this"):
+    with pytest.raises(dray.ExecutionError, match="source of the rows failed: ValueError: no more of this") as caught:
         dray.sort(reader, "i", memory=1 << 20)
+    assert type(caught.value.__cause__) is ValueError
+
+
+def test_sources_of_others_that_fail(table: pa.Table) -> None:
+    """What hands on no more than Arrow's C interface does: the text."""
+
+    class Other:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return pa.RecordBatchReader.from_batches(table.schema, batches()).__arrow_c_stream__(requested_schema)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches(max_chunksize=5000)[:3]
+        raise ValueError("no more of this")
+
+    with pytest.raises(dray.ExecutionError, match="^the source of the rows failed: .*no more of this"):
+        dray.sort(Other(), "i")
+    failing = "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END AS i FROM range(1000000)"
+    with pytest.raises(dray.ExecutionError, match="^the source of the rows failed: .*no more of this"):
+        dray.sort(duckdb.sql(failing), "i")
+
+
+def test_an_interrupt_in_a_source_is_one(table: pa.Table) -> None:
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches(max_chunksize=5000)[:3]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        dray.sort(pa.RecordBatchReader.from_batches(table.schema, batches()), "i")
+
+
+def test_names_with_colons() -> None:
+    table = pa.table({"a:desc": [2, 3, 1], "x:y": [1, 3, 2]})
+    for by, expected in [("a:desc", [1, 2, 3]), ("a:desc:desc", [3, 2, 1]), ("x:y", [2, 1, 3]), ("x:y:desc", [3, 1, 2])]:
+        assert pa.table(dray.sort(table, by))["a:desc"].to_pylist() == expected, by
+    both = pa.Table.from_arrays([table["a:desc"], table["x:y"]], names=["a", "a"])
+    with pytest.raises(dray.UsageError, match='there are 2 columns "a"'):
+        dray.sort(both, "a")
+
+
+@pytest.mark.parametrize("memory", ["512MiB", 2 << 20])
+@pytest.mark.parametrize("seed", range(5))
+def test_numbers_against_others(seed: int, memory: int | str) -> None:
+    """Keys of which more than eight bytes vary, and whose last ones have few values: against pyarrow's sort and DuckDB's."""
+    numbers = numpy.random.default_rng(seed)
+    n = 100_000
+    table = pa.table(
+        {
+            "cents": numbers.normal(0, 1e5, n).astype("int64"),
+            "status": numbers.choice([200, 404, 500], n).astype("int16"),
+            "rank": numbers.zipf(1.5, n).astype("uint64"),
+            "row": numpy.arange(n),
+        }
+    )
+    up, down = ("ascending", ""), ("descending", ":desc")
+    columns = list(itertools.permutations(["cents", "status", "rank"], 2 + seed % 2))
+    names = columns[seed % len(columns)]
+    directions = [up if numbers.integers(2) else down for _ in names]
+    threads = int(numbers.integers(1, 9))
+    by = [name + suffix for name, (_, suffix) in zip(names, directions, strict=True)]
+    found = pa.table(dray.sort(table, by, memory=memory, threads=threads))
+    keys = [(name, direction, "at_end") for name, (direction, _) in zip(names, directions, strict=True)]
+    assert found.equals(expected(table, keys)), (seed, by, threads)
+    order = ", ".join(by).replace(":desc", " DESC")
+    connection = duckdb.connect()
+    connection.register("rows_in", table)
+    assert found.equals(connection.sql(f"SELECT * FROM rows_in ORDER BY {order}, row").to_arrow_table()), (seed, by)
+    distinct = pa.table(dray.sort(table, by, distinct="keys", memory=memory, threads=threads))
+    groups = table.group_by(list(names), use_threads=False).aggregate([("row", "min")])
+    assert sorted(distinct["row"].to_pylist()) == sorted(groups["row_min"].to_pylist()), (seed, by, threads)
 
 
 def test_rows_are_handed_over_once(table: pa.Table) -> None:

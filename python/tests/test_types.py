@@ -126,7 +126,7 @@ def test_csv_and_json(connection: dray.Connection) -> None:
 
 
 def test_nanoseconds_are_not_cut_off(connection: dray.Connection) -> None:
-    sql = "SELECT TIMESTAMP '2024-01-01 00:00:00.123456789' AS t"
+    sql = "SELECT CAST('2024-01-01 00:00:00.123456789' AS TIMESTAMP(9)) AS t"
     with pytest.raises(dray.UsageError, match='"t" has nanoseconds'):
         list(connection.query(sql))
     assert connection.query(sql).arrow().column("t").cast(pa.int64()).to_pylist() == [1704067200123456789]
