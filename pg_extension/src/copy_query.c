@@ -293,6 +293,8 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 	for (int i = 0; i < count; i++)
 		types[i] = parameters.parameter[i].type;
 	query = only_query(pg_analyze_and_rewrite_varparams(raw, pstate->p_sourcetext, &types, &count, pstate->p_queryEnv));
+	/* Before anything is planned, and so may be evaluated: the client may then run the statement in another way. */
+	dray_check_types(query->commandType == CMD_SELECT ? query->targetList : query->returningList);
 	plan.params = dray_read_parameters(parameters, types, count);
 	/* The planner scribbles on its input. */
 	as_written = copyObject(query);

@@ -5,15 +5,18 @@
 #include "dray.h"
 
 #include "access/htup_details.h"
+#include "access/transam.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_type.h"
 #include "commands/extension.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "nodes/nodeFuncs.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+#include "utils/memutils.h"
 #include "utils/syscache.h"
 #include "utils/typcache.h"
 
@@ -184,4 +187,27 @@ dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types)
 	for (int i = 0; i < desc->natts; i++)
 		columns[i].not_null = bms_is_member(i, not_null);
 	return columns;
+}
+
+/*
+ * Refuses too many types. Of the server's own there can't be as many.
+ */
+void
+dray_check_types(const List *targets)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dray types", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext caller_context = MemoryContextSwitchTo(context);
+	uint32		types = 0;
+	ListCell   *cell;
+
+	foreach(cell, targets)
+	{
+		TargetEntry *target = lfirst_node(TargetEntry, cell);
+		Oid			type = exprType((Node *) target->expr);
+
+		if (!target->resjunk && type >= FirstNormalObjectId)
+			describe(type, -1, &types);
+	}
+	MemoryContextSwitchTo(caller_context);
+	MemoryContextDelete(context);
 }

@@ -14,6 +14,7 @@ PGDLLEXPORT void _PG_init(void);
 
 #ifdef DRAY_TEST_ALLOCATOR
 static int	fail_after = 0;
+bool		dray_test_fail_send = false;
 
 static void
 assign_fail_after(int newval, void *extra)
@@ -32,6 +33,8 @@ _PG_init(void)
 #ifdef DRAY_TEST_ALLOCATOR
 	DefineCustomIntVariable("dray.test_fail_after", "Allocations of Rust until they fail; 0 for never.", NULL,
 							&fail_after, 0, 0, INT_MAX, PGC_USERSET, 0, NULL, assign_fail_after, NULL);
+	DefineCustomBoolVariable("dray.test_fail_send", "Whether sending a large frame fails.", NULL,
+							 &dray_test_fail_send, false, PGC_USERSET, 0, NULL, NULL, NULL);
 #endif
 }
 

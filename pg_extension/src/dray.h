@@ -136,6 +136,7 @@ extern int32 dray_finish(DrayStream *stream, uint64 socket_ns, uint64 total_ns,
 						 const DrayPart **parts, size_t *count, DrayError *error);
 #ifdef DRAY_TEST_ALLOCATOR
 extern void dray_test_fail_after(size_t n);
+extern bool dray_test_fail_send;
 #endif
 
 /* parameters.c */
@@ -183,6 +184,7 @@ extern DrayPlan dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stm
 							   DrayParameters parameters);
 
 /* describe_type.c */
+extern void dray_check_types(const List *targets);
 extern DrayMember *dray_describe_columns(TupleDesc desc, const Bitmapset *not_null, uint32 *types);
 
 /* receiver.c */

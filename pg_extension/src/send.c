@@ -142,40 +142,13 @@ dray_send_copy_out(int columns)
 }
 
 /*
- * A frame, or a state frame and the chunk that needs it, in as many CopyData messages as it takes.
+ * A frame as CopyData messages, past libpq's buffer.
  */
-void
-dray_send_frame(const DrayPart *parts, size_t count)
+static void
+write_messages(const DrayPart *parts, size_t count, size_t left)
 {
-	size_t		left = 0;
 	size_t		message = 0;
-	CommandDest destination;
 
-	for (size_t i = 0; i < count; i++)
-		left += parts[i].len;
-
-	if (left <= SMALL_FRAME_BYTES)
-	{
-		StringInfoData small;
-
-		pq_beginmessage(&small, 'd');
-		for (size_t i = 0; i < count; i++)
-			pq_sendbytes(&small, parts[i].bytes, parts[i].len);
-		pq_endmessage(&small);
-		return;
-	}
-
-	/* What libpq holds comes first; this also makes the socket wait. */
-	if (pq_flush() != 0)
-		return;
-
-	/*
-	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a signal handler (quickdie) or
-	 * a wait (the postmaster's death) may report something to the client. Only FATAL leaves secure_write, so no error finds
-	 * the destination changed.
-	 */
-	destination = whereToSendOutput;
-	whereToSendOutput = DestNone;
 	gathered.len = 0;
 	for (size_t i = 0; i < count; i++)
 	{
@@ -204,6 +177,60 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		}
 	}
 	write_gathered();
+}
+
+/*
+ * A frame, or a state frame and the chunk that needs it, in as many CopyData messages as it takes.
+ */
+void
+dray_send_frame(const DrayPart *parts, size_t count)
+{
+	size_t		left = 0;
+	CommandDest destination;
+
+	for (size_t i = 0; i < count; i++)
+		left += parts[i].len;
+
+	if (left <= SMALL_FRAME_BYTES)
+	{
+		StringInfoData small;
+
+		pq_beginmessage(&small, 'd');
+		for (size_t i = 0; i < count; i++)
+			pq_sendbytes(&small, parts[i].bytes, parts[i].len);
+		pq_endmessage(&small);
+		return;
+	}
+
+	/* What libpq holds comes first; this also makes the socket wait. */
+	if (pq_flush() != 0)
+		return;
+
+	/*
+	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a signal handler (quickdie) or
+	 * a wait (the postmaster's death) may report something to the client. After an error nobody knows how much of a message
+	 * the client has, so that the session can't go on: it is reported to the log, and the session ends, while the
+	 * destination is still none.
+	 */
+	destination = whereToSendOutput;
+	whereToSendOutput = DestNone;
+	PG_TRY();
+	{
+#ifdef DRAY_TEST_ALLOCATOR
+		if (dray_test_fail_send)
+			elog(ERROR, "a send that fails, as a test wants it");
+#endif
+		write_messages(parts, count, left);
+	}
+	PG_CATCH();
+	{
+		EmitErrorReport();
+		FlushErrorState();
+		ereport(FATAL,
+				(errcode(ERRCODE_CONNECTION_FAILURE),
+				 errmsg("terminating connection because a message to the client could not be completed")));
+	}
+	PG_END_TRY();
 	whereToSendOutput = destination;
 }
 

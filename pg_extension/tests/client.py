@@ -10,7 +10,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "spec" / "decoder"))
 
 import protocol  # noqa: E402
-from chunk import Limits, Tables, receive_state  # noqa: E402
+from chunk import receive_state  # noqa: E402
+from header import Limits  # noqa: E402
+from tables import Tables  # noqa: E402
 from values import column_values  # noqa: E402
 
 # A welcome, which the decoder expects of a whole connection.
@@ -33,7 +35,7 @@ class Result:
     copy_out: tuple | None = None
 
     def messages(self, limits: Limits = Limits()) -> list:
-        return protocol.check_server_session(WELCOME + self.copied, limits)[1:]
+        return protocol.check_server_session(WELCOME + self.copied, lambda _: protocol.Asked(limits=limits))[1:]
 
     def frames(self) -> list[tuple[int, bytes]]:
         """The kind and the payload of each."""

@@ -76,11 +76,10 @@ class Server:
 
 
 def install(pg_config: str, features: str = ""):
-    """Built anew: another server's object files may be there, or another feature's. One process at a time builds."""
+    """One process at a time builds."""
     make = ["make", "-s", "-C", EXTENSION, f"PG_CONFIG={pg_config}", f"CARGO_FEATURES={features}"]
     with (EXTENSION / "Makefile").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run([*make, "clean"], check=True, stdout=subprocess.DEVNULL)
         subprocess.run([*make, "install"], check=True, stdout=subprocess.DEVNULL)
 
 

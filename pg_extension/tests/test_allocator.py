@@ -1,5 +1,7 @@
 """Memory that ends at any moment: an error, never an abort. Built with an allocator that fails when told to."""
 
+import time
+
 import pytest
 from client import ServerError
 from server import Server, install
@@ -101,4 +103,23 @@ def test_results_of_many_types(failing):
             n += 1 + n // 3
             connection.run("SET dray.test_fail_after = 0")
     assert failures > 10
+    assert failing.crashes() == []
+
+
+def test_a_send_that_fails(failing):
+    """Nobody knows how much of a message the client has: the session ends, and what it could not say is in the log."""
+    with failing.connect() as connection, failing.connect() as oracle:
+        connection.run("SELECT pg_catalog.dray_load()")
+        pid = connection.value("SELECT pg_backend_pid()")
+        connection.run("SET dray.test_fail_send = on")
+        assert connection.copy("(SELECT 1)").columns()
+        with pytest.raises(ConnectionError):
+            connection.copy("(SELECT i, md5(i::text) FROM generate_series(1, 60000) i)", "compression none")
+        deadline = time.monotonic() + 60
+        while oracle.value(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}") != "0":
+            assert time.monotonic() < deadline, "the session goes on"
+            time.sleep(0.05)
+    log = failing.log.read_text(errors="replace")
+    assert "a send that fails, as a test wants it" in log
+    assert "FATAL:  terminating connection because a message to the client could not be completed" in log
     assert failing.crashes() == []

@@ -52,6 +52,20 @@ def test_bytes_that_are_not_utf8(server, databases):
         assert caught.value.sqlstate == "22021"
 
 
+def test_text_that_is_not_utf8_where_text_is(connection):
+    """The server does not look at what its functions return for text."""
+    made = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS "
+    connection.run(made + "'bytea_substr_no_len'")
+    bad = "CASE WHEN i = 90000 THEN pg_temp.as_text('\\x61c3', 1) ELSE 'b' END"
+    for value in (bad, f"ARRAY[{bad}]", f"({bad})::name"):
+        for compression in ("none", "light", "'zstd:1'"):
+            with pytest.raises(ServerError, match='column "v": a string is not UTF-8') as caught:
+                connection.copy(f"(SELECT i, {value} AS v FROM generate_series(1, 90001) i)", f"compression {compression}")
+            assert caught.value.sqlstate == "22021"
+            assert connection.value("SELECT 1") == "1"
+    assert connection.copy("(SELECT textsend(pg_temp.as_text('\\x61c3', 1)) AS v)").columns() == [["61c3"]]
+
+
 def test_conversions_are_not_kept(server, databases):
     with server.connect(database="latin1", client_encoding="LATIN1") as connection:
         used = "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
-use dray_format::Limits;
+use dray_format::{Limits, WEIGHTLESS_MAX};
 use dray_pgtypes::{Format, Kind, Options, PgType};
 
 use crate::datum::{Datums, Stored};
@@ -362,6 +362,7 @@ fn coded(failure: Failure) -> (Code, String) {
         Failure::Limit(what) => (Code::Limit, what),
         Failure::Interrupted => (Code::Interrupted, String::new()),
         Failure::Value(what) => (Code::Value, what),
+        Failure::Text(what) => (Code::Encoding, what),
         Failure::Internal(what) => (Code::Internal, what),
     }
 }
@@ -413,7 +414,8 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
             decoded_bytes_max: settings.decoded_bytes_max,
             row_bytes_max: settings.row_bytes_max,
         },
-        chunk_rows: usize::try_from(settings.chunk_rows).unwrap_or(usize::MAX),
+        // No chunk has more values that take no bytes, and rows without columns are such.
+        chunk_rows: usize::try_from(settings.chunk_rows).map_or(WEIGHTLESS_MAX, |rows| rows.min(WEIGHTLESS_MAX)),
         compression: chosen(compression.parse().map_err(option)?, settings.client_is_local != 0),
         checksums: settings.checksums != 0,
         options: Options {

@@ -169,6 +169,8 @@ impl Maker {
 
     fn chunk(&mut self, batch: Batch) -> Result<Chunk, Failure> {
         let Self { schema, encoder, making } = self;
+        // The server takes what its functions return for text, and a client gives up a connection on which other text comes.
+        batch.check_strings(schema)?;
         let limits = making.limits;
         let (rows, plain_bytes) = (batch.rows, batch.plain_bytes(0, batch.rows));
         let fits = making.fits(plain_bytes);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use dray_format::{Batch, BatchBuilder, Chunk, Error, Schema, Type};
-use dray_pgtypes::{Column, Format, NonFinite, PgType};
+use dray_pgtypes::{Column, Format, NonFinite, PgType, not_utf8};
 use dray_transfer::{Adaptive, Passage};
 use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
 
@@ -40,6 +40,8 @@ pub(crate) enum Failure {
     Interrupted,
     /// A value that its column can't hold; the column's name and the row are in the text.
     Value(String),
+    /// A string is not UTF-8; the column's name is in the text.
+    Text(String),
     /// A mistake of ours.
     Internal(String),
 }
@@ -56,6 +58,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
             dray_format::ErrorKind::Limit => Self::Limit(error.to_string()),
+            dray_format::ErrorKind::Utf8 => Self::Text(not_utf8(&error)),
             _ => Self::Internal(error.to_string()),
         }
     }
@@ -244,6 +247,8 @@ impl Stream {
     pub(crate) fn start(&mut self) -> Result<Frame<'_>, Failure> {
         let started = Started {
             statement: STATEMENT,
+            // The query came through PostgreSQL's own protocol.
+            query: 0,
             schema: self.schema.clone(),
             estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
             compression: self.settings.compression,
