@@ -25,6 +25,7 @@ for target; do
   client_session) kind=session ;;
   server_session) kind=requests ;;
   page) kind=page ;;
+  sort) kind=choices ;;
   *) kind=chunk ;;
   esac
   find ../spec/vectors "corpus/$target" -type f -name "*.$kind" -exec cp {} "$found/$target.base" \;

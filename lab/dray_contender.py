@@ -38,7 +38,9 @@ class DrayServer(Server):
         return [str(self.setting.dray), "serve", *self.setting.table.dray_words(), "--in-memory", *listeners]
 
     def tcp_uri(self) -> str:
-        return f"dray://{self.token + '@' if self.token else ''}{self.setting.place.address}:{self.port}"
+        if self.token is None:
+            return f"dray://{self.setting.place.address}:{self.port}"
+        return f"dray://{self.token}@{self.setting.place.address}:{self.port}?plain_token=true"
 
     def start(self) -> None:
         if not self.setting.dray.exists():

@@ -43,10 +43,7 @@ fuzz_target!(|input: &[u8]| {
     let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
     let Ok(schema) = Schema::decode(schema) else { return };
     let Ok((header, arrow)) = decode(Bytes::from(without_checksums(chunk)), &schema) else { return };
-    // Arrow's check of a list of two billion NULLs takes a bitmap of as many.
-    if !schema.fields.iter().any(|field| has_long_lists(&field.data_type)) {
-        arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
-    }
+    arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     for compression in
         [Compression::None, Compression::Compact, Compression::Light, Compression::Symbols, Compression::Zstd(1)]
     {
@@ -59,19 +56,47 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-fn has_long_lists(data_type: &Type) -> bool {
+/// Decodes, with no more memory than a multiple of what was received and of what that declares to decode to.
+fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
+    /// A compressor's state, and the tables of symbols and of Huffman codes.
+    const ALWAYS: usize = 1 << 20;
+    /// A column's own, and Arrow's array of it.
+    const COLUMN: usize = 4096;
+    /// The one entry that Arrow has of a dictionary without any.
+    const ENTRY: usize = 1 << 20;
+    /// What is received, parts of it unpacked, and one column's indexes: four bytes for a value of one byte.
+    const TIMES: usize = 8;
+    let dictionaries: usize = schema.fields.iter().map(|field| dictionaries(&field.data_type)).sum();
+    let always = ALWAYS + COLUMN * schema.nodes() + ENTRY * dictionaries;
+    let mut tables = Tables::default();
+    let received = chunk.len();
+    ALLOCATOR.within(always + TIMES * (received + declared(&chunk)), || tables.take(&mut chunk, &LIMITS))?;
+    let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
+    let budget = always + TIMES * (received + declared(&chunk));
+    ALLOCATOR.within(budget, || decoder.read_with(&chunk, &LIMITS, &tables))
+}
+
+fn dictionaries(data_type: &Type) -> usize {
     match data_type {
-        Type::FixedList { size, item } => *size > 1 << 16 || has_long_lists(&item.data_type),
-        Type::List(item) => has_long_lists(&item.data_type),
-        Type::Struct(fields) => fields.iter().any(|field| has_long_lists(&field.data_type)),
-        Type::Map { key, value, .. } => has_long_lists(&key.data_type) || has_long_lists(&value.data_type),
-        Type::Dictionary { value, .. } => has_long_lists(value),
-        _ => false,
+        Type::FixedList { item, .. } | Type::List(item) => dictionaries(&item.data_type),
+        Type::Struct(fields) => fields.iter().map(|field| dictionaries(&field.data_type)).sum(),
+        Type::Map { key, value, .. } => dictionaries(&key.data_type) + dictionaries(&value.data_type),
+        Type::Dictionary { value, .. } => 1 + dictionaries(value),
+        _ => 0,
     }
 }
 
-fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
-    let mut tables = Tables::default();
-    tables.take(&mut chunk, &LIMITS)?;
-    Decoder::new(schema.clone(), StringLayout::Offsets).read_with(&chunk, &LIMITS, &tables)
+/// What state frames and a chunk say that they decode to.
+fn declared(mut rest: &[u8]) -> usize {
+    let mut bytes = 0;
+    while let Some(raw) = rest.first_chunk::<HEADER_BYTES>() {
+        if let Ok(header) = Header::decode(raw, &LIMITS) {
+            return bytes + usize::try_from(header.decoded_bytes).unwrap_or(usize::MAX);
+        }
+        let Ok(state) = StateHeader::decode(raw, &LIMITS) else { break };
+        // All tables that stand stay within the limit.
+        bytes = LIMITS.decoded_bytes_max as usize;
+        rest = &rest[rest.len().min(usize::try_from(state.frame_bytes()).unwrap_or(usize::MAX))..];
+    }
+    bytes
 }

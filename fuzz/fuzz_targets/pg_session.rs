@@ -4,6 +4,7 @@
 
 #![no_main]
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use arrow_array::Array;
@@ -36,7 +37,7 @@ impl Write for Script<'_> {
 
 fuzz_target!(|input: &[u8]| {
     let mut patience = || Ok(());
-    let mut session = Session::new(Script(input), 15);
+    let mut session = Session::new(Script(input), 15, &BTreeMap::new());
     let options = Options { row_bytes_max: 1 << 20, batch_bytes: 1 << 20, batch_rows: 100, ..Options::default() };
     // The same statement twice: its columns are known the second time.
     for _ in 0..8 {
@@ -56,7 +57,7 @@ fuzz_target!(|input: &[u8]| {
         if let Ok(CopyStart::Started) = session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience) {
             let mut room = [0; 64];
             while session.read_copy(&mut room, &mut patience).is_ok() {}
-            let _ = session.finish_copy(&mut patience);
+            let _ = session.finish_copy(0, &mut patience);
         }
         let _ = session.ask("SELECT 1", &mut patience);
     }

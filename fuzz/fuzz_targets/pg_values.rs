@@ -18,8 +18,8 @@ static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
 /// One of each way to read a value.
 const OIDS: &[u32] = &[
-    16, 17, 18, 20, 21, 23, 25, 26, 700, 701, 790, 869, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1700, 2950, 3802, 5069,
-    22, 1007, 1009, 1041, 1231, 3904, 3906, 3905, 4451, 4532, 6150,
+    16, 17, 18, 20, 21, 23, 25, 26, 700, 701, 790, 869, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1700, 2950, 3802,
+    5069, 22, 1007, 1009, 1041, 1231, 3904, 3906, 3905, 4451, 4532, 6150,
 ];
 
 fn of(oid: u32, extension: &str, kind: Kind) -> PgType {
@@ -46,7 +46,8 @@ fuzz_target!(|input: &[u8]| {
         }
     };
     let options = Options {
-        numeric: [NumericAs::Text, NumericAs::Float64, NumericAs::Decimal { precision: 40, scale: 5 }][usize::from(choice) % 3],
+        numeric: [NumericAs::Text, NumericAs::Float64, NumericAs::Decimal { precision: 40, scale: 5 }]
+            [usize::from(choice) % 3],
         nonfinite: [NonFinite::Error, NonFinite::Null, NonFinite::Text][usize::from(choice / 3) % 3],
         money_scale: Some(2),
     };

@@ -7,18 +7,27 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Counts the bytes that are allocated, and aborts above a limit.
 pub struct LimitedAllocator {
     live: AtomicUsize,
-    live_max: usize,
+    live_max: AtomicUsize,
 }
 
 impl LimitedAllocator {
     /// An allocator that aborts when more than `live_max` bytes are allocated at one time.
     pub const fn new(live_max: usize) -> Self {
-        Self { live: AtomicUsize::new(0), live_max }
+        Self { live: AtomicUsize::new(0), live_max: AtomicUsize::new(live_max) }
+    }
+
+    /// Runs something that may allocate so many bytes, beside what is allocated already.
+    pub fn within<T>(&self, bytes: usize, run: impl FnOnce() -> T) -> T {
+        let live_max = self.live_max.swap(self.live.load(Relaxed).saturating_add(bytes), Relaxed);
+        let out = run();
+        self.live_max.store(live_max, Relaxed);
+        out
     }
 
     fn take(&self, bytes: usize) {
-        if self.live.fetch_add(bytes, Relaxed) + bytes > self.live_max {
-            eprintln!("more than {} bytes are allocated: {bytes} on top of the others", self.live_max);
+        let live_max = self.live_max.load(Relaxed);
+        if self.live.fetch_add(bytes, Relaxed) + bytes > live_max {
+            eprintln!("more than {live_max} bytes are allocated: {bytes} on top of the others");
             std::process::abort();
         }
     }
