@@ -17,14 +17,27 @@ NETWORK_ROWS ?= 500000
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
+# What `make test-all` does more often than `make test`.
+ALL_FUZZ_SECONDS ?= 600
+ALL_ROUNDS ?= 10000
+ALL_FAULTS ?= 800000
+ALL_POSTGRES_FAULTS ?= 200000
 
-.PHONY: demo test bench bench-postgres bench-network bench-parquet bench-sort check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
+.PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
 
 demo: build python
 	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
 test: lint rust-test spec-test python-test extension-test fuzz
 	@echo "all checks passed"
+
+# The same with a million faults on the wire and long fuzzing: some hours.
+test-all: export FUZZ_SECONDS := $(ALL_FUZZ_SECONDS)
+test-all: export DRAY_ROUNDS := $(ALL_ROUNDS)
+test-all: export DRAY_SORT_ROUNDS := $(ALL_ROUNDS)
+test-all: export DRAY_FAULTS := $(ALL_FAULTS)
+test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
+test-all: test
 
 bench: setup-bench build python
 	$(PYTHON) lab/bench.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
@@ -81,7 +94,7 @@ lint: setup-test
 	$(VENV)/bin/mypy --strict python/dray
 	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
 
-rust-test: build
+rust-test: setup-test build
 	cargo test --release --locked --workspace
 	cargo test --release --locked --manifest-path lab/link/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/link
 
@@ -89,7 +102,7 @@ spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
 python-test: setup-test python
-	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q python/tests
+	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q -n 3 --dist loadfile python/tests
 
 # On copies of the servers, which the tests make and start; the tests of each version are a process of their own.
 extension-test: setup-test
