@@ -12,7 +12,7 @@ use std::vec::IntoIter;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::buffer::{Buffer, MutableBuffer};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Fields, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::convert::fb_to_schema;
 use datafusion::arrow::ipc::reader::{FileDecoder, read_footer_length};
@@ -23,6 +23,7 @@ use datafusion::arrow::ipc::{
 use datafusion::error::{DataFusionError, Result};
 
 use super::served::CheckedFile;
+use super::tables::with_wide_keys;
 
 /// A file ends with the length of its footer and "ARROW1".
 const TAIL_BYTES: u64 = 10;
@@ -41,36 +42,24 @@ struct Head {
 
 /// The columns of a file, or of a file that holds a stream.
 pub(super) fn learn(file: &CheckedFile, is_stream: bool) -> Result<SchemaRef> {
-    let schema = head(file, is_stream)?.schema;
-    Ok(if is_stream { with_wide_keys(&schema) } else { schema })
+    Ok(head(file, is_stream)?.schema)
 }
 
-/// The columns with keys of 32 bits, where dictionaries have narrower ones. Each batch of a stream may have another dictionary; the
-/// engine puts rows of several into one batch, and their entries together may be more than narrow keys can tell apart.
-fn with_wide_keys(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        DataType::Dictionary(index, values) if index.primitive_width() < Some(4) => {
-            let wide = DataType::Dictionary(Box::new(DataType::Int32), values.clone());
-            Arc::new(field.as_ref().clone().with_data_type(wide))
-        }
-        _ => Arc::clone(field),
-    });
-    Arc::new(Schema::new_with_metadata(fields.collect::<Fields>(), schema.metadata().clone()))
-}
-
-/// The record batches of a file, of columns `projection`; of a file those that begin within `range`.
+/// The record batches of a file, with those of `table`'s columns that are in `projection`; of a file those that begin within `range`.
 pub(super) fn read(
     file: CheckedFile,
     is_stream: bool,
+    table: &Schema,
     projection: Vec<usize>,
     range: Option<Range<u64>>,
     decoded_bytes_max: u64,
 ) -> Result<Batches> {
+    let columns = Arc::new(table.project(&projection)?);
     let Head { schema, version, dictionaries, mut batches, second } = head(&file, is_stream)?;
     let decoder = FileDecoder::new(schema, version).with_projection(projection);
     batches.retain(|block| range.as_ref().is_none_or(|range| range.contains(&(block.offset() as u64))));
     let next = if is_stream { Next::Message(second) } else { Next::Block(batches.into_iter()) };
-    let mut batches = Batches { file, decoder, next, decoded_bytes_max };
+    let mut batches = Batches { file, decoder, next, columns, decoded_bytes_max };
     for block in dictionaries {
         let buffer = batches.block(&block)?;
         calmly(|| batches.decoder.read_dictionary(&block, &buffer))?;
@@ -133,6 +122,8 @@ pub(super) struct Batches {
     file: CheckedFile,
     decoder: FileDecoder,
     next: Next,
+    /// The columns as the table has them.
+    columns: SchemaRef,
     decoded_bytes_max: u64,
 }
 
@@ -168,22 +159,29 @@ impl Batches {
                 }
             }
             if let Some(batch) = calmly(|| self.decoder.read_record_batch(&block, &buffer))? {
-                if let Next::Block(_) = self.next {
-                    return Ok(Some(batch));
-                }
-                let schema = with_wide_keys(&batch.schema());
-                let columns = batch.columns().iter().zip(schema.fields()).map(|(column, field)| {
-                    if column.data_type() == field.data_type() {
-                        Ok(column.clone())
-                    } else {
-                        cast(column, field.data_type())
-                    }
-                });
-                let columns = columns.collect::<Result<Vec<_>, ArrowError>>()?;
-                let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-                return Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?));
+                return Ok(Some(self.as_table(batch)?));
             }
         }
+    }
+
+    /// The batch with the table's keys, which may be wider than the file's.
+    fn as_table(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if batch.columns().len() != self.columns.fields().len() {
+            return Err(malformed("has other columns than when it was served"));
+        }
+        let columns = batch.columns().iter().zip(self.columns.fields()).map(|(column, field)| {
+            let (found, wanted) = (column.data_type(), field.data_type());
+            if found == wanted {
+                Ok(column.clone())
+            } else if with_wide_keys(found) == *wanted {
+                Ok(cast(column, wanted)?)
+            } else {
+                Err(malformed("has other columns than when it was served"))
+            }
+        });
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.columns), columns, &options)?)
     }
 
     /// A block whose lengths are checked.

@@ -300,7 +300,7 @@ impl RowOpener {
             kind @ (RowKind::ArrowFile | RowKind::ArrowStream) => {
                 let is_stream = kind == RowKind::ArrowStream;
                 let columns = self.columns.clone();
-                Ok(Box::new(arrow::read(file, is_stream, columns, range, self.format.batch_bytes_max)?))
+                Ok(Box::new(arrow::read(file, is_stream, &self.schema, columns, range, self.format.batch_bytes_max)?))
             }
         }
     }

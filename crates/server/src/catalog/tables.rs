@@ -190,6 +190,7 @@ impl Columns {
 
 /// One schema that holds for all files.
 fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<SchemaRef, CatalogError> {
+    let is_one = files.len() == 1;
     let mut files = files.into_iter();
     let Some(first) = files.next() else { return Ok(Arc::new(Schema::empty())) };
     let differ =
@@ -223,13 +224,12 @@ fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<Sch
     };
     let fields = merged.into_iter().map(|field| {
         let data_type = match (kind, field.data_type()) {
-            // The Arrow reader hands out what the file holds and casts nothing.
-            (Kind::ArrowFile | Kind::ArrowStream, data_type) => data_type.clone(),
-            // Each row group has a dictionary of its own. The engine puts rows of several into one batch, and their
-            // entries together may be more than narrow keys can tell apart.
-            (Kind::Parquet, DataType::Dictionary(index, values)) if index.primitive_width() < Some(4) => {
-                DataType::Dictionary(Box::new(DataType::Int32), values.clone())
-            }
+            // An Arrow file has one dictionary.
+            (Kind::ArrowFile, data_type) if is_one => data_type.clone(),
+            // Each file, row group and batch of a stream has its own. The engine puts rows of several into one batch,
+            // and their entries together may be more than narrow keys can tell apart.
+            (Kind::ArrowFile | Kind::ArrowStream, data_type) => with_wide_keys(data_type),
+            (Kind::Parquet, data_type) => with_wide_keys(&plain(data_type)),
             (_, data_type) => plain(data_type),
         };
         let field = field.with_data_type(data_type);
@@ -302,12 +302,33 @@ fn widest(a: &DataType, b: &DataType, kind: Kind) -> Option<DataType> {
 
 /// The type with offsets or plain values instead of views, at any depth.
 pub(super) fn plain(data_type: &DataType) -> DataType {
-    let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())));
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
-        DataType::List(item) | DataType::ListView(item) => DataType::List(field(item)),
-        DataType::LargeList(item) | DataType::LargeListView(item) => DataType::LargeList(field(item)),
+        DataType::ListView(item) => plain(&DataType::List(Arc::clone(item))),
+        DataType::LargeListView(item) => plain(&DataType::LargeList(Arc::clone(item))),
+        other => with_children(other, plain),
+    }
+}
+
+/// The type with keys of 32 bits where dictionaries have narrower ones, at any depth.
+pub(super) fn with_wide_keys(data_type: &DataType) -> DataType {
+    match data_type {
+        DataType::Dictionary(index, values) if index.primitive_width() < Some(4) => {
+            DataType::Dictionary(Box::new(DataType::Int32), values.clone())
+        }
+        other => with_children(other, with_wide_keys),
+    }
+}
+
+/// The type with other types for its items, entries and fields.
+fn with_children(data_type: &DataType, change: fn(&DataType) -> DataType) -> DataType {
+    let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(change(field.data_type())));
+    match data_type {
+        DataType::List(item) => DataType::List(field(item)),
+        DataType::ListView(item) => DataType::ListView(field(item)),
+        DataType::LargeList(item) => DataType::LargeList(field(item)),
+        DataType::LargeListView(item) => DataType::LargeListView(field(item)),
         DataType::FixedSizeList(item, size) => DataType::FixedSizeList(field(item), *size),
         DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),

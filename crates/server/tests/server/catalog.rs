@@ -502,8 +502,14 @@ async fn dictionaries_of_many_batches_are_united() {
     let mut stream = StreamWriter::try_new(Vec::new(), &batch(0).schema()).unwrap();
     (0..5).for_each(|number| stream.write(&batch(number)).unwrap());
     let path = folder.write("t.arrows", stream.into_inner().unwrap());
-    for in_memory in [false, true] {
-        let ctx = catalog::open(&CatalogOptions { in_memory, ..options([&path]) }).await.unwrap();
+    for number in 0..5 {
+        let mut file = FileWriter::try_new(Vec::new(), &batch(0).schema()).unwrap();
+        file.write(&batch(number)).unwrap();
+        folder.write(&format!("files/{number}.arrow"), file.into_inner().unwrap());
+    }
+    let files = format!("t={}/", folder.path("files"));
+    for (path, in_memory) in [(&path, false), (&path, true), (&files, false), (&files, true)] {
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options([path]) }).await.unwrap();
         let words = query(&ctx, "SELECT word FROM t WHERE word LIKE 'word %' AND word <> 'word 0'").await.unwrap();
         assert_eq!(words.lines().count(), 5 * 86 - 1, "{words}");
         assert!(words.contains("word 1\n") && words.contains("word 499\n"), "{words}");
