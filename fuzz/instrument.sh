@@ -1,6 +1,7 @@
 #!/bin/sh
-# rustc for cargo (RUSTC_WRAPPER), which instruments Dray's own crates for libFuzzer and leaves the others alone: the
-# fuzzer then sees our branches only, and Arrow compiles in a fifth of the time. The flags are cargo-fuzz's.
+# rustc for cargo (RUSTC_WRAPPER), which instruments Dray's own crates for libFuzzer and leaves the
+# others alone: the fuzzer then sees our branches only, and Arrow compiles in a fifth of the time.
+# The flags are cargo-fuzz's.
 set -eu
 rustc=$1
 shift

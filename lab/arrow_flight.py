@@ -1,7 +1,7 @@
 """Arrow Flight: DoGet of a table in memory, read_all at the client.
 
-Batches of 64Ki rows with plain utf8 strings: views, and batches of 16Ki or 256Ki rows, were no faster.
-"""
+Batches of 64Ki rows with plain utf8 strings: views, and batches of 16Ki or 256Ki rows, were no
+faster."""
 
 from __future__ import annotations
 
@@ -30,13 +30,18 @@ class FlightServer(Server):
         return python(FILE, "serve", self.setting.table.parquet(), *self.locations())
 
     def locations(self) -> list[str]:
-        return [f"grpc+tcp://{self.setting.place.address}:{self.port}", f"grpc+unix://{self.unix_path}"]
+        return [
+            f"grpc+tcp://{self.setting.place.address}:{self.port}",
+            f"grpc+unix://{self.unix_path}",
+        ]
 
 
 class FlightContender(Contender):
     """DoGet with one of the compressions of Arrow IPC."""
 
-    def __init__(self, server: FlightServer, over_tcp: bool = True, compression: str = "none") -> None:
+    def __init__(
+        self, server: FlightServer, over_tcp: bool = True, compression: str = "none"
+    ) -> None:
         suffix = ("" if compression == "none" else f"-{compression}") if over_tcp else "-unix"
         medium = "TCP" if over_tcp else "Unix socket"
         super().__init__(f"flight{suffix}", f"Arrow Flight, {compression}, {medium}", server)
@@ -46,7 +51,9 @@ class FlightContender(Contender):
     def client_command(self) -> list[str]:
         tcp, unix = self.server.locations()
         fetches = self.server.setting.fetches
-        return python(FILE, "fetch", tcp if self.over_tcp else unix, self.compression, "--fetches", fetches)
+        return python(
+            FILE, "fetch", tcp if self.over_tcp else unix, self.compression, "--fetches", fetches
+        )
 
 
 class TableServer(flight.FlightServerBase):
@@ -56,7 +63,9 @@ class TableServer(flight.FlightServerBase):
         super().__init__(location)
         self.table = table
 
-    def do_get(self, _context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.RecordBatchStream:
+    def do_get(
+        self, _context: flight.ServerCallContext, ticket: flight.Ticket
+    ) -> flight.RecordBatchStream:
         compression = ticket.ticket.decode()
         options = pa.ipc.IpcWriteOptions(compression=None if compression == "none" else compression)
         return flight.RecordBatchStream(self.table, options=options)
@@ -81,7 +90,9 @@ def fetch(location: str, compression: str) -> Measurement:
         execute_s = watch.lap()
         table = pa.concat_tables([pa.Table.from_batches([first]), reader.read_all()])
         transfer_s = watch.lap()
-        return Measurement(connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes)
+        return Measurement(
+            connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""Compare Dray with its rivals: lineitem from a server's memory into a pyarrow Table of another process.
+"""Compare Dray with its rivals: lineitem from a server's memory into a pyarrow Table of another
+process.
 
 Contenders alternate; the first round warms up and is dropped. See README.md for what is measured.
 """
@@ -48,7 +49,9 @@ def contenders(setting: Setting) -> list[Contender]:
 
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray with Arrow Flight, Quack and netcat on this machine.")
-    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)"
+    )
     parser.add_argument("--only", default="", help="contenders, separated by commas (default: all)")
     parser.add_argument(
         "--congestion",
@@ -60,7 +63,9 @@ def options() -> argparse.Namespace:
         parser.error("--rounds must be at least 1")
     for name in given.congestion.split(","):
         if name not in congestion.available():
-            parser.error(f"--congestion {name}: this kernel offers {', '.join(congestion.available())}")
+            parser.error(
+                f"--congestion {name}: this kernel offers {', '.join(congestion.available())}"
+            )
     return given
 
 
@@ -77,9 +82,13 @@ def write(path: Path, lineitem: Lineitem, described: dict[str, object], rows: li
     """Write JSON, Markdown and plot beside each other, and return the Markdown."""
     path.parent.mkdir(parents=True, exist_ok=True)
     markdown = report.as_markdown(lineitem, described, rows)
-    Path(f"{path}.json").write_text(json.dumps(report.as_json(lineitem, described, rows), indent=2) + "\n")
+    Path(f"{path}.json").write_text(
+        json.dumps(report.as_json(lineitem, described, rows), indent=2) + "\n"
+    )
     Path(f"{path}.md").write_text(markdown)
-    title = f"TPC-H lineitem SF{lineitem.scale_factor:g}, {lineitem.rows:,} rows, into another process"
+    title = (
+        f"TPC-H lineitem SF{lineitem.scale_factor:g}, {lineitem.rows:,} rows, into another process"
+    )
     plot.draw(Path(f"{path}.png"), title, described, rows)
     return markdown
 
@@ -97,7 +106,14 @@ def main() -> int:
         )
     except Failure as failure:
         return race.fail(failure)
-    print(write(RESULTS / f"lineitem-sf{given.scale_factor:g}", Lineitem.of(given.scale_factor), described, rows))
+    print(
+        write(
+            RESULTS / f"lineitem-sf{given.scale_factor:g}",
+            Lineitem.of(given.scale_factor),
+            described,
+            rows,
+        )
+    )
     return 1 if any(row.failure for row in rows) else 0
 
 

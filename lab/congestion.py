@@ -1,8 +1,8 @@
-"""TCP congestion control: chosen for the machine during a run, restored afterwards, and read back from live sockets.
+"""TCP congestion control: chosen for the machine during a run, restored afterwards, and read back
+from live sockets.
 
-The rivals offer no option for their sockets, so the default of the kernel is what can be set. A connection that is
-accepted takes the default of that moment, so servers need no restart.
-"""
+The rivals offer no option for their sockets, so the default of the kernel is what can be set. A
+connection that is accepted takes the default of that moment, so servers need no restart."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ def choose(name: str) -> None:
 
 @contextmanager
 def allowed(name: str) -> Iterator[None]:
-    """Inside, a network namespace takes this one as its default: it may have only what the machine allows to everyone.
+    """Inside, a network namespace takes this one as its default: it may have only what the machine
+    allows to everyone.
 
     One process at a time, so that what is restored is what was there before all of them.
     """
@@ -80,7 +81,8 @@ def allowed(name: str) -> Iterator[None]:
 
 
 class Witness(threading.Thread):
-    """Watches the server's connections on a port until `ss` has told some times which congestion control they use.
+    """Watches the server's connections on a port until `ss` has told some times which congestion
+    control they use.
 
     The last time counts: a server may choose another one after it has accepted a connection.
     `prefix` is what a command line begins with to run where the server does.
@@ -97,7 +99,16 @@ class Witness(threading.Thread):
         names = set(available())
         times = 0
         while times < TIMES_SEEN and not self.done.wait(0.02):
-            command = [*self.prefix, "ss", "-tinH", "state", "established", "sport", "=", f":{self.port}"]
+            command = [
+                *self.prefix,
+                "ss",
+                "-tinH",
+                "state",
+                "established",
+                "sport",
+                "=",
+                f":{self.port}",
+            ]
             listing = subprocess.run(command, capture_output=True, text=True, check=False)
             seen = next((word for word in listing.stdout.split() if word in names), None)
             if seen is not None:

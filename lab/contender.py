@@ -1,4 +1,6 @@
-"""A contender: a server that holds a table in memory, and a way to fetch it in a fresh client process."""
+"""A contender: a server that holds a table in memory, and a way to fetch it in a fresh client
+process.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,14 @@ class Setting:
     folder: Path
     timeout_s: float
     place: Place = field(default_factory=Place)
-    #: How often a client process fetches; only the first is dropped, if there are more.
+    # : How often a client process fetches; only the first is dropped, if there are more.
     fetches: int = FETCHES
 
 
 class Server(ABC):
     """A server process. Contenders that differ only in the client share one."""
 
-    #: What it prints once it serves, if its sockets listen before that.
+    # : What it prints once it serves, if its sockets listen before that.
     announcement = ""
 
     def __init__(self, setting: Setting, name: str) -> None:
@@ -52,7 +54,9 @@ class Server(ABC):
         return Path("/dev/null")
 
     def start(self) -> None:
-        """Start and wait until it listens; a server that runs stays, and one that has died is replaced."""
+        """Start and wait until it listens; a server that runs stays, and one that has died is
+        replaced.
+        """
         if self.process is not None and self.process.is_running():
             return
         if self.unix_path is not None:
@@ -60,7 +64,9 @@ class Server(ABC):
         command = [*self.setting.place.far, *self.command()]
         self.process = Process(command, self.setting.folder / f"{self.name}.log", self.stdin())
         try:
-            self.process.await_listening(self.port, self.unix_path, self.announcement, self.setting.timeout_s)
+            self.process.await_listening(
+                self.port, self.unix_path, self.announcement, self.setting.timeout_s
+            )
         except Failure:
             self.stop()
             raise
@@ -80,13 +86,15 @@ class Contender(ABC):
     """A named way to haul a table from a server to a client."""
 
     over_tcp = True
-    #: A client that keeps no table, or does not fetch the table once, is not compared by its total.
+    # : A client that keeps no table, or does not fetch the table once, is not compared by its
+    # total.
     into_table = True
-    #: Runs once after the rounds instead of in each of them.
+    # : Runs once after the rounds instead of in each of them.
     once = False
-    #: A slow rival may have fewer rounds than the race.
+    # : A slow rival may have fewer rounds than the race.
     rounds_max: int | None = None
-    #: A client that begins with a fetch of its own to warm up, or takes a minute, needs no round for it.
+    # : A client that begins with a fetch of its own to warm up, or takes a minute, needs no round
+    # for it.
     warms_up = True
 
     def __init__(self, name: str, label: str, server: Server) -> None:
@@ -112,7 +120,9 @@ class Contender(ABC):
         setting = self.server.setting
         command = [*setting.place.near, *self.client_command()]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=setting.timeout_s, check=False)
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=setting.timeout_s, check=False
+            )
         except subprocess.TimeoutExpired as error:
             raise Failure(f"the client was not done after {setting.timeout_s:.0f} s") from error
         if done.returncode != 0:

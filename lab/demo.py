@@ -1,4 +1,5 @@
-"""A first look: lineitem from `dray serve` into Arrow over both transports, beside Arrow Flight in the same run.
+"""A first look: lineitem from `dray serve` into Arrow over both transports, beside Arrow Flight in
+the same run.
 
 It changes nothing on the machine: the rows over TCP use the congestion control that is set.
 """
@@ -18,7 +19,17 @@ from process import Failure
 from report import MIB, client_peak, number, peak, server_peak, table
 from row import Row
 
-HEADINGS = ["", "congestion", "rows", "seconds", "rows/s", "GB/s", "wire MB", "client MiB", "server MiB"]
+HEADINGS = [
+    "",
+    "congestion",
+    "rows",
+    "seconds",
+    "rows/s",
+    "GB/s",
+    "wire MB",
+    "client MiB",
+    "server MiB",
+]
 ROUNDS = 3
 
 
@@ -49,14 +60,20 @@ def cells(row: Row, lineitem: Lineitem) -> list[str]:
 
 
 def main() -> int:
-    given = race.options("Fetch lineitem from Dray, and from Arrow Flight, into Arrow.").parse_args()
+    given = race.options(
+        "Fetch lineitem from Dray, and from Arrow Flight, into Arrow."
+    ).parse_args()
     try:
         rows = race.run(given, ROUNDS, entries)
     except Failure as failure:
         return race.fail(failure)
     lineitem = Lineitem.of(given.scale_factor)
-    print(f"\nTPC-H lineitem, scale factor {given.scale_factor:g}, from a server's memory into a pyarrow Table;")
-    print(f"medians of {ROUNDS} client processes, each of them the median of its fetches but the first;")
+    print(
+        f"\nTPC-H lineitem, scale factor {given.scale_factor:g}, from a server's memory into a pyarrow Table;"
+    )
+    print(
+        f"medians of {ROUNDS} client processes, each of them the median of its fetches but the first;"
+    )
     print("memory is the peak of each process.\n")
     print("\n".join(table([HEADINGS, *(cells(row, lineitem) for row in rows if row.runs)])))
     for row in rows:

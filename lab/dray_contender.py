@@ -30,12 +30,23 @@ class DrayServer(Server):
         self.token = None if setting.place.is_loopback() else secrets.token_hex(16)
 
     def command(self) -> list[str]:
-        listeners = ["--listen", f"tcp://{self.setting.place.address}:{self.port}", "--unix", str(self.unix_path)]
+        listeners = [
+            "--listen",
+            f"tcp://{self.setting.place.address}:{self.port}",
+            "--unix",
+            str(self.unix_path),
+        ]
         if self.token is not None:
             file = self.setting.folder / "token"
             file.write_text(self.token)
             listeners += ["--token-file", str(file)]
-        return [str(self.setting.dray), "serve", *self.setting.table.dray_words(), "--in-memory", *listeners]
+        return [
+            str(self.setting.dray),
+            "serve",
+            *self.setting.table.dray_words(),
+            "--in-memory",
+            *listeners,
+        ]
 
     def tcp_uri(self) -> str:
         if self.token is None:
@@ -44,9 +55,13 @@ class DrayServer(Server):
 
     def start(self) -> None:
         if not self.setting.dray.exists():
-            raise Failure(f"there is no dray program at {self.setting.dray}: build it, or name it with --dray")
+            raise Failure(
+                f"there is no dray program at {self.setting.dray}: build it, or name it with --dray"
+            )
         if importlib.util.find_spec("dray") is None:
-            raise Failure("the Python package dray is not installed here: install python/ into this environment")
+            raise Failure(
+                "the Python package dray is not installed here: install python/ into this environment"
+            )
         super().start()
 
 
@@ -56,12 +71,16 @@ class DrayContender(Contender):
     A compression that is named belongs to the contender's name.
     """
 
-    def __init__(self, server: DrayServer, over_tcp: bool, stream: bool = False, compression: str = "") -> None:
+    def __init__(
+        self, server: DrayServer, over_tcp: bool, stream: bool = False, compression: str = ""
+    ) -> None:
         medium = "TCP" if over_tcp else "Unix socket"
         dropped = ", batches dropped" if stream else ""
         suffix = f"-{compression}" if compression else ""
         name = f"dray-{'tcp' if over_tcp else 'unix'}{'-stream' if stream else ''}{suffix}"
-        super().__init__(name, f"Dray, {compression + ', ' if compression else ''}{medium}{dropped}", server)
+        super().__init__(
+            name, f"Dray, {compression + ', ' if compression else ''}{medium}{dropped}", server
+        )
         self.over_tcp = over_tcp
         self.into_table = not stream
         self.compression = compression
@@ -84,7 +103,10 @@ class DrayLatency(DrayContender):
 
     def __init__(self, server: DrayServer) -> None:
         super().__init__(server, over_tcp=False, stream=True)
-        self.name, self.label = "dray-latency", f"Dray, Unix socket, SELECT 1, {LATENCY_QUERIES} times"
+        self.name, self.label = (
+            "dray-latency",
+            f"Dray, Unix socket, SELECT 1, {LATENCY_QUERIES} times",
+        )
 
     def client_command(self) -> list[str]:
         return python(FILE, "latency", self.uri())
@@ -94,20 +116,27 @@ class DrayLatency(DrayContender):
 
 
 class DrayMemory(DrayContender):
-    """A result of 10 GB and more, streamed in chunks of 1 MiB, for the memory that it takes at both ends."""
+    """A result of 10 GB and more, streamed in chunks of 1 MiB, for the memory that it takes at both
+    ends.
+    """
 
     once = True
 
     def __init__(self, server: DrayServer) -> None:
         super().__init__(server, over_tcp=False, stream=True)
-        self.name, self.label = "dray-memory", "Dray, Unix socket, a result of over 10 GB in 1 MiB chunks, dropped"
+        self.name, self.label = (
+            "dray-memory",
+            "Dray, Unix socket, a result of over 10 GB in 1 MiB chunks, dropped",
+        )
 
     def copies(self) -> int:
         return math.ceil(LONG_RESULT_BYTES / self.server.setting.table.arrow_bytes())
 
     def client_command(self) -> list[str]:
         sql = " UNION ALL ".join([LINEITEM] * self.copies())
-        return python(FILE, "memory", self.uri(), "--sql", sql, "--chunk-bytes-max", LONG_RESULT_CHUNK_BYTES)
+        return python(
+            FILE, "memory", self.uri(), "--sql", sql, "--chunk-bytes-max", LONG_RESULT_CHUNK_BYTES
+        )
 
     def expected_rows(self) -> int:
         return super().expected_rows() * self.copies()
@@ -161,7 +190,10 @@ def fetch_latency(uri: str) -> Measurement:
             rows += connection.query("SELECT 1").arrow().num_rows
             micros.append((time.perf_counter_ns() - start) / 1000)
         transfer_s = watch.lap()
-    details = {"median_us": statistics.median(micros), "p99_us": statistics.quantiles(micros, n=100)[98]}
+    details = {
+        "median_us": statistics.median(micros),
+        "p99_us": statistics.quantiles(micros, n=100)[98],
+    }
     return Measurement(connect_s, execute_s, transfer_s, watch.total(), rows, None, details=details)
 
 
@@ -186,4 +218,8 @@ if __name__ == "__main__":
     elif given.what == "memory":
         process.report(fetch(given.uri, given.sql, True, chosen))
     else:
-        process.report(repeated(lambda: fetch(given.uri, given.sql, given.what == "stream", chosen), given.fetches))
+        process.report(
+            repeated(
+                lambda: fetch(given.uri, given.sql, given.what == "stream", chosen), given.fetches
+            )
+        )

@@ -1,9 +1,10 @@
-"""How long `SELECT 1` waits while other clients sort and join: the server's threads for the network must not compute.
+"""How long `SELECT 1` waits while other clients sort and join: the server's threads for the network
+must not compute.
 
     python lab/latency.py --clients 24 --seconds 20
 
-The clients are one process and the probe is another, on the server's own host: all share its processors.
-"""
+The clients are one process and the probe is another, on the server's own host: all share its
+processors."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ STATEMENTS = [
 ]
 
 
-def load(uri: str, clients: int, seconds: float, done: multiprocessing.SimpleQueue[tuple[int, int]]) -> None:
-    """Run statements over and over, a thread for each client; reports how many ended well, and how many did not."""
+def load(
+    uri: str, clients: int, seconds: float, done: multiprocessing.SimpleQueue[tuple[int, int]]
+) -> None:
+    """Run statements over and over, a thread for each client; reports how many ended well, and how
+    many did not.
+    """
     end = time.monotonic() + seconds
     ended = [0] * clients
     failed = [0] * clients
@@ -44,7 +49,9 @@ def load(uri: str, clients: int, seconds: float, done: multiprocessing.SimpleQue
                     failed[number] += 1
                     print(f"client {number}: {cause}", file=sys.stderr)
 
-    threads = [threading.Thread(target=client, args=(number,), daemon=True) for number in range(clients)]
+    threads = [
+        threading.Thread(target=client, args=(number,), daemon=True) for number in range(clients)
+    ]
     for thread in threads:
         thread.start()
     time.sleep(seconds)
@@ -81,7 +88,16 @@ def main() -> int:
     options = given.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         socket = Path(folder) / "dray.sock"
-        command = [options.dray, "serve", "--log", "error", "--tpch", options.scale_factor, "--unix", socket]
+        command = [
+            options.dray,
+            "serve",
+            "--log",
+            "error",
+            "--tpch",
+            options.scale_factor,
+            "--unix",
+            socket,
+        ]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout is not None
@@ -89,7 +105,9 @@ def main() -> int:
                 uri = f"dray+unix://{socket}"
                 print(line("alone", probe(uri, 3)))
                 done: multiprocessing.SimpleQueue[tuple[int, int]] = multiprocessing.SimpleQueue()
-                clients = multiprocessing.Process(target=load, args=(uri, options.clients, options.seconds + 2, done))
+                clients = multiprocessing.Process(
+                    target=load, args=(uri, options.clients, options.seconds + 2, done)
+                )
                 clients.start()
                 time.sleep(1)
                 print(line(f"beside {options.clients} clients", probe(uri, options.seconds)))

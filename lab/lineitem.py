@@ -1,4 +1,6 @@
-"""Data sets as files in a cache folder outside the checkout; the first is TPC-H lineitem at a scale factor."""
+"""Data sets as files in a cache folder outside the checkout; the first is TPC-H lineitem at a scale
+factor.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,17 @@ class Lineitem(Table):
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=self.folder) as partial:
                 scale_factor = f"{self.scale_factor:g}"
-                command = [generator, form, "-s", scale_factor, "-T", "lineitem", "-o", partial, "-q"]
+                command = [
+                    generator,
+                    form,
+                    "-s",
+                    scale_factor,
+                    "-T",
+                    "lineitem",
+                    "-o",
+                    partial,
+                    "-q",
+                ]
                 try:
                     subprocess.run(command, check=True)
                 except (OSError, subprocess.CalledProcessError) as error:
@@ -107,17 +119,20 @@ class Lineitem(Table):
 
 def plain_strings(schema: pa.Schema) -> pa.Schema:
     """The schema with string views replaced by utf8 with 32-bit offsets."""
-    return pa.schema([f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema])
+    return pa.schema(
+        [f.with_type(pa.string()) if pa.types.is_string_view(f.type) else f for f in schema]
+    )
 
 
 def utf8_batches(parquet: Path) -> Iterator[pa.RecordBatch]:
     """The rows as record batches of 64Ki rows that own their buffers.
 
-    Sliced views would make the IPC writer of pyarrow send the whole character buffers with each batch.
-    """
+    Sliced views would make the IPC writer of pyarrow send the whole character buffers with each
+    batch."""
     with pq.ParquetFile(parquet) as source:
         schema = plain_strings(source.schema_arrow)
         for batch in source.iter_batches(ROWS_PER_BATCH):
-            # Once through IPC, because the buffers that a cast leaves have up to twice the capacity they use.
+            # Once through IPC, because the buffers that a cast leaves have up to twice the capacity
+            # they use.
             for plain in pa.table(batch).cast(schema).combine_chunks().to_batches():
                 yield pa.ipc.read_record_batch(plain.serialize(), schema)

@@ -1,4 +1,5 @@
-"""A slow or lossy link between two network namespaces, to measure over: real packets, real TCP, no netem.
+"""A slow or lossy link between two network namespaces, to measure over: real packets, real TCP, no
+netem.
 
     with Link.shaped(rate="100mbit", round_trip_ms=25, loss=0.01) as link:
         link.congestion = "cubic"
@@ -70,7 +71,8 @@ class Link:
         mtu: int = 1500,
         seed: int = 1,
     ) -> Link:
-        """An emulated link of at most 200 Mbit/s. `to_far` or `to_near` replace what both directions have in common.
+        """An emulated link of at most 200 Mbit/s. `to_far` or `to_near` replace what both
+        directions have in common.
 
         Parameters
         ----------
@@ -81,12 +83,16 @@ class Link:
         loss, reorder, reorder_ms, queue_bytes, cuts, stalls
             As of `Direction`.
         """
-        both = Direction(rate, round_trip_ms / 2, loss, reorder, reorder_ms, queue_bytes, cuts, stalls)
+        both = Direction(
+            rate, round_trip_ms / 2, loss, reorder, reorder_ms, queue_bytes, cuts, stalls
+        )
         return cls(Emulated(to_far or both, to_near or both, mtu, seed))
 
     @classmethod
     def veth(cls, rate: str, *, queue_bytes: int | None = None, mtu: int = 1500) -> Link:
-        """A LAN: a rate of Ethernet frames in each direction, without a delay, a loss or a schedule."""
+        """A LAN: a rate of Ethernet frames in each direction, without a delay, a loss or a
+        schedule.
+        """
         both = Direction(rate, queue_bytes=queue_bytes)
         rate_bits(rate)
         return cls(Veth(both, both, mtu))
@@ -120,7 +126,11 @@ class Link:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of this process, and the addresses of the link."""
-        return {**os.environ, "LINK_NEAR_ADDRESS": self.near_address, "LINK_FAR_ADDRESS": self.far_address}
+        return {
+            **os.environ,
+            "LINK_NEAR_ADDRESS": self.near_address,
+            "LINK_FAR_ADDRESS": self.far_address,
+        }
 
     @property
     def congestion(self) -> str:
@@ -138,7 +148,9 @@ class Link:
         self.is_started = True
 
     def measure(self) -> link_check.Check:
-        """Measure the link at its first rate, for about ten seconds, before its schedule is started."""
+        """Measure the link at its first rate, for about ten seconds, before its schedule is
+        started.
+        """
         if self.is_started:
             raise Failure("a link is measured before its schedule is started")
         return link_check.measure(self)
@@ -150,14 +162,20 @@ class Link:
         return seen
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """For `to_far` and `to_near`: packets `passed`, `passed_bytes`, those that `overflowed` the queue, and more."""
+        """For `to_far` and `to_near`: packets `passed`, `passed_bytes`, those that `overflowed` the
+        queue, and more.
+        """
         return self.line.counters()
 
     def cpu_s(self) -> float:
-        """CPU seconds of the emulator so far, with what the kernel does in its name: the receiver's TCP."""
+        """CPU seconds of the emulator so far, with what the kernel does in its name: the receiver's
+        TCP.
+        """
         return self.line.cpu_s()
 
-    def await_listening(self, server: subprocess.Popen[bytes], timeout_s: float = LISTENING_TIMEOUT_S) -> None:
+    def await_listening(
+        self, server: subprocess.Popen[bytes], timeout_s: float = LISTENING_TIMEOUT_S
+    ) -> None:
         """Wait until something listens at the far end, which a server there is to do."""
         deadline = time.monotonic() + timeout_s
         while not self.far_namespace.is_listening():
@@ -174,21 +192,51 @@ def options() -> argparse.Namespace:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--rate", default="100mbit", help="with what changes: 150mbit,20mbit@5s (default: %(default)s)")
-    parser.add_argument("--round-trip", default="0ms", help="without the queue (default: %(default)s)")
-    parser.add_argument("--loss", default="0", help="of packets in each direction, like 1%% (default: %(default)s)")
-    parser.add_argument("--reorder", default="0", help="packets that are delayed further (default: %(default)s)")
-    parser.add_argument("--reorder-delay", default="5ms", help="how much further (default: %(default)s)")
-    parser.add_argument("--queue", help="like 500kb (default: a round trip and 100 ms of the highest rate)")
-    parser.add_argument("--cut", action="append", default=[], help="3s+2s: nothing passes from second 3 to 5")
-    parser.add_argument("--stall", action="append", default=[], help="3s+2s: packets are held from second 3 to 5")
-    parser.add_argument("--to-far", default="", help="what differs there: 'rate=5mbit delay=20ms loss=0 queue=100kb'")
+    parser.add_argument(
+        "--rate",
+        default="100mbit",
+        help="with what changes: 150mbit,20mbit@5s (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--round-trip", default="0ms", help="without the queue (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--loss", default="0", help="of packets in each direction, like 1%% (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--reorder", default="0", help="packets that are delayed further (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--reorder-delay", default="5ms", help="how much further (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--queue", help="like 500kb (default: a round trip and 100 ms of the highest rate)"
+    )
+    parser.add_argument(
+        "--cut", action="append", default=[], help="3s+2s: nothing passes from second 3 to 5"
+    )
+    parser.add_argument(
+        "--stall", action="append", default=[], help="3s+2s: packets are held from second 3 to 5"
+    )
+    parser.add_argument(
+        "--to-far",
+        default="",
+        help="what differs there: 'rate=5mbit delay=20ms loss=0 queue=100kb'",
+    )
     parser.add_argument("--to-near", default="", help="what differs there")
     parser.add_argument("--mtu", type=int, default=1500, help="default: %(default)s")
-    parser.add_argument("--seed", type=int, default=1, help="of loss and reordering (default: %(default)s)")
-    parser.add_argument("--veth", action="store_true", help="a veth pair with token buckets, for more than 200mbit")
-    parser.add_argument("--congestion", help="TCP's congestion control at both ends (default: the machine's)")
-    parser.add_argument("--check", action="store_true", help="measure the link first, and fail if it is off")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of loss and reordering (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--veth", action="store_true", help="a veth pair with token buckets, for more than 200mbit"
+    )
+    parser.add_argument(
+        "--congestion", help="TCP's congestion control at both ends (default: the machine's)"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="measure the link first, and fail if it is off"
+    )
     parser.add_argument("--far-command", help="started at the far end, ended after COMMAND")
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
     given = parser.parse_args()
@@ -201,7 +249,15 @@ def link_of(given: argparse.Namespace) -> Link:
     """The link that the options describe."""
     queue_bytes = size_bytes(given.queue) if given.queue else None
     if given.veth:
-        shaping = (given.round_trip, given.loss, given.reorder, given.cut, given.stall, given.to_far, given.to_near)
+        shaping = (
+            given.round_trip,
+            given.loss,
+            given.reorder,
+            given.cut,
+            given.stall,
+            given.to_far,
+            given.to_near,
+        )
         if shaping != ("0ms", "0", "0", [], [], "", ""):
             raise Failure("a veth link has only a rate, a queue and an MTU")
         return Link.veth(given.rate, queue_bytes=queue_bytes, mtu=given.mtu)
@@ -231,7 +287,9 @@ def run(link: Link, given: argparse.Namespace) -> int:
     if link.line.to_far.is_scheduled() or link.line.to_near.is_scheduled():
         link.start()
     try:
-        return subprocess.run([*link.near, *given.command], env=link.environment, check=False).returncode
+        return subprocess.run(
+            [*link.near, *given.command], env=link.environment, check=False
+        ).returncode
     finally:
         if far is not None:
             far.terminate()

@@ -24,16 +24,17 @@ PROBE = Path(__file__).resolve().parent / "link_probe.py"
 PORT = 9
 RATE_TOLERANCE = 0.05
 ROUND_TRIP_TOLERANCE, ROUND_TRIP_TOLERANCE_MS = 0.1, 1.0
-#: Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
+# : Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
 LOSS_DEVIATIONS = 4
 PINGS = 25
-#: After which a receiver takes the sender to be done.
+# : After which a receiver takes the sender to be done.
 IDLE_S = 2
-#: Of the loss: small packets, which leave the line idle half of the time.
+# : Of the loss: small packets, which leave the line idle half of the time.
 LOSS_IP_BYTES, LOSS_PACKETS_PER_S, LOSS_S = 128, 4000, 3.0
-#: Of the rate: more than passes, so that the line is never idle.
+# : Of the rate: more than passes, so that the line is never idle.
 EXCESS, RATE_S = 1.5, 1.5
-#: Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a reader.
+# : Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a
+# reader.
 ETHERNET_BYTES, IP_AND_TCP_BYTES = 14, 52
 
 
@@ -42,9 +43,10 @@ class Passage:
     """What was seen of one direction."""
 
     bits_per_second: float
-    #: CPU seconds of the emulator for each second at full rate.
+    # : CPU seconds of the emulator for each second at full rate.
     cpu_share: float
-    #: Packets of the measurement of the loss, those of them that were lost, and those that came after a later one.
+    # : Packets of the measurement of the loss, those of them that were lost, and those that came
+    # after a later one.
     sent: int
     lost: int
     late: int
@@ -77,7 +79,9 @@ class Probe:
     def __init__(self, namespace: Namespace, *words: object, is_ready_first: bool = False) -> None:
         command = [*namespace.inside, sys.executable, str(PROBE), *map(str, words)]
         self.part = str(words[0])
-        self.popen = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.popen = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         if is_ready_first:
             assert self.popen.stdout is not None
             self.popen.stdout.readline()
@@ -121,7 +125,9 @@ def measure(link: Link) -> Check:
         cpu_before_s = line.cpu_s()
         measure_rate = measure_datagrams if isinstance(line, Emulated) else measure_stream
         bits_per_second = measure_rate(way, line.mtu)
-        passages.append(Passage(bits_per_second, (line.cpu_s() - cpu_before_s) / RATE_S, sent, lost, late))
+        passages.append(
+            Passage(bits_per_second, (line.cpu_s() - cpu_before_s) / RATE_S, sent, lost, late)
+        )
         settle(line)
     return Check(round_trip_ms, *passages)
 
@@ -131,7 +137,9 @@ def compare(seen: Check, link: Link) -> None:
     round_trip_ms = link.line.round_trip_ms
     allowed_ms = max(ROUND_TRIP_TOLERANCE_MS, round_trip_ms * ROUND_TRIP_TOLERANCE)
     if abs(seen.round_trip_ms - round_trip_ms) > allowed_ms:
-        raise Failure(f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms")
+        raise Failure(
+            f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms"
+        )
     for way, passage in zip(ways_of(link), (seen.to_far, seen.to_near)):
         loss, rate = way.direction.loss, way.direction.rate_at_rest()
         expected, deviation = passage.sent * loss, math.sqrt(passage.sent * loss * (1 - loss))
@@ -158,7 +166,9 @@ def ways_of(link: Link) -> tuple[Way, Way]:
 def measure_round_trip(way: Way) -> float:
     echo = Probe(way.target, "echo", PORT, is_ready_first=True)
     try:
-        round_trips_ms = Probe(way.source, "ping", way.address, PORT, PINGS).result(120)["round_trips_ms"]
+        round_trips_ms = Probe(way.source, "ping", way.address, PORT, PINGS).result(120)[
+            "round_trips_ms"
+        ]
     finally:
         echo.stop()
     if not round_trips_ms:
@@ -171,23 +181,39 @@ def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
     receivers = [Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True) for way in ways]
     senders = []
     for way in ways:
-        bits_per_second = min(way.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8)
-        senders.append(Probe(way.source, "send", way.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S))
+        bits_per_second = min(
+            way.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8
+        )
+        senders.append(
+            Probe(way.source, "send", way.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S)
+        )
     sent = [sender.result()["packets"] for sender in senders]
     received = [receiver.result() for receiver in receivers]
-    return [(packets, packets - seen["packets"], seen["late"]) for packets, seen in zip(sent, received)]
+    return [
+        (packets, packets - seen["packets"], seen["late"]) for packets, seen in zip(sent, received)
+    ]
 
 
 def measure_datagrams(way: Way, mtu: int) -> float:
-    """Bits of IP packets per second that the line passes; those that are lost behind it have taken their time."""
+    """Bits of IP packets per second that the line passes; those that are lost behind it have taken
+    their time.
+    """
     receiver = Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True)
     excess = way.direction.rate_at_rest() * EXCESS
-    Probe(way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S).result()
+    Probe(
+        way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S
+    ).result()
     return float(receiver.result()["bits_per_second"]) / (1 - way.direction.loss)
 
 
 def measure_stream(way: Way, mtu: int) -> float:
-    """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control: nothing is lost."""
+    """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control:
+    nothing is lost.
+    """
     receiver = Probe(way.target, "tcp-receive", PORT, is_ready_first=True)
     Probe(way.source, "tcp-send", way.address, PORT, "cubic", RATE_S).result()
-    return float(receiver.result()["bits_per_second"]) * (mtu + ETHERNET_BYTES) / (mtu - IP_AND_TCP_BYTES)
+    return (
+        float(receiver.result()["bits_per_second"])
+        * (mtu + ETHERNET_BYTES)
+        / (mtu - IP_AND_TCP_BYTES)
+    )

@@ -1,4 +1,6 @@
-"""What one direction of a link does, as people write it: `150mbit,20mbit@5s`, `25ms`, `1%`, `3s+2s`."""
+"""What one direction of a link does, as people write it: `150mbit,20mbit@5s`, `25ms`, `1%`,
+`3s+2s`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from process import Failure
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "kib": 2**10, "mib": 2**20}
 TIME_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-#: What the queue holds beside what is under way between both ends and back.
+# : What the queue holds beside what is under way between both ends and back.
 QUEUE_S = 0.1
 NS = 10**9
 
@@ -42,7 +44,9 @@ def size_bytes(text: str) -> int:
 def fraction(text: str) -> float:
     """`1%` or `0.01`."""
     percent = text.strip().endswith("%")
-    value = amount(text.strip().rstrip("%"), {"": 1.0}, "a fraction like 1% or 0.01") / (100 if percent else 1)
+    value = amount(text.strip().rstrip("%"), {"": 1.0}, "a fraction like 1% or 0.01") / (
+        100 if percent else 1
+    )
     if value > 1:
         raise Failure(f"expected a fraction of at most 100%, found {text!r}")
     return value
@@ -127,7 +131,9 @@ class Direction:
             f"seed={seed}",
         ]
         for name, intervals in (("cut", self.cuts), ("stall", self.stalls)):
-            pairs = [f"{round(begin * NS)}:{round(end * NS)}" for begin, end in map(interval, intervals)]
+            pairs = [
+                f"{round(begin * NS)}:{round(end * NS)}" for begin, end in map(interval, intervals)
+            ]
             words += [f"{name}={','.join(pairs)}"] if pairs else []
         return " ".join(words)
 

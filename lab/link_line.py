@@ -1,4 +1,6 @@
-"""What joins the two namespaces: the emulator between TUN devices, or a veth pair with token buckets."""
+"""What joins the two namespaces: the emulator between TUN devices, or a veth pair with token
+buckets.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,15 @@ from process import Failure, cpu_s, last_line
 
 CRATE = Path(__file__).resolve().parent / "link"
 DEVICE = "link0"
-#: Only these two namespaces know them.
+# : Only these two namespaces know them.
 NEAR_ADDRESS, FAR_ADDRESS, PREFIX_BITS = "10.99.0.1", "10.99.0.2", 30
-#: Above, the emulator would measure itself.
+# : Above, the emulator would measure itself.
 EMULATED_BITS_MAX = 200 * 10**6
-#: So that the device drops nothing that the emulator's queue would have kept.
+# : So that the device drops nothing that the emulator's queue would have kept.
 DEVICE_QUEUE_PACKETS = 10_000
 ANSWER_TIMEOUT_S = 10.0
 REALTIME_PRIORITY = 10
-#: A whole packet of segmentation offload, and what a rate sends while a timer is late.
+# : A whole packet of segmentation offload, and what a rate sends while a timer is late.
 BURST_BYTES_MIN, BURST_S = 128 * 1024, 0.001
 VETH_QUEUE_MS = 10
 
@@ -64,7 +66,16 @@ class Line(ABC):
     def address(self, near: Namespace, far: Namespace) -> None:
         for namespace, address in ((near, NEAR_ADDRESS), (far, FAR_ADDRESS)):
             namespace.ip("address", "add", f"{address}/{PREFIX_BITS}", "dev", DEVICE)
-            namespace.ip("link", "set", DEVICE, "mtu", str(self.mtu), "txqueuelen", str(DEVICE_QUEUE_PACKETS), "up")
+            namespace.ip(
+                "link",
+                "set",
+                DEVICE,
+                "mtu",
+                str(self.mtu),
+                "txqueuelen",
+                str(DEVICE_QUEUE_PACKETS),
+                "up",
+            )
 
 
 class Emulated(Line):
@@ -78,7 +89,10 @@ class Emulated(Line):
                 f"expected at most {EMULATED_BITS_MAX // 10**6} Mbit/s for the emulator, found {fastest / 10**6:g}: "
                 "use a veth link, which has no delay and no loss of its own"
             )
-        self.words = [to_far.words(self.round_trip_ms, 2 * seed), to_near.words(self.round_trip_ms, 2 * seed + 1)]
+        self.words = [
+            to_far.words(self.round_trip_ms, 2 * seed),
+            to_near.words(self.round_trip_ms, 2 * seed + 1),
+        ]
         self.popen: subprocess.Popen[str] | None = None
 
     def connect(self, near: Namespace, far: Namespace) -> None:
@@ -93,7 +107,8 @@ class Emulated(Line):
             # Ctrl-C is for us: the line lasts until its namespaces are removed.
             start_new_session=True,
         )
-        # Packets are on time on a busy machine, too. Where this is not allowed, the check says whether it mattered.
+        # Packets are on time on a busy machine, too. Where this is not allowed, the check says
+        # whether it mattered.
         with suppress(PermissionError):
             os.sched_setscheduler(self.popen.pid, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
         self.answer("ready")
@@ -129,8 +144,14 @@ class Emulated(Line):
         return self.answer(expected)
 
     def answer(self, expected: str) -> str:
-        """The next line that it prints; each question has one, so nothing is left in Python's buffer."""
-        assert self.popen is not None and self.popen.stdout is not None and self.popen.stderr is not None
+        """The next line that it prints; each question has one, so nothing is left in Python's
+        buffer.
+        """
+        assert (
+            self.popen is not None
+            and self.popen.stdout is not None
+            and self.popen.stderr is not None
+        )
         ready, _, _ = select.select([self.popen.stdout], [], [], ANSWER_TIMEOUT_S)
         line = self.popen.stdout.readline().strip() if ready else ""
         if not line and self.popen.poll() is not None:
@@ -141,7 +162,9 @@ class Emulated(Line):
 
 
 class Veth(Line):
-    """A veth pair with a token bucket at each end: LAN speeds, without a delay or a loss of its own."""
+    """A veth pair with a token bucket at each end: LAN speeds, without a delay or a loss of its
+    own.
+    """
 
     def connect(self, near: Namespace, far: Namespace) -> None:
         self.ends = {"to_far": near, "to_near": far}
@@ -152,7 +175,9 @@ class Veth(Line):
             burst = max(BURST_BYTES_MIN, round(bits / 8 * BURST_S))
             limit = burst + (direction.queue_bytes or round(bits / 8 * VETH_QUEUE_MS / 1000))
             shape = ["rate", f"{bits}bit", "burst", f"{burst}b", "limit", f"{limit}b"]
-            command("tc", "-n", namespace.name, "qdisc", "add", "dev", DEVICE, "root", "tbf", *shape)
+            command(
+                "tc", "-n", namespace.name, "qdisc", "add", "dev", DEVICE, "root", "tbf", *shape
+            )
 
     def disconnect(self) -> None:
         """The pair goes with its namespaces."""
@@ -162,17 +187,35 @@ class Veth(Line):
 
     @staticmethod
     def passed(namespace: Namespace) -> dict[str, int]:
-        shown = json.loads(command("tc", "-n", namespace.name, "-s", "-j", "qdisc", "show", "dev", DEVICE))
+        shown = json.loads(
+            command("tc", "-n", namespace.name, "-s", "-j", "qdisc", "show", "dev", DEVICE)
+        )
         bucket = next(discipline for discipline in shown if discipline["kind"] == "tbf")
-        return {"passed": bucket["packets"], "passed_bytes": bucket["bytes"], "overflowed": bucket["drops"]}
+        return {
+            "passed": bucket["packets"],
+            "passed_bytes": bucket["bytes"],
+            "overflowed": bucket["drops"],
+        }
 
 
 @cache
 def emulator() -> Path:
     """The program, built if it is not: in a folder of its own, so that no other build holds it up."""
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target") / "link"
+    target = (
+        Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target")
+        / "link"
+    )
     manifest = str(CRATE / "Cargo.toml")
-    command("cargo", "build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", str(target))
+    command(
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        manifest,
+        "--target-dir",
+        str(target),
+    )
     return target / "release" / "dray-link"
 
 

@@ -1,4 +1,6 @@
-"""Network namespaces: made, named after the process that made them, and removed with whatever still runs in them."""
+"""Network namespaces: made, named after the process that made them, and removed with whatever still
+runs in them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def command(*words: str) -> str:
     except FileNotFoundError as error:
         raise Failure(f"{words[0]} is not installed") from error
     if done.returncode != 0:
-        raise Failure(f"{' '.join(words)} ended with code {done.returncode}: {done.stderr.strip() or 'no message'}")
+        raise Failure(
+            f"{' '.join(words)} ended with code {done.returncode}: {done.stderr.strip() or 'no message'}"
+        )
     return done.stdout
 
 
@@ -57,7 +61,7 @@ class Namespace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        #: What a command line begins with to run in here.
+        # : What a command line begins with to run in here.
         self.inside = ["ip", "netns", "exec", name]
 
     def make(self) -> None:
@@ -65,7 +69,8 @@ class Namespace:
         # No neighbour discovery beside the packets that are counted.
         self.set("net.ipv6.conf.all.disable_ipv6", "1", optional=True)
         self.set("net.ipv6.conf.default.disable_ipv6", "1", optional=True)
-        # A connection begins without what an earlier one has learnt: those of rivals follow each other.
+        # A connection begins without what an earlier one has learnt: those of rivals follow each
+        # other.
         self.set("net.ipv4.tcp_no_metrics_save", "1")
         self.ip("link", "set", "lo", "up")
 
@@ -86,7 +91,9 @@ class Namespace:
 
     def choose_congestion(self, name: str) -> None:
         if name not in congestion.available():
-            raise Failure(f"the kernel has no congestion control {name}, only {', '.join(congestion.available())}")
+            raise Failure(
+                f"the kernel has no congestion control {name}, only {', '.join(congestion.available())}"
+            )
         with congestion.allowed(name):
             self.set("net.ipv4.tcp_congestion_control", name)
 
@@ -105,4 +112,6 @@ class Namespace:
 
     def run_quietly(self, *words: str) -> str:
         """For the way out, where a failure would hide the first one."""
-        return subprocess.run(["ip", "netns", *words], capture_output=True, text=True, check=False).stdout
+        return subprocess.run(
+            ["ip", "netns", *words], capture_output=True, text=True, check=False
+        ).stdout

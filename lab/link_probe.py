@@ -1,7 +1,8 @@
-"""What runs inside the namespaces to measure a link: UDP with sequence numbers, an echo, and TCP in bulk.
+"""What runs inside the namespaces to measure a link: UDP with sequence numbers, an echo, and TCP in
+bulk.
 
-Each part is a process that prints one line of JSON; `receive`, `echo` and `tcp-receive` first print `ready`.
-"""
+Each part is a process that prints one line of JSON; `receive`, `echo` and `tcp-receive` first print
+`ready`."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from contextlib import suppress
 
 IP_AND_UDP_BYTES = 28
 SEQUENCE = struct.Struct("!Q")
-#: A sequence number that ends a run.
+# : A sequence number that ends a run.
 END = 2**64 - 1
 ENDS = 20
-#: From asm-generic/socket.h: beyond the limit for everyone.
+# : From asm-generic/socket.h: beyond the limit for everyone.
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 BUFFER_BYTES = 16 * 1024 * 1024
-#: Sent at once, so that a sender that the machine lets wait does not leave the line idle.
+# : Sent at once, so that a sender that the machine lets wait does not leave the line idle.
 AHEAD_S = 0.03
 TCP_WRITE_BYTES = 1024 * 1024
 PING_INTERVAL_S = 0.02
@@ -148,7 +149,9 @@ def tcp_send(address: str, port: int, congestion: str, duration_s: float) -> Non
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("receive", "send", "echo", "ping", "tcp-receive", "tcp-send"))
+    parser.add_argument(
+        "part", choices=("receive", "send", "echo", "ping", "tcp-receive", "tcp-send")
+    )
     parser.add_argument("words", nargs="*")
     given = parser.parse_args()
     words = given.words

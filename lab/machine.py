@@ -26,7 +26,9 @@ def description(dray: Path) -> dict[str, object]:
             "python": platform.python_version(),
             **{name: package_version(name) for name in PACKAGES},
             "dray program": program_version([str(dray), "--version"]),
-            "netcat": program_version(["dpkg-query", "-W", "-f=${Package} ${Version}", "netcat-openbsd"]),
+            "netcat": program_version(
+                ["dpkg-query", "-W", "-f=${Package} ${Version}", "netcat-openbsd"]
+            ),
         },
     }
 

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from process import memory_bytes
 
-#: How often one client process fetches. The first fetch warms up and is dropped.
+# : How often one client process fetches. The first fetch warms up and is dropped.
 FETCHES = 4
 
 
@@ -33,9 +33,8 @@ class Stopwatch:
 class Measurement:
     """One fetch of one client.
 
-    `execute_s` is None where the client hides the moment of the first batch, `connect_s` where it connects by itself;
-    `transfer_s` then includes them.
-    """
+    `execute_s` is None where the client hides the moment of the first batch, `connect_s` where it
+    connects by itself; `transfer_s` then includes them."""
 
     connect_s: float | None
     execute_s: float | None
@@ -46,19 +45,19 @@ class Measurement:
     wire_bytes: int | None = None
     client_peak_bytes: int = 0
     client_growth_bytes: int = 0
-    #: User and system time of the client during the fetch, all its threads.
+    # : User and system time of the client during the fetch, all its threads.
     client_cpu_s: float | None = None
-    #: How many fetches of the process it stands for.
+    # : How many fetches of the process it stands for.
     fetches: int = 1
     details: dict = field(default_factory=dict)
 
 
 def repeated(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measurement:
-    """Fetch again and again in this process, and return the median fetch of all but the first, if there are more.
+    """Fetch again and again in this process, and return the median fetch of all but the first, if
+    there are more.
 
-    A virtual machine may have given free memory back to its host, and waits longer for it than any fetch takes. What a
-    process has just freed it gets again at once.
-    """
+    A virtual machine may have given free memory back to its host, and waits longer for it than any
+    fetch takes. What a process has just freed it gets again at once."""
     measured = [with_cpu(fetch) for _ in range(fetches)][min(1, fetches - 1) :]
     median = sorted(measured, key=lambda measurement: measurement.total_s)[len(measured) // 2]
     median.fetches = fetches

@@ -1,4 +1,5 @@
-"""netcat of the CSV: text through a socket into a sink that keeps nothing. No rival that parses it can be faster.
+"""netcat of the CSV: text through a socket into a sink that keeps nothing. No rival that parses it
+can be faster.
 
 Or through a compressor, and its decompressor behind the client's socket.
 """
@@ -22,7 +23,8 @@ SINK_BYTES = 1024 * 1024
 
 
 class NetcatServer(Server):
-    """OpenBSD's nc, reading a file that the page cache holds; or a compressor that begins when a client has connected.
+    """OpenBSD's nc, reading a file that the page cache holds; or a compressor that begins when a
+    client has connected.
 
     Before nc, it would compress as much as fits into buffers before any clock runs.
     """
@@ -80,7 +82,9 @@ def fetch(address: str, port: int, decompressor: list[str]) -> Measurement:
     with socket.create_connection((address, port)) as connection:
         connect_s = watch.lap()
         if decompressor:
-            child = subprocess.Popen(decompressor, stdin=connection, stdout=subprocess.PIPE, bufsize=0)
+            child = subprocess.Popen(
+                decompressor, stdin=connection, stdout=subprocess.PIPE, bufsize=0
+            )
             receive = child.stdout.readinto
         else:
             receive = connection.recv_into
@@ -94,7 +98,9 @@ def fetch(address: str, port: int, decompressor: list[str]) -> Measurement:
             raise SystemExit(f"{decompressor[0]} ended with code {child.returncode}")
     wire_bytes = None if decompressor else text_bytes
     details = {"text_bytes": text_bytes}
-    return Measurement(connect_s, execute_s, transfer_s, watch.total(), None, None, wire_bytes, details=details)
+    return Measurement(
+        connect_s, execute_s, transfer_s, watch.total(), None, None, wire_bytes, details=details
+    )
 
 
 if __name__ == "__main__":

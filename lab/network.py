@@ -1,4 +1,5 @@
-"""Results of a server into a client over networks: Dray with `auto` beside its own fixed settings, Flight and netcat.
+"""Results of a server into a client over networks: Dray with `auto` beside its own fixed settings,
+Flight and netcat.
 
 Contenders alternate. See README.md, "Networks".
 """
@@ -32,14 +33,26 @@ def options() -> argparse.Namespace:
     kinds, scenarios = [kind.name for kind in KINDS], list(network_scenario.SCENARIOS)
     parser.set_defaults(timeout=90.0)
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
-    parser.add_argument("--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)")
+    parser.add_argument(
+        "--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)"
+    )
     parser.add_argument("--links", default=",".join(kinds), help="default: %(default)s")
     parser.add_argument("--data", default=",".join(DATA), help="default: %(default)s")
-    parser.add_argument("--only", default="*", help="contenders, by patterns like 'dray-*,flight-zstd' (default: all)")
-    parser.add_argument("--scenarios", default=",".join(scenarios), help="or none (default: %(default)s)")
-    parser.add_argument("--share", type=float, help="of the rows on all links, instead of the link's own")
+    parser.add_argument(
+        "--only",
+        default="*",
+        help="contenders, by patterns like 'dray-*,flight-zstd' (default: all)",
+    )
+    parser.add_argument(
+        "--scenarios", default=",".join(scenarios), help="or none (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--share", type=float, help="of the rows on all links, instead of the link's own"
+    )
     parser.add_argument("--no-check", action="store_true", help="do not measure the links first")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="without an ending (default: %(default)s)")
+    parser.add_argument(
+        "--output", type=Path, default=RESULTS, help="without an ending (default: %(default)s)"
+    )
     parser.add_argument(
         "--congestion",
         default=",".join(congestion.default_pair()),
@@ -68,8 +81,14 @@ def run(kind: Kind, given: argparse.Namespace, races: list[Race]) -> None:
         for name in given.data:
             data = table(name, given.scale_factor, given.rows, given.share or kind.share)
             with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
-                setting = Setting(data, given.dray, Path(folder), given.timeout, place, kind.fetches)
-                rows = [row for row in kind.rows(setting, given.congestion) if is_chosen(row, given.only)]
+                setting = Setting(
+                    data, given.dray, Path(folder), given.timeout, place, kind.fetches
+                )
+                rows = [
+                    row
+                    for row in kind.rows(setting, given.congestion)
+                    if is_chosen(row, given.only)
+                ]
                 print(f"{kind.title}: {data.title}", file=sys.stderr)
                 race.measure_and_stop(rows, given.rounds)
             races.append(Race(kind, data, rows, checked))
@@ -77,7 +96,9 @@ def run(kind: Kind, given: argparse.Namespace, races: list[Race]) -> None:
 
 
 def check(place: Place) -> str:
-    """What the link is like, in a sentence. One that is off is used nevertheless: the rates of veth are no promise."""
+    """What the link is like, in a sentence. One that is off is used nevertheless: the rates of veth
+    are no promise.
+    """
     if not isinstance(place, LinkPlace):
         return ""
     return f"Measured before: {'; '.join(str(place.link.measure()).splitlines())}."

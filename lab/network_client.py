@@ -17,14 +17,17 @@ def begin() -> None:
 
 
 def trace(given: argparse.Namespace) -> dict[str, object]:
-    """Read a result batch by batch, with an idle pause when so many rows have come: seconds and rows so far."""
+    """Read a result batch by batch, with an idle pause when so many rows have come: seconds and
+    rows so far.
+    """
     with dray.connect(given.uri) as connection:
         begin()
         start = time.monotonic()
         seen: list[tuple[float, int]] = []
 
         def note(progress: dray.Progress) -> None:
-            # About twenty times a second; batches are too large for a trace, and chunks become as small as they are.
+            # About twenty times a second; batches are too large for a trace, and chunks become as
+            # small as they are.
             seen.append((round(time.monotonic() - start, 4), progress.rows))
 
         result = connection.query(given.sql, compression=given.compression, progress=note)
@@ -39,11 +42,20 @@ def trace(given: argparse.Namespace) -> dict[str, object]:
                 slept = before, time.monotonic()
         total_s = time.monotonic() - start
         stats = dict(result.stats)
-    return {"start": start, "total_s": total_s, "rows": rows, "trace": seen, "slept": slept, "stats": stats}
+    return {
+        "start": start,
+        "total_s": total_s,
+        "rows": rows,
+        "trace": seen,
+        "slept": slept,
+        "stats": stats,
+    }
 
 
 def small(given: argparse.Namespace) -> dict[str, object]:
-    """Run a small statement on an open connection for each compression, in turns: milliseconds each took."""
+    """Run a small statement on an open connection for each compression, in turns: milliseconds each
+    took.
+    """
     names = given.compression.split(",")
     connections = {name: dray.connect(given.uri) for name in names}
     begin()

@@ -18,9 +18,9 @@ from row import Row
 from sample import Sample
 
 FIXED = ("none", "light", "lz4", "zstd:1", "zstd:3", "zstd:9")
-#: Takes minutes where the line is not slower yet.
+# : Takes minutes where the line is not slower yet.
 SLOWEST = "zstd:19"
-#: What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
+# : What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
 PIPES = {
     "-gzip1": ("gzip -1", "gzip -dc"),
     "-gzip": ("gzip", "gzip -dc"),
@@ -60,18 +60,25 @@ class Kind:
             yield LinkPlace(link)
 
     def rows(self, setting: Setting, controls: list[str]) -> list[Row]:
-        """Everyone, Dray first. Rivals are there once for each congestion control; Dray asks for its own."""
+        """Everyone, Dray first. Rivals are there once for each congestion control; Dray asks for
+        its own.
+        """
         dray, flight = DrayServer(setting), FlightServer(setting)
         ours: list[Contender] = [
-            DrayContender(dray, over_tcp=True, compression=name) for name in ("auto", *self.compressions)
+            DrayContender(dray, over_tcp=True, compression=name)
+            for name in ("auto", *self.compressions)
         ]
-        rivals: list[Contender] = [FlightContender(flight, compression=name) for name in ("none", "lz4", "zstd")]
+        rivals: list[Contender] = [
+            FlightContender(flight, compression=name) for name in ("none", "lz4", "zstd")
+        ]
         rivals += [NetcatContender(NetcatServer(setting))]
         for name in self.pipes:
             compressor, decompressor = PIPES[name]
             rivals.append(NetcatContender(NetcatServer(setting, compressor), name, decompressor))
         if self.make is None:
-            ours += [DrayContender(dray, over_tcp=False, compression=name) for name in ("auto", "none")]
+            ours += [
+                DrayContender(dray, over_tcp=False, compression=name) for name in ("auto", "none")
+            ]
             ours += [FlightContender(flight, over_tcp=False)]
         rows = [Row(contender, None) for contender in ours]
         rows += [Row(contender, control) for contender in rivals for control in controls]

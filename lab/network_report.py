@@ -1,4 +1,6 @@
-"""The results over networks as JSON and Markdown: a table for each network and data set, and the figures asked for."""
+"""The results over networks as JSON and Markdown: a table for each network and data set, and the
+figures asked for.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ HEADINGS = [
     "client CPU s",
 ]
 AUTO = "dray-tcp-auto"
-#: `auto` may take so many times what the best fixed setting takes.
+# : `auto` may take so many times what the best fixed setting takes.
 FIXED_TIMES_MAX = 1.10
-#: On the lossy line, lineitem takes at most this share of what the best rival takes.
+# : On the lossy line, lineitem takes at most this share of what the best rival takes.
 RIVAL_SHARE_MAX = 0.5
-#: So many settings of λ are shown of a fetch.
+# : So many settings of λ are shown of a fetch.
 PRICES_MAX = 8
 
 
@@ -36,7 +38,7 @@ class Race:
     kind: Kind
     table: Table
     rows: list[Row]
-    #: What the check of the link saw.
+    # : What the check of the link saw.
     checked: str
 
     def seconds(self, *prefixes: str) -> dict[str, float]:
@@ -52,7 +54,9 @@ class Race:
         return next(iter(self.seconds(AUTO).values()), None)
 
 
-def as_json(machine: dict[str, object], races: list[Race], scenarios: list[dict]) -> dict[str, object]:
+def as_json(
+    machine: dict[str, object], races: list[Race], scenarios: list[dict]
+) -> dict[str, object]:
     return {
         "machine": machine,
         "races": [
@@ -107,7 +111,16 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
 
 def asked(races: list[Race]) -> list[str]:
     """The figures that `auto` has to reach, in each race."""
-    headings = ["network", "data", "auto s", "best fixed", "× best fixed", "× best Flight", "× best rival", "missed"]
+    headings = [
+        "network",
+        "data",
+        "auto s",
+        "best fixed",
+        "× best fixed",
+        "× best Flight",
+        "× best rival",
+        "missed",
+    ]
     content = [headings]
     for race in races:
         auto_s, fixed = race.auto_s(), race.fixed()
@@ -150,7 +163,9 @@ def section(race: Race) -> list[str]:
         *table([HEADINGS, *(cells(row, race) for row in measured)]),
         "",
     ]
-    lines += [f"- {line}" for row in measured if row.contender.name == AUTO for line in adapted(row)]
+    lines += [
+        f"- {line}" for row in measured if row.contender.name == AUTO for line in adapted(row)
+    ]
     lines += [f"- {row.title}: {row.failure}" for row in race.rows if row.failure]
     return [*lines, ""]
 
@@ -184,11 +199,16 @@ def line_bytes(row: Row, kind: Kind) -> float | None:
 
 def adapted(row: Row) -> list[str]:
     """λ and the encodings of the median fetch of each round."""
-    return [f"round {i + 1}: {adaptation(run.client.details['stats'])}" for i, run in enumerate(row.runs)]
+    return [
+        f"round {i + 1}: {adaptation(run.client.details['stats'])}"
+        for i, run in enumerate(row.runs)
+    ]
 
 
 def adaptation(stats: dict) -> str:
-    """λ over time, where the server's time went, and the encodings by their bytes sent, in a sentence."""
+    """λ over time, where the server's time went, and the encodings by their bytes sent, in a
+    sentence.
+    """
     prices = stats["byte_prices"]
     every = max(1, -(-len(prices) // PRICES_MAX))
     shown = [*prices[:-1][::every], *prices[-1:]]

@@ -1,4 +1,6 @@
-"""Traces: the seconds at which rows came, with how many there were by then; and samples of something else meanwhile."""
+"""Traces: the seconds at which rows came, with how many there were by then; and samples of
+something else meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 Trace = list[tuple[float, int]]
-#: The rate is looked at over so many seconds, again after so many.
+# : The rate is looked at over so many seconds, again after so many.
 WINDOW_S, STEP_S = 1.0, 0.1
-#: It has settled when from then on so many of the windows are so near to the later half's median.
+# : It has settled when from then on so many of the windows are so near to the later half's median.
 NEAR, SHARE = 0.25, 0.9
 
 
@@ -23,7 +25,9 @@ def rows_at(trace: Trace, at_s: float) -> float:
     if after == len(trace):
         return earlier[1]
     later = trace[after]
-    return earlier[1] + (later[1] - earlier[1]) * (at_s - earlier[0]) / max(later[0] - earlier[0], 1e-9)
+    return earlier[1] + (later[1] - earlier[1]) * (at_s - earlier[0]) / max(
+        later[0] - earlier[0], 1e-9
+    )
 
 
 def between(trace: Trace, from_s: float, to_s: float) -> float:
@@ -32,7 +36,9 @@ def between(trace: Trace, from_s: float, to_s: float) -> float:
 
 
 def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
-    """Seconds from the beginning of an interval until the rate has settled; None if there is no such moment."""
+    """Seconds from the beginning of an interval until the rate has settled; None if there is no
+    such moment.
+    """
     count = int((to_s - from_s - WINDOW_S) / STEP_S) + 1
     if count < 3:
         return None
@@ -45,7 +51,9 @@ def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
 
 
 def reached_s(trace: Trace, from_s: float, to_s: float, rate: float) -> float | None:
-    """Seconds from the beginning of an interval until so many rows come in a second, looked at for a quarter of one."""
+    """Seconds from the beginning of an interval until so many rows come in a second, looked at for
+    a quarter of one.
+    """
     look_s = WINDOW_S / 4
     begin = from_s
     while begin + look_s <= to_s:
@@ -75,7 +83,10 @@ class Sampler(threading.Thread):
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.done.set()
         self.join()

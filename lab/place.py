@@ -1,4 +1,6 @@
-"""Where the two ends of a race run, and what lies between them: this machine's loopback interface, or a link."""
+"""Where the two ends of a race run, and what lies between them: this machine's loopback interface,
+or a link.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from process import Failure
 class Place:
     """This machine: both ends beside each other, over loopback."""
 
-    #: Where servers listen and clients connect to.
+    # : Where servers listen and clients connect to.
     address = "127.0.0.1"
-    #: What the command lines of clients and of servers begin with.
+    # : What the command lines of clients and of servers begin with.
     near: tuple[str, ...] = ()
     far: tuple[str, ...] = ()
 

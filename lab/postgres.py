@@ -1,4 +1,5 @@
-"""Compare Dray with its rivals on PostgreSQL: whole tables over loopback TCP, into Arrow, rows and DataFrames.
+"""Compare Dray with its rivals on PostgreSQL: whole tables over loopback TCP, into Arrow, rows and
+DataFrames.
 
 It starts a PostgreSQL of its own and loads it. See README.md for what is measured.
 """
@@ -40,7 +41,7 @@ PACKAGES = (
     "sqlalchemy",
     "pandas",
 )
-#: Of the tables in rows, where the scale factor does not say it.
+# : Of the tables in rows, where the scale factor does not say it.
 ROWS = 1_000_000
 TINY_TABLE = "lineitem"
 
@@ -48,27 +49,52 @@ TINY_TABLE = "lineitem"
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray with other ways to read from PostgreSQL on this machine.")
     parser.set_defaults(timeout=900.0)
-    parser.add_argument("--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)")
-    parser.add_argument("--rows", type=int, default=ROWS, help="of each table but lineitem (default: %(default)s)")
-    parser.add_argument("--only", default="", help="contenders, separated by commas; NAME* is all that begin so")
-    parser.add_argument("--tables", default="", help="tables, separated by commas; tiny for tiny queries")
-    parser.add_argument("--postgres", type=Path, default=PROGRAMS, help="folder of its programs (default: %(default)s)")
-    parser.add_argument("--congestion", default=congestion.current(), help="congestion control (default: %(default)s)")
-    parser.add_argument("--output", default="", help="name of the files in results/ (default: postgres-sfN)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)"
+    )
+    parser.add_argument(
+        "--rows", type=int, default=ROWS, help="of each table but lineitem (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--only", default="", help="contenders, separated by commas; NAME* is all that begin so"
+    )
+    parser.add_argument(
+        "--tables", default="", help="tables, separated by commas; tiny for tiny queries"
+    )
+    parser.add_argument(
+        "--postgres",
+        type=Path,
+        default=PROGRAMS,
+        help="folder of its programs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--congestion",
+        default=congestion.current(),
+        help="congestion control (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output", default="", help="name of the files in results/ (default: postgres-sfN)"
+    )
     given = parser.parse_args()
     if given.rounds < 1 or given.rows < 1:
         parser.error("--rounds and --rows must be at least 1")
     if given.congestion not in congestion.available():
-        parser.error(f"--congestion {given.congestion}: this kernel offers {', '.join(congestion.available())}")
+        parser.error(
+            f"--congestion {given.congestion}: this kernel offers {', '.join(congestion.available())}"
+        )
     return given
 
 
 def chosen_tables(setting: Setting, given: argparse.Namespace) -> list[DataSet]:
-    """The tables named by `--tables`, or all; lineitem also for the tiny queries, which read its first rows."""
+    """The tables named by `--tables`, or all; lineitem also for the tiny queries, which read its
+    first rows.
+    """
     known = data_sets(setting.table, given.rows)
     names = set(given.tables.split(",")) if given.tables else {data_set.name for data_set in known}
     for name in names - {"tiny"} - {data_set.name for data_set in known}:
-        raise Failure(f"--tables {name}: there are {', '.join(data_set.name for data_set in known)}, tiny")
+        raise Failure(
+            f"--tables {name}: there are {', '.join(data_set.name for data_set in known)}, tiny"
+        )
     if "tiny" in names:
         names.add(TINY_TABLE)
     return [data_set for data_set in known if data_set.name in names]
@@ -121,7 +147,9 @@ def write(
     path = RESULTS / (given.output or f"postgres-sf{given.scale_factor:g}")
     described["load_average_end"] = os.getloadavg()[0]
     described["changed_during_run"] = [
-        name for name, build in builds(given.postgres).items() if described["versions"][name] != build
+        name
+        for name, build in builds(given.postgres).items()
+        if described["versions"][name] != build
     ]
     markdown = postgres_report.as_markdown(described, server, sections, tiny)
     found = postgres_report.as_json(described, server, sections, tiny)
@@ -134,11 +162,15 @@ def write(
 
 
 def builds(programs: Path) -> dict[str, str]:
-    """Fingerprints of what a version number does not tell apart: Dray at the client, and in the server."""
+    """Fingerprints of what a version number does not tell apart: Dray at the client, and in the
+    server.
+    """
     package = importlib.util.find_spec("dray")
     libraries = run([programs / "pg_config", "--pkglibdir"], "find the server's libraries").strip()
     files = {
-        "dray package": next(Path(package.origin).parent.glob("_dray*.so"), None) if package else None,
+        "dray package": next(Path(package.origin).parent.glob("_dray*.so"), None)
+        if package
+        else None,
         "dray extension": Path(libraries, "dray.so"),
     }
     return {f"{name} build": fingerprint(file) for name, file in files.items()}
@@ -155,7 +187,9 @@ def describe(given: argparse.Namespace) -> dict[str, object]:
     for name in ("duckdb-extension-quack", "netcat"):
         del described["versions"][name]
     described["versions"].update({name: machine.package_version(name) for name in PACKAGES})
-    described["versions"]["postgres"] = machine.program_version([str(given.postgres / "postgres"), "--version"])
+    described["versions"]["postgres"] = machine.program_version(
+        [str(given.postgres / "postgres"), "--version"]
+    )
     described["versions"].update(builds(given.postgres))
     described["command"] = " ".join(sys.argv)
     return described

@@ -1,7 +1,8 @@
-"""The clients of the PostgreSQL benchmark: one driver a function, each in a fresh process, in its best form.
+"""The clients of the PostgreSQL benchmark: one driver a function, each in a fresh process, in its
+best form.
 
-The drivers are imported before any clock starts, and before the memory of the client is first looked at.
-"""
+The drivers are imported before any clock starts, and before the memory of the client is first
+looked at."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Query:
         return f"host={HOST} port={self.port} user={USER} dbname={DATABASE} sslmode=disable"
 
     def odbc(self, driver: str) -> str:
-        # Without a declared cursor the driver would keep the whole result as text before the first row is seen.
+        # Without a declared cursor the driver would keep the whole result as text before the first
+        # row is seen.
         return (
             f"Driver={{PostgreSQL {driver}}};Server={HOST};Port={self.port};Uid={USER};Database={DATABASE};"
             f"SSLmode=disable;UseDeclareFetch=1;Fetch={ROWS_PER_FETCH};MaxVarcharSize={self.text_bytes_max};"
@@ -59,14 +61,24 @@ def table_of(
     watch: Stopwatch, connect_s: float | None, execute_s: float | None, table: Any, **details: Any
 ) -> Measurement:
     transfer_s = watch.lap()
-    return Measurement(connect_s, execute_s, transfer_s, watch.total(), table.num_rows, table.nbytes, details=details)
+    return Measurement(
+        connect_s,
+        execute_s,
+        transfer_s,
+        watch.total(),
+        table.num_rows,
+        table.nbytes,
+        details=details,
+    )
 
 
 # Into an Arrow table.
 
 
 def dray_options(query: Query) -> dict[str, object]:
-    """The path is forced, so that a missing extension fails, but where it is Dray's choice that is measured."""
+    """The path is forced, so that a missing extension fails, but where it is Dray's choice that is
+    measured.
+    """
     extension: object = {"always": True, "never": False}.get(query.extension, query.extension)
     return {"extension": extension, "partitions": query.connections}
 
@@ -102,8 +114,12 @@ def duckdb_arrow(query: Query) -> Measurement:
 
 
 def scanner_path(version: str) -> Path:
-    file = f"duckdb_extension_postgres_scanner/extensions/v{version}/postgres_scanner.duckdb_extension"
-    return next(Path(folder, file) for folder in site.getsitepackages() if Path(folder, file).exists())
+    file = (
+        f"duckdb_extension_postgres_scanner/extensions/v{version}/postgres_scanner.duckdb_extension"
+    )
+    return next(
+        Path(folder, file) for folder in site.getsitepackages() if Path(folder, file).exists()
+    )
 
 
 def connectorx_arrow(query: Query) -> Measurement:
@@ -113,7 +129,9 @@ def connectorx_arrow(query: Query) -> Measurement:
     if query.connections > 1:
         split = {"partition_on": query.partition_column, "partition_num": query.connections}
     watch = Stopwatch()
-    table = connectorx.read_sql(query.uri, query.sql, return_type="arrow", protocol="cursor", **split)
+    table = connectorx.read_sql(
+        query.uri, query.sql, return_type="arrow", protocol="cursor", **split
+    )
     return table_of(watch, None, None, table)
 
 
@@ -137,19 +155,28 @@ def arrow_odbc_arrow(query: Query) -> Measurement:
     connection = arrow_odbc.connect(query.odbc("ANSI"))
     connect_s = watch.lap()
     reader = connection.read_arrow_batches(
-        query.sql, batch_size=ROWS_PER_FETCH, max_text_size=query.text_bytes_max, fetch_concurrently=True
+        query.sql,
+        batch_size=ROWS_PER_FETCH,
+        max_text_size=query.text_bytes_max,
+        fetch_concurrently=True,
     )
     batches = iter(reader)
     first = list(itertools.islice(batches, 1))
     execute_s = watch.lap()
-    return table_of(watch, connect_s, execute_s, pyarrow.Table.from_batches([*first, *batches], reader.schema))
+    return table_of(
+        watch, connect_s, execute_s, pyarrow.Table.from_batches([*first, *batches], reader.schema)
+    )
 
 
 # Rows, which a loop in Python takes one by one and drops, and DataFrames.
 
 
-def taken(watch: Stopwatch, connect_s: float | None, execute_s: float | None, rows: int, **details: Any) -> Measurement:
-    return Measurement(connect_s, execute_s, watch.lap(), watch.total(), rows, None, details=details)
+def taken(
+    watch: Stopwatch, connect_s: float | None, execute_s: float | None, rows: int, **details: Any
+) -> Measurement:
+    return Measurement(
+        connect_s, execute_s, watch.lap(), watch.total(), rows, None, details=details
+    )
 
 
 def count(rows: Iterable[Any]) -> int:
@@ -271,7 +298,7 @@ def copy_csv(query: Query) -> Measurement:
     return copy_psycopg(query, "csv")
 
 
-#: The end of a COPY: CopyDone, CommandComplete with the number of rows, ReadyForQuery.
+# : The end of a COPY: CopyDone, CommandComplete with the number of rows, ReadyForQuery.
 COPY_END = re.compile(rb"c\0\0\0\x04C\0\0\0.COPY (\d+)\0Z\0\0\0\x05[IT]$", re.DOTALL)
 
 
@@ -300,7 +327,9 @@ def copy_socket(query: Query) -> Measurement:
                 raise RuntimeError(f"the server refused: {tail!r}")
             end = COPY_END.search(tail)
         transfer_s = watch.lap()
-    return Measurement(connect_s, execute_s, transfer_s, watch.total(), int(end[1]), None, wire_bytes)
+    return Measurement(
+        connect_s, execute_s, transfer_s, watch.total(), int(end[1]), None, wire_bytes
+    )
 
 
 def scan_append(query: Query) -> Measurement:
@@ -313,7 +342,9 @@ def scan_append(query: Query) -> Measurement:
             call = f"SELECT rows, bytes, seconds FROM lab_scan_append(%s, {append})"
             rows, appended_bytes, figures[step] = connection.execute(call, [query.sql]).fetchone()
         details = {**figures, "appended_bytes": appended_bytes}
-        return Measurement(None, None, figures["append_s"], figures["append_s"], rows, None, 0, details=details)
+        return Measurement(
+            None, None, figures["append_s"], figures["append_s"], rows, None, 0, details=details
+        )
 
 
 # Tiny queries on one open connection.
@@ -343,7 +374,11 @@ def libpq_latency(query: Query) -> Measurement:
 
         def ask() -> list[bytes | None]:
             result = connection.pgconn.exec_(sql)
-            return [result.get_value(row, column) for row in range(result.ntuples) for column in range(result.nfields)]
+            return [
+                result.get_value(row, column)
+                for row in range(result.ntuples)
+                for column in range(result.nfields)
+            ]
 
         return timed(ask)
 
@@ -375,7 +410,7 @@ def without_columns(stats: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stats.items() if name != "columns"}
 
 
-#: Each driver with the modules that it needs.
+# : Each driver with the modules that it needs.
 DRIVERS: dict[str, tuple[Callable[[Query], Measurement], tuple[str, ...]]] = {
     "dray-arrow": (dray_arrow, ("dray", "pyarrow")),
     "duckdb": (duckdb_arrow, ("duckdb", "pyarrow")),
@@ -400,7 +435,9 @@ DRIVERS: dict[str, tuple[Callable[[Query], Measurement], tuple[str, ...]]] = {
 
 
 def be_first_to_go() -> None:
-    """Where a client needs more memory than there is, the kernel ends the client rather than the server."""
+    """Where a client needs more memory than there is, the kernel ends the client rather than the
+    server.
+    """
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 

@@ -1,4 +1,6 @@
-"""Everyone who fetches a table from PostgreSQL: which driver, over how many connections, and how often."""
+"""Everyone who fetches a table from PostgreSQL: which driver, over how many connections, and how
+often.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,11 @@ from postgres_server import PostgresServer
 from process import Failure
 
 FILE = "postgres_client.py"
-#: Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which starts cold.
+# : Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which
+# starts cold.
 SLOW_ROUNDS, SLOWEST_ROUNDS = 3, 1
-#: The first fetch of a process waits for memory; the second one counts, also of the limits that tables are held against.
+# : The first fetch of a process waits for memory; the second one counts, also of the limits that
+# tables are held against.
 TABLE_FETCHES = 2
 TINY_QUERIES = {"select-1": "SELECT 1", "ten-rows": "SELECT * FROM {table} LIMIT 10"}
 
@@ -89,7 +93,9 @@ class PostgresContender(Contender):
         options += ["--partition-column", self.data_set.partition_column]
         options += ["--text-bytes-max", self.data_set.text_bytes_max]
         options += ["--extension", {True: "always", False: "never", None: "auto"}[self.extension]]
-        return python(FILE, self.driver, self.server.port, self.sql or self.data_set.query, *options)
+        return python(
+            FILE, self.driver, self.server.port, self.sql or self.data_set.query, *options
+        )
 
     def expected_rows(self) -> int:
         return self.server.rows[self.data_set.name]
@@ -99,15 +105,23 @@ class PostgresContender(Contender):
             raise Failure(self.server.missing[self.needs])
         measurement = super().run_client()
         path = measurement.details.get("stats", {}).get("path")
-        if path is not None and self.extension is not None and (path == "extension") != self.extension:
-            raise Failure(f"expected {'' if self.extension else 'not '}the path extension, Dray took {path}")
+        if (
+            path is not None
+            and self.extension is not None
+            and (path == "extension") != self.extension
+        ):
+            raise Failure(
+                f"expected {'' if self.extension else 'not '}the path extension, Dray took {path}"
+            )
         return measurement
 
 
 def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresContender]:
     """Everyone on one table, in the order of the report."""
 
-    def each(kind: Kind, name: str, label: str, driver: str, **options: object) -> PostgresContender:
+    def each(
+        kind: Kind, name: str, label: str, driver: str, **options: object
+    ) -> PostgresContender:
         return PostgresContender(server, data_set, kind, name, label, driver, **options)
 
     slow, slowest = {"rounds_max": SLOW_ROUNDS}, {"rounds_max": SLOWEST_ROUNDS}
@@ -125,24 +139,65 @@ def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresConten
         parts = {"connections": number}
         extension = {"extension": True, **parts}
         found += [
-            each(PARALLEL, f"dray-extension-{number}", f"Dray, extension, {number} parts", "dray-arrow", **extension),
-            each(PARALLEL, f"dray-stock-{number}", f"Dray, stock server, {number} parts", "dray-arrow", **parts),
-            each(PARALLEL, f"duckdb-{number}", f"DuckDB scanner, {number} threads", "duckdb", **parts),
-            each(PARALLEL, f"connectorx-{number}", f"ConnectorX, {number} parts", "connectorx", **parts, **as_floats),
+            each(
+                PARALLEL,
+                f"dray-extension-{number}",
+                f"Dray, extension, {number} parts",
+                "dray-arrow",
+                **extension,
+            ),
+            each(
+                PARALLEL,
+                f"dray-stock-{number}",
+                f"Dray, stock server, {number} parts",
+                "dray-arrow",
+                **parts,
+            ),
+            each(
+                PARALLEL, f"duckdb-{number}", f"DuckDB scanner, {number} threads", "duckdb", **parts
+            ),
+            each(
+                PARALLEL,
+                f"connectorx-{number}",
+                f"ConnectorX, {number} parts",
+                "connectorx",
+                **parts,
+                **as_floats,
+            ),
         ]
     return [
         *found,
         each(PARALLEL, "duckdb-default", "DuckDB scanner, its own choice", "duckdb", connections=0),
-        each(LIMIT, "scan-append", "the backend scans and appends, sends nothing", "scan-append", needs="scan_append"),
+        each(
+            LIMIT,
+            "scan-append",
+            "the backend scans and appends, sends nothing",
+            "scan-append",
+            needs="scan_append",
+        ),
         each(LIMIT, "copy-socket", "COPY binary, drained from the socket", "copy-socket"),
         each(LIMIT, "copy-binary", "COPY binary, drained by psycopg", "copy-binary"),
         each(LIMIT, "copy-csv", "COPY CSV, drained by psycopg", "copy-csv"),
-        each(ROWS, "dray-extension-rows", "Dray, extension, rows()", "dray-rows", extension=True, **slow),
+        each(
+            ROWS,
+            "dray-extension-rows",
+            "Dray, extension, rows()",
+            "dray-rows",
+            extension=True,
+            **slow,
+        ),
         each(ROWS, "dray-stock-rows", "Dray, stock server, rows()", "dray-rows", **slow),
         each(ROWS, "psycopg", "psycopg 3, server cursor", "psycopg", **slow),
         each(ROWS, "psycopg2", "psycopg2, named cursor", "psycopg2", **slow),
         each(ROWS, "pyodbc", "pyodbc", "pyodbc", **slowest),
-        each(FRAME, "dray-extension-pandas", "Dray, extension, pandas()", "dray-pandas", extension=True, **slow),
+        each(
+            FRAME,
+            "dray-extension-pandas",
+            "Dray, extension, pandas()",
+            "dray-pandas",
+            extension=True,
+            **slow,
+        ),
         each(FRAME, "dray-stock-pandas", "Dray, stock server, pandas()", "dray-pandas", **slow),
         each(FRAME, "pandas", "pandas.read_sql, psycopg2", "pandas", **slowest),
     ]
@@ -157,13 +212,24 @@ def tiny_contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresC
         ("dray-extension", "Dray, always by the extension", "dray-latency", True),
         ("dray-stock", "Dray, stock server", "dray-latency", False),
         ("dray-auto-arrow", "Dray, as it chooses, into Arrow", "dray-arrow-latency", None),
-        ("dray-extension-arrow", "Dray, always by the extension, into Arrow", "dray-arrow-latency", True),
+        (
+            "dray-extension-arrow",
+            "Dray, always by the extension, into Arrow",
+            "dray-arrow-latency",
+            True,
+        ),
         ("dray-stock-arrow", "Dray, stock server, into Arrow", "dray-arrow-latency", False),
     ]
     return [
         PostgresContender(
-            server, data_set, TINY, f"{name}-{query}", f"{label}: {sql.format(table=data_set.name)}", driver,
-            extension=extension, sql=sql.format(table=data_set.name),
+            server,
+            data_set,
+            TINY,
+            f"{name}-{query}",
+            f"{label}: {sql.format(table=data_set.name)}",
+            driver,
+            extension=extension,
+            sql=sql.format(table=data_set.name),
         )
         for query, sql in TINY_QUERIES.items()
         for name, label, driver, extension in drivers

@@ -30,7 +30,8 @@ HEADINGS = [
     "backends",
 ]
 TINY_HEADINGS = ["query", "contender", "median µs", "min–max", "p99 µs", "× libpq"]
-#: What a backend may take above its memory when idle: 32 MiB and four chunks of Dray's default size.
+# : What a backend may take above its memory when idle: 32 MiB and four chunks of Dray's default
+# size.
 BACKEND_BYTES_MAX = 32 * MIB + 4 * 16 * MIB
 
 
@@ -121,11 +122,21 @@ def as_markdown(
         *figure_lines(figures(server, sections, tiny)),
     ]
     for section in sections:
-        lines += [f"## {section.data_set.title}", "", f"{server.rows[section.data_set.name]:,} rows.", ""]
+        lines += [
+            f"## {section.data_set.title}",
+            "",
+            f"{server.rows[section.data_set.name]:,} rows.",
+            "",
+        ]
         for kind in (ARROW, PARALLEL, LIMIT, ROWS, FRAME):
             group = [row for row in section.rows if row.contender.kind is kind and row.runs]
             if group:
-                lines += [f"### {kind.heading}", "", *table([HEADINGS, *(cells(row, group[0]) for row in group)]), ""]
+                lines += [
+                    f"### {kind.heading}",
+                    "",
+                    *table([HEADINGS, *(cells(row, group[0]) for row in group)]),
+                    "",
+                ]
     measured = [row for row in tiny if row.runs]
     if measured:
         lines += [f"## {measured[0].contender.kind.heading}", ""]
@@ -135,11 +146,16 @@ def as_markdown(
 
 
 def changed_lines(machine: dict[str, object]) -> list[str]:
-    """A warning where Dray was installed anew in the middle of the run, which mixes two builds in one table."""
+    """A warning where Dray was installed anew in the middle of the run, which mixes two builds in
+    one table.
+    """
     changed = machine["changed_during_run"]
     if not changed:
         return []
-    return [f"**Changed during the run, so that figures of two builds mix: {', '.join(changed)}.**", ""]
+    return [
+        f"**Changed during the run, so that figures of two builds mix: {', '.join(changed)}.**",
+        "",
+    ]
 
 
 def cells(row: Row, first: Row) -> list[str]:
@@ -168,13 +184,19 @@ def note(row: Row) -> str:
     """Which path Dray took and, where it kept to fewer connections than it was asked for, why."""
     details = row.runs[-1].client.details
     if "deform_s" in details:
-        return f"without appending {middle(run.client.details['deform_s'] for run in row.runs):.3f} s"
+        return (
+            f"without appending {middle(run.client.details['deform_s'] for run in row.runs):.3f} s"
+        )
     stats = details.get("stats")
     if stats is None:
         return row.contender.note
     asked = row.contender.connections
     backends = middle(run.server.backends_max for run in row.runs)
-    return stats["path"] if backends is None or backends >= asked else f"{stats['path']}: {stats['path_reason']}"
+    return (
+        stats["path"]
+        if backends is None or backends >= asked
+        else f"{stats['path']}: {stats['path_reason']}"
+    )
 
 
 def server_cpu_s(run: Run) -> float | None:
@@ -185,7 +207,9 @@ def server_cpu_s(run: Run) -> float | None:
 def tiny_cells(row: Row, tiny: list[Row]) -> list[str]:
     query = next(name for name in TINY_QUERIES if row.contender.name.endswith(name))
     label, _, sql = row.contender.label.partition(": ")
-    libpq_s = next((r.median("total_s") for r in tiny if r.contender.name == f"libpq-{query}"), None)
+    libpq_s = next(
+        (r.median("total_s") for r in tiny if r.contender.name == f"libpq-{query}"), None
+    )
     total_s = row.median("total_s")
     return [
         sql,
@@ -204,7 +228,9 @@ def failure_lines(sections: list[Section], tiny: list[Row]) -> list[str]:
         for row in rows:
             if row.failure:
                 failed.setdefault((row.contender.label, row.failure), []).append(place)
-    items = [f"- {label} ({', '.join(places)}): {failure}" for (label, failure), places in failed.items()]
+    items = [
+        f"- {label} ({', '.join(places)}): {failure}" for (label, failure), places in failed.items()
+    ]
     return ["## Not measured", "", *items, ""] if items else []
 
 
@@ -223,29 +249,55 @@ def figures(server: PostgresServer, sections: list[Section], tiny: list[Row]) ->
 
     def at_least(what: str, dividend: float | None, divisor: float | None, limit: float) -> None:
         ratio = dividend / divisor if dividend and divisor else None
-        found.append(Figure(what, f"at least {limit:g}", ratio, None if ratio is None else ratio >= limit))
+        found.append(
+            Figure(what, f"at least {limit:g}", ratio, None if ratio is None else ratio >= limit)
+        )
 
     def at_most(what: str, dividend: float | None, divisor: float | None, limit: float) -> None:
         ratio = dividend / divisor if dividend and divisor else None
-        found.append(Figure(what, f"at most {limit:g}", ratio, None if ratio is None else ratio <= limit))
+        found.append(
+            Figure(what, f"at most {limit:g}", ratio, None if ratio is None else ratio <= limit)
+        )
 
     for section in sections:
         name, total_s = section.data_set.name, section.total_s
         if name == "lineitem":
-            at_least(f"{name}: DuckDB with 1 thread / extension", total_s("duckdb-1"), total_s("dray-extension"), 4)
+            at_least(
+                f"{name}: DuckDB with 1 thread / extension",
+                total_s("duckdb-1"),
+                total_s("dray-extension"),
+                4,
+            )
             at_least(f"{name}: ADBC / extension", total_s("adbc"), total_s("dray-extension"), 11)
-            at_most(f"{name}: extension / scan-and-append", total_s("dray-extension"), total_s("scan-append"), 1.6)
+            at_most(
+                f"{name}: extension / scan-and-append",
+                total_s("dray-extension"),
+                total_s("scan-append"),
+                1.6,
+            )
         elif name in ("ontime", "pums"):
-            at_least(f"{name}: best rival / extension", section.best_rival_s(), total_s("dray-extension"), 4)
+            at_least(
+                f"{name}: best rival / extension",
+                section.best_rival_s(),
+                total_s("dray-extension"),
+                4,
+            )
         for drain, by in (("copy-binary", "by psycopg"), ("copy-socket", "from the socket")):
-            at_most(f"{name}: stock / COPY binary drained {by}", total_s("dray-stock"), total_s(drain), 1.10)
+            at_most(
+                f"{name}: stock / COPY binary drained {by}",
+                total_s("dray-stock"),
+                total_s(drain),
+                1.10,
+            )
         at_least(f"{name}: best rival / stock", section.best_rival_s(), total_s("dray-stock"), 1)
         for path in ("extension", "stock"):
             two, one = total_s(f"dray-{path}-2"), total_s(f"dray-{path}")
             at_most(f"{name}: {path}, two partitions / one", two, one, 1)
         for connections in (2, 4):
             theirs, ours = total_s(f"duckdb-{connections}"), total_s(f"dray-stock-{connections}")
-            at_least(f"{name}: DuckDB / stock, both with {connections} connections", theirs, ours, 1)
+            at_least(
+                f"{name}: DuckDB / stock, both with {connections} connections", theirs, ours, 1
+            )
         row = section.row("dray-extension")
         peak_bytes = None if row is None else middle(run.server.peak_bytes for run in row.runs)
         growth_bytes = None if peak_bytes is None else peak_bytes - server.idle_backend_bytes
@@ -256,14 +308,27 @@ def figures(server: PostgresServer, sections: list[Section], tiny: list[Row]) ->
         for path in ("auto", "extension", "stock"):
             dray_s = medians.get(f"dray-{path}-{query}")
             at_most(f"{query}: {path} / libpq's PQexec", dray_s, medians.get(f"libpq-{query}"), 1.2)
-            at_most(f"{query}: {path} / psycopg 3 on libpq", dray_s, medians.get(f"psycopg-{query}"), 1.2)
+            at_most(
+                f"{query}: {path} / psycopg 3 on libpq",
+                dray_s,
+                medians.get(f"psycopg-{query}"),
+                1.2,
+            )
     return found
 
 
 def figure_lines(found: list[Figure]) -> list[str]:
     word = {True: "yes", False: "**no**", None: "not measured"}
-    lines = [[figure.what, figure.wanted, number(figure.measured, 1, 2), word[figure.reached]] for figure in found]
-    return ["## Figures to reach", "", *table([["ratio", "wanted", "measured", "reached"], *lines]), ""]
+    lines = [
+        [figure.what, figure.wanted, number(figure.measured, 1, 2), word[figure.reached]]
+        for figure in found
+    ]
+    return [
+        "## Figures to reach",
+        "",
+        *table([["ratio", "wanted", "measured", "reached"], *lines]),
+        "",
+    ]
 
 
 def middle(values: Iterable[float | None]) -> float | None:

@@ -1,7 +1,8 @@
-"""A PostgreSQL of the benchmark's own, in a temporary folder: started, loaded, and its backends watched.
+"""A PostgreSQL of the benchmark's own, in a temporary folder: started, loaded, and its backends
+watched.
 
-    postmaster ──fork──> backend of each connection      seen in /proc by their parent
-        └─ /proc/PID/stat: CPU seconds of children that have ended
+postmaster ──fork──> backend of each connection      seen in /proc by their parent
+    └─ /proc/PID/stat: CPU seconds of children that have ended
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from postgres_data import DataSet
 from process import Failure, Process, Usage, last_line, memory_bytes
 
 USER = "postgres"
-#: Tables of over a quarter of it would be read through a small ring, and so from the kernel's cache in each scan.
+# : Tables of over a quarter of it would be read through a small ring, and so from the kernel's
+# cache in each scan.
 SHARED_BUFFERS = "8GB"
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -45,18 +47,20 @@ BACKENDS_END_S = 10.0
 
 
 class PostgresServer(Server):
-    """Debian's PostgreSQL with all the tables, VACUUMed and read once so that they lie in shared buffers."""
+    """Debian's PostgreSQL with all the tables, VACUUMed and read once so that they lie in shared
+    buffers.
+    """
 
     def __init__(self, setting: Setting, programs: Path, data_sets: list[DataSet]) -> None:
         super().__init__(setting, "postgres")
         self.programs = programs
         self.data_sets = data_sets
         self.data_folder = setting.folder / "pgdata"
-        #: The rows of each table.
+        # : The rows of each table.
         self.rows: dict[str, int] = {}
-        #: Why something of the server is missing, by its name.
+        # : Why something of the server is missing, by its name.
         self.missing: dict[str, str] = {}
-        #: What a backend takes before its first query.
+        # : What a backend takes before its first query.
         self.idle_backend_bytes = 0
 
     @property
@@ -65,7 +69,14 @@ class PostgresServer(Server):
 
     def command(self) -> list[str]:
         settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        folders = ["-D", str(self.data_folder), "-k", str(self.setting.folder), "-p", str(self.port)]
+        folders = [
+            "-D",
+            str(self.data_folder),
+            "-k",
+            str(self.setting.folder),
+            "-p",
+            str(self.port),
+        ]
         return [*as_owner(), str(self.programs / "postgres"), *folders, *settings]
 
     def start(self) -> None:
@@ -75,8 +86,12 @@ class PostgresServer(Server):
             raise Failure(f"the server has ended: {last_line(self.process.output())}")
         self.initialise()
         # Its tables are not kept, so it may end at once.
-        self.process = Process(self.command(), self.setting.folder / "postgres.log", stop_signal=signal.SIGQUIT)
-        self.process.await_listening(self.port, None, "ready to accept connections", self.setting.timeout_s)
+        self.process = Process(
+            self.command(), self.setting.folder / "postgres.log", stop_signal=signal.SIGQUIT
+        )
+        self.process.await_listening(
+            self.port, None, "ready to accept connections", self.setting.timeout_s
+        )
         with psycopg.connect(self.conninfo, autocommit=True) as connection:
             self.create_extension(connection)
             self.create_yardstick(connection)
@@ -94,23 +109,38 @@ class PostgresServer(Server):
         if os.getuid() == 0:
             shutil.chown(self.data_folder, USER, USER)
             self.setting.folder.chmod(0o1777)
-        command = [str(self.programs / "initdb"), "-D", str(self.data_folder), "-U", USER, "-A", "trust", "-N"]
+        command = [
+            str(self.programs / "initdb"),
+            "-D",
+            str(self.data_folder),
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-N",
+        ]
         run([*as_owner(), *command, "--encoding=UTF8", "--locale=C.UTF-8"], "initialise a database")
 
     def create_extension(self, connection: psycopg.Connection) -> None:
         try:
             connection.execute("CREATE EXTENSION dray")
         except psycopg.Error as error:
-            self.missing["extension"] = f"this server lacks the extension dray: {str(error).splitlines()[0]}"
+            self.missing["extension"] = (
+                f"this server lacks the extension dray: {str(error).splitlines()[0]}"
+            )
 
     def create_yardstick(self, connection: psycopg.Connection) -> None:
-        """Build `scan_append/` out of tree, and declare its function. It stays outside the server's own folders."""
+        """Build `scan_append/` out of tree, and declare its function. It stays outside the server's
+        own folders.
+        """
         folder = self.setting.folder / "scan_append"
         folder.mkdir(mode=0o755)
         source = LAB / "scan_append"
         try:
             paths = [f"VPATH={source}", f"PG_CONFIG={self.programs / 'pg_config'}"]
-            run(["make", "-s", "-C", folder, "-f", source / "Makefile", *paths], "build scan_append")
+            run(
+                ["make", "-s", "-C", folder, "-f", source / "Makefile", *paths], "build scan_append"
+            )
             connection.execute(
                 "CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint, "
                 f"OUT seconds double precision) AS '{folder}/scan_append' LANGUAGE c STRICT"
@@ -123,8 +153,12 @@ class PostgresServer(Server):
         with connection.transaction():
             data_set.load(connection)
         connection.execute(f"VACUUM (FREEZE, ANALYZE) {data_set.name}")
-        (self.rows[data_set.name],) = connection.execute(f"SELECT count(*) FROM {data_set.name}").fetchone()
-        (size,) = connection.execute("SELECT pg_table_size(%s::regclass)", [data_set.name]).fetchone()
+        (self.rows[data_set.name],) = connection.execute(
+            f"SELECT count(*) FROM {data_set.name}"
+        ).fetchone()
+        (size,) = connection.execute(
+            "SELECT pg_table_size(%s::regclass)", [data_set.name]
+        ).fetchone()
         seconds = time.monotonic() - start
         print(
             f"loaded {data_set.name}: {self.rows[data_set.name]:,} rows, {size / 1e6:,.0f} MB, {seconds:.0f} s",
@@ -139,10 +173,10 @@ class PostgresServer(Server):
 class BackendWatch(threading.Thread):
     """The memory and the CPU seconds of the backends that begin and end while it watches.
 
-    Memory is what belongs to the backends alone (`RssAnon`), all of them together, looked at every 10 ms; pages of
-    shared buffers are everyone's. CPU seconds are the difference of what the kernel has booked for the postmaster's
-    ended children, so they are exact but for the tick of 10 ms, and include the fork and the login.
-    """
+    Memory is what belongs to the backends alone (`RssAnon`), all of them together, looked at every
+    10 ms; pages of shared buffers are everyone's. CPU seconds are the difference of what the kernel
+    has booked for the postmaster's ended children, so they are exact but for the tick of 10 ms, and
+    include the fork and the login."""
 
     def __init__(self, postmaster: int) -> None:
         super().__init__(daemon=True)
@@ -198,7 +232,9 @@ def as_owner() -> list[str]:
 def run(command: list[object], purpose: str) -> str:
     """What the command prints. Raises Failure with its last line of complaint."""
     try:
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, cwd="/")
+        done = subprocess.run(
+            [str(word) for word in command], capture_output=True, text=True, check=False, cwd="/"
+        )
     except OSError as error:
         raise Failure(f"cannot {purpose}: {error}") from error
     if done.returncode != 0:

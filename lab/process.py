@@ -1,4 +1,6 @@
-"""Server processes: started with a log, awaited, measured through /proc, and stopped by their own pid."""
+"""Server processes: started with a log, awaited, measured through /proc, and stopped by their own
+pid.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,10 @@ def reset_peak(pid: int | str) -> None:
 class Usage:
     """What a server took while a client ran."""
 
-    #: None when it ended with its connection.
+    # : None when it ended with its connection.
     peak_bytes: int | None
     cpu_s: float | None
-    #: Processes at a time, where each connection has its own.
+    # : Processes at a time, where each connection has its own.
     backends_max: int | None = None
 
 
@@ -58,7 +60,10 @@ class Watch:
 
     def finish(self) -> Usage:
         after_s = cpu_s(self.pid)
-        return Usage(memory_bytes(self.pid, "VmHWM"), None if after_s is None else after_s - self.cpu_before_s)
+        return Usage(
+            memory_bytes(self.pid, "VmHWM"),
+            None if after_s is None else after_s - self.cpu_before_s,
+        )
 
 
 def cpu_s(pid: int) -> float | None:
@@ -79,14 +84,20 @@ class Process:
     """One server process whose output goes to a log."""
 
     def __init__(
-        self, command: list[str], log: Path, stdin: Path = Path(os.devnull), stop_signal: int = signal.SIGTERM
+        self,
+        command: list[str],
+        log: Path,
+        stdin: Path = Path(os.devnull),
+        stop_signal: int = signal.SIGTERM,
     ) -> None:
         self.command = command
         self.log = log
         self.stop_signal = stop_signal
         try:
             with log.open("wb") as output, stdin.open("rb") as source:
-                self.popen = subprocess.Popen(command, stdin=source, stdout=output, stderr=subprocess.STDOUT)
+                self.popen = subprocess.Popen(
+                    command, stdin=source, stdout=output, stderr=subprocess.STDOUT
+                )
         except FileNotFoundError as error:
             raise Failure(f"{command[0]} is not installed") from error
 
@@ -94,8 +105,12 @@ class Process:
     def pid(self) -> int:
         return self.popen.pid
 
-    def await_listening(self, port: int | None, unix_path: Path | None, announcement: str, timeout_s: float) -> None:
-        """Wait until the process listens and has said so, without connecting: one contender serves a single connection."""
+    def await_listening(
+        self, port: int | None, unix_path: Path | None, announcement: str, timeout_s: float
+    ) -> None:
+        """Wait until the process listens and has said so, without connecting: one contender serves
+        a single connection.
+        """
         deadline = time.monotonic() + timeout_s
         while (
             not (port is None or is_listening(self.pid, port))
@@ -103,9 +118,13 @@ class Process:
             or announcement not in self.output()
         ):
             if not self.is_running():
-                raise Failure(f"the server ended with code {self.popen.returncode}: {last_line(self.output())}")
+                raise Failure(
+                    f"the server ended with code {self.popen.returncode}: {last_line(self.output())}"
+                )
             if time.monotonic() > deadline:
-                raise Failure(f"the server was not listening after {timeout_s:.0f} s: {last_line(self.output())}")
+                raise Failure(
+                    f"the server was not listening after {timeout_s:.0f} s: {last_line(self.output())}"
+                )
             time.sleep(0.02)
 
     def is_running(self) -> bool:

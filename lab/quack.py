@@ -1,4 +1,5 @@
-"""Quack, the remote protocol of DuckDB: a table in memory behind `quack_serve`, attached by another DuckDB.
+"""Quack, the remote protocol of DuckDB: a table in memory behind `quack_serve`, attached by another
+DuckDB.
 
 The client gives up the order of rows, because only then it fetches with all its threads.
 """
@@ -40,7 +41,9 @@ def engine() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     for name in ("httpfs", "quack"):
         file = f"duckdb_extension_{name}/extensions/v{duckdb.__version__}/{name}.duckdb_extension"
-        path = next(Path(folder, file) for folder in site.getsitepackages() if Path(folder, file).exists())
+        path = next(
+            Path(folder, file) for folder in site.getsitepackages() if Path(folder, file).exists()
+        )
         connection.execute(f"LOAD '{path}'")
     return connection
 

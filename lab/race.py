@@ -23,8 +23,15 @@ def options(description: str) -> argparse.ArgumentParser:
     """The options that every race has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H (default: 1)")
-    parser.add_argument("--dray", type=Path, default=default_dray(), help="the program (default: %(default)s)")
-    parser.add_argument("--timeout", type=float, default=120.0, help="seconds for one start or client (default: %(default)s)")
+    parser.add_argument(
+        "--dray", type=Path, default=default_dray(), help="the program (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        help="seconds for one start or client (default: %(default)s)",
+    )
     return parser
 
 
@@ -34,8 +41,11 @@ def default_dray() -> Path:
     return Path(target) / "release" / "dray"
 
 
-def run(given: argparse.Namespace, rounds: int, entries: Callable[[Setting], list[Row]]) -> list[Row]:
-    """Measure the rows that `entries` makes, and leave no server and no changed congestion control behind.
+def run(
+    given: argparse.Namespace, rounds: int, entries: Callable[[Setting], list[Row]]
+) -> list[Row]:
+    """Measure the rows that `entries` makes, and leave no server and no changed congestion control
+    behind.
 
     Raises Failure when the race cannot be run at all; a row that fails alone says so itself.
     """
@@ -55,7 +65,9 @@ def measure_and_stop(rows: list[Row], rounds: int) -> None:
 
 @contextmanager
 def arena(given: argparse.Namespace) -> Iterator[Setting]:
-    """What a race shares; its folder goes, and the congestion control comes back, also when it is interrupted."""
+    """What a race shares; its folder goes, and the congestion control comes back, also when it is
+    interrupted.
+    """
     stop_on_signal()
     with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder, congestion.restored():
         yield Setting(Lineitem.of(given.scale_factor), given.dray, Path(folder), given.timeout)
@@ -64,13 +76,16 @@ def arena(given: argparse.Namespace) -> Iterator[Setting]:
 def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
     """A row for each contender; for those over TCP, one for each congestion control."""
     return [
-        Row(contender, control) for contender in contenders for control in (controls if contender.over_tcp else [None])
+        Row(contender, control)
+        for contender in contenders
+        for control in (controls if contender.over_tcp else [None])
     ]
 
 
 def measure(rows: list[Row], rounds: int) -> None:
-    """Round by round, so that a machine that slows down slows everyone, each in another order (the same in every run), so that nobody always follows
-    the same one. The first round warms up and is dropped."""
+    """Round by round, so that a machine that slows down slows everyone, each in another order (the
+    same in every run), so that nobody always follows the same one. The first round warms up and is
+    dropped."""
     for number in range(rounds + 1):
         for row in random.Random(number).sample(rows, len(rows)):
             if runs_in(row, number, rounds):
@@ -87,7 +102,9 @@ def runs_in(row: Row, number: int, rounds: int) -> bool:
     contender = row.contender
     if contender.once or row.failure is not None:
         return False
-    return contender.warms_up if number == 0 else number <= min(rounds, contender.rounds_max or rounds)
+    return (
+        contender.warms_up if number == 0 else number <= min(rounds, contender.rounds_max or rounds)
+    )
 
 
 def narrate(stage: str, row: Row) -> None:

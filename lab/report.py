@@ -66,9 +66,18 @@ def as_markdown(lineitem: Lineitem, machine: dict[str, object], rows: list[Row])
         "",
     ]
     for heading, into_table in (("Into an Arrow table", True), ("Dropped on arrival", False)):
-        section = [row for row in measured if row.contender.into_table == into_table and not row.contender.once]
+        section = [
+            row
+            for row in measured
+            if row.contender.into_table == into_table and not row.contender.once
+        ]
         if section:
-            lines += [f"## {heading}", "", *table([HEADINGS, *(cells(row, lineitem, rows) for row in section)]), ""]
+            lines += [
+                f"## {heading}",
+                "",
+                *table([HEADINGS, *(cells(row, lineitem, rows) for row in section)]),
+                "",
+            ]
     singles = [line for row in measured if row.contender.once for line in once(row)]
     failures = [f"- {row.title}: {row.failure}" for row in rows if row.failure]
     for heading, items in (("Latency and memory", singles), ("Not measured", failures)):
@@ -82,7 +91,10 @@ def table(content: list[list[str]]) -> list[str]:
     widths = [max(len(line[column]) for line in content) for column in range(len(content[0]))]
 
     def padded(line: list[str]) -> str:
-        parts = [c.ljust(w) if i < 2 else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        parts = [
+            c.ljust(w) if i < 2 else c.rjust(w)
+            for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ]
         return f"| {' | '.join(parts)} |"
 
     rule = ["-" * width if i < 2 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
@@ -114,8 +126,12 @@ def once(row: Row) -> list[str]:
     run = row.runs[0]
     if "median_us" in run.client.details:
         figures = run.client.details
-        return [f"- {row.title}: median {figures['median_us']:.0f} µs, p99 {figures['p99_us']:.0f} µs."]
-    server_growth = None if run.server.peak_bytes is None else run.server.peak_bytes - run.server_loaded_bytes
+        return [
+            f"- {row.title}: median {figures['median_us']:.0f} µs, p99 {figures['p99_us']:.0f} µs."
+        ]
+    server_growth = (
+        None if run.server.peak_bytes is None else run.server.peak_bytes - run.server_loaded_bytes
+    )
     return [
         f"- {row.title}: {run.client.arrow_bytes / 1e9:.1f} GB of Arrow data in {run.client.total_s:.2f} s; "
         f"the client grew by {run.client.client_growth_bytes / MIB:.0f} MiB, the server by "

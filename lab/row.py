@@ -16,20 +16,22 @@ class Run:
     """A measurement of the client, with what the server and the network said meanwhile."""
 
     client: Measurement
-    #: Of the server's processes; CPU seconds are those of all the fetches of the client.
+    # : Of the server's processes; CPU seconds are those of all the fetches of the client.
     server: Usage
-    #: The memory of the server after loading, before any query.
+    # : The memory of the server after loading, before any query.
     server_loaded_bytes: int
-    #: Bytes that the network carried to the client a fetch, of whatever program; None on a Unix socket.
+    # : Bytes that the network carried to the client a fetch, of whatever program; None on a Unix
+    # socket.
     carried_bytes: int | None
 
 
 @dataclass
 class Row:
     contender: Contender
-    #: The congestion control that is set where the server runs; None on a Unix socket, or if the server asks for its own.
+    # : The congestion control that is set where the server runs; None on a Unix socket, or if the
+    # server asks for its own.
     congestion_set: str | None
-    #: The one that `ss` saw on the server's own connections.
+    # : The one that `ss` saw on the server's own connections.
     congestion_seen: str | None = None
     runs: list[Run] = field(default_factory=list)
     failure: str | None = None
@@ -37,11 +39,17 @@ class Row:
 
     @property
     def title(self) -> str:
-        return f"{self.contender.label}, {self.congestion_set}" if self.congestion_set else self.contender.label
+        return (
+            f"{self.contender.label}, {self.congestion_set}"
+            if self.congestion_set
+            else self.contender.label
+        )
 
     @property
     def congestion(self) -> str:
-        """The congestion control of this row, with a word when the sockets' own was another or went unseen."""
+        """The congestion control of this row, with a word when the sockets' own was another or went
+        unseen.
+        """
         if self.congestion_set in (None, self.congestion_seen):
             return self.congestion_seen or "–"
         return f"{self.congestion_set} set, {self.congestion_seen or 'none'} seen"
@@ -63,7 +71,8 @@ class Row:
             place.choose_congestion(self.congestion_set)
         contender.start_server()
         self.command = server.command()
-        # Asking `ss` costs time, so only the warm-up is watched, or the first run of those without one.
+        # Asking `ss` costs time, so only the warm-up is watched, or the first run of those without
+        # one.
         is_first = warm_up or not (contender.warms_up or self.runs)
         watched = is_first and contender.over_tcp
         witness = congestion.Witness(server.port, place.far) if watched else None
@@ -77,7 +86,9 @@ class Row:
             usage = watch.finish()
             if witness is not None:
                 self.congestion_seen = witness.testimony()
-        carried = (place.carried_bytes() - carried) // client.fetches if contender.over_tcp else None
+        carried = (
+            (place.carried_bytes() - carried) // client.fetches if contender.over_tcp else None
+        )
         return Run(client, usage, server.loaded_bytes, carried)
 
     def median(self, name: str) -> float | None:

@@ -1,4 +1,6 @@
-"""Rows of a sample of real data (`data/`), drawn in contiguous runs until there are enough, the same each time."""
+"""Rows of a sample of real data (`data/`), drawn in contiguous runs until there are enough, the
+same each time.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ from lineitem import Table, cache_folder
 
 DATA = Path(__file__).resolve().parent / "data"
 FILES = {"ontime": "bts_ontime_2019_01.csv.gz", "pums": "pums_housing_or_189.csv.gz"}
-#: Of every draw; another seed gives other rows with the same distribution.
+# : Of every draw; another seed gives other rows with the same distribution.
 SEED = 20190101
-#: The rows of a contiguous run of a sample, least and most.
+# : The rows of a contiguous run of a sample, least and most.
 RUN_ROWS = (50, 500)
 
 
@@ -41,7 +43,9 @@ def drawn(file: str, rows: int) -> Iterator[bytes]:
 
 def undisturbed(name: str) -> pa.Table:
     """The rows of a sample as they are in its file, with the types that DuckDB reads from it."""
-    rows = duckdb.sql(f"SELECT * FROM read_csv('{DATA / FILES[name]}', sample_size = -1)").to_arrow_table()
+    rows = duckdb.sql(
+        f"SELECT * FROM read_csv('{DATA / FILES[name]}', sample_size = -1)"
+    ).to_arrow_table()
     with gzip.open(DATA / FILES[name], "rt") as source:
         # Each line may end with a comma that begins no column.
         columns = source.readline().rstrip(",\r\n").count(",") + 1

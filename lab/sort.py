@@ -1,4 +1,5 @@
-"""Compare Dray's sort with its rivals: the paper's figures, lineitem, DataFusion's queries, and less and less memory.
+"""Compare Dray's sort with its rivals: the paper's figures, lineitem, DataFusion's queries, and
+less and less memory.
 
 Contenders alternate, each run in a process of its own under one limit. See README.md, "Sorting".
 """
@@ -26,26 +27,69 @@ from sort_data import Case, cases
 RESULTS = Path(__file__).resolve().parent / "results" / "sort"
 PARTS = ("catalog-sales", "customer", "duckdb", "tpch", "curve")
 FORMS = (MEMORY, PARQUET)
-#: Data / memory on the curve.
+# : Data / memory on the curve.
 RATIOS = (0.25, 0.5, 1, 2, 4, 8, 16)
-PACKAGES = ("dray", "duckdb", "chdb", "chdb-core", "datafusion", "polars", "tableauhyperapi", "pyarrow", "pandas", "numpy")
+PACKAGES = (
+    "dray",
+    "duckdb",
+    "chdb",
+    "chdb-core",
+    "datafusion",
+    "polars",
+    "tableauhyperapi",
+    "pyarrow",
+    "pandas",
+    "numpy",
+)
 
 
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray's sort with its rivals.")
     parser.set_defaults(timeout=600.0)
     parser.add_argument("--tpcds-scale-factor", type=float, help="default: that of TPC-H")
-    parser.add_argument("--rounds", type=int, default=5, help="after the one that checks (default: %(default)s)")
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="after the one that checks (default: %(default)s)"
+    )
     parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s")
-    parser.add_argument("--cases", default="*", help="cases of the parts, by patterns like 'tpch-q1*,tpch-q3' (default: all)")
-    parser.add_argument("--only", default="*", help="contenders, by patterns like 'dray,duckdb,polars*' (default: all)")
-    parser.add_argument("--forms", default=",".join(FORMS), help="default: %(default)s; the curve is of Parquet alone")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: %(default)s")
-    parser.add_argument("--memory", type=float, default=8.0, help="GB to sort in, but on the curve (default: %(default)g)")
-    parser.add_argument("--headroom", type=float, default=0.5, help="GB above it before a run is ended (default: %(default)g)")
-    parser.add_argument("--ratios", default=",".join(f"{ratio:g}" for ratio in RATIOS), help="default: %(default)s")
-    parser.add_argument("--report", action="store_true", help="only write the report of the last run again")
-    parser.add_argument("--output", type=Path, default=RESULTS, help="without an ending (default: %(default)s)")
+    parser.add_argument(
+        "--cases",
+        default="*",
+        help="cases of the parts, by patterns like 'tpch-q1*,tpch-q3' (default: all)",
+    )
+    parser.add_argument(
+        "--only",
+        default="*",
+        help="contenders, by patterns like 'dray,duckdb,polars*' (default: all)",
+    )
+    parser.add_argument(
+        "--forms",
+        default=",".join(FORMS),
+        help="default: %(default)s; the curve is of Parquet alone",
+    )
+    parser.add_argument(
+        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        default=8.0,
+        help="GB to sort in, but on the curve (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--headroom",
+        type=float,
+        default=0.5,
+        help="GB above it before a run is ended (default: %(default)g)",
+    )
+    parser.add_argument(
+        "--ratios", default=",".join(f"{ratio:g}" for ratio in RATIOS), help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="only write the report of the last run again"
+    )
+    parser.add_argument(
+        "--output", type=Path, default=RESULTS, help="without an ending (default: %(default)s)"
+    )
     given = parser.parse_args()
     given.tpcds_scale_factor = given.tpcds_scale_factor or given.scale_factor
     for option, known in (("parts", PARTS), ("forms", FORMS)):
@@ -55,7 +99,9 @@ def options() -> argparse.Namespace:
         setattr(given, option, names)
     given.ratios = [float(ratio) for ratio in given.ratios.split(",")]
     if not any(matches(engine.name, given.only) for engine in ENGINES):
-        parser.error(f"--only {given.only}: there are {', '.join(engine.name for engine in ENGINES)}")
+        parser.error(
+            f"--only {given.only}: there are {', '.join(engine.name for engine in ENGINES)}"
+        )
     if given.rounds < 1 or given.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
     return given
@@ -63,7 +109,9 @@ def options() -> argparse.Namespace:
 
 def entrants(given: argparse.Namespace, form: str, on_curve: bool = False) -> list[Engine]:
     """The engines named by `--only`, or all, that can do it."""
-    able = [engine for engine in ENGINES if form in engine.forms and (on_curve or not engine.curve_only)]
+    able = [
+        engine for engine in ENGINES if form in engine.forms and (on_curve or not engine.curve_only)
+    ]
     return [engine for engine in able if matches(engine.name, given.only)]
 
 
@@ -75,7 +123,9 @@ def rows_of(case: Case, form: str, given: argparse.Namespace, setting: Setting) 
     """Who is compared on a case: those of one list alternate."""
     if case.part != "curve":
         memory_bytes = int(given.memory * 1e9)
-        return [[Row(setting, engine, case, form, memory_bytes) for engine in entrants(given, form)]]
+        return [
+            [Row(setting, engine, case, form, memory_bytes) for engine in entrants(given, form)]
+        ]
     spilling = [engine for engine in entrants(given, form, on_curve=True) if engine.spills]
     sizes = [int(case.arrow_bytes() / ratio) for ratio in given.ratios]
     return [[Row(setting, engine, case, form, size) for engine in spilling] for size in sizes]
@@ -89,8 +139,14 @@ def measure(rows: list[Row], rounds: int) -> None:
                 row.measure(checks=number == 0)
                 figure = f"{row.runs[-1].seconds:.3f} s" if row.runs else "right"
                 stage = "check" if number == 0 else f"round {number}/{rounds}"
-                memory = f" with {row.memory_bytes / 1e6:,.0f} MB" if row.case.part == "curve" else ""
-                print(f"{stage}: {row.title}{memory}: {row.failure or figure}", file=sys.stderr, flush=True)
+                memory = (
+                    f" with {row.memory_bytes / 1e6:,.0f} MB" if row.case.part == "curve" else ""
+                )
+                print(
+                    f"{stage}: {row.title}{memory}: {row.failure or figure}",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
 
 def compare(given: argparse.Namespace) -> dict[str, object]:
@@ -99,7 +155,9 @@ def compare(given: argparse.Namespace) -> dict[str, object]:
     # On the disk of the data: a folder in memory would hide what spilling takes.
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="sort-", dir=cache_folder()) as folder:
-        setting = Setting(given.dray, Path(folder), given.threads, int(given.headroom * 1e9), given.timeout)
+        setting = Setting(
+            given.dray, Path(folder), given.threads, int(given.headroom * 1e9), given.timeout
+        )
         for part in given.parts:
             try:
                 known = cases(part, given.scale_factor, given.tpcds_scale_factor)
@@ -108,12 +166,22 @@ def compare(given: argparse.Namespace) -> dict[str, object]:
                         measure_case(case, form, given, setting, found)
             except Failure as failure:
                 print(f"{part}: {failure}", file=sys.stderr)
-                found["cases"].append({"part": part, "name": part, "title": part, "failure": str(failure), "rows_measured": []})
+                found["cases"].append(
+                    {
+                        "part": part,
+                        "name": part,
+                        "title": part,
+                        "failure": str(failure),
+                        "rows_measured": [],
+                    }
+                )
             write(given, found)
     return found
 
 
-def measure_case(case: Case, form: str, given: argparse.Namespace, setting: Setting, found: dict) -> None:
+def measure_case(
+    case: Case, form: str, given: argparse.Namespace, setting: Setting, found: dict
+) -> None:
     groups = rows_of(case, form, given, setting)
     for rows in groups:
         measure(rows, given.rounds)
@@ -153,7 +221,8 @@ def describe(given: argparse.Namespace) -> dict[str, object]:
         "rounds": given.rounds,
     }
     described["engines"] = {
-        engine.name: {"label": engine.label, "setting": engine.setting, "note": engine.note} for engine in ENGINES
+        engine.name: {"label": engine.label, "setting": engine.setting, "note": engine.note}
+        for engine in ENGINES
     }
     return described
 
@@ -167,7 +236,9 @@ def build(program: Path) -> str:
 
 def write(given: argparse.Namespace, found: dict) -> None:
     """JSON and HTML beside each other."""
-    found["machine"]["changed_during_run"] = found["machine"]["versions"]["dray program build"] != build(given.dray)
+    found["machine"]["changed_during_run"] = found["machine"]["versions"][
+        "dray program build"
+    ] != build(given.dray)
     found["machine"]["load_average_end"] = os.getloadavg()[0]
     given.output.parent.mkdir(parents=True, exist_ok=True)
     Path(f"{given.output}.json").write_text(json.dumps(found, indent=1) + "\n")

@@ -26,8 +26,14 @@ def check(case: Case, output: Path) -> None:
         joined = table if last is None else pa.concat_tables([last, table])
         place = first_disorder(joined.select(list(case.keys)))
         if place is not None:
-            raise Failure(f"wrong: row {rows + place + 1 + (last is None):,} belongs above the one before it")
-        rows, digest, last = rows + table.num_rows, (digest + digest_of(table)) % 2**64, table.slice(table.num_rows - 1)
+            raise Failure(
+                f"wrong: row {rows + place + 1 + (last is None):,} belongs above the one before it"
+            )
+        rows, digest, last = (
+            rows + table.num_rows,
+            (digest + digest_of(table)) % 2**64,
+            table.slice(table.num_rows - 1),
+        )
     if rows != case.rows:
         raise Failure(f"wrong: {rows:,} rows instead of {case.rows:,}")
     if digest != source_digest(case):
@@ -56,7 +62,9 @@ def tables(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 
 def first_disorder(keys: pa.Table) -> int | None:
-    """The first row that is greater than the next one, if there is one; missing values are the greatest."""
+    """The first row that is greater than the next one, if there is one; missing values are the
+    greatest.
+    """
     count = keys.num_rows - 1
     if count < 1:
         return None
@@ -65,8 +73,13 @@ def first_disorder(keys: pa.Table) -> int | None:
         column = column.combine_chunks()
         this, following = column.slice(0, count), column.slice(1)
         this_null, following_null = pc.is_null(this), pc.is_null(following)
-        greater = pc.or_(pc.fill_null(pc.greater(this, following), False), pc.and_(this_null, pc.invert(following_null)))
-        same = pc.or_(pc.fill_null(pc.equal(this, following), False), pc.and_(this_null, following_null))
+        greater = pc.or_(
+            pc.fill_null(pc.greater(this, following), False),
+            pc.and_(this_null, pc.invert(following_null)),
+        )
+        same = pc.or_(
+            pc.fill_null(pc.equal(this, following), False), pc.and_(this_null, following_null)
+        )
         wrong, equal = pc.or_(wrong, pc.and_(equal, greater)), pc.and_(equal, same)
     place = pc.index(wrong, True).as_py()
     return None if place < 0 else place

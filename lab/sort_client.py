@@ -1,4 +1,5 @@
-"""One sort in a process of its own: prepares, says `ready`, waits for a line, sorts, and prints what it took.
+"""One sort in a process of its own: prepares, says `ready`, waits for a line, sorts, and prints
+what it took.
 
 It ends when its standard input does, so that its memory can be looked at before.
 """
@@ -26,7 +27,7 @@ from lineitem import plain_strings
 from measurement import Stopwatch
 from sort_data import from_plain
 
-#: Rows that SQLite's cursor hands over at a time.
+# : Rows that SQLite's cursor hands over at a time.
 FETCH_ROWS = 10_000
 
 
@@ -36,12 +37,13 @@ class Task:
 
     source: str
     keys: list[str]
-    #: Of the sorted rows. In memory they are written in the round that checks them, and dropped otherwise.
+    # : Of the sorted rows. In memory they are written in the round that checks them, and dropped
+    # otherwise.
     output: str | None
     spill: str
     memory_bytes: int
     headroom_bytes: int
-    #: Of the rows in Arrow.
+    # : Of the rows in Arrow.
     data_bytes: int
     threads: int
     row_group_rows: int
@@ -53,7 +55,7 @@ class Task:
         return ", ".join(f"{key} ASC NULLS LAST" for key in self.keys)
 
 
-#: What is timed: a sort to a file returns nothing, one in memory its batches.
+# : What is timed: a sort to a file returns nothing, one in memory its batches.
 Sort = Callable[[], Iterable[pa.RecordBatch] | None]
 
 
@@ -66,8 +68,24 @@ def dray_memory(task: Task) -> Sort:
 
 
 def dray_parquet(task: Task) -> Sort:
-    command = [task.dray, "sort", task.source, "--by", ",".join(task.keys), "--output", task.output, "--quiet"]
-    command += ["--memory", str(task.memory_bytes), "--spill", task.spill, "--threads", str(task.threads)]
+    command = [
+        task.dray,
+        "sort",
+        task.source,
+        "--by",
+        ",".join(task.keys),
+        "--output",
+        task.output,
+        "--quiet",
+    ]
+    command += [
+        "--memory",
+        str(task.memory_bytes),
+        "--spill",
+        task.spill,
+        "--threads",
+        str(task.threads),
+    ]
     command += ["--file-compression", "snappy", "--row-group-rows", str(task.row_group_rows)]
 
     def sort() -> None:
@@ -80,7 +98,9 @@ def duckdb_memory(task: Task) -> Sort:
     connection = duckdb_connection(task, task.memory_bytes + 4 * task.data_bytes)
     connection.execute(f"CREATE TABLE t AS FROM '{task.source}'")
     # What is in the engine's own table counts towards its limit.
-    used_bytes = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()[0]
+    used_bytes = connection.execute(
+        "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
+    ).fetchone()[0]
     connection.execute(f"SET memory_limit = '{task.memory_bytes + used_bytes}B'")
     return lambda: connection.sql(f"FROM t ORDER BY {task.by}").to_arrow_reader(task.row_group_rows)
 
@@ -90,7 +110,9 @@ def duckdb_parquet(task: Task) -> Sort:
     options = f"FORMAT parquet, COMPRESSION snappy, ROW_GROUP_SIZE {task.row_group_rows}"
 
     def sort() -> None:
-        connection.execute(f"COPY (FROM '{task.source}' ORDER BY {task.by}) TO '{task.output}' ({options})")
+        connection.execute(
+            f"COPY (FROM '{task.source}' ORDER BY {task.by}) TO '{task.output}' ({options})"
+        )
 
     return sort
 
@@ -110,7 +132,10 @@ def datafusion_memory(task: Task, partitions: int | None = None) -> Sort:
     context.sql(f"CREATE TABLE t AS SELECT * FROM '{task.source}'").collect()
 
     def sort() -> Iterator[pa.RecordBatch]:
-        return (batch.to_pyarrow() for batch in context.sql(f"SELECT * FROM t ORDER BY {task.by}").execute_stream())
+        return (
+            batch.to_pyarrow()
+            for batch in context.sql(f"SELECT * FROM t ORDER BY {task.by}").execute_stream()
+        )
 
     return sort
 
@@ -136,17 +161,25 @@ def datafusion_context(task: Task, partitions: int | None) -> object:
         "datafusion.execution.parquet.max_row_group_size": task.row_group_rows,
     }
     config = SessionConfig({name: str(value) for name, value in settings.items()})
-    runtime = RuntimeEnvBuilder().with_disk_manager_specified(task.spill).with_fair_spill_pool(task.memory_bytes)
+    runtime = (
+        RuntimeEnvBuilder()
+        .with_disk_manager_specified(task.spill)
+        .with_fair_spill_pool(task.memory_bytes)
+    )
     return SessionContext(config, runtime).enable_url_table()
 
 
 def clickhouse_memory(task: Task) -> Sort:
     session = clickhouse_session(task)
-    session.query(f"CREATE TABLE lab.t ENGINE = Memory AS SELECT * FROM file('{task.source}', Parquet)")
+    session.query(
+        f"CREATE TABLE lab.t ENGINE = Memory AS SELECT * FROM file('{task.source}', Parquet)"
+    )
     settings = clickhouse_settings(task)
 
     def sort() -> Iterable[pa.RecordBatch]:
-        return session.send_query(f"SELECT * FROM lab.t ORDER BY {task.by} SETTINGS {settings}", "Arrow").record_batch()
+        return session.send_query(
+            f"SELECT * FROM lab.t ORDER BY {task.by} SETTINGS {settings}", "Arrow"
+        ).record_batch()
 
     return sort
 
@@ -179,7 +212,8 @@ def clickhouse_settings(task: Task) -> str:
         # As its manual advises: the merge takes about as much again.
         "max_bytes_before_external_sort": task.memory_bytes // 2,
         "max_bytes_ratio_before_external_sort": 0,
-        # What it reads, gathers and merges at a time: as usual with much memory, and small beside little.
+        # What it reads, gathers and merges at a time: as usual with much memory, and small beside
+        # little.
         "input_format_parquet_memory_high_watermark": min(4 << 30, task.memory_bytes // 4),
         "min_external_sort_block_bytes": min(100 << 20, task.memory_bytes // 8),
         "prefer_external_sort_block_bytes": min(16 << 20, task.memory_bytes // 16),
@@ -193,7 +227,9 @@ def clickhouse_settings(task: Task) -> str:
 
 def hyper_memory(task: Task) -> Sort:
     connection = hyper_connection(task)
-    connection.execute_command(f"CREATE TEMPORARY TABLE t AS SELECT * FROM external('{task.source}', FORMAT => 'parquet')")
+    connection.execute_command(
+        f"CREATE TEMPORARY TABLE t AS SELECT * FROM external('{task.source}', FORMAT => 'parquet')"
+    )
     # It writes to nothing but files: this one is in memory.
     result = Path(tempfile.mkdtemp(dir="/dev/shm"), "sorted.arrows")
     keep.append(contextlib.ExitStack())
@@ -226,7 +262,9 @@ def hyper_connection(task: Task) -> object:
         "memory_limit": f"{(task.memory_bytes + task.data_bytes) >> 20}m",
     }
     process = HyperProcess(Telemetry.DO_NOT_SEND_USAGE_DATA_TO_TABLEAU, parameters=parameters)
-    connection = Connection(process.endpoint, str(Path(task.spill, "lab.hyper")), CreateMode.CREATE_AND_REPLACE)
+    connection = Connection(
+        process.endpoint, str(Path(task.spill, "lab.hyper")), CreateMode.CREATE_AND_REPLACE
+    )
     keep.extend([connection, process])
     return connection
 
@@ -243,7 +281,9 @@ def polars_streaming_memory(task: Task) -> Sort:
     frame = polars.read_parquet(task.source)
 
     def sort() -> Iterator[pa.RecordBatch]:
-        for part in frame.lazy().sort(task.keys, nulls_last=True).collect_batches(engine="streaming"):
+        for part in (
+            frame.lazy().sort(task.keys, nulls_last=True).collect_batches(engine="streaming")
+        ):
             yield from part.to_arrow().to_batches()
 
     return sort
@@ -254,7 +294,12 @@ def polars_streaming_parquet(task: Task) -> Sort:
 
     def sort() -> None:
         rows = polars.scan_parquet(task.source).sort(task.keys, nulls_last=True)
-        rows.sink_parquet(task.output, compression="snappy", row_group_size=task.row_group_rows, engine="streaming")
+        rows.sink_parquet(
+            task.output,
+            compression="snappy",
+            row_group_size=task.row_group_rows,
+            engine="streaming",
+        )
 
     return sort
 
@@ -272,7 +317,9 @@ def pandas_memory(task: Task) -> Sort:
     import pandas
 
     frame = pq.read_table(task.source).to_pandas(types_mapper=pandas.ArrowDtype)
-    return lambda: pa.Table.from_pandas(frame.sort_values(task.keys), preserve_index=False).to_batches()
+    return lambda: pa.Table.from_pandas(
+        frame.sort_values(task.keys), preserve_index=False
+    ).to_batches()
 
 
 def pandas_parquet(task: Task) -> Sort:
@@ -280,7 +327,9 @@ def pandas_parquet(task: Task) -> Sort:
 
     def sort() -> None:
         rows = pandas.read_parquet(task.source, dtype_backend="pyarrow").sort_values(task.keys)
-        rows.to_parquet(task.output, index=False, compression="snappy", row_group_size=task.row_group_rows)
+        rows.to_parquet(
+            task.output, index=False, compression="snappy", row_group_size=task.row_group_rows
+        )
 
     return sort
 
@@ -338,13 +387,16 @@ def sqlite_settings(connection: sqlite3.Connection, task: Task) -> None:
 def rows_to_batch(rows: list[tuple], schema: pa.Schema) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [
-        from_plain(pa.array(column, pa.string() if pa.types.is_string(field.type) else pa.int64()), field.type)
+        from_plain(
+            pa.array(column, pa.string() if pa.types.is_string(field.type) else pa.int64()),
+            field.type,
+        )
         for column, field in zip(columns, schema, strict=True)
     ]
     return pa.record_batch(arrays, schema=schema)
 
 
-#: What must live as long as the process.
+# : What must live as long as the process.
 keep: list[object] = []
 ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
     "dray": {"memory": dray_memory, "parquet": dray_parquet},

@@ -17,7 +17,8 @@ from sort_data import Case
 from sort_watch import Run, Watch
 
 MEMORY, PARQUET = "memory", "parquet"
-#: Free memory touched before each sort: as much as any that is not wasteful may need, its result included.
+# : Free memory touched before each sort: as much as any that is not wasteful may need, its result
+# included.
 TOUCHED_BASE_BYTES, TOUCHED_TIMES = 3 << 30, 3
 
 
@@ -25,9 +26,8 @@ TOUCHED_BASE_BYTES, TOUCHED_TIMES = 3 << 30, 3
 class Engine:
     """A rival, or Dray.
 
-    `setting` says how it is told the memory that it may take, and is empty where it can't be told. Only those that
-    spill take part in the curve.
-    """
+    `setting` says how it is told the memory that it may take, and is empty where it can't be told.
+    Only those that spill take part in the curve."""
 
     name: str
     label: str
@@ -35,7 +35,7 @@ class Engine:
     spills: bool
     forms: tuple[str, ...] = (MEMORY, PARQUET)
     rounds_max: int | None = None
-    #: A form that is only better with little memory.
+    # : A form that is only better with little memory.
     curve_only: bool = False
     note: str = ""
 
@@ -45,7 +45,14 @@ ENGINES = [
     Engine("duckdb", "DuckDB", "memory_limit (in memory: and the table)", True),
     Engine("clickhouse", "ClickHouse (chDB)", "max_bytes_before_external_sort = half of it", True),
     Engine("datafusion", "DataFusion", "fair spill pool", True),
-    Engine("datafusion-1", "DataFusion, 1 partition", "fair spill pool", True, (PARQUET,), curve_only=True),
+    Engine(
+        "datafusion-1",
+        "DataFusion, 1 partition",
+        "fair spill pool",
+        True,
+        (PARQUET,),
+        curve_only=True,
+    ),
     Engine("polars-streaming", "Polars, streaming", "POLARS_OOC_MEMORY_BUDGET_MB", True),
     Engine("polars", "Polars, in memory", "", False, (MEMORY,)),
     Engine(
@@ -103,7 +110,9 @@ class Row:
 
     def runs_in(self, number: int, rounds: int) -> bool:
         """Whether it takes part in a round; number 0 warms up and checks the result."""
-        return self.failure is None and (number == 0 or number <= min(rounds, self.engine.rounds_max or rounds))
+        return self.failure is None and (
+            number == 0 or number <= min(rounds, self.engine.rounds_max or rounds)
+        )
 
     def measure(self, checks: bool) -> None:
         """Sort once in a fresh process. The round that checks is not counted."""
@@ -113,9 +122,15 @@ class Row:
         try:
             if self.engine.name == "sqlite":
                 self.case.sqlite()
-            run = self.watch(spill, output, checks).run(self.limit_bytes, self.setting.timeout_s, output)
+            run = self.watch(spill, output, checks).run(
+                self.limit_bytes, self.setting.timeout_s, output
+            )
             if run.rows is None:
-                run.rows = self.case.rows if self.engine.name == "sqlite" else pq.read_metadata(output).num_rows
+                run.rows = (
+                    self.case.rows
+                    if self.engine.name == "sqlite"
+                    else pq.read_metadata(output).num_rows
+                )
             if run.rows != self.case.rows:
                 raise Failure(f"wrong: {run.rows:,} rows instead of {self.case.rows:,}")
             if checks:
@@ -142,12 +157,25 @@ class Row:
             "row_group_rows": self.case.row_group_rows,
             "dray": str(setting.dray),
         }
-        command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("sort_client.py")), self.engine.name, self.form]
-        environment = {"TMPDIR": str(spill), "SQLITE_TMPDIR": str(spill), "POLARS_MAX_THREADS": str(setting.threads)}
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            str(Path(__file__).with_name("sort_client.py")),
+            self.engine.name,
+            self.form,
+        ]
+        environment = {
+            "TMPDIR": str(spill),
+            "SQLITE_TMPDIR": str(spill),
+            "POLARS_MAX_THREADS": str(setting.threads),
+        }
         processors = set(sorted(os.sched_getaffinity(0))[: setting.threads])
         log = setting.folder / "client.log"
         touched_bytes = TOUCHED_BASE_BYTES + TOUCHED_TIMES * self.case.arrow_bytes()
-        return Watch([*command, json.dumps(task)], environment, processors, spill, log, touched_bytes)
+        return Watch(
+            [*command, json.dumps(task)], environment, processors, spill, log, touched_bytes
+        )
 
     def seconds(self) -> list[float]:
         return [run.seconds for run in self.runs]

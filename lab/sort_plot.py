@@ -38,9 +38,20 @@ def bars(title: str, shown: list[Bar], digits: int, unit: str) -> str:
         top = TOP + STEP * number
         width = across(bar.value) - LEFT
         parts.append(text(LEFT - 6, top + 14, bar.name, "end"))
-        parts.append(f'<rect x="{LEFT}" y="{top + 3}" width="{width:.1f}" height="{STEP - 7}" fill="{bar.colour}"/>')
+        parts.append(
+            f'<rect x="{LEFT}" y="{top + 3}" width="{width:.1f}" height="{STEP - 7}" fill="{bar.colour}"/>'
+        )
         if bar.low is not None and bar.high is not None:
             y = top + 3 + (STEP - 7) / 2
-            parts.append(f'<path d="M{across(bar.low):.1f} {y}H{across(bar.high):.1f}" stroke="#333" stroke-width="1.5"/>')
-        parts.append(text(across(bar.high or bar.value) + 6, top + 14, f"{bar.value:.{digits}f} {unit}", "start"))
+            parts.append(
+                f'<path d="M{across(bar.low):.1f} {y}H{across(bar.high):.1f}" stroke="#333" stroke-width="1.5"/>'
+            )
+        parts.append(
+            text(
+                across(bar.high or bar.value) + 6,
+                top + 14,
+                f"{bar.value:.{digits}f} {unit}",
+                "start",
+            )
+        )
     return "".join([*parts, "</svg>"])

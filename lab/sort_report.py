@@ -42,10 +42,21 @@ NOTES = {
     "curve": "One size of data, and memory from four times as much to a sixteenth of it. What is told to each engine, and how, "
     "is in the list above; the limit at which a run is ended lies above it by the headroom.",
 }
-#: How engines say so.
+# : How engines say so.
 OUT_OF_MEMORY = ("memory", "resources exhausted")
 DETAILS = [
-    *("contender", "memory MB", "runs", "seconds", "min–max", "× Dray", "CPU s", "growth MB", "resident MB", "spilled MB"),
+    *(
+        "contender",
+        "memory MB",
+        "runs",
+        "seconds",
+        "min–max",
+        "× Dray",
+        "CPU s",
+        "growth MB",
+        "resident MB",
+        "spilled MB",
+    ),
     *("folder MB", "result"),
 ]
 
@@ -65,7 +76,9 @@ def html(found: dict) -> str:
             parts += section(part, cases, found["machine"]["engines"])
     machine = found["machine"]
     versions = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
-    parts.append(f"<h2>Versions and command</h2><p>{escape(versions)}</p><pre>{escape(machine['command'])}</pre>")
+    parts.append(
+        f"<h2>Versions and command</h2><p>{escape(versions)}</p><pre>{escape(machine['command'])}</pre>"
+    )
     return "\n".join(parts) + "\n"
 
 
@@ -109,7 +122,11 @@ all); <b>folder</b> the most seen in the spill folder, where files have names.</
 
 
 def section(part: str, cases: list[dict], engines: dict) -> list[str]:
-    parts = [f'<p class="failed">Not measured: {escape(case["failure"])}</p>' for case in cases if "failure" in case]
+    parts = [
+        f'<p class="failed">Not measured: {escape(case["failure"])}</p>'
+        for case in cases
+        if "failure" in case
+    ]
     measured = [case for case in cases if "failure" not in case]
     for form, words in FORMS.items():
         group = [case for case in measured if case["form"] == form]
@@ -119,7 +136,9 @@ def section(part: str, cases: list[dict], engines: dict) -> list[str]:
                 parts += [piece for case in group for piece in curve(case, engines)]
             else:
                 parts += [picture(part, group, engines), overview(group, engines)]
-            parts += [f"<details><summary>All figures</summary>{''.join(details(case, engines) for case in group)}</details>"]
+            parts += [
+                f"<details><summary>All figures</summary>{''.join(details(case, engines) for case in group)}</details>"
+            ]
     return parts
 
 
@@ -129,29 +148,57 @@ def picture(part: str, cases: list[dict], engines: dict) -> str:
         series = [
             Line(engines[name]["label"], points, colour=COLOURS[name])
             for name in COLOURS
-            if (points := [(counts[case["name"]], s) for case in cases if (s := seconds(case, name)) is not None])
+            if (
+                points := [
+                    (counts[case["name"]], s)
+                    for case in cases
+                    if (s := seconds(case, name)) is not None
+                ]
+            )
         ]
-        return lines("seconds", "columns beside the keys", series, {count: str(count) for count in counts.values()})
+        return lines(
+            "seconds",
+            "columns beside the keys",
+            series,
+            {count: str(count) for count in counts.values()},
+        )
     if part == "tpch":
         means = [(name, geometric_mean(cases, name)) for name in COLOURS]
-        shown = [Bar(engines[name]["label"], mean, COLOURS[name]) for name, mean in means if mean is not None]
-        return bars("times as long as Dray, geometric mean of the queries that were done", shown, 2, "×")
+        shown = [
+            Bar(engines[name]["label"], mean, COLOURS[name])
+            for name, mean in means
+            if mean is not None
+        ]
+        return bars(
+            "times as long as Dray, geometric mean of the queries that were done", shown, 2, "×"
+        )
     pictures = []
     for case in cases:
         shown = []
         for row in case["rows_measured"]:
             if row["runs"]:
                 taken = [run["seconds"] for run in row["runs"]]
-                bar = Bar(engines[row["engine"]]["label"], row["seconds_median"], COLOURS[row["engine"]], min(taken), max(taken))
+                bar = Bar(
+                    engines[row["engine"]]["label"],
+                    row["seconds_median"],
+                    COLOURS[row["engine"]],
+                    min(taken),
+                    max(taken),
+                )
                 shown.append(bar)
-        pictures.append(bars(f"{case['title']}: seconds", sorted(shown, key=lambda bar: bar.value), 3, "s"))
+        pictures.append(
+            bars(f"{case['title']}: seconds", sorted(shown, key=lambda bar: bar.value), 3, "s")
+        )
     return "".join(pictures)
 
 
 def overview(cases: list[dict], engines: dict) -> str:
     """Engines down, cases across: the median and the range."""
     names = list(dict.fromkeys(row["engine"] for case in cases for row in case["rows_measured"]))
-    head = "".join(f"<th>{escape(short(case))}<br><small>{case['arrow_bytes'] / 1e6:,.0f} MB</small></th>" for case in cases)
+    head = "".join(
+        f"<th>{escape(short(case))}<br><small>{case['arrow_bytes'] / 1e6:,.0f} MB</small></th>"
+        for case in cases
+    )
     body = []
     for name in names:
         found = [row_of(case, name) for case in cases]
@@ -206,7 +253,10 @@ def detail_cells(row: dict, case: dict, engines: dict) -> str:
         f"{min(taken):.3f}–{max(taken):.3f}",
         f"{row['seconds_median'] / reference:.2f}" if reference else "–",
         f"{median(runs, 'cpu_s'):.2f}",
-        *(f"{median(runs, f'{name}_bytes') / 1e6:,.0f}" for name in ("growth", "resident_peak", "spilled", "spill_folder")),
+        *(
+            f"{median(runs, f'{name}_bytes') / 1e6:,.0f}"
+            for name in ("growth", "resident_peak", "spilled", "spill_folder")
+        ),
         "right" if row["checked"] else "not checked",
     ]
     return f"<td>{escape(label)}</td>" + "".join(f"<td>{figure}</td>" for figure in figures)
@@ -214,22 +264,40 @@ def detail_cells(row: dict, case: dict, engines: dict) -> str:
 
 def curve(case: dict, engines: dict) -> list[str]:
     """Time, growth and bytes spilled over data / memory."""
-    ratios = {row["memory_bytes"]: case["arrow_bytes"] / row["memory_bytes"] for row in case["rows_measured"]}
+    ratios = {
+        row["memory_bytes"]: case["arrow_bytes"] / row["memory_bytes"]
+        for row in case["rows_measured"]
+    }
     names = {ratio: f"{round(ratio, 2):g}" for ratio in ratios.values()}
     drawn = []
     for title, of in (
         ("seconds", lambda row: row["seconds_median"]),
-        ("growth of anonymous memory / memory set", lambda row: median(row["runs"], "growth_bytes") / row["memory_bytes"]),
-        ("bytes spilled / data", lambda row: median(row["runs"], "spilled_bytes") / case["arrow_bytes"]),
+        (
+            "growth of anonymous memory / memory set",
+            lambda row: median(row["runs"], "growth_bytes") / row["memory_bytes"],
+        ),
+        (
+            "bytes spilled / data",
+            lambda row: median(row["runs"], "spilled_bytes") / case["arrow_bytes"],
+        ),
     ):
         series = []
         for name in COLOURS:
-            done = [row for row in case["rows_measured"] if row["engine"] == name and row["runs"] and not row["failure"]]
-            points = [(ratios[row["memory_bytes"]], value) for row in done if (value := of(row)) > 0]
+            done = [
+                row
+                for row in case["rows_measured"]
+                if row["engine"] == name and row["runs"] and not row["failure"]
+            ]
+            points = [
+                (ratios[row["memory_bytes"]], value) for row in done if (value := of(row)) > 0
+            ]
             if points:
                 series.append(Line(engines[name]["label"], sorted(points), colour=COLOURS[name]))
         drawn.append(lines(title, "data / memory", series, names))
-    head = "".join(f"<th>{names[ratio]}<br><small>{size / 1e6:,.0f} MB</small></th>" for size, ratio in ratios.items())
+    head = "".join(
+        f"<th>{names[ratio]}<br><small>{size / 1e6:,.0f} MB</small></th>"
+        for size, ratio in ratios.items()
+    )
     body = []
     for name in dict.fromkeys(row["engine"] for row in case["rows_measured"]):
         cells = "".join(f"<td>{cell(row_of(case, name, size))}</td>" for size in ratios)

@@ -1,4 +1,6 @@
-"""Write the tables of TPC-DS that are sorted, as Parquet: sort_tpcds.py SCALE_FACTOR FOLDER. Runs where the extension is."""
+"""Write the tables of TPC-DS that are sorted, as Parquet: sort_tpcds.py SCALE_FACTOR FOLDER. Runs
+where the extension is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A sort under watch: the processes of a client, their memory, what they write, and a limit that ends them."""
+"""A sort under watch: the processes of a client, their memory, what they write, and a limit that
+ends them.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +18,32 @@ from pathlib import Path
 
 from process import Failure, last_line, reset_peak
 
-#: Between two looks.
+# : Between two looks.
 LOOK_S = 0.005
-#: Looks between two searches for new processes, and for the size of the spill folder.
+# : Looks between two searches for new processes, and for the size of the spill folder.
 SEARCH_EVERY = 10
 MESSAGE_CHARACTERS = 300
-#: Of Linux, which Python has no name for.
+# : Of Linux, which Python has no name for.
 MADV_POPULATE_WRITE = 23
 
 
 @dataclass
 class Run:
-    """What one sort took. Bytes and seconds are of all processes of the client, from the start of the clock."""
+    """What one sort took. Bytes and seconds are of all processes of the client, from the start of
+    the clock.
+    """
 
     seconds: float
     rows: int | None
     cpu_s: float
-    #: Anonymous memory when the clock started, its peak, and the peak of all resident memory, files' pages included.
+    # : Anonymous memory when the clock started, its peak, and the peak of all resident memory,
+    # files' pages included.
     anonymous_before_bytes: int
     anonymous_peak_bytes: int
     resident_peak_bytes: int
-    #: Handed to the file system, without what the sorted rows take as a file.
+    # : Handed to the file system, without what the sorted rows take as a file.
     spilled_bytes: int
-    #: The most that lay in the spill folder, where files have names.
+    # : The most that lay in the spill folder, where files have names.
     spill_folder_bytes: int
 
     @property
@@ -127,9 +132,14 @@ class Watch:
                 self.search()
                 self.folder_bytes = max(self.folder_bytes, folder_bytes(self.spill))
             anonymous, resident = self.memory()
-            anonymous_peak, resident_peak = max(anonymous_peak, anonymous), max(resident_peak, resident)
+            anonymous_peak, resident_peak = (
+                max(anonymous_peak, anonymous),
+                max(resident_peak, resident),
+            )
             if limit_bytes is not None and anonymous > limit_bytes:
-                raise Failure(f"out of memory: more than {limit_bytes / 2**20:,.0f} MiB of anonymous memory")
+                raise Failure(
+                    f"out of memory: more than {limit_bytes / 2**20:,.0f} MiB of anonymous memory"
+                )
             if time.monotonic() > deadline:
                 raise Failure(f"not done after {timeout_s:.0f} s")
         line = self.client.stdout.readline()
@@ -179,7 +189,8 @@ class Watch:
 
 
 def touch(wanted_bytes: int) -> None:
-    """Take free memory and give it back, once as small and once as huge pages, which the system keeps apart.
+    """Take free memory and give it back, once as small and once as huge pages, which the system
+    keeps apart.
 
     A virtual machine may have returned it to its host, and waits longer for it than a sort takes.
     """
@@ -187,7 +198,10 @@ def touch(wanted_bytes: int) -> None:
     free_bytes = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))
     size = min(wanted_bytes, free_bytes * 7 // 20)
     if size:
-        with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE), mmap.mmap(-1, size) as huge:
+        with (
+            mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE),
+            mmap.mmap(-1, size) as huge,
+        ):
             huge.madvise(mmap.MADV_HUGEPAGE)
             huge.madvise(MADV_POPULATE_WRITE)
 
@@ -198,11 +212,17 @@ def status(pid: int) -> dict[str, int]:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
         return {}
-    return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines) if rest.endswith("kB")}
+    return {
+        name: int(rest.split()[0]) * 1024
+        for name, _, rest in (line.partition(":") for line in lines)
+        if rest.endswith("kB")
+    }
 
 
 def written_bytes(pid: int) -> int:
-    """What a process and the children that it has waited for have handed to the file system, less what they took back."""
+    """What a process and the children that it has waited for have handed to the file system, less
+    what they took back.
+    """
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

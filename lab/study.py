@@ -1,7 +1,8 @@
-"""The study: today's version of tables 3 to 9 of "Don't Hold My Data Hostage" (VLDB 2017), beside the paper's numbers.
+"""The study: today's version of tables 3 to 9 of "Don't Hold My Data Hostage" (VLDB 2017), beside
+the paper's numbers.
 
-Runs the program in `study/` on one core and over links, and writes `results/study.{json,html}`. See README.md.
-"""
+Runs the program in `study/` on one core and over links, and writes `results/study.{json,html}`. See
+README.md."""
 
 from __future__ import annotations
 
@@ -20,24 +21,43 @@ from process import Failure
 LAB = Path(__file__).resolve().parent
 RESULTS = LAB / "results"
 DATA = ("lineitem", "ontime", "pums")
-#: Everything but the chunk size, which is measured first because the others depend on it.
+# : Everything but the chunk size, which is measured first because the others depend on it.
 OTHERS = ("row-major", "compressors", "integers", "serialization", "strings", "nulls")
 TUNED_ON = ("lineitem", "pums")
-#: A smaller chunk is as good when it takes no more than so much longer: it takes less memory.
+# : A smaller chunk is as good when it takes no more than so much longer: it takes less memory.
 NEARLY = 1.05
 
 
 def options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the choices of tables 3 to 9 of the paper again.")
-    parser.add_argument("--rounds", type=int, default=5, help="on one core, after the first (default: 5)")
+    parser = argparse.ArgumentParser(
+        description="Measure the choices of tables 3 to 9 of the paper again."
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="on one core, after the first (default: 5)"
+    )
     parser.add_argument("--link-rounds", type=int, default=3, help="over each link (default: 3)")
-    parser.add_argument("--scale-factor", type=float, default=1.0, help="1: lineitem's sample has 60,000 rows")
-    parser.add_argument("--seconds", type=float, default=0.8, help="of a transfer, more or less (default: 0.8)")
-    parser.add_argument("--quick", action="store_true", help="one round of little data: to try it, not to quote it")
-    parser.add_argument("--no-links", action="store_true", help="over loopback only, which needs no root")
+    parser.add_argument(
+        "--scale-factor", type=float, default=1.0, help="1: lineitem's sample has 60,000 rows"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=0.8, help="of a transfer, more or less (default: 0.8)"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="one round of little data: to try it, not to quote it"
+    )
+    parser.add_argument(
+        "--no-links", action="store_true", help="over loopback only, which needs no root"
+    )
     parser.add_argument("--program", type=Path, help="the compiled program (default: compile it)")
-    parser.add_argument("--report", action="store_true", help="only write the report of the last run again")
-    parser.add_argument("--output", type=Path, default=RESULTS / "study", help="without suffix (default: %(default)s)")
+    parser.add_argument(
+        "--report", action="store_true", help="only write the report of the last run again"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=RESULTS / "study",
+        help="without suffix (default: %(default)s)",
+    )
     given = parser.parse_args()
     if given.rounds < 1 or given.link_rounds < 1:
         parser.error("there must be at least one round")
@@ -49,8 +69,17 @@ def options() -> argparse.Namespace:
 def build() -> Path:
     """Compile the program, and say where it is."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", LAB / "study" / "target"))
-    command = ["cargo", "build", "--release", "--locked", "--manifest-path", str(LAB / "study" / "Cargo.toml")]
-    if subprocess.run(command, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, check=False).returncode:
+    command = [
+        "cargo",
+        "build",
+        "--release",
+        "--locked",
+        "--manifest-path",
+        str(LAB / "study" / "Cargo.toml"),
+    ]
+    if subprocess.run(
+        command, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, check=False
+    ).returncode:
         raise Failure("the program could not be built")
     return target / "release" / "study"
 
@@ -74,7 +103,15 @@ class Study:
         """Run an experiment on one core, on each table that it takes."""
         figures = []
         for data in DATA if experiment != "strings" else DATA[:1]:
-            command = [str(self.program), "cpu", experiment, data, "--rounds", str(self.given.rounds), *self.sizes]
+            command = [
+                str(self.program),
+                "cpu",
+                experiment,
+                data,
+                "--rounds",
+                str(self.given.rounds),
+                *self.sizes,
+            ]
             command += ["--chunk-bytes", str(chunk_bytes)]
             self.commands.append(" ".join(["study", *command[1:]]))
             print(f"study: {self.commands[-1]}", file=sys.stderr)
@@ -89,13 +126,19 @@ class Study:
         """Send what was measured over each link."""
         for link in study_links.LINKS[:1] if self.given.no_links else study_links.LINKS:
             orders = study_links.plan(
-                link, [f for f in self.figures if f["experiment"] in experiments], self.given.seconds
+                link,
+                [f for f in self.figures if f["experiment"] in experiments],
+                self.given.seconds,
             )
             print(f"study: {link.title}, {len(orders)} transfers a round", file=sys.stderr)
-            self.transfers += study_links.run(self.program, self.sizes, link, orders, self.given.link_rounds)
+            self.transfers += study_links.run(
+                self.program, self.sizes, link, orders, self.given.link_rounds
+            )
 
     def best_chunk_bytes(self) -> int:
-        """The smallest chunk size that takes nearly the least time, over the tables and links that it is tuned on."""
+        """The smallest chunk size that takes nearly the least time, over the tables and links that
+        it is tuned on.
+        """
         means = study_links.chunk_means(self.transfers, TUNED_ON)
         least = min(means.values())
         return min(size for size, mean in means.items() if mean <= NEARLY * least)
@@ -104,9 +147,14 @@ class Study:
 def run(given: argparse.Namespace) -> dict[str, object]:
     program = given.program or build()
     described = machine.description(program)
-    described["versions"] = {"rustc": machine.program_version(["rustc", "--version"]), "kernel": described["kernel"]}
+    described["versions"] = {
+        "rustc": machine.program_version(["rustc", "--version"]),
+        "kernel": described["kernel"],
+    }
     described["crates"] = locked_versions()
-    described["commit"] = machine.program_version(["git", "-C", str(LAB), "describe", "--always", "--dirty"])
+    described["commit"] = machine.program_version(
+        ["git", "-C", str(LAB), "describe", "--always", "--dirty"]
+    )
     study = Study(program, given)
     study.measure("chunk-size", 1 << 20)
     study.transfer(("chunk-size",))
@@ -135,7 +183,17 @@ def run(given: argparse.Namespace) -> dict[str, object]:
 
 def locked_versions() -> dict[str, str]:
     """The versions of the formats and compressors, as Cargo.lock has them."""
-    names = ("arrow-ipc", "bitpacking", "flate2", "liblzma", "lz4_flex", "snap", "tpchgen", "zlib-rs", "zstd")
+    names = (
+        "arrow-ipc",
+        "bitpacking",
+        "flate2",
+        "liblzma",
+        "lz4_flex",
+        "snap",
+        "tpchgen",
+        "zlib-rs",
+        "zstd",
+    )
     versions, name = {}, ""
     for line in (LAB / "study" / "Cargo.lock").read_text().splitlines():
         key, _, value = line.partition(" = ")

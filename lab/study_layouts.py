@@ -1,4 +1,6 @@
-"""Tables 4, 8 and 9, and missing values: what no link changes. Each sentence is computed from the numbers."""
+"""Tables 4, 8 and 9, and missing values: what no link changes. Each sentence is computed from the
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -40,21 +42,38 @@ def row_major(results: Results, published: dict) -> str:
         headings: list[Heading | str] = ["compressor"]
         headings += [paper(f"paper: {order.lower()}s") for order in ORDERS] if with_paper else []
         headings += ["columns", "rows", "rows ÷ columns", "columns MB", "rows MB"]
-        headings += [f"{what}, {order.lower()}s" for what in ("encode GB/s", "decode GB/s") for order in ORDERS]
+        headings += [
+            f"{what}, {order.lower()}s"
+            for what in ("encode GB/s", "decode GB/s")
+            for order in ORDERS
+        ]
         rows, gains = [], {}
-        for method in dict.fromkeys(case.split(", ")[0] for case in results.cases("row-major", data)):
-            figures = [results.measured("row-major", data, f"{method}, {order}", None) for order in ORDERS]
-            plain = [results.measured("row-major", data, f"None, {order}", None) for order in ORDERS]
+        for method in dict.fromkeys(
+            case.split(", ")[0] for case in results.cases("row-major", data)
+        ):
+            figures = [
+                results.measured("row-major", data, f"{method}, {order}", None) for order in ORDERS
+            ]
+            plain = [
+                results.measured("row-major", data, f"None, {order}", None) for order in ORDERS
+            ]
             bytes_ = [figure["sample_encoded_bytes"] for figure in figures]
             if method != "None":
                 gains[method] = bytes_[1] / bytes_[0]
             cells = [method]
             if with_paper:
-                cells += [f"{theirs[method, order][1]:.2f}" if (method, order) in theirs else NONE for order in ORDERS]
-            cells += [f"{ratio(figure, base):.2f}" for figure, base in zip(figures, plain, strict=True)]
+                cells += [
+                    f"{theirs[method, order][1]:.2f}" if (method, order) in theirs else NONE
+                    for order in ORDERS
+                ]
+            cells += [
+                f"{ratio(figure, base):.2f}" for figure, base in zip(figures, plain, strict=True)
+            ]
             cells += [f"{bytes_[1] / bytes_[0]:.2f}", *(f"{size / 1e6:.2f}" for size in bytes_)]
             cells += [
-                number(1 / core_seconds(figure, name)) for name in ("encode_ns", "decode_ns") for figure in figures
+                number(1 / core_seconds(figure, name))
+                for name in ("encode_ns", "decode_ns")
+                for figure in figures
             ]
             rows.append(cells)
         parts.append(table(headings, rows))
@@ -67,10 +86,14 @@ def orders(data: str, gains: dict[str, float], theirs: dict) -> list[str]:
     larger = [method for method, gain in gains.items() if gain <= 1]
     most = max(gains, key=gains.__getitem__)
     found = [f"{data}: columns are smaller than rows under {listing(smaller)}"]
-    found[0] += f"; rows are no larger under {listing(larger)}." if larger else ": all that were tried."
+    found[0] += (
+        f"; rows are no larger under {listing(larger)}." if larger else ": all that were tried."
+    )
     found.append(f"Rows take up to {gains[most]:.2f}× the bytes of columns ({most}).")
     if theirs:
-        paper_gains = {method: theirs[method, "Row"][0] / theirs[method, "Column"][0] for method, _ in theirs}
+        paper_gains = {
+            method: theirs[method, "Row"][0] / theirs[method, "Column"][0] for method, _ in theirs
+        }
         paper_most = max(paper_gains, key=paper_gains.__getitem__)
         found[1] += f" In the paper: up to {paper_gains[paper_most]:.2f}× ({paper_most})."
     return found
@@ -90,17 +113,34 @@ def strings(results: Results, published: dict) -> str:
             "layout",
             *(paper(name) for name in ("paper: time s", "time+C s", unit, "ratio")),
         ]
-        headings += ["bytes a value", "+C", "ratio", "encode ns", "decode ns", "encode+C ns", "decode+C ns"]
+        headings += [
+            "bytes a value",
+            "+C",
+            "ratio",
+            "encode ns",
+            "decode ns",
+            "encode+C ns",
+            "decode+C ns",
+        ]
         rows, plain, compressed, fastest = [], {}, {}, {}
         for case in results.cases("strings", column):
             if case.endswith(COMPRESSED):
                 continue
-            figure, with_snappy = (results.figure("strings", column, case + suffix) for suffix in ("", COMPRESSED))
+            figure, with_snappy = (
+                results.figure("strings", column, case + suffix) for suffix in ("", COMPRESSED)
+            )
             if figure is None:
                 continue
             sample_rows = figure["rows"]
             row = theirs.get(case)
-            cells = [case, *([number(row[0]), number(row[1]), f"{row[2]:,}", f"{row[3]:.2f}"] if row else [NONE] * 4)]
+            cells = [
+                case,
+                *(
+                    [number(row[0]), number(row[1]), f"{row[2]:,}", f"{row[3]:.2f}"]
+                    if row
+                    else [NONE] * 4
+                ),
+            ]
             plain[case] = figure["encoded_bytes"] / figure["rows"]
             fastest[case] = value_ns(figure, "encode_ns") + value_ns(figure, "decode_ns")
             cells.append(number(plain[case]))
@@ -110,12 +150,17 @@ def strings(results: Results, published: dict) -> str:
             else:
                 cells += [NONE, NONE]
             for measured in (figure, with_snappy):
-                cells += [number(value_ns(measured, name)) if measured else NONE for name in ("encode_ns", "decode_ns")]
+                cells += [
+                    number(value_ns(measured, name)) if measured else NONE
+                    for name in ("encode_ns", "decode_ns")
+                ]
             rows.append(cells)
         if not rows:
             continue
         parts += [f"<h3>{column}, {sample_rows:,} rows</h3>", table(headings, rows)]
-        smallest, least, quickest = (min(of, key=of.__getitem__) for of in (plain, compressed, fastest))
+        smallest, least, quickest = (
+            min(of, key=of.__getitem__) for of in (plain, compressed, fastest)
+        )
         paper_quickest = min(theirs, key=lambda case: theirs[case][0])
         light = "Dray light"
         parts.append(
@@ -135,7 +180,9 @@ def strings(results: Results, published: dict) -> str:
 def nulls(results: Results, published: dict) -> str:
     """Missing values, which have no table of their own in the paper."""
     shares = [
-        data for data in dict.fromkeys(key[1] for key in results.figures if key[0] == "nulls") if data not in TABLES
+        data
+        for data in dict.fromkeys(key[1] for key in results.figures if key[0] == "nulls")
+        if data not in TABLES
     ]
     parts = [
         "<p>Bytes a value, missing ones counted, and below them nanoseconds a value of one core to encode and decode: "
@@ -168,9 +215,14 @@ def nulls(results: Results, published: dict) -> str:
     for case in cases:
         cells = [case]
         for data in ("pums", "ontime"):
-            figure, reserved = (results.measured("nulls", data, name) for name in (case, REPRESENTATIONS[0]))
+            figure, reserved = (
+                results.measured("nulls", data, name) for name in (case, REPRESENTATIONS[0])
+            )
             cells.append(f"{theirs[data, case]:.2f}" if (data, case) in theirs else NONE)
-            cells += [number(figure["encoded_bytes"] / figure["rows"]), f"{ratio(figure, reserved):.2f}"]
+            cells += [
+                number(figure["encoded_bytes"] / figure["rows"]),
+                f"{ratio(figure, reserved):.2f}",
+            ]
             cells += [number(core_seconds(figure, name)) for name in ("encode_ns", "decode_ns")]
         rows.append(cells)
     parts.append(table(headings, rows))
@@ -186,16 +238,22 @@ def smallest_at(results: Results, share: str) -> str:
     """Which of the three representations is smallest, plain and compressed."""
     winners = []
     for suffix in ("", COMPRESSED):
-        sizes = {name: results.measured("nulls", share, name + suffix)["encoded_bytes"] for name in REPRESENTATIONS}
+        sizes = {
+            name: results.measured("nulls", share, name + suffix)["encoded_bytes"]
+            for name in REPRESENTATIONS
+        }
         least = min(sizes.values())
-        winners.append(listing(name.lower() for name, size in sizes.items() if size <= 1.001 * least))
+        winners.append(
+            listing(name.lower() for name, size in sizes.items() if size <= 1.001 * least)
+        )
     figures = {name: results.measured("nulls", share, name) for name in REPRESENTATIONS}
     quickest = min(
-        figures, key=lambda name: value_ns(figures[name], "encode_ns") + value_ns(figures[name], "decode_ns")
+        figures,
+        key=lambda name: (
+            value_ns(figures[name], "encode_ns") + value_ns(figures[name], "decode_ns")
+        ),
     )
-    return (
-        f"{share} missing: smallest is {winners[0]}; under Snappy {winners[1]}; the least time has {quickest.lower()}."
-    )
+    return f"{share} missing: smallest is {winners[0]}; under Snappy {winners[1]}; the least time has {quickest.lower()}."
 
 
 def reserved_against_left_out(results: Results, theirs: dict) -> list[str]:
@@ -203,9 +261,13 @@ def reserved_against_left_out(results: Results, theirs: dict) -> list[str]:
     for data in ("pums", "ontime"):
         for suffix in ("", COMPRESSED):
             reserved, left_out = (
-                results.measured("nulls", data, REPRESENTATIONS[i] + suffix)["encoded_bytes"] for i in (0, 2)
+                results.measured("nulls", data, REPRESENTATIONS[i] + suffix)["encoded_bytes"]
+                for i in (0, 2)
             )
-            published = theirs[data, REPRESENTATIONS[2] + suffix] / theirs[data, REPRESENTATIONS[0] + suffix]
+            published = (
+                theirs[data, REPRESENTATIONS[2] + suffix]
+                / theirs[data, REPRESENTATIONS[0] + suffix]
+            )
             found.append(
                 f"{data}{', under Snappy' if suffix else ''}: with missing values left out it is "
                 f"{left_out / reserved:.2f}× as large as with a reserved value; in the paper {published:.2f}×."

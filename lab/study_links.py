@@ -16,9 +16,9 @@ from process import Failure
 
 PORT = 7311
 LOCAL_ADDRESS = "127.0.0.1"
-#: Both ends have a queue of two chunks: fewer would not fill it.
+# : Both ends have a queue of two chunks: fewer would not fill it.
 CHUNKS_MIN = 4
-#: Even so few chunks would take longer than this: not measured.
+# : Even so few chunks would take longer than this: not measured.
 SECONDS_MAX = 8.0
 
 
@@ -51,20 +51,33 @@ def plan(link: StudyLink, figures: list[dict], seconds: float) -> list[dict]:
         if figure["experiment"] not in link.experiments or figure["case"] == "Columns+Snappy":
             continue
         encode_s, decode_s = (
-            statistics.median(figure[name]) / 1e9 / figure["chunks"] for name in ("encode_ns", "decode_ns")
+            statistics.median(figure[name]) / 1e9 / figure["chunks"]
+            for name in ("encode_ns", "decode_ns")
         )
-        line_s = figure["encoded_bytes"] * 8 / figure["chunks"] / link.bits_per_second if link.bits_per_second else 0.0
+        line_s = (
+            figure["encoded_bytes"] * 8 / figure["chunks"] / link.bits_per_second
+            if link.bits_per_second
+            else 0.0
+        )
         # What a chunk takes on its way through two sockets and four threads, at the least.
-        chunk_s = max(encode_s, decode_s, line_s, figure["encoded_bytes"] / figure["chunks"] / 2e9, 5e-6)
-        chunks = max(CHUNKS_MIN if figure["chunk_bytes"] < 32 << 20 else 2, min(int(seconds / chunk_s), 4000))
+        chunk_s = max(
+            encode_s, decode_s, line_s, figure["encoded_bytes"] / figure["chunks"] / 2e9, 5e-6
+        )
+        chunks = max(
+            CHUNKS_MIN if figure["chunk_bytes"] < 32 << 20 else 2, min(int(seconds / chunk_s), 4000)
+        )
         if chunk_s * chunks <= SECONDS_MAX:
             names = {name: figure[name] for name in ("experiment", "data", "case", "chunk_bytes")}
             orders.append({**names, "chunks": chunks})
     return orders
 
 
-def run(program: Path, sizes: list[str], link: StudyLink, orders: list[dict], rounds: int) -> list[dict]:
-    """Send all orders in each round over one connection, and return the deliveries with the link's name."""
+def run(
+    program: Path, sizes: list[str], link: StudyLink, orders: list[dict], rounds: int
+) -> list[dict]:
+    """Send all orders in each round over one connection, and return the deliveries with the link's
+    name.
+    """
     if not orders:
         return []
     with ExitStack() as stack:
@@ -73,7 +86,9 @@ def run(program: Path, sizes: list[str], link: StudyLink, orders: list[dict], ro
             joined = stack.enter_context(Link.veth(link.name))
             near, far, address = joined.near, joined.far, joined.far_address
         server = subprocess.Popen(
-            [*far, str(program), "serve", f"{address}:{PORT}", *sizes], stderr=subprocess.PIPE, text=True
+            [*far, str(program), "serve", f"{address}:{PORT}", *sizes],
+            stderr=subprocess.PIPE,
+            text=True,
         )
         stack.callback(server.wait)
         stack.callback(server.terminate)
@@ -90,8 +105,13 @@ def run(program: Path, sizes: list[str], link: StudyLink, orders: list[dict], ro
         )
     deliveries = [json.loads(line) for line in done.stdout.splitlines()][1:]
     if done.returncode or len(deliveries) != len(orders) * rounds:
-        raise Failure(f"{len(deliveries)} of {len(orders) * rounds} transfers came over {link.title}")
-    print(f"study: {sum(delivery['seconds'] for delivery in deliveries):.0f} s of transfers", file=sys.stderr)
+        raise Failure(
+            f"{len(deliveries)} of {len(orders) * rounds} transfers came over {link.title}"
+        )
+    print(
+        f"study: {sum(delivery['seconds'] for delivery in deliveries):.0f} s of transfers",
+        file=sys.stderr,
+    )
     gathered = []
     for i, order in enumerate(orders):
         runs = deliveries[i :: len(orders)]
@@ -114,14 +134,17 @@ def seconds_per_gb(transfer: dict) -> float:
 
 
 def chunk_means(transfers: list[dict], tables: tuple[str, ...]) -> dict[int, float]:
-    """By chunk size: how much longer it takes than the best size, in the geometric mean over tables and links.
+    """By chunk size: how much longer it takes than the best size, in the geometric mean over tables
+    and links.
 
     Chunks are raw on one host and light on a link, as `auto` has them.
     """
     curves: dict[tuple[str, str], dict[int, float]] = {}
     for transfer in transfers:
         case = "Dray none" if transfer["link"] == "local" else "Dray light"
-        if (transfer["experiment"], transfer["case"]) == ("chunk-size", case) and transfer["data"] in tables:
+        if (transfer["experiment"], transfer["case"]) == ("chunk-size", case) and transfer[
+            "data"
+        ] in tables:
             curve = curves.setdefault((transfer["data"], transfer["link"]), {})
             curve[transfer["chunk_bytes"]] = seconds_per_gb(transfer)
     return geometric_means(curves)
@@ -132,6 +155,10 @@ def geometric_means(curves: dict[tuple[str, str], dict[int, float]]) -> dict[int
     # A size that one of them lacks cannot be compared.
     sizes = set.intersection(*(set(curve) for curve in curves.values()))
     return {
-        size: math.exp(statistics.fmean(math.log(curve[size] / min(curve.values())) for curve in curves.values()))
+        size: math.exp(
+            statistics.fmean(
+                math.log(curve[size] / min(curve.values())) for curve in curves.values()
+            )
+        )
         for size in sorted(sizes)
     }

@@ -18,7 +18,7 @@ class Line:
     name: str
     points: list[tuple[float, float]]
     dashed: bool = False
-    #: By its place among the lines if none is named.
+    # : By its place among the lines if none is named.
     colour: str = ""
 
 
@@ -53,9 +53,16 @@ def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str
         colour = line.colour or COLOURS[number % len(COLOURS)]
         path = " ".join(f"{across(x):.1f},{down(y):.1f}" for x, y in line.points)
         dashes = ' stroke-dasharray="5 4"' if line.dashed else ""
-        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>')
-        parts += [f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="2.5" fill="{colour}"/>' for x, y in line.points]
-        parts.append(text(WIDTH - RIGHT + 12, TOP + 14 + 18 * number, line.name, "start", f"fill:{colour}"))
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"{dashes}/>'
+        )
+        parts += [
+            f'<circle cx="{across(x):.1f}" cy="{down(y):.1f}" r="2.5" fill="{colour}"/>'
+            for x, y in line.points
+        ]
+        parts.append(
+            text(WIDTH - RIGHT + 12, TOP + 14 + 18 * number, line.name, "start", f"fill:{colour}")
+        )
     return "".join([*parts, "</svg>"])
 
 

@@ -9,7 +9,7 @@ import study_layouts
 import study_sections
 from study_results import Results, size_name
 
-#: From this load average on, a report warns.
+# : From this load average on, a report warns.
 BUSY_LOAD = 0.7
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; color: #222; }
@@ -44,7 +44,10 @@ def html(measured: dict, published: dict) -> str:
         "<h1>The study: what a chunk should be</h1>",
         introduction(measured, published),
     ]
-    parts += [f"<h2>{escape(title)}</h2>{section(results, published['tables'])}" for title, section in SECTIONS]
+    parts += [
+        f"<h2>{escape(title)}</h2>{section(results, published['tables'])}"
+        for title, section in SECTIONS
+    ]
     parts.append(appendix(measured))
     return "\n".join(parts) + "\n"
 

@@ -1,4 +1,6 @@
-"""Tables 3, 5, 6 and 7: what depends on the link. Each sentence is computed from the numbers above it."""
+"""Tables 3, 5, 6 and 7: what depends on the link. Each sentence is computed from the numbers above
+it.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from study_results import (
     table,
 )
 
-#: The paper's names of its chunk sizes, as bytes.
+# : The paper's names of its chunk sizes, as bytes.
 PAPER_SIZES = {
     "2KB": 2 << 10,
     "10KB": 10 << 10,
@@ -31,7 +33,7 @@ PAPER_SIZES = {
     "10MB": 10 << 20,
     "100MB": 100 << 20,
 }
-#: Formats of the product, and what each is held against.
+# : Formats of the product, and what each is held against.
 RIVALS = (
     ("Dray none", "Arrow IPC"),
     ("Dray none", "Protobuf"),
@@ -39,7 +41,7 @@ RIVALS = (
     ("Dray light", "Arrow IPC zstd"),
     ("Dray light", "Protobuf+C"),
 )
-#: What `auto` sends, and what the chunk size is tuned with.
+# : What `auto` sends, and what the chunk size is tuned with.
 CHOSEN = {"local": "Dray none", "1gbit": "Dray light", "100mbit": "Dray light"}
 
 
@@ -62,11 +64,18 @@ def chunk_size(results: Results, published: dict) -> str:
     means = study_links.chunk_means(results.raw["transfers"], tuple(results.raw["tuned_on"]))
     core_means = core_time_means(results)
     rows = [
-        [size_name(size), number(mean), number(core_means.get(size)), "←" if size == results.chunk_bytes else ""]
+        [
+            size_name(size),
+            number(mean),
+            number(core_means.get(size)),
+            "←" if size == results.chunk_bytes else "",
+        ]
         for size, mean in means.items()
     ]
     least, core_least = (min(of, key=of.__getitem__) for of in (means, core_means))
-    parts.append("<h3>The default</h3><p>How many times the best size it takes, in the geometric mean:</p>")
+    parts.append(
+        "<h3>The default</h3><p>How many times the best size it takes, in the geometric mean:</p>"
+    )
     parts.append(table(["chunk", "over links", "of one core", "chosen"], rows))
     parts.append(
         sentences(
@@ -87,15 +96,28 @@ def core_time_means(results: Results) -> dict[int, float]:
     curves = {}
     for data in results.raw["tuned_on"]:
         for case in ("Dray none", "Dray light"):
-            figures = {size: results.figure("chunk-size", data, case, size) for size in results.sizes()}
-            curves[data, case] = {size: both_seconds(figure) for size, figure in figures.items() if figure is not None}
+            figures = {
+                size: results.figure("chunk-size", data, case, size) for size in results.sizes()
+            }
+            curves[data, case] = {
+                size: both_seconds(figure) for size, figure in figures.items() if figure is not None
+            }
     return study_links.geometric_means(curves)
 
 
 def chunk_size_table(results: Results, data: str, theirs: dict) -> str:
-    headings: list[Heading | str] = ["chunk", paper("paper: rows"), paper("time s"), paper("Snappy ratio")]
+    headings: list[Heading | str] = [
+        "chunk",
+        paper("paper: rows"),
+        paper("time s"),
+        paper("Snappy ratio"),
+    ]
     headings += ["rows", "Snappy ratio", "light ratio", "core s: none", "core s: light"]
-    links = [(link, case) for link in ("local", "1gbit", "100mbit") for case in ("Dray none", "Dray light")]
+    links = [
+        (link, case)
+        for link in ("local", "1gbit", "100mbit")
+        for case in ("Dray none", "Dray light")
+    ]
     headings += [f"{LINKS[link]}: {case.removeprefix('Dray ')}" for link, case in links]
     bests = {pair: best(results, data, *pair) for pair in links}
     rows = []
@@ -108,7 +130,10 @@ def chunk_size_table(results: Results, data: str, theirs: dict) -> str:
         row = theirs.get((data, size))
         whole = "*" if light["sample_chunks"] == 1 else ""
         drawn = "†" if whole and data != "lineitem" else ""
-        cells = [size_name(size) + drawn, *([f"{row[2]:,}", number(row[3]), f"{row[5]:.2f}"] if row else [NONE] * 3)]
+        cells = [
+            size_name(size) + drawn,
+            *([f"{row[2]:,}", number(row[3]), f"{row[5]:.2f}"] if row else [NONE] * 3),
+        ]
         cells += [
             f"{light['rows'] / light['chunks']:,.0f}",
             f"{ratio(snappy):.2f}{whole}",
@@ -125,7 +150,9 @@ def chunk_size_table(results: Results, data: str, theirs: dict) -> str:
 
 def best(results: Results, data: str, link: str, case: str) -> tuple[int, float]:
     """The chunk size with the least time over a link, and that time."""
-    curve = {size: results.seconds(link, "chunk-size", data, case, size) for size in results.sizes()}
+    curve = {
+        size: results.seconds(link, "chunk-size", data, case, size) for size in results.sizes()
+    }
     measured = {size: took for size, took in curve.items() if took is not None}
     return min(measured.items(), key=lambda item: item[1]) if measured else (0, 1.0)
 
@@ -134,11 +161,16 @@ def chunk_size_plot(results: Results, data: str, theirs: dict) -> str:
     published = sorted((size, row[3]) for (name, size), row in theirs.items() if name == data)
     series = [study_plot.Line("the paper, Local", relative(published), dashed=True)]
     for link, case in CHOSEN.items():
-        curve = [(size, results.seconds(link, "chunk-size", data, case, size)) for size in results.sizes()]
+        curve = [
+            (size, results.seconds(link, "chunk-size", data, case, size))
+            for size in results.sizes()
+        ]
         points = relative([(size, took) for size, took in curve if took is not None])
         series.append(study_plot.Line(f"{LINKS[link]}, {case.removeprefix('Dray ')}", points))
     names = {float(size): name for name, size in PAPER_SIZES.items()}
-    return study_plot.lines(f"{data}: time by chunk size, as a multiple of the best", "bytes of a chunk", series, names)
+    return study_plot.lines(
+        f"{data}: time by chunk size, as a multiple of the best", "bytes of a chunk", series, names
+    )
 
 
 def relative(curve: list[tuple[int, float]]) -> list[tuple[float, float]]:
@@ -155,14 +187,22 @@ def best_sizes(results: Results, data: str, theirs: dict) -> list[str]:
         size, took = best(results, data, link, case)
         if size:
             paper_size = results.seconds(link, "chunk-size", data, case, 1 << 20)
-            longer = f"; chunks of 1MB take {paper_size / took:.2f}× as long" if paper_size and size != 1 << 20 else ""
+            longer = (
+                f"; chunks of 1MB take {paper_size / took:.2f}× as long"
+                if paper_size and size != 1 << 20
+                else ""
+            )
             where = f"Over {LINKS[link]}, {case.removeprefix('Dray ')}"
             found.append(f"{where}: {size_name(size)}, {number(took)} s a gigabyte{longer}.")
     return found
 
 
 def unseen(results: Results, data: str) -> str:
-    return "" if data in results.raw["tuned_on"] else " <small>(unseen: no default was chosen by it)</small>"
+    return (
+        ""
+        if data in results.raw["tuned_on"]
+        else " <small>(unseen: no default was chosen by it)</small>"
+    )
 
 
 def compressors(results: Results, published: dict) -> str:
@@ -177,8 +217,16 @@ def compressors(results: Results, published: dict) -> str:
     parts = [intro]
     for data in TABLES:
         parts.append(f"<h3>{TITLES[data]}{unseen(results, data)}</h3>")
-        parts.append(link_table(results, "compressors", data, "None", links, theirs if data == "lineitem" else {}))
-        parts.append(sentences(winners(results, "compressors", data, links, theirs if data == "lineitem" else {})))
+        parts.append(
+            link_table(
+                results, "compressors", data, "None", links, theirs if data == "lineitem" else {}
+            )
+        )
+        parts.append(
+            sentences(
+                winners(results, "compressors", data, links, theirs if data == "lineitem" else {})
+            )
+        )
     regrets = []
     for data in TABLES:
         for link in links:
@@ -243,7 +291,9 @@ def serialization(results: Results, published: dict) -> str:
     return content + "<h3>Against the rivals</h3>" + sentences(found)
 
 
-def by_table(results: Results, experiment: str, times: dict, sizes: dict, base: str, intro: str) -> str:
+def by_table(
+    results: Results, experiment: str, times: dict, sizes: dict, base: str, intro: str
+) -> str:
     links = ["local", "1gbit", "100mbit"]
     parts = [intro]
     for data in TABLES:
@@ -264,7 +314,9 @@ def link_table(
     theirs: dict[str, list],
     their_sizes: dict[str, float] | None = None,
 ) -> str:
-    """A row for each format: the paper's seconds and ours over each link, with the factor over the base case."""
+    """A row for each format: the paper's seconds and ours over each link, with the factor over the
+    base case.
+    """
     headings: list[Heading | str] = ["format"]
     if theirs:
         names = ("Local", "1000", "100", "10") if len(links) == 4 else ("Local", "LAN", "WAN")
@@ -296,15 +348,28 @@ def link_table(
     return table(headings, rows)
 
 
-def least_case(results: Results, experiment: str, data: str, link: str, but: str = "") -> tuple[str, float] | None:
+def least_case(
+    results: Results, experiment: str, data: str, link: str, but: str = ""
+) -> tuple[str, float] | None:
     """The format with the least time over a link, and that time."""
-    taken = {case: results.seconds(link, experiment, data, case) for case in results.cases(experiment, data)}
-    measured = {case: took for case, took in taken.items() if took is not None and not (but and case.startswith(but))}
+    taken = {
+        case: results.seconds(link, experiment, data, case)
+        for case in results.cases(experiment, data)
+    }
+    measured = {
+        case: took
+        for case, took in taken.items()
+        if took is not None and not (but and case.startswith(but))
+    }
     return min(measured.items(), key=lambda item: item[1]) if measured else None
 
 
-def winners(results: Results, experiment: str, data: str, links: list[str], theirs: dict) -> list[str]:
-    """Who takes the least time over each link: in the paper, without the product's format, and with it."""
+def winners(
+    results: Results, experiment: str, data: str, links: list[str], theirs: dict
+) -> list[str]:
+    """Who takes the least time over each link: in the paper, without the product's format, and with
+    it.
+    """
     found = []
     for link in links:
         general = least_case(results, experiment, data, link, but="Dray")
@@ -313,7 +378,9 @@ def winners(results: Results, experiment: str, data: str, links: list[str], thei
             continue
         sentence = f"{LINKS[link]}: the least time has "
         if theirs:
-            sentence += f"{min(theirs, key=lambda case: theirs[case][links.index(link)])} in the paper, "
+            sentence += (
+                f"{min(theirs, key=lambda case: theirs[case][links.index(link)])} in the paper, "
+            )
         sentence += f"{general[0]} ({number(general[1])} s) among the others here"
         if of_all[0] != general[0]:
             sentence += f", {of_all[0]} ({number(of_all[1])} s, {general[1] / of_all[1]:.2g}× faster) of all"

@@ -1,4 +1,5 @@
-//! A schema, state frames and a chunk, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, the frames, the chunk.
+//! A schema, state frames and a chunk, in the container of `spec/vectors/README.md`: u32
+//! schema_bytes, the schema, the frames, the chunk.
 //!
 //! What is accepted must be a valid Arrow array, and come back the same from every compression.
 
@@ -8,7 +9,8 @@ use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow};
 use dray_format::{
-    Compression, HEADER_BYTES, Header, Limits, Schema, StateHeader, Tables, Type, chunk_bytes_bound, write,
+    Compression, HEADER_BYTES, Header, Limits, Schema, StateHeader, Tables, Type,
+    chunk_bytes_bound, write,
 };
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
@@ -17,9 +19,11 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
 
-const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
+const LIMITS: Limits =
+    Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 
-/// Clears the flags and the fields of checksums, so that the rest of the state frames and of the chunk is met.
+/// Clears the flags and the fields of checksums, so that the rest of the state frames and of the
+/// chunk is met.
 fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rest.len());
     while rest.len() >= HEADER_BYTES {
@@ -28,7 +32,9 @@ fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
         rest = &rest[HEADER_BYTES..];
         out[start + 6] &= !1;
         out[start + 28..start + 32].fill(0);
-        let Some(Ok(header)) = out.last_chunk().map(|raw| StateHeader::decode(raw, &LIMITS)) else { break };
+        let Some(Ok(header)) = out.last_chunk().map(|raw| StateHeader::decode(raw, &LIMITS)) else {
+            break;
+        };
         let frame_bytes = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);
         let (parts, behind) = rest.split_at(rest.len().min(frame_bytes - HEADER_BYTES));
         out.extend_from_slice(parts);
@@ -40,13 +46,22 @@ fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((schema_bytes, rest)) = input.split_first_chunk::<4>() else { return };
-    let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
+    let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize)
+    else {
+        return;
+    };
     let Ok(schema) = Schema::decode(schema) else { return };
-    let Ok((header, arrow)) = decode(Bytes::from(without_checksums(chunk)), &schema) else { return };
+    let Ok((header, arrow)) = decode(Bytes::from(without_checksums(chunk)), &schema) else {
+        return;
+    };
     arrow.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
-    for compression in
-        [Compression::None, Compression::Compact, Compression::Light, Compression::Symbols, Compression::Zstd(1)]
-    {
+    for compression in [
+        Compression::None,
+        Compression::Compact,
+        Compression::Light,
+        Compression::Symbols,
+        Compression::Zstd(1),
+    ] {
         let batch = batch_from_arrow(&arrow).unwrap();
         let plain_bytes = batch.plain_bytes(0, batch.rows);
         let chunk = write(&schema, &[batch], compression, true, header.jumbo).unwrap();
@@ -56,7 +71,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Decodes, with no more memory than a multiple of what was received and of what that declares to decode to.
+/// Decodes, with no more memory than a multiple of what was received and of what that declares to
+/// decode to.
 fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
     /// A compressor's state, and the tables of symbols and of Huffman codes.
     const ALWAYS: usize = 1 << 20;
@@ -64,13 +80,17 @@ fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, Rec
     const COLUMN: usize = 4096;
     /// The one entry that Arrow has of a dictionary without any.
     const ENTRY: usize = 1 << 20;
-    /// What is received, parts of it unpacked, and one column's indexes: four bytes for a value of one byte.
+    /// What is received, parts of it unpacked, and one column's indexes: four bytes for a value of
+    /// one byte.
     const TIMES: usize = 8;
-    let dictionaries: usize = schema.fields.iter().map(|field| dictionaries(&field.data_type)).sum();
+    let dictionaries: usize =
+        schema.fields.iter().map(|field| dictionaries(&field.data_type)).sum();
     let always = ALWAYS + COLUMN * schema.nodes() + ENTRY * dictionaries;
     let mut tables = Tables::default();
     let received = chunk.len();
-    ALLOCATOR.within(always + TIMES * (received + declared(&chunk)), || tables.take(&mut chunk, &LIMITS))?;
+    ALLOCATOR.within(always + TIMES * (received + declared(&chunk)), || {
+        tables.take(&mut chunk, &LIMITS)
+    })?;
     let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
     let budget = always + TIMES * (received + declared(&chunk));
     ALLOCATOR.within(budget, || decoder.read_with(&chunk, &LIMITS, &tables))
@@ -80,7 +100,9 @@ fn dictionaries(data_type: &Type) -> usize {
     match data_type {
         Type::FixedList { item, .. } | Type::List(item) => dictionaries(&item.data_type),
         Type::Struct(fields) => fields.iter().map(|field| dictionaries(&field.data_type)).sum(),
-        Type::Map { key, value, .. } => dictionaries(&key.data_type) + dictionaries(&value.data_type),
+        Type::Map { key, value, .. } => {
+            dictionaries(&key.data_type) + dictionaries(&value.data_type)
+        }
         Type::Dictionary { value, .. } => 1 + dictionaries(value),
         _ => 0,
     }

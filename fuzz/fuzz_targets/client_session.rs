@@ -14,7 +14,8 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
-const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
+const LIMITS: Limits =
+    Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 const STARTED: u8 = 0x82;
 
 fuzz_target!(|input: &[u8]| {
@@ -23,7 +24,8 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The same answers, as far as they are frames, to the queries that the client has: nobody would guess their checksums.
+/// The same answers, as far as they are frames, to the queries that the client has: nobody would
+/// guess their checksums.
 fn answering(input: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
     let mut at = 0;

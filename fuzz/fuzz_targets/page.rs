@@ -1,6 +1,8 @@
-//! A schema and a page, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, the page.
+//! A schema and a page, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema,
+//! the page.
 //!
-//! Whatever is accepted must be read without a panic, and be what the writer makes of the same values.
+//! Whatever is accepted must be read without a panic, and be what the writer makes of the same
+//! values.
 
 #![no_main]
 
@@ -8,7 +10,8 @@ use bytes::Bytes;
 use dray_format::Schema;
 use dray_fuzz::LimitedAllocator;
 use dray_page::{
-    ColumnsBuilder, ErrorKind, Fields, HEADER_BYTES, Layout, PAGE_BYTES_MIN, PageBuilder, Value, VerifiedPage,
+    ColumnsBuilder, ErrorKind, Fields, HEADER_BYTES, Layout, PAGE_BYTES_MIN, PageBuilder, Value,
+    VerifiedPage,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -37,7 +40,10 @@ fn mended(page: &[u8]) -> Vec<u8> {
 
 fuzz_target!(|input: &[u8]| {
     let Some((schema_bytes, rest)) = input.split_first_chunk::<4>() else { return };
-    let Some((schema, page)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else { return };
+    let Some((schema, page)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize)
+    else {
+        return;
+    };
     let Ok(schema) = Schema::decode(schema) else { return };
     let Ok(layout) = Layout::new(schema) else { return };
     let bytes = Bytes::from(mended(page));
@@ -63,8 +69,19 @@ fn read(fields: Fields<'_>) {
 }
 
 fn read_value(value: Value<'_>) {
-    assert_eq!(value.str().is_some(), value.str().is_some_and(|text| value.bytes() == Some(text.as_bytes())));
-    let _ = (value.bool(), value.i8(), value.u16(), value.f32(), value.i64(), value.u128(), value.fixed());
+    assert_eq!(
+        value.str().is_some(),
+        value.str().is_some_and(|text| value.bytes() == Some(text.as_bytes()))
+    );
+    let _ = (
+        value.bool(),
+        value.i8(),
+        value.u16(),
+        value.f32(),
+        value.i64(),
+        value.u128(),
+        value.fixed(),
+    );
     if let Some(list) = value.list() {
         list.iter().take(ITEMS_MAX).for_each(read_value);
     }

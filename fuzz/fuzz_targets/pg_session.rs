@@ -1,6 +1,7 @@
 //! A PostgreSQL server's side of a session: all that it answers, whatever it is asked.
 //!
-//! Nothing may panic, take more memory than its limits, or go on for ever; what comes out as a batch must be valid.
+//! Nothing may panic, take more memory than its limits, or go on for ever; what comes out as a
+//! batch must be valid.
 
 #![no_main]
 
@@ -38,7 +39,12 @@ impl Write for Script<'_> {
 fuzz_target!(|input: &[u8]| {
     let mut patience = || Ok(());
     let mut session = Session::new(Script(input), 15, &BTreeMap::new());
-    let options = Options { row_bytes_max: 1 << 20, batch_bytes: 1 << 20, batch_rows: 100, ..Options::default() };
+    let options = Options {
+        row_bytes_max: 1 << 20,
+        batch_bytes: 1 << 20,
+        batch_rows: 100,
+        ..Options::default()
+    };
     // The same statement twice: its columns are known the second time.
     for _ in 0..8 {
         if !session.is_usable() {
@@ -54,7 +60,9 @@ fuzz_target!(|input: &[u8]| {
         if session.is_running() {
             let _ = session.drain(&mut patience);
         }
-        if let Ok(CopyStart::Started) = session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience) {
+        if let Ok(CopyStart::Started) =
+            session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience)
+        {
             let mut room = [0; 64];
             while session.read_copy(&mut room, &mut patience).is_ok() {}
             let _ = session.finish_copy(0, &mut patience);

@@ -1,5 +1,5 @@
-//! A value of a PostgreSQL type: a byte that picks the type, one of options, and the value as a server would send it, or a row of
-//! several with their lengths.
+//! A value of a PostgreSQL type: a byte that picks the type, one of options, and the value as a
+//! server would send it, or a row of several with their lengths.
 //!
 //! What is accepted must be a valid Arrow array.
 
@@ -18,8 +18,8 @@ static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
 /// One of each way to read a value.
 const OIDS: &[u32] = &[
-    16, 17, 18, 20, 21, 23, 25, 26, 700, 701, 790, 869, 1082, 1083, 1114, 1184, 1186, 1266, 1560, 1700, 2950, 3802,
-    5069, 22, 1007, 1009, 1041, 1231, 3904, 3906, 3905, 4451, 4532, 6150,
+    16, 17, 18, 20, 21, 23, 25, 26, 700, 701, 790, 869, 1082, 1083, 1114, 1184, 1186, 1266, 1560,
+    1700, 2950, 3802, 5069, 22, 1007, 1009, 1041, 1231, 3904, 3906, 3905, 4451, 4532, 6150,
 ];
 
 fn of(oid: u32, extension: &str, kind: Kind) -> PgType {
@@ -34,7 +34,8 @@ fuzz_target!(|input: &[u8]| {
         Some(oid) => builtin(*oid, typmod).unwrap(),
         None => {
             let inner = |i: usize| builtin(OIDS[i % OIDS.len()], -1).unwrap();
-            let pair = vec![("a".to_owned(), inner(which)), ("b".to_owned(), inner(usize::from(choice)))];
+            let pair =
+                vec![("a".to_owned(), inner(which)), ("b".to_owned(), inner(usize::from(choice)))];
             match which % 3 {
                 0 => of(50_000, "", Kind::Composite(pair)),
                 1 => {
@@ -46,9 +47,13 @@ fuzz_target!(|input: &[u8]| {
         }
     };
     let options = Options {
-        numeric: [NumericAs::Text, NumericAs::Float64, NumericAs::Decimal { precision: 40, scale: 5 }]
-            [usize::from(choice) % 3],
-        nonfinite: [NonFinite::Error, NonFinite::Null, NonFinite::Text][usize::from(choice / 3) % 3],
+        numeric: [
+            NumericAs::Text,
+            NumericAs::Float64,
+            NumericAs::Decimal { precision: 40, scale: 5 },
+        ][usize::from(choice) % 3],
+        nonfinite: [NonFinite::Error, NonFinite::Null, NonFinite::Text]
+            [usize::from(choice / 3) % 3],
         money_scale: Some(2),
     };
     let column = Column::new("c", &pg_type, &options);
@@ -57,7 +62,8 @@ fuzz_target!(|input: &[u8]| {
     builder.set_bytes_max(1 << 20, 1 << 20);
     let mut rest = values;
     while let Some((length, after)) = rest.split_first_chunk::<2>() {
-        let (value, after) = after.split_at(after.len().min(usize::from(u16::from_be_bytes(*length))));
+        let (value, after) =
+            after.split_at(after.len().min(usize::from(u16::from_be_bytes(*length))));
         rest = after;
         let value = (!value.is_empty()).then_some(value);
         if column.push(&mut builder.columns()[0], value).is_err() {

@@ -1,4 +1,5 @@
-//! A schema, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, and something after it.
+//! A schema, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, and
+//! something after it.
 //!
 //! What is accepted encodes to the same bytes, and is an Arrow schema.
 
@@ -19,7 +20,8 @@ fuzz_target!(|input: &[u8]| {
     let mut encoded = Vec::new();
     schema.encode(&mut encoded).unwrap();
     assert_eq!(encoded, input);
-    // Metadata is a map in Arrow, and an ordered dictionary is not told from another: only what is left can be compared.
+    // Metadata is a map in Arrow, and an ordered dictionary is not told from another: only what is
+    // left can be compared.
     let arrow = schema_to_arrow(&schema, StringLayout::Offsets);
     let again = schema_to_arrow(&schema_from_arrow(&arrow).unwrap(), StringLayout::Offsets);
     assert_eq!(arrow, again);

@@ -1,6 +1,8 @@
-//! A sort of random rows against a reference that compares their values: `crates/sort/tests/reference`.
+//! A sort of random rows against a reference that compares their values:
+//! `crates/sort/tests/reference`.
 //!
-//! The input's bytes choose types, how values lie, and settings; what the values are follows from them.
+//! The input's bytes choose types, how values lie, and settings; what the values are follows from
+//! them.
 
 #![no_main]
 
@@ -28,9 +30,9 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(std::env::temp_dir);
 
 fuzz_target!(|input: &[u8]| {
     // FNV-1a.
-    let seed = input
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3));
+    let seed = input.iter().fold(0xCBF2_9CE4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3)
+    });
     let choices = &input[..input.len().min(CHOICES_MAX)];
     Case::draw(&mut Draw::new(choices, seed), LIMITS).check(&FOLDER, "this input");
 });

@@ -1,5 +1,5 @@
-//! What the fuzz targets share: a global allocator that ends the process when hostile input makes a decoder take more
-//! memory than it may.
+//! What the fuzz targets share: a global allocator that ends the process when hostile input makes a
+//! decoder take more memory than it may.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

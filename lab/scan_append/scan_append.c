@@ -1,12 +1,14 @@
 /*
- * How long a backend takes to scan a result and append its values to columns, sending nothing: the limit that a
- * transfer of the same result is compared with. A yardstick of the laboratory, and no part of the product.
+ * How long a backend takes to scan a result and append its values to columns, sending nothing: the
+ * limit that a transfer of the same result is compared with. A yardstick of the laboratory, and no
+ * part of the product.
  *
  *     executor --slot--> receive() --deform--> values --append--> one buffer a column, begun again when it is full
  *
- * Columns look as Arrow's do: fixed widths as they are, declared decimals as scaled integers of 8 or 16 bytes, text as
- * its bytes with an end offset; a missing value is a bit that is cleared. Types that have another form in memory than
- * on the wire (undeclared numeric, arrays, jsonb …) are copied as they lie, which no real transfer could do.
+ * Columns look as Arrow's do: fixed widths as they are, declared decimals as scaled integers of 8
+ * or 16 bytes, text as its bytes with an end offset; a missing value is a bit that is cleared.
+ * Types that have another form in memory than on the wire (undeclared numeric, arrays, jsonb …) are
+ * copied as they lie, which no real transfer could do.
  *
  *     CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint,
  *         OUT seconds double precision) AS '…/scan_append' LANGUAGE c STRICT;
@@ -25,7 +27,9 @@
 
 PG_MODULE_MAGIC;
 
-/* As much of a column as a chunk of a transfer may hold, so that caches and page faults are alike. */
+/*
+ * As much of a column as a chunk of a transfer may hold, so that caches and page faults are alike.
+ */
 #define COLUMN_BYTES ((Size) 1024 * 1024)
 #define CHUNK_ROWS ((int) (COLUMN_BYTES / sizeof(int128)))
 #define VALIDITY_BYTES (CHUNK_ROWS / 8)
@@ -33,7 +37,10 @@ PG_MODULE_MAGIC;
 /* Decimals of more digits do not fit 64 bits. */
 #define INT64_DIGITS 18
 #define INT128_DIGITS 38
-/* The digits of a group of PostgreSQL's numeric, and its header's bits, which no installed header file declares. */
+/*
+ * The digits of a group of PostgreSQL's numeric, and its header's bits, which no installed header
+ * file declares.
+ */
 #define GROUP_DIGITS 4
 #define GROUP_BASE 10000
 #define NUMERIC_SIGN_MASK 0xC000
@@ -64,7 +71,10 @@ typedef struct Column
 	int32	   *ends;
 } Column;
 
-/* A numeric as it is stored: groups of four digits, the first one times 10,000 to the power of the weight. */
+/*
+ * A numeric as it is stored: groups of four digits, the first one times 10,000 to the power of the
+ * weight.
+ */
 typedef struct Decimal
 {
 	const char *groups;
@@ -177,7 +187,10 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 	return true;
 }
 
-/* A chunk has as many rows as fit the widest fixed column; text that fills its buffer starts it again. */
+/*
+ * A chunk has as many rows as fit the widest fixed column; text that fills its buffer starts it
+ * again.
+ */
 static void
 start_up(DestReceiver *self, int operation, TupleDesc descriptor)
 {
@@ -203,7 +216,10 @@ start_up(DestReceiver *self, int operation, TupleDesc descriptor)
 	}
 }
 
-/* The executor is done with the columns before their memory context ends, so their last bytes are counted here. */
+/*
+ * The executor is done with the columns before their memory context ends, so their last bytes are
+ * counted here.
+ */
 static void
 shut_down(DestReceiver *self)
 {
@@ -241,7 +257,9 @@ describe(Column *column, Form_pg_attribute attribute)
 		column->form = attribute->attbyval ? FORM_BYVAL : FORM_FIXED;
 }
 
-/* Finds the digits, as PostgreSQL's `numeric.c` lays them out: with a short header or a long one. */
+/*
+ * Finds the digits, as PostgreSQL's `numeric.c` lays them out: with a short header or a long one.
+ */
 static Decimal
 parse_decimal(struct varlena *value)
 {
@@ -290,8 +308,9 @@ group_at(const Decimal *decimal, int power)
 }
 
 /*
- * A decimal times ten to the power of its declared scale: groups before the point, then those behind it that the scale
- * reaches. The type guarantees that no digit lies beyond. Two widths, because the wide one costs three multiplications.
+ * A decimal times ten to the power of its declared scale: groups before the point, then those
+ * behind it that the scale reaches. The type guarantees that no digit lies beyond. Two widths,
+ * because the wide one costs three multiplications.
  */
 #define DEFINE_SCALED(name, integer) \
 static inline integer \

@@ -1,13 +1,16 @@
 /*
- * The congestion control of the client's connection while a result is sent, as dray.congestion_control says.
+ * The congestion control of the client's connection while a result is sent, as
+ * dray.congestion_control says.
  *
- * The socket is the session's, and other statements use it too: what it had before comes back when the statement ends, however
- * it ends. A kernel that does not have the one that was named, or does not give it to this user, keeps its own.
+ * The socket is the session's, and other statements use it too: what it had before comes back when
+ * the statement ends, however it ends. A kernel that does not have the one that was named, or does
+ * not give it to this user, keeps its own.
  */
 #include "dray.h"
 
 /*
- * Nothing of these is used here, and their headers may not be installed. The members of Port stay where they are.
+ * Nothing of these is used here, and their headers may not be installed. The members of Port stay
+ * where they are.
  */
 #undef ENABLE_GSS
 #undef USE_OPENSSL

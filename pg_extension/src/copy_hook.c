@@ -17,8 +17,8 @@
 #include "utils/snapmgr.h"
 
 /*
- * A plan of more than this cost may be worth a system call, so that its user sees the estimate before the first rows: some
- * 10 ms.
+ * A plan of more than this cost may be worth a system call, so that its user sees the estimate
+ * before the first rows: some 10 ms.
  */
 #define LONG_COST 1000.0
 
@@ -35,8 +35,8 @@ close_stream(void *stream)
 }
 
 /*
- * Ends the stream's threads. After an error, because whoever catches it may go on; when the backend exits, which may be in the middle of
- * sending, because they must not outlive what they use.
+ * Ends the stream's threads. After an error, because whoever catches it may go on; when the backend
+ * exits, which may be in the middle of sending, because they must not outlive what they use.
  */
 static void
 stop_threads(void)
@@ -96,7 +96,8 @@ nanoseconds_since(instr_time start)
 }
 
 /*
- * Runs the plan into a receiver, between the messages that begin and end the stream. Returns the number of rows.
+ * Runs the plan into a receiver, between the messages that begin and end the stream. Returns the
+ * number of rows.
  */
 static uint64
 run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time start)
@@ -147,7 +148,10 @@ run_plan(DrayPlan plan, DrayOptions *options, const char *source, instr_time sta
 	dray_send_waiting(receiver, true);
 	rows = receiver->rows;
 
-	/* AFTER triggers of INSERT ... RETURNING may still fail, and then the stream must not have its end. */
+	/*
+	 * AFTER triggers of INSERT ... RETURNING may still fail, and then the stream must not have its
+	 * end.
+	 */
 	ExecutorFinish(query);
 
 	code = dray_finish(receiver->stream, receiver->socket_ns, nanoseconds_since(start), &parts, &count, &error);

@@ -1,8 +1,10 @@
 /*
- * The statement as a plan: the table or the query, and every refusal that COPY has for them (copyto.c of PostgreSQL).
+ * The statement as a plan: the table or the query, and every refusal that COPY has for them
+ * (copyto.c of PostgreSQL).
  *
- * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So privileges of tables and columns
- * and policies are the executor's and the rewriter's business, and none can be forgotten here.
+ * A table is read as SELECT columns FROM ONLY table, as COPY itself does under row security. So
+ * privileges of tables and columns and policies are the executor's and the rewriter's business, and
+ * none can be forgotten here.
  */
 #include "dray.h"
 
@@ -135,9 +137,10 @@ column_targets(Relation rel, const List *names, Bitmapset **numbers)
 }
 
 /*
- * The executor checks privileges, but only after what kind of relation this is has been told. DoCopy does it before, and so
- * does this, by the same rules: of the table, or of each column. The executor's own functions are not for use here: their hook
- * (pgaudit's) expects a statement that the executor knows.
+ * The executor checks privileges, but only after what kind of relation this is has been told.
+ * DoCopy does it before, and so does this, by the same rules: of the table, or of each column. The
+ * executor's own functions are not for use here: their hook (pgaudit's) expects a statement that
+ * the executor knows.
  */
 static void
 check_may_select(Relation rel, const Bitmapset *columns)
@@ -157,7 +160,8 @@ check_may_select(Relation rel, const Bitmapset *columns)
 }
 
 /*
- * COPY table (columns) as a query. The lock is kept, so that the table is the same when the planner looks it up again.
+ * COPY table (columns) as a query. The lock is kept, so that the table is the same when the planner
+ * looks it up again.
  */
 static Node *
 select_from_table(const CopyStmt *stmt, Oid *relid)
@@ -233,8 +237,9 @@ is_not_null(TupleDesc desc, AttrNumber number)
 }
 
 /*
- * The result's columns that can't be NULL. Only those of one table that is read by itself: there is no outer join then, no
- * grouping set, and no table that inherits the column without its constraint.
+ * The result's columns that can't be NULL. Only those of one table that is read by itself: there is
+ * no outer join then, no grouping set, and no table that inherits the column without its
+ * constraint.
  */
 static Bitmapset *
 columns_not_null(const Query *query, const PlannedStmt *plan)
@@ -280,7 +285,10 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 {
 	RawStmt    *raw = makeNode(RawStmt);
 	Oid			relid = InvalidOid;
-	/* As Parse has it: what the query says of parameters without a type, or beyond those given, is filled in. */
+	/*
+	 * As Parse has it: what the query says of parameters without a type, or beyond those given, is
+	 * filled in.
+	 */
 	Oid		   *types = palloc(sizeof(Oid) * Max(parameters.count, 1));
 	int			count = parameters.count;
 	Query	   *query;
@@ -293,7 +301,10 @@ dray_plan_copy(ParseState *pstate, const CopyStmt *stmt, int stmt_location, int 
 	for (int i = 0; i < count; i++)
 		types[i] = parameters.parameter[i].type;
 	query = only_query(pg_analyze_and_rewrite_varparams(raw, pstate->p_sourcetext, &types, &count, pstate->p_queryEnv));
-	/* Before anything is planned, and so may be evaluated: the client may then run the statement in another way. */
+	/*
+	 * Before anything is planned, and so may be evaluated: the client may then run the statement in
+	 * another way.
+	 */
 	dray_check_types(query->commandType == CMD_SELECT ? query->targetList : query->returningList);
 	plan.params = dray_read_parameters(parameters, types, count);
 	/* The planner scribbles on its input. */

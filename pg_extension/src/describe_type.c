@@ -1,6 +1,6 @@
 /*
- * The result's columns and their types, as the catalog describes them. Which column each becomes is decided in Rust
- * (crates/pgtypes), as it is for servers without the extension.
+ * The result's columns and their types, as the catalog describes them. Which column each becomes is
+ * decided in Rust (crates/pgtypes), as it is for servers without the extension.
  */
 #include "dray.h"
 
@@ -25,8 +25,8 @@
 #endif
 
 /*
- * Composites name their attributes' types again at each mention, so a few types of a few attributes each can make up any number.
- * That many are some 10 MB here, and as much in Rust.
+ * Composites name their attributes' types again at each mention, so a few types of a few attributes
+ * each can make up any number. That many are some 10 MB here, and as much in Rust.
  */
 #define TYPES_MAX 20000
 
@@ -39,7 +39,8 @@ to_utf8(const char *text)
 }
 
 /*
- * "integer", or "schema.name" where the type is not the server's own; whatever the search path says.
+ * "integer", or "schema.name" where the type is not the server's own; whatever the search path
+ * says.
  */
 static const char *
 type_name(Oid oid)

@@ -1,6 +1,6 @@
 /*
- * The PostgreSQL extension, its C half: it owns PostgreSQL (hook, executor, memory contexts, errors, socket), and Rust owns
- * the bytes.
+ * The PostgreSQL extension, its C half: it owns PostgreSQL (hook, executor, memory contexts,
+ * errors, socket), and Rust owns the bytes.
  *
  *   copy_hook.c      recognises COPY ... (FORMAT dray), and runs it
  *   copy_query.c     the statement as a plan, with all the refusals of COPY
@@ -12,9 +12,9 @@
  *   threads.c        how many threads Rust may have
  *   congestion.c     how the connection shares the network meanwhile
  *
- * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport() is raised only while no
- * frame of Rust is on the stack, and no panic leaves Rust. Rust's threads touch its own memory only, have all signals blocked, and
- * end with the stream.
+ * Rust never calls back; of the server it reads the flags that ask a statement to end. An ereport()
+ * is raised only while no frame of Rust is on the stack, and no panic leaves Rust. Rust's threads
+ * touch its own memory only, have all signals blocked, and end with the stream.
  */
 #ifndef DRAY_H
 #define DRAY_H

@@ -1,8 +1,9 @@
 /*
  * The values of $1, $2 ...: a Bind message's, as for any statement, or those of the options.
  *
- * What a query within COPY makes of its parameters is known to nobody before COPY runs. So a value whose type the query decides
- * is kept as text until the query has been analysed; the server has made values of the others when they were bound.
+ * What a query within COPY makes of its parameters is known to nobody before COPY runs. So a value
+ * whose type the query decides is kept as text until the query has been analysed; the server has
+ * made values of the others when they were bound.
  */
 #include "dray.h"
 

@@ -1,6 +1,7 @@
 /*
- * A row from the executor to Rust. Rust reads the datums of common types itself; it asks for what only the server can do:
- * fetch or unpack a value stored elsewhere or compressed, or run a type's send or output function.
+ * A row from the executor to Rust. Rust reads the datums of common types itself; it asks for what
+ * only the server can do: fetch or unpack a value stored elsewhere or compressed, or run a type's
+ * send or output function.
  */
 #include "dray.h"
 
@@ -80,8 +81,8 @@ dray_fail(int32 code, const DrayError *error)
 }
 
 /*
- * Hands one value to Rust as the type's send or output function makes it, in UTF-8. Send functions write text in the client's
- * encoding, so for their time that is UTF-8.
+ * Hands one value to Rust as the type's send or output function makes it, in UTF-8. Send functions
+ * write text in the client's encoding, so for their time that is UTF-8.
  */
 static void
 push_sent(RowReceiver *receiver, uint32 column, Datum value, bool as_binary)
@@ -188,7 +189,8 @@ push_unusual_row(RowReceiver *receiver, TupleTableSlot *slot, int32 step, uint32
 }
 
 /*
- * The tuple of a slot that holds one as it lies on its page, with all the result's columns in it, and few of them read already.
+ * The tuple of a slot that holds one as it lies on its page, with all the result's columns in it,
+ * and few of them read already.
  */
 static HeapTuple
 tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
@@ -202,7 +204,10 @@ tuple_in_place(const RowReceiver *receiver, TupleTableSlot *slot)
 	/* Columns that were added to the table later may be missing. */
 	if (tuple == NULL || HeapTupleHeaderGetNatts(tuple->t_data) < receiver->natts)
 		return NULL;
-	/* A page is filled from its end: the next tuple most likely lies just before this one, and is about as long. */
+	/*
+	 * A page is filled from its end: the next tuple most likely lies just before this one, and is
+	 * about as long.
+	 */
 	for (uint32 before = CACHE_LINE_BYTES; before <= tuple->t_len; before += CACHE_LINE_BYTES)
 		__builtin_prefetch((char *) tuple->t_data - before);
 	return tuple;
@@ -293,7 +298,10 @@ dray_create_receiver(DrayStream *stream, TupleDesc desc)
 			ereport(ERROR,
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("conversion between %s and UTF8 is not supported", GetDatabaseEncodingName())));
-		/* What was prepared stays for the session. Only its use looks for an older one, which it frees. */
+		/*
+		 * What was prepared stays for the session. Only its use looks for an older one, which it
+		 * frees.
+		 */
 		SetClientEncoding(PG_UTF8);
 		SetClientEncoding(encoding);
 	}

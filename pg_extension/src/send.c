@@ -1,15 +1,17 @@
 /*
  * Frames to the client, as CopyData messages.
  *
- * libpq's buffer has 8 kB, and before version 17 every byte passes through it, with a system call for each filling. Chunks go
- * past it: what it holds is flushed, and then the connection's secure_write is called as libpq itself calls it. It encrypts, it
- * waits, and it lets a backend die whose client has stopped reading. A message is never left unfinished but by the end of the
+ * libpq's buffer has 8 kB, and before version 17 every byte passes through it, with a system call
+ * for each filling. Chunks go past it: what it holds is flushed, and then the connection's
+ * secure_write is called as libpq itself calls it. It encrypts, it waits, and it lets a backend die
+ * whose client has stopped reading. A message is never left unfinished but by the end of the
  * connection, so interrupts are looked for only between messages.
  */
 #include "dray.h"
 
 /*
- * Nothing of these is used here, and their headers may not be installed. The members of Port stay where they are.
+ * Nothing of these is used here, and their headers may not be installed. The members of Port stay
+ * where they are.
  */
 #undef ENABLE_GSS
 #undef USE_OPENSSL
@@ -37,8 +39,8 @@ typedef struct Gathered
 static Gathered gathered;
 
 /*
- * The client is gone: the statement ends at the next CHECK_FOR_INTERRUPTS. As internal_flush of pqcomm.c, which must not raise
- * an error either that would be sent to this client.
+ * The client is gone: the statement ends at the next CHECK_FOR_INTERRUPTS. As internal_flush of
+ * pqcomm.c, which must not raise an error either that would be sent to this client.
  */
 static void
 connection_lost(void)
@@ -207,10 +209,11 @@ dray_send_frame(const DrayPart *parts, size_t count)
 		return;
 
 	/*
-	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a signal handler (quickdie) or
-	 * a wait (the postmaster's death) may report something to the client. After an error nobody knows how much of a message
-	 * the client has, so that the session can't go on: it is reported to the log, and the session ends, while the
-	 * destination is still none.
+	 * Nothing else may be written before the message is whole, as libpq's own PqCommBusy sees to: a
+	 * signal handler (quickdie) or a wait (the postmaster's death) may report something to the
+	 * client. After an error nobody knows how much of a message the client has, so that the session
+	 * can't go on: it is reported to the log, and the session ends, while the destination is still
+	 * none.
 	 */
 	destination = whereToSendOutput;
 	whereToSendOutput = DestNone;

@@ -1,6 +1,6 @@
 /*
- * How many threads a statement may have beside the backend's own, to make chunks. Rust starts them, for results that are large enough, and
- * ends them with the statement.
+ * How many threads a statement may have beside the backend's own, to make chunks. Rust starts them,
+ * for results that are large enough, and ends them with the statement.
  */
 #include "dray.h"
 

@@ -1,4 +1,6 @@
-"""PostgreSQL's protocol, as little of it as a COPY takes, and the frames within, read by the decoder of the specification."""
+"""PostgreSQL's protocol, as little of it as a COPY takes, and the frames within, read by the
+decoder of the specification.
+"""
 
 import socket
 import ssl
@@ -35,7 +37,9 @@ class Result:
     copy_out: tuple | None = None
 
     def messages(self, limits: Limits = Limits()) -> list:
-        return protocol.check_server_session(WELCOME + self.copied, lambda _: protocol.Asked(limits=limits))[1:]
+        return protocol.check_server_session(
+            WELCOME + self.copied, lambda _: protocol.Asked(limits=limits)
+        )[1:]
 
     def frames(self) -> list[tuple[int, bytes]]:
         """The kind and the payload of each."""
@@ -78,7 +82,15 @@ class Result:
 
 
 class Connection:
-    def __init__(self, port: int, user: str, database: str, tls: bool = False, address: str = "127.0.0.1", **parameters):
+    def __init__(
+        self,
+        port: int,
+        user: str,
+        database: str,
+        tls: bool = False,
+        address: str = "127.0.0.1",
+        **parameters,
+    ):
         """With another address of the loopback the server takes the client for one on another host."""
         self.socket = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -117,9 +129,13 @@ class Connection:
     def copy(self, what: str, options: str = "") -> Result:
         """COPY as clients do it: the library is loaded in the same message."""
         options = f", {options}" if options else ""
-        return self.run(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray{options})")
+        return self.run(
+            f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray{options})"
+        )
 
-    def copy_bound(self, what: str, parameters: list[tuple[int, str | bytes | None]], options: str = "") -> Result:
+    def copy_bound(
+        self, what: str, parameters: list[tuple[int, str | bytes | None]], options: str = ""
+    ) -> Result:
         """COPY with the types and texts of parameters bound to it: parse, bind, execute."""
         sql = f"COPY {what} TO STDOUT (FORMAT dray{', ' if options else ''}{options})"
         self.send_bound("SELECT pg_catalog.dray_load()", [])
@@ -130,7 +146,9 @@ class Connection:
     def send_bound(self, sql: str, parameters: list[tuple[int, str | bytes | None]]):
         oids = b"".join(struct.pack("!I", oid) for oid, _ in parameters)
         texts = [text.encode() if isinstance(text, str) else text for _, text in parameters]
-        values = b"".join(b"\xff" * 4 if text is None else struct.pack("!i", len(text)) + text for text in texts)
+        values = b"".join(
+            b"\xff" * 4 if text is None else struct.pack("!i", len(text)) + text for text in texts
+        )
         count = struct.pack("!H", len(parameters))
         self.socket.sendall(
             message(b"P", b"\0" + sql.encode() + b"\0" + count + oids)
@@ -173,7 +191,9 @@ class Connection:
             elif kind == b"K":
                 self.key = struct.unpack("!II", body)
             elif kind == b"E":
-                error = ServerError({part[:1].decode(): part[1:].decode() for part in body.split(b"\0") if part})
+                error = ServerError(
+                    {part[:1].decode(): part[1:].decode() for part in body.split(b"\0") if part}
+                )
             elif kind == b"Z":
                 self.status = body.decode()
                 result.copied = b"".join(copied)

@@ -1,5 +1,5 @@
-"""Each test runs on a server of each version: copies of what python/tests finds, or those whose pg_config is named in
-DRAY_PG_CONFIGS (parted by colons), into which the extension is installed."""
+"""Each test runs on a server of each version: copies of what python/tests finds, or those whose
+pg_config is named in DRAY_PG_CONFIGS (parted by colons), into which the extension is installed."""
 
 import os
 import shutil
@@ -17,7 +17,9 @@ PG_CONFIGS = [path for path in os.environ.get("DRAY_PG_CONFIGS", "").split(":") 
 
 
 def pytest_collection_modifyitems(items):
-    """Where several processes run the tests, those of a version are in one: servers are made and started once."""
+    """Where several processes run the tests, those of a version are in one: servers are made and
+    started once.
+    """
     for item in items:
         if "pg_config" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group(str(item.callspec.params["pg_config"])))

@@ -20,7 +20,13 @@ USER = "postgres"
 class Server:
     """`with Server(pg_config) as server: server.connect()`"""
 
-    def __init__(self, pg_config: str, features: str = "", encoding: str = "UTF8", settings: dict | None = None):
+    def __init__(
+        self,
+        pg_config: str,
+        features: str = "",
+        encoding: str = "UTF8",
+        settings: dict | None = None,
+    ):
         self.pg_config = pg_config
         self.encoding = encoding
         self.settings = settings or {}
@@ -40,7 +46,18 @@ class Server:
         self.data, self.log = self.folder / "data", self.folder / "log"
         self.port = free_port()
         locale = "C.UTF-8" if self.encoding == "UTF8" else "C"
-        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "postgres", "-E", self.encoding, f"--locale={locale}")
+        self.run(
+            "initdb",
+            "-D",
+            self.data,
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            self.encoding,
+            f"--locale={locale}",
+        )
         settings = {
             "port": self.port,
             "unix_socket_directories": self.folder,
@@ -66,13 +83,21 @@ class Server:
         command = [self.bin / program, *map(str, arguments)]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **user)
 
-    def connect(self, user: str = "postgres", database: str = "postgres", **parameters) -> Connection:
+    def connect(
+        self, user: str = "postgres", database: str = "postgres", **parameters
+    ) -> Connection:
         return Connection(self.port, user, database, **parameters)
 
     def crashes(self) -> list[str]:
         """What the log says about backends that died of a signal."""
-        pattern = "terminated by signal|server process .* exited|PANIC|panicked|memory allocation of"
-        return [line for line in self.log.read_text(errors="replace").splitlines() if re.search(pattern, line)]
+        pattern = (
+            "terminated by signal|server process .* exited|PANIC|panicked|memory allocation of"
+        )
+        return [
+            line
+            for line in self.log.read_text(errors="replace").splitlines()
+            if re.search(pattern, line)
+        ]
 
 
 def install(pg_config: str, features: str = ""):

@@ -1,4 +1,6 @@
-"""Memory that ends at any moment: an error, never an abort. Built with an allocator that fails when told to."""
+"""Memory that ends at any moment: an error, never an abort. Built with an allocator that fails when
+told to.
+"""
 
 import time
 
@@ -31,7 +33,9 @@ def test_every_allocation_may_fail(failing, compression, rows):
         while True:
             connection.run(f"SET dray.test_fail_after = {n}")
             try:
-                result = connection.run(f"COPY {query} TO STDOUT (FORMAT dray, compression {compression})")
+                result = connection.run(
+                    f"COPY {query} TO STDOUT (FORMAT dray, compression {compression})"
+                )
             except ServerError as error:
                 assert error.sqlstate == "53200", error
                 outcomes.add("failed")
@@ -47,20 +51,43 @@ def test_every_allocation_may_fail(failing, compression, rows):
 
 
 LARGE = [
-    # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and arrays with an item a byte.
-    (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
-     "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000"),
+    # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and
+    # arrays with an item a byte.
+    (
+        QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
+        "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000",
+    ),
     # Tables that are kept from chunk to chunk, and grow.
-    ("(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM (SELECT generate_series(1, 60000) i) s)", "chunk_rows 5000"),
+    (
+        "(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM (SELECT generate_series(1, 60000) i) s)",
+        "chunk_rows 5000",
+    ),
     # Chunks that are made by another thread.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"), ""),
-    ("(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))", ""),
-    ("(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)", ""),
-    ("(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace("1,", "::,").replace("1}", "::}"), ""),
+    (
+        "(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))",
+        "",
+    ),
+    (
+        "(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)",
+        "",
+    ),
+    (
+        "(SELECT ('{' || repeat('1,', 1000000) || '1}')::inet[]::text[])".replace(
+            "1,", "::,"
+        ).replace("1}", "::}"),
+        "",
+    ),
     ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
     # 14 bytes as they are sent, 131,072 as text.
-    ("(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)", ""),
-    ("(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))", ""),
+    (
+        "(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)",
+        "",
+    ),
+    (
+        "(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))",
+        "",
+    ),
 ]
 
 
@@ -88,9 +115,13 @@ def test_large_chunks_and_rows(failing, compression, query, options):
 def test_results_of_many_types(failing):
     """What is put aside for a stream grows with the number of its types."""
     with failing.connect() as connection:
-        connection.run("SELECT pg_catalog.dray_load(); CREATE TYPE level0 AS (a integer, b integer)")
+        connection.run(
+            "SELECT pg_catalog.dray_load(); CREATE TYPE level0 AS (a integer, b integer)"
+        )
         for level in range(1, 13):
-            connection.run(f"CREATE TYPE level{level} AS (a level{level - 1}, a_long_name_for_an_attribute_of_it level{level - 1})")
+            connection.run(
+                f"CREATE TYPE level{level} AS (a level{level - 1}, a_long_name_for_an_attribute_of_it level{level - 1})"
+            )
         n, failures = 1, 0
         while True:
             connection.run(f"SET dray.test_fail_after = {n}")
@@ -107,19 +138,26 @@ def test_results_of_many_types(failing):
 
 
 def test_a_send_that_fails(failing):
-    """Nobody knows how much of a message the client has: the session ends, and what it could not say is in the log."""
+    """Nobody knows how much of a message the client has: the session ends, and what it could not
+    say is in the log.
+    """
     with failing.connect() as connection, failing.connect() as oracle:
         connection.run("SELECT pg_catalog.dray_load()")
         pid = connection.value("SELECT pg_backend_pid()")
         connection.run("SET dray.test_fail_send = on")
         assert connection.copy("(SELECT 1)").columns()
         with pytest.raises(ConnectionError):
-            connection.copy("(SELECT i, md5(i::text) FROM generate_series(1, 60000) i)", "compression none")
+            connection.copy(
+                "(SELECT i, md5(i::text) FROM generate_series(1, 60000) i)", "compression none"
+            )
         deadline = time.monotonic() + 60
         while oracle.value(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}") != "0":
             assert time.monotonic() < deadline, "the session goes on"
             time.sleep(0.05)
     log = failing.log.read_text(errors="replace")
     assert "a send that fails, as a test wants it" in log
-    assert "FATAL:  terminating connection because a message to the client could not be completed" in log
+    assert (
+        "FATAL:  terminating connection because a message to the client could not be completed"
+        in log
+    )
     assert failing.crashes() == []

@@ -51,9 +51,15 @@ def test_cancel_by_another(server, connection):
 
 @pytest.mark.parametrize("row", [1, 2, 1000, 300000])
 def test_error_within_the_scan(connection, row):
-    begin(connection, f"(SELECT 1 / (i - {row}), repeat('x', i % 100) FROM (SELECT generate_series(1, 400000) i) s)")
+    begin(
+        connection,
+        f"(SELECT 1 / (i - {row}), repeat('x', i % 100) FROM (SELECT generate_series(1, 400000) i) s)",
+    )
     expect(connection, "division by zero", "22012")
-    begin(connection, f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END FROM (SELECT generate_series(1, 400000) i) s)")
+    begin(
+        connection,
+        f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END FROM (SELECT generate_series(1, 400000) i) s)",
+    )
     expect(connection, f"row {row}: Arrow has no infinity", "22003")
 
 
@@ -75,7 +81,12 @@ def test_terminate_at_random_moments(server):
         for turn in range(60):
             with server.connect() as victim:
                 pid = victim.value("SELECT pg_backend_pid()")
-                begin(victim, options=moments.choice(["compression none", "compression light", "compression 'zstd'"]))
+                begin(
+                    victim,
+                    options=moments.choice(
+                        ["compression none", "compression light", "compression 'zstd'"]
+                    ),
+                )
                 time.sleep(moments.random() ** 3 * 0.3)
                 if moments.random() < 0.5:
                     # A client that does not read.
@@ -100,7 +111,14 @@ def test_clients_that_vanish(server):
         victim.socket.close()
     with server.connect() as connection:
         deadline = time.monotonic() + 10
-        while int(connection.value("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'")) > 1:
+        while (
+            int(
+                connection.value(
+                    "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'"
+                )
+            )
+            > 1
+        ):
             assert time.monotonic() < deadline, "backends without clients do not end"
             time.sleep(0.05)
     assert server.crashes() == []
@@ -109,7 +127,11 @@ def test_clients_that_vanish(server):
 def test_many_at_once(server):
     connections = [server.connect() for _ in range(20)]
     for connection in connections:
-        begin(connection, "(SELECT i, i::text FROM (SELECT generate_series(1, 100000) i) s)", "compression light")
+        begin(
+            connection,
+            "(SELECT i, i::text FROM (SELECT generate_series(1, 100000) i) s)",
+            "compression light",
+        )
     for connection in connections:
         assert connection.read_result().columns()[0] == list(range(1, 100001))
         connection.socket.close()

@@ -29,8 +29,10 @@ def pid_of(connection) -> int:
 
 def context_bytes(connection) -> tuple[int, int]:
     """What PostgreSQL's own allocator has handed out: beyond statements, and in all."""
-    row = connection.rows("SELECT sum(used_bytes) FILTER (WHERE name = 'TopMemoryContext'), sum(used_bytes)"
-                          " FROM pg_backend_memory_contexts")[0]
+    row = connection.rows(
+        "SELECT sum(used_bytes) FILTER (WHERE name = 'TopMemoryContext'), sum(used_bytes)"
+        " FROM pg_backend_memory_contexts"
+    )[0]
     return int(row[0]), int(row[1])
 
 
@@ -59,7 +61,11 @@ INSERT INTO kept_kinds SELECT FROM generate_series(1, 50);
 @pytest.fixture(scope="module")
 def frugal(server):
     """A server whose malloc gives back what is freed. By itself it learns to keep what was large once: up to some 12 MB."""
-    settings = {"MALLOC_MMAP_THRESHOLD_": "131072", "MALLOC_TRIM_THRESHOLD_": "131072", "MALLOC_TOP_PAD_": "0"}
+    settings = {
+        "MALLOC_MMAP_THRESHOLD_": "131072",
+        "MALLOC_TRIM_THRESHOLD_": "131072",
+        "MALLOC_TOP_PAD_": "0",
+    }
     os.environ.update(settings)
     try:
         with Server(server.pg_config, features=None) as frugal, frugal.connect() as connection:
@@ -111,27 +117,54 @@ TURNS = [
     lambda connection: connection.copy("kept_small"),
     lambda connection: connection.copy("kept_kinds"),
     lambda connection: connection.copy("kept_large", "chunk_bytes_max 65536"),
-    lambda connection: fails(connection, "(SELECT h, 1 / (i - 45000) FROM kept_large)", "division by zero"),
-    lambda connection: connection.copy("kept_kinds", "compression light, chunk_bytes_max 4096, checksums on"),
-    lambda connection: connection.copy("(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric 'decimal(60,20)'"),
+    lambda connection: fails(
+        connection, "(SELECT h, 1 / (i - 45000) FROM kept_large)", "division by zero"
+    ),
+    lambda connection: connection.copy(
+        "kept_kinds", "compression light, chunk_bytes_max 4096, checksums on"
+    ),
+    lambda connection: connection.copy(
+        "(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric 'decimal(60,20)'"
+    ),
     cancelled,
-    lambda connection: connection.copy("(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric float64, compression 'zstd'"),
-    lambda connection: fails(connection, "(SELECT p, CASE WHEN i4 = 140 THEN 'infinity'::date END FROM kept_kinds)", "infinity"),
+    lambda connection: connection.copy(
+        "(SELECT n1, n2, n3, n4 FROM kept_kinds)", "numeric float64, compression 'zstd'"
+    ),
+    lambda connection: fails(
+        connection,
+        "(SELECT p, CASE WHEN i4 = 140 THEN 'infinity'::date END FROM kept_kinds)",
+        "infinity",
+    ),
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 8388608"),
     # With tables that are kept, to the end and to an error.
-    lambda connection: connection.copy("(SELECT md5((i % 500)::text), i % 90 * 7919000017 FROM kept_large)", "compression light, chunk_rows 4000"),
-    lambda connection: fails(connection, "(SELECT md5((i % 500)::text), 1 / (i - 45000) FROM kept_large)", "division by zero",
-                             "compression light, chunk_rows 4000"),
+    lambda connection: connection.copy(
+        "(SELECT md5((i % 500)::text), i % 90 * 7919000017 FROM kept_large)",
+        "compression light, chunk_rows 4000",
+    ),
+    lambda connection: fails(
+        connection,
+        "(SELECT md5((i % 500)::text), 1 / (i - 45000) FROM kept_large)",
+        "division by zero",
+        "compression light, chunk_rows 4000",
+    ),
     # By a thread of its own.
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 600000"),
     rolled_back,
-    lambda connection: fails(connection, "kept_kinds", "raise row_bytes_max", "chunk_bytes_max 4096, row_bytes_max 4096"),
-    lambda connection: connection.copy("(SELECT ai, at, p, ap, r, mr, iv, ne, bi, j FROM kept_kinds)", "chunk_rows 10"),
-    lambda connection: connection.copy("(SELECT repeat(h, 100) FROM kept_large LIMIT 200)", "compression 'zstd:5'"),
+    lambda connection: fails(
+        connection, "kept_kinds", "raise row_bytes_max", "chunk_bytes_max 4096, row_bytes_max 4096"
+    ),
+    lambda connection: connection.copy(
+        "(SELECT ai, at, p, ap, r, mr, iv, ne, bi, j FROM kept_kinds)", "chunk_rows 10"
+    ),
+    lambda connection: connection.copy(
+        "(SELECT repeat(h, 100) FROM kept_large LIMIT 200)", "compression 'zstd:5'"
+    ),
     lambda connection: fails(connection, "(SELECT missing FROM kept_kinds)", "does not exist"),
     timed_out,
     lambda connection: connection.copy("(SELECT FROM kept_small)"),
-    lambda connection: connection.copy_bound("(SELECT t, i4 + $1, $2 FROM kept_kinds)", [(23, "5"), (25, "x" * 5000)]),
+    lambda connection: connection.copy_bound(
+        "(SELECT t, i4 + $1, $2 FROM kept_kinds)", [(23, "5"), (25, "x" * 5000)]
+    ),
     refused,
 ]
 
@@ -144,7 +177,12 @@ def test_a_thousand_transfers(frugal):
             TURNS[turn % len(TURNS)](connection)
             if turn + 1 >= WARM_UP and (turn + 1 - WARM_UP) % len(TURNS) == 0:
                 sizes.append((private_bytes(pid), *context_bytes(connection)))
-    print("private, TopMemoryContext, all contexts:", sizes[0], sizes[-1], tuple(map(max, zip(*sizes))))
+    print(
+        "private, TopMemoryContext, all contexts:",
+        sizes[0],
+        sizes[-1],
+        tuple(map(max, zip(*sizes))),
+    )
     private, top, contexts = zip(*sizes)
     assert max(private) <= private[0] + PRIVATE_GROWTH_MAX, private
     assert top[-1] <= top[0] + CONTEXTS_GROWTH_MAX, top
@@ -166,9 +204,15 @@ def most_while_running(connection, pid: int) -> tuple[int, int]:
             most = max(most, private_bytes(pid))
 
 
-@pytest.mark.parametrize("chunk_bytes_max, megabytes, compression", [
-    (1 * MIB, 1024, "none"), (16 * MIB, 256, "none"), (1 * MIB, 128, "light"), (16 * MIB, 64, "zstd"),
-])
+@pytest.mark.parametrize(
+    "chunk_bytes_max, megabytes, compression",
+    [
+        (1 * MIB, 1024, "none"),
+        (16 * MIB, 256, "none"),
+        (1 * MIB, 128, "light"),
+        (16 * MIB, 64, "zstd"),
+    ],
+)
 def test_memory_does_not_grow_with_the_result(connection, chunk_bytes_max, megabytes, compression):
     pid = pid_of(connection)
     connection.copy("(SELECT 1)")
@@ -179,7 +223,9 @@ def test_memory_does_not_grow_with_the_result(connection, chunk_bytes_max, megab
         # What does not compress to nothing.
         text = "md5(i::text) || md5('a' || i) || md5('b' || i) || md5('c' || i)"
         rows = f"SELECT i, {text} FROM (SELECT generate_series(1, {megabytes << 13}) i) s"
-    begin(connection, f"({rows})", f"chunk_bytes_max {chunk_bytes_max}, compression '{compression}'")
+    begin(
+        connection, f"({rows})", f"chunk_bytes_max {chunk_bytes_max}, compression '{compression}'"
+    )
     most, came = most_while_running(connection, pid)
     print(f"{came >> 20} MiB came, {(most - idle) / MIB:.1f} MiB were taken")
     assert came >= (megabytes << 20 if compression == "none" else megabytes << 18)

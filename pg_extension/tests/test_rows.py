@@ -1,8 +1,8 @@
-"""Rows read where they lie on their page, against the same rows after the executor has taken them apart.
+"""Rows read where they lie on their page, against the same rows after the executor has taken them
+apart.
 
-A query for all columns in their order gets the table's own tuples; one for the columns in another order gets arrays of
-values, which is how every other query gets them.
-"""
+A query for all columns in their order gets the table's own tuples; one for the columns in another
+order gets arrays of values, which is how every other query gets them."""
 
 import random
 
@@ -11,7 +11,7 @@ import pytest
 # Types, and expressions over i, g (another integer) and a text s of any length.
 COLUMNS = [
     ("boolean", "i % 3 = 0"),
-    ('"char"', "chr(65 + i % 20)::\"char\""),
+    ('"char"', 'chr(65 + i % 20)::"char"'),
     ("smallint", "(i - 100)::smallint"),
     ("integer", "i * 7 - 1000"),
     ("bigint", "i::bigint << 33"),
@@ -45,10 +45,13 @@ def make_table(connection, chosen: list[tuple[str, str]], nulls: int):
     """A table of 300 rows; of `nulls` in 100 values are NULL."""
     types = ", ".join(f"c{n} {pg_type}" for n, (pg_type, _) in enumerate(chosen))
     values = ", ".join(
-        f"CASE WHEN (i * {n + 7} + {n}) % 100 >= {nulls} THEN {expression} END" for n, (_, expression) in enumerate(chosen)
+        f"CASE WHEN (i * {n + 7} + {n}) % 100 >= {nulls} THEN {expression} END"
+        for n, (_, expression) in enumerate(chosen)
     )
     connection.run(f"CREATE TABLE r ({types})")
-    connection.run(f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s FROM generate_series(1, 300) i) x")
+    connection.run(
+        f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s FROM generate_series(1, 300) i) x"
+    )
 
 
 def check(connection, names: list[str], options: str = ""):
@@ -80,7 +83,11 @@ def test_random_tables(table, seed):
 def test_each_type_after_a_byte(table, pg_type):
     # What is aligned begins in its place after any number of bytes.
     chosen = [one for one in COLUMNS if one[0] == pg_type]
-    between = [part for one in chosen for part in (("boolean", "i % 2 = 0"), one, ("text", "left(s, i % 5)"), one)]
+    between = [
+        part
+        for one in chosen
+        for part in (("boolean", "i % 2 = 0"), one, ("text", "left(s, i % 5)"), one)
+    ]
     make_table(table, between, 5)
     check(table, [f"c{n}" for n in range(len(between))])
 
@@ -124,5 +131,7 @@ def test_parent_and_children(table):
     table.run("INSERT INTO child SELECT i::text, i, i FROM generate_series(1, 50) i")
     columns = table.copy("(SELECT * FROM r)").columns()
     assert [len(column) for column in columns] == [350, 350]
-    assert columns[0][300:] == list(range(1, 51)) and columns[1][300:] == [str(i) for i in range(1, 51)]
+    assert columns[0][300:] == list(range(1, 51)) and columns[1][300:] == [
+        str(i) for i in range(1, 51)
+    ]
     table.run("DROP TABLE child")

@@ -1,4 +1,6 @@
-"""Tables that outlive chunks: they come ahead of the chunks that need them, and are gone with their statement."""
+"""Tables that outlive chunks: they come ahead of the chunks that need them, and are gone with their
+statement.
+"""
 
 import os
 import socket
@@ -38,7 +40,11 @@ def test_entries_are_sent_once(connection, expected, compression, threads):
     # Each of those that encode has tables of its own.
     states, encoders = result.state_frames(), max(1, min(threads, SPARE_PROCESSORS))
     assert 1 <= len(states) <= encoders
-    stations = [table for table in result.tables().standing.values() if bytes(table.entries[0]).startswith(b"station")]
+    stations = [
+        table
+        for table in result.tables().standing.values()
+        if bytes(table.entries[0]).startswith(b"station")
+    ]
     assert [len(table.entries) for table in stations] == [STATIONS] * len(states)
     kinds = [kind for kind, _ in result.frames()]
     assert kinds.index(STATE) == kinds.index(CHUNK) - 1
@@ -65,11 +71,14 @@ def test_entries_that_are_new_are_appended(connection):
 
 
 @pytest.mark.parametrize("threads", [0, 1])
-@pytest.mark.parametrize("limits", [
-    Limits(chunk_bytes_max=65536, decoded_bytes_max=30_000, row_bytes_max=1 << 20),
-    Limits(chunk_bytes_max=4096, decoded_bytes_max=1 << 20, row_bytes_max=1 << 20),
-    Limits(chunk_bytes_max=1 << 20, decoded_bytes_max=1 << 20, row_bytes_max=1 << 20),
-])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        Limits(chunk_bytes_max=65536, decoded_bytes_max=30_000, row_bytes_max=1 << 20),
+        Limits(chunk_bytes_max=4096, decoded_bytes_max=1 << 20, row_bytes_max=1 << 20),
+        Limits(chunk_bytes_max=1 << 20, decoded_bytes_max=1 << 20, row_bytes_max=1 << 20),
+    ],
+)
 def test_they_keep_the_limits_of_the_client(connection, expected, limits, threads):
     """The decoder of the specification holds frames and tables against them."""
     connection.run(f"SET dray.encoding_threads = {threads}")
@@ -97,20 +106,27 @@ def test_a_statement_begins_without_tables(server, connection, expected):
     connection.cancel()
     expect(connection, "user request", "57014")
     assert connection.copy(QUERY, options).columns() == expected
-    assert connection.copy_bound(f"(SELECT * FROM {QUERY} s WHERE $1)", [(16, "true")], options).columns() == expected
+    assert (
+        connection.copy_bound(
+            f"(SELECT * FROM {QUERY} s WHERE $1)", [(16, "true")], options
+        ).columns()
+        == expected
+    )
     assert server.crashes() == []
 
 
 def test_rows_by_themselves_have_none(connection):
-    result = connection.copy(f"(SELECT * FROM {QUERY} s LIMIT 500)", "compression light, chunk_rows 1")
+    result = connection.copy(
+        f"(SELECT * FROM {QUERY} s LIMIT 500)", "compression light, chunk_rows 1"
+    )
     assert result.state_frames() == [] and len(result.columns()[0]) == 500
 
 
 def test_symbols_of_a_stream_that_adapts(server):
     """A client on another host that reads slowly is sent texts as symbols, whose table comes once.
 
-    What the stream chooses depends on how fast this machine encodes at the moment, so several rates of reading are tried.
-    """
+    What the stream chooses depends on how fast this machine encodes at the moment, so several rates
+    of reading are tried."""
     # Of digits in no order other compressors make no less, and take longer.
     query = f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT generate_series(1, 200000) i) s)"
     with server.connect() as connection:
@@ -148,11 +164,16 @@ def test_wide_results_keep_little(connection, threads):
     pid = pid_of(connection)
     # Compiled expressions would take more than all else.
     connection.run(f"SET jit = off; SET dray.encoding_threads = {threads}")
-    # In each chunk ten strings that are new, and ten that have come before: so tables grow with each of them.
+    # In each chunk ten strings that are new, and ten that have come before: so tables grow with
+    # each of them.
     number = "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
     columns = ", ".join(f"md5((n + {c} * 100000)::text) || 'column'" for c in range(300))
-    query = f"(SELECT {columns} FROM (SELECT {number} n FROM (SELECT generate_series(0, 17999) i) s) t)"
-    options = "compression light, chunk_rows 200, chunk_bytes_max 16777216, decoded_bytes_max 1073741824"
+    query = (
+        f"(SELECT {columns} FROM (SELECT {number} n FROM (SELECT generate_series(0, 17999) i) s) t)"
+    )
+    options = (
+        "compression light, chunk_rows 200, chunk_bytes_max 16777216, decoded_bytes_max 1073741824"
+    )
     connection.copy("(SELECT 1)")
     idle = private_bytes(pid)
     begin(connection, query, options)
@@ -164,7 +185,9 @@ def test_wide_results_keep_little(connection, threads):
     for payload in result.state_frames():
         receive_state(payload, tables)
         sizes.append(sum(table.decoded_bytes for table in tables.standing.values()))
-    print(f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames")
+    print(
+        f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
+    )
     assert 1 * MIB < max(sizes) <= 2 * MIB
     assert len(result.state_frames()) > 10
     assert all(len(payload) <= MIB for payload in result.state_frames())

@@ -8,22 +8,20 @@ from client import Limits, ServerError
 def tables(server):
     with server.connect() as connection:
         connection.run(
-            """CREATE SCHEMA s; CREATE TABLE s.t (a integer NOT NULL, b text, c integer);
-            INSERT INTO s.t VALUES (1, 'x', 10), (2, 'y', 20), (3, NULL, 30);
-            CREATE TABLE s.generated (a integer, twice integer GENERATED ALWAYS AS (a * 2) STORED);
-            INSERT INTO s.generated VALUES (4);
-            CREATE TABLE s.parent (a integer); CREATE TABLE s.child () INHERITS (s.parent);
-            INSERT INTO s.parent VALUES (1); INSERT INTO s.child VALUES (2);
-            CREATE TABLE s.parted (a integer) PARTITION BY LIST (a);
-            CREATE VIEW s.v AS SELECT a FROM s.t; CREATE MATERIALIZED VIEW s.m AS SELECT a FROM s.t;
-            CREATE SEQUENCE s.q;
-            CREATE TABLE s.policed (a integer, owner text); INSERT INTO s.policed VALUES (1, 'reader'), (2, 'other');
-            ALTER TABLE s.policed ENABLE ROW LEVEL SECURITY;
-            CREATE POLICY own ON s.policed USING (owner = current_user);
-            CREATE TABLE s.ruled (a integer); CREATE RULE also AS ON INSERT TO s.ruled DO ALSO SELECT 1;
-            CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA s TO reader; GRANT SELECT ON s.policed TO reader;
-            CREATE ROLE columnist LOGIN; GRANT USAGE ON SCHEMA s TO columnist; GRANT SELECT (a) ON s.t TO columnist;
-            CREATE ROLE nobody LOGIN"""
+            """CREATE SCHEMA s; CREATE TABLE s.t (a integer NOT NULL, b text, c integer); INSERT
+            INTO s.t VALUES (1, 'x', 10), (2, 'y', 20), (3, NULL, 30); CREATE TABLE s.generated (a
+            integer, twice integer GENERATED ALWAYS AS (a * 2) STORED); INSERT INTO s.generated
+            VALUES (4); CREATE TABLE s.parent (a integer); CREATE TABLE s.child () INHERITS
+            (s.parent); INSERT INTO s.parent VALUES (1); INSERT INTO s.child VALUES (2); CREATE
+            TABLE s.parted (a integer) PARTITION BY LIST (a); CREATE VIEW s.v AS SELECT a FROM s.t;
+            CREATE MATERIALIZED VIEW s.m AS SELECT a FROM s.t; CREATE SEQUENCE s.q; CREATE TABLE
+            s.policed (a integer, owner text); INSERT INTO s.policed VALUES (1, 'reader'), (2,
+            'other'); ALTER TABLE s.policed ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON
+            s.policed USING (owner = current_user); CREATE TABLE s.ruled (a integer); CREATE RULE
+            also AS ON INSERT TO s.ruled DO ALSO SELECT 1; CREATE ROLE reader LOGIN; GRANT USAGE ON
+            SCHEMA s TO reader; GRANT SELECT ON s.policed TO reader; CREATE ROLE columnist LOGIN;
+            GRANT USAGE ON SCHEMA s TO columnist; GRANT SELECT (a) ON s.t TO columnist; CREATE ROLE
+            nobody LOGIN"""
         )
 
 
@@ -45,15 +43,33 @@ def test_the_table_and_its_columns(connection):
 
 
 def test_a_column_of_a_dropped_one(connection):
-    connection.run("CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); ALTER TABLE d DROP b")
+    connection.run(
+        "CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); ALTER TABLE d DROP b"
+    )
     assert connection.copy("d").columns() == [[1], [3]]
 
 
-@pytest.mark.parametrize("what", ["s.v", "s.m", "s.parted", "s.q", "s.missing", "s.t (d)", "s.t (a, a)",
-                                  "s.generated (twice)", "(SELECT 1 INTO x)", "(INSERT INTO s.t VALUES (9))",
-                                  "(INSERT INTO s.ruled VALUES (9) RETURNING a)", "(SELECT missing)", "(SELECT 1 FROM)"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "s.v",
+        "s.m",
+        "s.parted",
+        "s.q",
+        "s.missing",
+        "s.t (d)",
+        "s.t (a, a)",
+        "s.generated (twice)",
+        "(SELECT 1 INTO x)",
+        "(INSERT INTO s.t VALUES (9))",
+        "(INSERT INTO s.ruled VALUES (9) RETURNING a)",
+        "(SELECT missing)",
+        "(SELECT 1 FROM)",
+    ],
+)
 def test_refusals_are_those_of_copy(server, connection, what):
     """In the very words."""
+
     def words(statement):
         try:
             connection.run(statement)
@@ -77,7 +93,12 @@ def test_privileges(server):
         refused(reader, "(SELECT * FROM s.v)", "42501", "permission denied for view v")
     with server.connect("reader") as reader:
         # Not even what kind of relation it is.
-        for name, kind in [("v", "view"), ("m", "materialized view"), ("parted", "table"), ("q", "sequence")]:
+        for name, kind in [
+            ("v", "view"),
+            ("m", "materialized view"),
+            ("parted", "table"),
+            ("q", "sequence"),
+        ]:
             refused(reader, f"s.{name}", "42501", f"permission denied for {kind} {name}")
     with server.connect("columnist") as columnist:
         assert columnist.copy("s.t (a)").columns() == [[1, 2, 3]]
@@ -103,7 +124,10 @@ def test_set_role(connection):
 def test_kinds_of_queries(connection):
     assert connection.copy("(VALUES (1, 'a'), (2, NULL))").columns() == [[1, 2], ["a", None]]
     assert connection.copy("(WITH x AS (SELECT 5 AS a) SELECT * FROM x)").columns() == [[5]]
-    assert connection.copy("(SELECT generate_series(1, 3), 'x')").columns() == [[1, 2, 3], ["x"] * 3]
+    assert connection.copy("(SELECT generate_series(1, 3), 'x')").columns() == [
+        [1, 2, 3],
+        ["x"] * 3,
+    ]
     assert connection.copy("(SELECT * FROM s.v ORDER BY a DESC)").columns() == [[3, 2, 1]]
     assert connection.copy("(TABLE s.parent)").columns() == [[1, 2]]
     assert connection.copy("(SELECT 1 UNION ALL SELECT 2)").columns() == [[1, 2]]
@@ -112,10 +136,15 @@ def test_kinds_of_queries(connection):
 
 def test_returning(connection):
     connection.run("BEGIN")
-    assert connection.copy("(INSERT INTO s.t VALUES (7, 'z', 70) RETURNING a, b)").columns() == [[7], ["z"]]
+    assert connection.copy("(INSERT INTO s.t VALUES (7, 'z', 70) RETURNING a, b)").columns() == [
+        [7],
+        ["z"],
+    ]
     assert connection.copy("(UPDATE s.t SET c = c + 1 RETURNING c)").columns() == [[11, 21, 31, 71]]
     assert connection.copy("(DELETE FROM s.t WHERE a = 7 RETURNING a)").columns() == [[7]]
-    assert connection.copy("(WITH x AS (DELETE FROM s.t RETURNING a) SELECT count(*) FROM x)").columns() == [[3]]
+    assert connection.copy(
+        "(WITH x AS (DELETE FROM s.t RETURNING a) SELECT count(*) FROM x)"
+    ).columns() == [[3]]
     connection.run("ROLLBACK")
 
 
@@ -190,7 +219,9 @@ def test_who_installs_it_does_not_own_it(server, connection):
             # Permission denied; there already; can't be moved.
             assert caught.value.sqlstate in ("42501", "42710", "0A000"), (statement, caught.value)
         installer.run("DROP EXTENSION dray")
-        error = pytest.raises(ServerError, installer.run, "CREATE EXTENSION dray SCHEMA public").value
+        error = pytest.raises(
+            ServerError, installer.run, "CREATE EXTENSION dray SCHEMA public"
+        ).value
         assert "must be installed in schema" in error.message
         with pytest.raises(ServerError) as caught:
             installer.run("SELECT pg_catalog.dray_load()")
@@ -209,29 +240,37 @@ def test_other_copies_are_left_alone(connection):
 
 def test_within_functions_it_is_refused(connection):
     connection.run("SELECT pg_catalog.dray_load()")
-    for statement in ["DO $$BEGIN EXECUTE 'COPY s.t TO STDOUT (FORMAT dray)'; END$$",
-                      "DO $$BEGIN COPY s.t TO STDOUT (FORMAT dray); END$$"]:
+    for statement in [
+        "DO $$BEGIN EXECUTE 'COPY s.t TO STDOUT (FORMAT dray)'; END$$",
+        "DO $$BEGIN COPY s.t TO STDOUT (FORMAT dray); END$$",
+    ]:
         with pytest.raises(ServerError, match="cannot COPY to/from client"):
             connection.run(statement)
 
 
-@pytest.mark.parametrize("options, match", [
-    ("speed 9", 'option "speed" is not known.*'),
-    ("chunk_rows 5, chunk_rows 6", "given more than once"),
-    ("format csv", "given more than once"),
-    ("chunk_bytes_max 100", "chunk_bytes_max is 100, expected 4096 to 4294967295"),
-    ("row_bytes_max 4096", "less than chunk_bytes_max"),
-    ("compression brotli", 'compression "brotli", expected auto, none, light'),
-    ("compression 'zstd:99'", "expected auto, none"),
-    ("checksums maybe", "expected auto, on or off"),
-    ("numeric 'decimal(99,1)'", "expected text, float64 or decimal"),
-    ("nonfinite x", "expected error, null or text"),
-    ("param_types ('int4')", "param_types has 1 parameters, param_values 0"),
-    ("param_types ('nonsense'), param_values ('1')", 'type "nonsense" does not exist'),
-    ("param_types ('int4'), param_values ('x')", "invalid input syntax for type integer"),
-    ("param_types ('int4'), param_values ('1'), param_nulls ('2')", "expected a number from 1 to 1"),
-    ("param_types 5", "must be a list"),
-])
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ("speed 9", 'option "speed" is not known.*'),
+        ("chunk_rows 5, chunk_rows 6", "given more than once"),
+        ("format csv", "given more than once"),
+        ("chunk_bytes_max 100", "chunk_bytes_max is 100, expected 4096 to 4294967295"),
+        ("row_bytes_max 4096", "less than chunk_bytes_max"),
+        ("compression brotli", 'compression "brotli", expected auto, none, light'),
+        ("compression 'zstd:99'", "expected auto, none"),
+        ("checksums maybe", "expected auto, on or off"),
+        ("numeric 'decimal(99,1)'", "expected text, float64 or decimal"),
+        ("nonfinite x", "expected error, null or text"),
+        ("param_types ('int4')", "param_types has 1 parameters, param_values 0"),
+        ("param_types ('nonsense'), param_values ('1')", 'type "nonsense" does not exist'),
+        ("param_types ('int4'), param_values ('x')", "invalid input syntax for type integer"),
+        (
+            "param_types ('int4'), param_values ('1'), param_nulls ('2')",
+            "expected a number from 1 to 1",
+        ),
+        ("param_types 5", "must be a list"),
+    ],
+)
 def test_options_that_are_refused(connection, options, match):
     with pytest.raises(ServerError, match=match) as caught:
         connection.copy("s.t", options)
@@ -240,8 +279,10 @@ def test_options_that_are_refused(connection, options, match):
 
 def test_options(connection):
     connection.run("SELECT pg_catalog.dray_load()")
-    result = connection.copy("(SELECT i, i::text FROM (SELECT generate_series(1, 10000) i) s)",
-                             "chunk_rows 1000, checksums on, compression 'zstd:1'")
+    result = connection.copy(
+        "(SELECT i, i::text FROM (SELECT generate_series(1, 10000) i) s)",
+        "chunk_rows 1000, checksums on, compression 'zstd:1'",
+    )
     started, finished, chunks = result.messages()[0], result.messages()[-1], result.chunks()
     assert started.fields["compression"] == "zstd" and started.fields["level"] == 1
     assert started.fields["checksums"] == 1 and started.fields["rows_known"] == 1
@@ -255,7 +296,9 @@ def test_chunks_keep_their_limits(connection):
     for compression in ("none", "light", "lz4"):
         options = f"chunk_bytes_max 4096, decoded_bytes_max 6000, row_bytes_max 1048576, compression {compression}"
         found = connection.copy(query, options).columns(limits)
-        assert found[0] == list(range(1, 701)) and found[1] == ["x" * (i * 37 % 5000) for i in range(1, 701)]
+        assert found[0] == list(range(1, 701)) and found[1] == [
+            "x" * (i * 37 % 5000) for i in range(1, 701)
+        ]
 
 
 def test_rows_larger_than_a_chunk(connection):
@@ -264,7 +307,9 @@ def test_rows_larger_than_a_chunk(connection):
     found = connection.copy(query, "row_bytes_max 100000000").columns(limits)
     assert [len(value) for value in found[1]] == [32, 32, 32_000_000, 32, 32]
     # A frame spans messages, none of which is larger than a chunk.
-    error = pytest.raises(ServerError, connection.copy, query, "row_bytes_max 1048576, compression none").value
+    error = pytest.raises(
+        ServerError, connection.copy, query, "row_bytes_max 1048576, compression none"
+    ).value
     assert error.sqlstate == "54000" and "raise row_bytes_max" in error.message
 
 
@@ -275,17 +320,31 @@ def test_statement_log_and_completion(server, connection):
 
 def test_everything_in_the_catalog(connection):
     """Types of all kinds, and views over functions."""
-    names = [row[0] for row in connection.rows(
-        """SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
-        AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'""")]
+    names = [
+        row[0]
+        for row in connection.rows(
+            """SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace
+            AND relkind IN ('r', 'v')
+                    AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'"""
+        )
+    ]
     assert len(names) > 80
     for name in names:
         columns = connection.copy(f"(TABLE {name})").columns()
-        text = [part.split("\t") for part in connection.run(f"COPY (TABLE {name}) TO STDOUT").copied.decode().splitlines()]
+        text = [
+            part.split("\t")
+            for part in connection.run(f"COPY (TABLE {name}) TO STDOUT")
+            .copied.decode()
+            .splitlines()
+        ]
         assert len(columns[0]) == len(text), name
         for column, expected in zip(columns, zip(*text)):
-            assert [value is None for value in column] == [value == "\\N" for value in expected], name
-            if column and all(isinstance(value, int) and not isinstance(value, bool) for value in column):
+            assert [value is None for value in column] == [value == "\\N" for value in expected], (
+                name
+            )
+            if column and all(
+                isinstance(value, int) and not isinstance(value, bool) for value in column
+            ):
                 assert [str(value) for value in column] == list(expected), name
 
 
@@ -323,12 +382,15 @@ def test_columns_that_cannot_be_null(server, connection):
 
 def test_progress(server, connection):
     connection.run("SELECT pg_catalog.dray_load()")
-    connection.send("COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)")
+    connection.send(
+        "COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)"
+    )
     for _ in range(20):
         connection.read_message()
     with server.connect() as other:
         ((command, kind, rows),) = other.rows(
-            "SELECT command, type, tuples_processed FROM pg_stat_progress_copy")
+            "SELECT command, type, tuples_processed FROM pg_stat_progress_copy"
+        )
         assert (command, kind) == ("COPY TO", "PIPE") and int(rows) > 0
         connection.cancel()
     with pytest.raises(ServerError, match="canceling statement"):

@@ -19,7 +19,9 @@ def databases(server):
     """One of each encoding, with its name."""
     for encoding in ENCODINGS:
         with server.connect() as connection:
-            connection.run(f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")
+            connection.run(
+                f"CREATE DATABASE {encoding} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0"
+            )
         with server.connect(database=encoding.lower()) as connection:
             connection.run("CREATE EXTENSION dray")
 
@@ -27,13 +29,21 @@ def databases(server):
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_databases_of_other_encodings(server, databases, encoding):
     for client_encoding in ("UTF8", "LATIN1"):
-        with server.connect(database=encoding.lower(), client_encoding=client_encoding) as connection:
+        with server.connect(
+            database=encoding.lower(), client_encoding=client_encoding
+        ) as connection:
             # Both encodings have these bytes, but they say different things.
-            connection.run("CREATE TEMP TABLE t (v text, w varchar, n name, a text[], j jsonb, i inet)")
-            text = "'h' || convert_from('\\xe9', 'LATIN1')" if encoding == "LATIN1" else "U&'h\\00e9'"
+            connection.run(
+                "CREATE TEMP TABLE t (v text, w varchar, n name, a text[], j jsonb, i inet)"
+            )
+            text = (
+                "'h' || convert_from('\\xe9', 'LATIN1')" if encoding == "LATIN1" else "U&'h\\00e9'"
+            )
             if encoding == "SQL_ASCII":
                 text = "convert_from('\\x68c3a9', 'SQL_ASCII')"
-            connection.run(f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM (SELECT {text}) _ (x)")
+            connection.run(
+                f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM (SELECT {text}) _ (x)"
+            )
             found = connection.copy("t").columns()
             assert found == [["hé"], ["hé"], ["hé"], [["hé", None]], ["{}"], ["::1"]]
             # The client's encoding is what it was.
@@ -41,7 +51,11 @@ def test_databases_of_other_encodings(server, databases, encoding):
             with pytest.raises(ServerError, match="division"):
                 connection.copy("(SELECT v, 1 / 0 FROM t)")
             if encoding == "LATIN1":
-                connection.run('ALTER TABLE t RENAME v TO "caf' + ("é" if client_encoding == "UTF8" else "e") + '"')
+                connection.run(
+                    'ALTER TABLE t RENAME v TO "caf'
+                    + ("é" if client_encoding == "UTF8" else "e")
+                    + '"'
+                )
                 assert connection.copy("t").schema()[0].name in ("café", "cafe")
 
 
@@ -60,15 +74,22 @@ def test_text_that_is_not_utf8_where_text_is(connection):
     for value in (bad, f"ARRAY[{bad}]", f"({bad})::name"):
         for compression in ("none", "light", "'zstd:1'"):
             with pytest.raises(ServerError, match='column "v": a string is not UTF-8') as caught:
-                connection.copy(f"(SELECT i, {value} AS v FROM generate_series(1, 90001) i)", f"compression {compression}")
+                connection.copy(
+                    f"(SELECT i, {value} AS v FROM generate_series(1, 90001) i)",
+                    f"compression {compression}",
+                )
             assert caught.value.sqlstate == "22021"
             assert connection.value("SELECT 1") == "1"
-    assert connection.copy("(SELECT textsend(pg_temp.as_text('\\x61c3', 1)) AS v)").columns() == [["61c3"]]
+    assert connection.copy("(SELECT textsend(pg_temp.as_text('\\x61c3', 1)) AS v)").columns() == [
+        ["61c3"]
+    ]
 
 
 def test_conversions_are_not_kept(server, databases):
     with server.connect(database="latin1", client_encoding="LATIN1") as connection:
-        used = "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"
+        used = (
+            "SELECT sum(used_bytes) FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'"
+        )
         sizes = []
         for _ in range(4):
             for _ in range(50):
@@ -85,23 +106,38 @@ def test_statistics_and_explain(pg_config):
         # This server came without them; Debian's has them.
         return
     # The first to be loaded is the last to be asked: the others see the COPY before.
-    settings = {"shared_preload_libraries": f"dray,{libraries}", "auto_explain.log_min_duration": "0"}
-    with Server(pg_config, features=None, settings=settings) as server, server.connect() as connection:
+    settings = {
+        "shared_preload_libraries": f"dray,{libraries}",
+        "auto_explain.log_min_duration": "0",
+    }
+    with (
+        Server(pg_config, features=None, settings=settings) as server,
+        server.connect() as connection,
+    ):
         connection.run("CREATE EXTENSION pg_stat_statements; CREATE TABLE counted (a int)")
         connection.run("INSERT INTO counted SELECT generate_series(1, 10)")
         for _ in range(3):
             assert len(connection.copy("(SELECT a FROM counted WHERE a > 0)").columns()[0]) == 10
-        rows = connection.rows("SELECT calls, rows FROM pg_stat_statements WHERE query LIKE '%FROM counted WHERE%'"
-                               " AND query NOT LIKE '%pg_stat%'")
+        rows = connection.rows(
+            "SELECT calls, rows FROM pg_stat_statements WHERE query LIKE '%FROM counted WHERE%'"
+            " AND query NOT LIKE '%pg_stat%'"
+        )
         assert ["3", "30"] in rows
         # And in the text of the utility statement.
-        assert connection.value("SELECT calls FROM pg_stat_statements WHERE query LIKE 'COPY%FORMAT dray%'") == "3"
+        assert (
+            connection.value(
+                "SELECT calls FROM pg_stat_statements WHERE query LIKE 'COPY%FORMAT dray%'"
+            )
+            == "3"
+        )
         assert "Seq Scan on counted" in server.log.read_text(errors="replace")
 
 
 def congestion_of(port: int) -> str:
     """The congestion control of the server's end of the one connection to it."""
-    shown = subprocess.run(["ss", "-Htin", f"sport = :{port}"], capture_output=True, check=True, text=True)
+    shown = subprocess.run(
+        ["ss", "-Htin", f"sport = :{port}"], capture_output=True, check=True, text=True
+    )
     known = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     (found,) = [word for word in shown.stdout.split() if word in known]
     return found
@@ -132,12 +168,31 @@ def test_the_congestion_control_of_a_statement(server):
 
 
 def test_over_tls(server):
-    if "--with-openssl" not in (built := server.config("--configure")) and "--with-ssl" not in built:
+    if (
+        "--with-openssl" not in (built := server.config("--configure"))
+        and "--with-ssl" not in built
+    ):
         # This server can't.
         return
     key, certificate = server.data / "server.key", server.data / "server.crt"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-keyout", key,
-                    "-out", certificate], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        ],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
     for file in (key, certificate):
         file.chmod(0o600)
         if shutil.os.geteuid() == 0:
@@ -150,8 +205,12 @@ def test_over_tls(server):
         for compression in ("none", "light"):
             query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
             found = connection.copy(query, f"compression {compression}").columns()
-            assert found[0] == list(range(1, 40001)) and found[2] == ["x" * (i % 300) for i in range(1, 40001)]
-        connection.send(f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)")
+            assert found[0] == list(range(1, 40001)) and found[2] == [
+                "x" * (i % 300) for i in range(1, 40001)
+            ]
+        connection.send(
+            f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)"
+        )
         connection.read_message()
         time.sleep(0.3)
         pid_query = "SELECT pg_terminate_backend(pid) FROM pg_stat_ssl WHERE ssl"
@@ -166,7 +225,8 @@ def test_pooled_by_transactions(server, tmp_path_factory):
     pgbouncer = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     folder, port = server.folder, free_port()
     config = folder / "pgbouncer.ini"
-    config.write_text(f"""[databases]
+    config.write_text(
+        f"""[databases]
 * = host=127.0.0.1 port={server.port}
 [pgbouncer]
 listen_addr = 127.0.0.1
@@ -177,7 +237,8 @@ pool_mode = transaction
 default_pool_size = 2
 logfile = {folder}/pgbouncer.log
 server_reset_query_always = 0
-""".replace("* = host=127.0.0.1", "* = user=postgres host=127.0.0.1"))
+""".replace("* = host=127.0.0.1", "* = user=postgres host=127.0.0.1")
+    )
     user = {"user": "postgres"} if shutil.os.geteuid() == 0 else {}
     proxy = subprocess.Popen([pgbouncer, "-q", str(config)], stderr=subprocess.DEVNULL, **user)
     try:
@@ -189,7 +250,9 @@ server_reset_query_always = 0
                 time.sleep(0.05)
         for turn in range(20):
             for connection in connections:
-                found = connection.copy("(SELECT i, i::text FROM generate_series(1, 3000) i)").columns()
+                found = connection.copy(
+                    "(SELECT i, i::text FROM generate_series(1, 3000) i)"
+                ).columns()
                 assert found[0] == list(range(1, 3001))
             connections[turn % 6].send("SELECT pg_sleep(0.02)")
             connections[turn % 6].read_result()

@@ -1,4 +1,6 @@
-"""Threads that encode beside the backend's own: the same result, and nothing of them is left, however the statement ends."""
+"""Threads that encode beside the backend's own: the same result, and nothing of them is left,
+however the statement ends.
+"""
 
 import os
 import random
@@ -13,7 +15,8 @@ from server import USER, Server
 from test_interrupts import LONG, begin, expect, limit_address_space
 
 ROWS = 150_000
-# Some 20 MB: many chunks of the default size. Some strings come again, whose dictionaries are kept from chunk to chunk.
+# Some 20 MB: many chunks of the default size. Some strings come again, whose dictionaries are kept
+# from chunk to chunk.
 QUERY = f"(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM (SELECT generate_series(1, {ROWS}) i) s)"
 COMPRESSIONS = ["light", "lz4", "'zstd'", "'zstd:9'"]
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
@@ -47,7 +50,10 @@ def begin_helped(connection, compression: str, what: str = LONG) -> int:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-@pytest.mark.parametrize("options", ["checksums on", "chunk_bytes_max 8388608", "chunk_rows 5000, chunk_bytes_max 400000"])
+@pytest.mark.parametrize(
+    "options",
+    ["checksums on", "chunk_bytes_max 8388608", "chunk_rows 5000, chunk_bytes_max 400000"],
+)
 def test_the_result_is_the_same(connection, compression, options):
     found = {}
     for threads in (0, 1, 4):
@@ -55,7 +61,11 @@ def test_the_result_is_the_same(connection, compression, options):
         result = connection.copy(QUERY, f"compression {compression}, {options}")
         found[threads] = result.columns()
         finished = result.messages()[-1].fields
-        assert finished["encode_ns"] > 0 and finished["execute_ns"] > 0 and finished["execute_ns"] < finished["total_ns"]
+        assert (
+            finished["encode_ns"] > 0
+            and finished["execute_ns"] > 0
+            and finished["execute_ns"] < finished["total_ns"]
+        )
         assert workers(pid_of(connection)) == 0
     assert found[0][0] == list(range(1, ROWS + 1))
     assert found[0] == found[1] == found[4]
@@ -93,7 +103,11 @@ def test_none_where_they_have_nothing_to_do(connection):
         connection.cancel()
         expect(connection, "user request", "57014")
     # In one chunk.
-    begin(connection, "(SELECT i, md5(i::text) FROM (SELECT generate_series(1, 20000) i) s)", "compression light")
+    begin(
+        connection,
+        "(SELECT i, md5(i::text) FROM (SELECT generate_series(1, 20000) i) s)",
+        "compression light",
+    )
     while connection.read_message()[0] != b"Z":
         assert workers(pid) == 0
 
@@ -107,10 +121,16 @@ def test_ends_that_come_too_early(server, connection, compression):
     assert workers(pid) == 0
     connection.run("RESET statement_timeout")
     for row in (40_000, 140_000):
-        begin(connection, f"(SELECT *, 1 / (i - {row}) FROM {QUERY} s)", f"compression {compression}")
+        begin(
+            connection, f"(SELECT *, 1 / (i - {row}) FROM {QUERY} s)", f"compression {compression}"
+        )
         expect(connection, "division by zero", "22012")
         assert workers(pid) == 0
-        begin(connection, f"(SELECT *, CASE WHEN i = {row} THEN 'infinity'::date END FROM {QUERY} s)", f"compression {compression}")
+        begin(
+            connection,
+            f"(SELECT *, CASE WHEN i = {row} THEN 'infinity'::date END FROM {QUERY} s)",
+            f"compression {compression}",
+        )
         expect(connection, f"row {row}: Arrow has no infinity", "22003")
         assert workers(pid) == 0
     begin_helped(connection, compression)
@@ -120,7 +140,9 @@ def test_ends_that_come_too_early(server, connection, compression):
     connection.run("BEGIN; SAVEPOINT s")
     for _ in range(5):
         with pytest.raises(ServerError, match="division"):
-            connection.copy(f"(SELECT *, 1 / (i - 90000) FROM {QUERY} s)", f"compression {compression}")
+            connection.copy(
+                f"(SELECT *, 1 / (i - 90000) FROM {QUERY} s)", f"compression {compression}"
+            )
         assert workers(pid) == 0
         connection.run("ROLLBACK TO s")
     assert len(connection.copy(QUERY, f"compression {compression}").columns()[0]) == ROWS
@@ -160,7 +182,9 @@ def test_a_server_that_stops(pg_config, mode):
         for connection, compression in zip(connections, COMPRESSIONS):
             begin_helped(connection, compression)
         start = time.monotonic()
-        stopping = threading.Thread(target=server.run, args=("pg_ctl", "-D", server.data, "-m", mode, "-w", "stop"))
+        stopping = threading.Thread(
+            target=server.run, args=("pg_ctl", "-D", server.data, "-m", mode, "-w", "stop")
+        )
         stopping.start()
         stopping.join()
         assert time.monotonic() - start < 10
@@ -201,7 +225,9 @@ def test_short_memory(server, compression):
             used = int(open(f"/proc/{pid}/statm").read().split()[0]) * 4096
             limit_address_space(pid, used + (megabytes << 20))
             try:
-                assert len(connection.copy(QUERY, f"compression {compression}").columns()[0]) == ROWS
+                assert (
+                    len(connection.copy(QUERY, f"compression {compression}").columns()[0]) == ROWS
+                )
                 outcomes.append("whole")
             except ServerError as error:
                 assert error.sqlstate == "53200", error

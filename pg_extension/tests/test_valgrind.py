@@ -1,8 +1,9 @@
-"""A whole backend under valgrind: bytes that nobody has set and that decide something or are sent, and blocks that are overrun.
+"""A whole backend under valgrind: bytes that nobody has set and that decide something or are sent,
+and blocks that are overrun.
 
-What PostgreSQL allocates is one large block to valgrind, so it sees more of Rust's mistakes than of C's. Of PostgreSQL's own errors
-there are some; those count in which the extension takes part, and bytes that go to a client.
-"""
+What PostgreSQL allocates is one large block to valgrind, so it sees more of Rust's mistakes than of
+C's. Of PostgreSQL's own errors there are some; those count in which the extension takes part, and
+bytes that go to a client."""
 
 import os
 import re
@@ -32,8 +33,17 @@ class Watched(Server):
         user = {"user": USER} if os.geteuid() == 0 else {}
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(
-                [*valgrind, f"--log-file={self.folder}/valgrind.%p", self.bin / "postgres", "-D", self.data],
-                stdout=log, stderr=log, cwd=self.folder, **user,
+                [
+                    *valgrind,
+                    f"--log-file={self.folder}/valgrind.%p",
+                    self.bin / "postgres",
+                    "-D",
+                    self.data,
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                **user,
             )
         deadline = time.monotonic() + 120
         while True:
@@ -69,24 +79,34 @@ class Watched(Server):
 # Only the servers differ between versions, and each takes a while.
 @pytest.mark.parametrize("pg_config", VERSIONS[:1], indirect=True)
 def test_nothing_unset_is_used_or_sent(server):
-    with Watched(server.pg_config, features=None, settings={"jit": "off", "autovacuum": "off"}) as watched:
+    with Watched(
+        server.pg_config, features=None, settings={"jit": "off", "autovacuum": "off"}
+    ) as watched:
         with watched.connect() as connection:
             connection.run(TYPES + TABLES)
             for compression in ("none", "light", "zstd"):
                 for i, (pg_type, literals, *_) in enumerate(CASES):
                     if pg_type == "xml":
                         continue
-                    rows = ", ".join("(NULL), ('{}')".format(literal.replace("'", "''")) for literal in literals)
+                    rows = ", ".join(
+                        "(NULL), ('{}')".format(literal.replace("'", "''")) for literal in literals
+                    )
                     if compression == "none":
-                        connection.run(f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} VALUES {rows}")
-                    connection.copy(f"case_{i}", f"compression {compression}, checksums on").columns()
+                        connection.run(
+                            f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} VALUES {rows}"
+                        )
+                    connection.copy(
+                        f"case_{i}", f"compression {compression}, checksums on"
+                    ).columns()
             for turn in TURNS:
                 turn(connection)
             with watched.connect() as victim:
                 begin(victim, LONG, "compression light")
                 victim.read_message()
-                connection.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                               " WHERE query LIKE '%50000000%' AND pid <> pg_backend_pid()")
+                connection.run(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE query LIKE '%50000000%' AND pid <> pg_backend_pid()"
+                )
                 with pytest.raises((ServerError, ConnectionError)):
                     victim.read_result()
             with watched.connect() as victim:
@@ -100,7 +120,11 @@ def test_nothing_unset_is_used_or_sent(server):
         watched.stop()
         errors = watched.errors()
         print(len(errors), "errors, PostgreSQL's own among them")
-        ours = [error for error in errors if "dray.so" in error or re.search(r"param (socketcall\.)?send|param writev?\(", error)]
+        ours = [
+            error
+            for error in errors
+            if "dray.so" in error or re.search(r"param (socketcall\.)?send|param writev?\(", error)
+        ]
         # It writes files with bytes of padding.
         ours = [error for error in ours if "_IO_file_write" not in error]
         assert not ours, ours[0]

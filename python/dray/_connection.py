@@ -101,18 +101,26 @@ def read(
         return read_from_driver(driver, sql, params, **options)
     if not isinstance(source, str):
         what = f"{type(source).__module__}.{type(source).__qualname__} is no source"
-        raise UsageError(what, hint="a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy")
-    with connect(source, token=token, plain_token=plain_token, ca=ca, timeout=timeout, read_timeout=read_timeout) as connection:
+        raise UsageError(
+            what, hint="a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy"
+        )
+    with connect(
+        source,
+        token=token,
+        plain_token=plain_token,
+        ca=ca,
+        timeout=timeout,
+        read_timeout=read_timeout,
+    ) as connection:
         return connection.query(sql, params, **options).arrow()
 
 
 class Connection:
     """A connection to a server, made by :func:`connect`. It runs one statement at a time.
 
-    A connection may be handed from thread to thread. While a result of it is unread, another query raises
-    :class:`UsageError`, whichever thread asks; use a connection for each thread. A fork's child can't use its parent's
-    connections: it connects again.
-    """
+    A connection may be handed from thread to thread. While a result of it is unread, another query
+    raises :class:`UsageError`, whichever thread asks; use a connection for each thread. A fork's
+    child can't use its parent's connections: it connects again."""
 
     def __init__(self, native: _dray.Connection) -> None:
         self._native = native
@@ -235,7 +243,10 @@ class Connection:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 

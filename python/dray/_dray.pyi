@@ -6,8 +6,14 @@ from typing import Any, final
 __version__: str
 
 def connect(
-    uri: str, token: str | None, plain_token: bool, ca: str | None, timeout: float, read_timeout: float | None
+    uri: str,
+    token: str | None,
+    plain_token: bool,
+    ca: str | None,
+    timeout: float,
+    read_timeout: float | None,
 ) -> Connection: ...
+
 @final
 class Connection:
     @property
@@ -64,6 +70,7 @@ def sort(
     threads: int,
     progress: Callable[[SortProgress], object] | None,
 ) -> Sorted: ...
+
 @final
 class SortProgress:
     @property
@@ -80,7 +87,9 @@ class Sorted:
 
 @final
 class Batch:
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
 
 @final
 class Table:
@@ -130,10 +139,16 @@ class Estimate:
 def enclosable(sql: str, escapes: bool) -> str | None: ...
 def is_query(sql: str) -> bool: ...
 def other_library(answer: str) -> str | None: ...
+
 @final
 class Copy:
     def __new__(
-        cls, numeric: str, nonfinite: str, money_scale: int | None, strings: str, row_bytes_max: int | None
+        cls,
+        numeric: str,
+        nonfinite: str,
+        money_scale: int | None,
+        strings: str,
+        row_bytes_max: int | None,
     ) -> Copy: ...
     @staticmethod
     def is_describable(sql: str, escapes: bool) -> bool: ...

@@ -1,4 +1,6 @@
-"""Reading on a connection that a PostgreSQL driver has opened: its transaction, its temporary tables, its authentication."""
+"""Reading on a connection that a PostgreSQL driver has opened: its transaction, its temporary
+tables, its authentication.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ class _Driver(Protocol):
         """Put values in the places that the driver's own placeholders mark."""
 
     def copy(self, sql: str, target: _dray.Copy) -> int | None:
-        """Run a COPY and write its data to the target; return how many rows the server says to have sent, if the driver tells."""
+        """Run a COPY and write its data to the target; return how many rows the server says to have
+        sent, if the driver tells.
+        """
 
     def setting(self, name: str) -> str | None:
         """Return a setting that the server has reported."""
@@ -73,7 +77,8 @@ class _Psycopg3:
             result = cursor.pgresult
             assert result is not None
             return [
-                ((result.fname(i) or b"").decode(), result.ftype(i), result.fmod(i)) for i in range(result.nfields)
+                ((result.fname(i) or b"").decode(), result.ftype(i), result.fmod(i))
+                for i in range(result.nfields)
             ]
 
     def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
@@ -92,7 +97,9 @@ class _Psycopg3:
         return value
 
     def commits_each(self) -> bool:
-        return bool(self._connection.autocommit and self._connection.info.transaction_status == _IDLE)
+        return bool(
+            self._connection.autocommit and self._connection.info.transaction_status == _IDLE
+        )
 
 
 class _Psycopg2:
@@ -100,7 +107,9 @@ class _Psycopg2:
         self._connection = connection
 
     def _cursor(self) -> Any:
-        return self._connection.cursor(cursor_factory=importlib.import_module("psycopg2.extensions").cursor)
+        return self._connection.cursor(
+            cursor_factory=importlib.import_module("psycopg2.extensions").cursor
+        )
 
     def run(self, sql: str) -> None:
         with self._cursor() as cursor:
@@ -114,12 +123,16 @@ class _Psycopg2:
     def columns(self, sql: str) -> list[tuple[str, int, int]]:
         with self._cursor() as cursor:
             cursor.execute(sql)
-            return [(column.name, column.type_code, self._modifier(column)) for column in cursor.description]
+            return [
+                (column.name, column.type_code, self._modifier(column))
+                for column in cursor.description
+            ]
 
     @staticmethod
     def _modifier(column: Any) -> int:
-        # The driver has taken it apart: numeric's, which is what matters here, is put together again. Of arrays it keeps
-        # nothing: numeric(9,2)[] is read as numeric[], which declares no precision.
+        # The driver has taken it apart: numeric's, which is what matters here, is put together
+        # again. Of arrays it keeps nothing: numeric(9,2)[] is read as numeric[], which declares no
+        # precision.
         if column.type_code != _NUMERIC or column.precision is None or column.precision >= 65535:
             return -1
         return (int(column.precision) << 16 | int(column.scale) & 0x7FF) + 4
@@ -139,7 +152,9 @@ class _Psycopg2:
         return value
 
     def commits_each(self) -> bool:
-        return bool(self._connection.autocommit and self._connection.info.transaction_status == _IDLE)
+        return bool(
+            self._connection.autocommit and self._connection.info.transaction_status == _IDLE
+        )
 
 
 def driver_of(source: object) -> _Driver | None:
@@ -152,13 +167,22 @@ def driver_of(source: object) -> _Driver | None:
             driver = driver_of(inner)
             if driver is None:
                 what = f"{type(inner).__module__} is not a driver that dray reads from"
-                raise UsageError(what, hint="use the dialect postgresql+psycopg or postgresql+psycopg2")
-            # Statements that go past SQLAlchemy do not begin its transaction, and without one commit() and rollback() do
-            # nothing. Before version 2 a connection has neither.
-            if hasattr(connection, "commit") and not connection.in_transaction() and not inner.autocommit:
+                raise UsageError(
+                    what, hint="use the dialect postgresql+psycopg or postgresql+psycopg2"
+                )
+            # Statements that go past SQLAlchemy do not begin its transaction, and without one
+            # commit() and rollback() do nothing. Before version 2 a connection has neither.
+            if (
+                hasattr(connection, "commit")
+                and not connection.in_transaction()
+                and not inner.autocommit
+            ):
                 connection.begin()
             return driver
-    for module, kind, driver_type in (("psycopg", "Connection", _Psycopg3), ("psycopg2.extensions", "connection", _Psycopg2)):
+    for module, kind, driver_type in (
+        ("psycopg", "Connection", _Psycopg3),
+        ("psycopg2.extensions", "connection", _Psycopg2),
+    ):
         # A connection of a driver that was never imported can't be here.
         connection_type = getattr(sys.modules.get(module), kind, None)
         if connection_type is not None and isinstance(source, connection_type):
@@ -177,13 +201,18 @@ def read(
     strings: str = "utf8",
     row_bytes_max: int | None = None,
 ) -> Table:
-    """Run one query on the driver's connection and return its whole result as a :class:`pyarrow.Table`."""
+    """Run one query on the driver's connection and return its whole result as a
+    :class:`pyarrow.Table`.
+    """
     if params is not None:
         sql = driver.with_parameters(sql, params)
     escapes = driver.setting("standard_conforming_strings") == "off"
     statement = _dray.enclosable(sql, escapes)
     if statement is None or not _dray.is_query(statement):
-        raise UsageError("COPY does not run this statement", hint="on a driver's connection dray reads queries only")
+        raise UsageError(
+            "COPY does not run this statement",
+            hint="on a driver's connection dray reads queries only",
+        )
     _check_settings(driver)
     pyarrow = importlib.import_module("pyarrow")
     with _transaction(driver):
@@ -205,7 +234,9 @@ def _check_settings(driver: _Driver) -> None:
     if (style := driver.setting("DateStyle")) is not None and not style.startswith("ISO"):
         raise UsageError(f"the connection's DateStyle is {style}", hint="SET DateStyle TO ISO")
     if (encoding := driver.setting("client_encoding")) != "UTF8":
-        raise UsageError(f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'")
+        raise UsageError(
+            f"the connection's client_encoding is {encoding}", hint="SET client_encoding TO 'UTF8'"
+        )
 
 
 def _prepare(
@@ -218,7 +249,9 @@ def _prepare(
     strings: str,
     row_bytes_max: int | None,
 ) -> tuple[_dray.Copy, str, int]:
-    """Return what takes the data of a COPY, the COPY, and the session's ``extra_float_digits`` if its data may depend on them."""
+    """Return what takes the data of a COPY, the COPY, and the session's ``extra_float_digits`` if
+    its data may depend on them.
+    """
     # In a database without it, a function of that name would be somebody else's.
     has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
     if extension is True and not has_extension:
@@ -237,15 +270,28 @@ def _prepare(
     may_hold_money = any(oid in _MONEY or oid >= _FIRST_OF_USERS for _, oid, _ in columns)
     money_scale = int(driver.fetch(_MONEY_SCALE)[0][0]) if may_hold_money else None
     copy = _dray.Copy(numeric, nonfinite, money_scale, strings, row_bytes_max)
-    version = int((driver.setting("server_version") or "0").split(".")[0].split("beta")[0].split("rc")[0].split("devel")[0])
+    version = int(
+        (driver.setting("server_version") or "0")
+        .split(".")[0]
+        .split("beta")[0]
+        .split("rc")[0]
+        .split("devel")[0]
+    )
     if question := copy.describe(columns, version):
-        copy.learn([[None if value is None else str(value) for value in row] for row in driver.fetch(question)])
+        copy.learn(
+            [
+                [None if value is None else str(value) for value in row]
+                for row in driver.fetch(question)
+            ]
+        )
     copy_statement, has_text = copy.rows(statement)
     return copy, copy_statement, int(driver.fetch(_FLOAT_DIGITS)[0][0]) if has_text else 1
 
 
 def _load(driver: _Driver) -> Exception | None:
-    """Load the extension's library; return why it can't be: it is missing, not allowed, not this server's or not this client's."""
+    """Load the extension's library; return why it can't be: it is missing, not allowed, not this
+    server's or not this client's.
+    """
     try:
         with _savepoint(driver):
             answer = str(driver.fetch("SELECT pg_catalog.dray_load()")[0][0])
@@ -261,7 +307,8 @@ def _load(driver: _Driver) -> Exception | None:
 
 @contextmanager
 def _transaction(driver: _Driver) -> Iterator[None]:
-    """Run everything in one transaction: the user's, or where each statement would have its own, one of ours.
+    """Run everything in one transaction: the user's, or where each statement would have its own,
+    one of ours.
 
     A pooler may give each transaction another server process, and a table may change between two.
     """
@@ -280,7 +327,9 @@ def _transaction(driver: _Driver) -> Iterator[None]:
 
 @contextmanager
 def _whole_floats(driver: _Driver, digits: int) -> Iterator[None]:
-    """Have floats written as text with all their digits, and the setting as it was for what the user runs next."""
+    """Have floats written as text with all their digits, and the setting as it was for what the
+    user runs next.
+    """
     if digits > 0:
         yield
         return

@@ -6,7 +6,9 @@ __all__ = ["Interval"]
 
 
 class Interval(NamedTuple):
-    """An SQL interval in a row. Its parts do not convert into each other: months and days differ in length."""
+    """An SQL interval in a row. Its parts do not convert into each other: months and days differ in
+    length.
+    """
 
     months: int
     days: int

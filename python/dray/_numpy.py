@@ -27,7 +27,9 @@ def _array(column: pyarrow.ChunkedArray) -> numpy.ndarray[Any, Any]:
     if has_dtype:
         # The first value that there is stands under the missing ones, whatever the type.
         present = column.drop_null() if column.null_count > 0 else column
-        values = (column.fill_null(present[0]) if 0 < len(present) < len(column) else column).to_numpy()
+        values = (
+            column.fill_null(present[0]) if 0 < len(present) < len(column) else column
+        ).to_numpy()
     else:
         values = numpy.empty(len(column), dtype=object)
         values[:] = column.to_pylist()

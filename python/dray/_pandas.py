@@ -10,7 +10,7 @@ import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
 from .errors import UsageError
 
-#: What a column of dates may become.
+# : What a column of dates may become.
 DATES = ("datetime64", "arrow", "object")
 
 # Where NumPy has no NULL, and pandas' own types have one.
@@ -34,7 +34,9 @@ def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pand
     options = {"date_as_object": dates == "object", **options}
     exact = _exact_with_dates if dates == "arrow" else _exact
     indexes = range(table.num_columns)
-    nullable = [i for i in indexes if table.field(i).type in NULLABLE and table.column(i).null_count > 0]
+    nullable = [
+        i for i in indexes if table.field(i).type in NULLABLE and table.column(i).null_count > 0
+    ]
     if not nullable:
         return table.to_pandas(types_mapper=exact, **options)
     # The choice is by column, and pyarrow asks by type; names may occur twice.

@@ -20,24 +20,27 @@ __all__ = ["Result"]
 
 
 class Result:
-    """The result of a statement, made by :meth:`Connection.query`. It is read once, in one of these ways:
+    """The result of a statement, made by :meth:`Connection.query`. It is read once, in one of these
+    ways:
 
-    ============================  =======================================================  ===================
-    :meth:`arrow`                 a :class:`pyarrow.Table`, no byte copied                 needs pyarrow
-    :meth:`pandas`                a :class:`pandas.DataFrame`                              pandas, pyarrow
-    :meth:`polars`                a :class:`polars.DataFrame`                              polars
-    :meth:`numpy`                 a dict of arrays                                         numpy, pyarrow
-    :meth:`batches`               :class:`pyarrow.RecordBatch` by batch, bounded memory    pyarrow
-    :meth:`rows`, iteration       tuples, bounded memory                                   nothing
-    ``__arrow_c_stream__``        any consumer of Arrow's PyCapsule protocol               nothing
-    ============================  =======================================================  ===================
+    ============================  =======================================================
+    =================== :meth:`arrow`                 a :class:`pyarrow.Table`, no byte copied
+    needs pyarrow :meth:`pandas`                a :class:`pandas.DataFrame`
+    pandas, pyarrow :meth:`polars`                a :class:`polars.DataFrame`
+    polars :meth:`numpy`                 a dict of arrays
+    numpy, pyarrow :meth:`batches`               :class:`pyarrow.RecordBatch` by batch, bounded
+    memory    pyarrow :meth:`rows`, iteration       tuples, bounded memory
+    nothing ``__arrow_c_stream__``        any consumer of Arrow's PyCapsule protocol
+    nothing ============================  =======================================================
+    ===================
 
-    A result that ends without an exception is whole. One that is closed or dropped before its end is cancelled at the server,
-    and its connection is free again; leaving a ``with`` block closes it.
+    A result that ends without an exception is whole. One that is closed or dropped before its end
+    is cancelled at the server, and its connection is free again; leaving a ``with`` block closes
+    it.
 
-    One thread reads a result at a time; :attr:`progress` and :meth:`cancel` may be used from any thread meanwhile, and from
-    the progress function. Ctrl-C while reading cancels the statement and raises :class:`KeyboardInterrupt`.
-    """
+    One thread reads a result at a time; :attr:`progress` and :meth:`cancel` may be used from any
+    thread meanwhile, and from the progress function. Ctrl-C while reading cancels the statement and
+    raises :class:`KeyboardInterrupt`."""
 
     def __init__(self, native: _dray.Result) -> None:
         self._native = native
@@ -50,9 +53,8 @@ class Result:
 
     @property
     def schema(self) -> Schema:
-        """The columns as a :class:`pyarrow.Schema`. Without pyarrow, hand the result itself to a consumer of
-        ``__arrow_c_schema__``, or see :attr:`columns`.
-        """
+        """The columns as a :class:`pyarrow.Schema`. Without pyarrow, hand the result itself to a
+        consumer of ``__arrow_c_schema__``, or see :attr:`columns`."""
         return _import("pyarrow").schema(self._native)
 
     @property
@@ -69,19 +71,24 @@ class Result:
     def stats(self) -> dict[str, Any]:
         """Where time and bytes went; complete once the result was read to its end.
 
-        ``path``, which way the result came (``"server"``, ``"extension"``, ``"rows"``), and ``path_reason``, why; ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow data), ``compression``, ``checksums``;
-        ``connect_seconds`` (once a connection), ``plan_seconds`` (at the server), ``first_chunk_seconds`` and
-        ``total_seconds`` (since the query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
-        with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``, ``total_seconds``; ``columns``, a
-        list of dicts with ``name``, ``type``, ``wire_bytes``, ``decoded_bytes``, ``encodings``, ``encode_seconds`` (all of the
-        server's threads; None if it does not say) and ``decode_seconds``. ``byte_prices`` has the price of a byte in
-        nanoseconds as a Dray server that adapts set it: pairs of seconds and price. Rows of PostgreSQL have
-        ``"binary"`` or ``"text"`` in the place of encodings, and no ``wire_bytes`` for each column.
-        """
+        ``path``, which way the result came (``"server"``, ``"extension"``, ``"rows"``), and
+        ``path_reason``, why; ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow
+        data), ``compression``, ``checksums``; ``connect_seconds`` (once a connection),
+        ``plan_seconds`` (at the server), ``first_chunk_seconds`` and ``total_seconds`` (since the
+        query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
+        with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``,
+        ``total_seconds``; ``columns``, a list of dicts with ``name``, ``type``, ``wire_bytes``,
+        ``decoded_bytes``, ``encodings``, ``encode_seconds`` (all of the server's threads; None if
+        it does not say) and ``decode_seconds``. ``byte_prices`` has the price of a byte in
+        nanoseconds as a Dray server that adapts set it: pairs of seconds and price. Rows of
+        PostgreSQL have ``"binary"`` or ``"text"`` in the place of encodings, and no ``wire_bytes``
+        for each column."""
         return self._native.stats()
 
     def arrow(self) -> Table:
-        """Read the whole result as a table. Its columns lie in the memory that the result was received into."""
+        """Read the whole result as a table. Its columns lie in the memory that the result was
+        received into.
+        """
         pyarrow = _import("pyarrow")
         # pyarrow.table() would first look whether it is a DataFrame, and import pandas for that.
         return pyarrow.RecordBatchReader.from_stream(self._read_all("arrow()")).read_all()
@@ -89,9 +96,9 @@ class Result:
     def batches(self) -> Iterator[RecordBatch]:
         """Read the result batch by batch, in bounded memory.
 
-        The memory of a batch is received into again once nothing refers to it. A loop's variable refers to its batch while
-        the next one is received, so that two are alive; ``del`` it at the end of the loop's body for one.
-        """
+        The memory of a batch is received into again once nothing refers to it. A loop's variable
+        refers to its batch while the next one is received, so that two are alive; ``del`` it at the
+        end of the loop's body for one."""
         pyarrow = _import("pyarrow")
         self._begin("batches()")
         return _Batches(self._native, pyarrow.record_batch)
@@ -99,11 +106,11 @@ class Result:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Read the result row by row, in bounded memory.
 
-        Values are None, bool, int, float, :class:`~decimal.Decimal` (all digits), str, bytes, :class:`~datetime.date`,
-        :class:`~datetime.time`, :class:`~datetime.datetime` (aware if the column has a zone), :class:`~datetime.timedelta`,
-        :class:`~uuid.UUID`, :class:`Interval`, list, dict for a struct, and a list of pairs for a map. Nanoseconds that Python's
-        types do not hold raise :class:`UsageError` rather than being cut off.
-        """
+        Values are None, bool, int, float, :class:`~decimal.Decimal` (all digits), str, bytes,
+        :class:`~datetime.date`, :class:`~datetime.time`, :class:`~datetime.datetime` (aware if the
+        column has a zone), :class:`~datetime.timedelta`, :class:`~uuid.UUID`, :class:`Interval`,
+        list, dict for a struct, and a list of pairs for a map. Nanoseconds that Python's types do
+        not hold raise :class:`UsageError` rather than being cut off."""
         self._begin("rows()")
 
         def rows() -> Iterator[tuple[Any, ...]]:
@@ -115,19 +122,21 @@ class Result:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return self.rows()
 
-    def pandas(self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any) -> PandasFrame:
+    def pandas(
+        self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any
+    ) -> PandasFrame:
         """Read the whole result as a DataFrame, without losing a digit.
 
-        =============================  ============================================================================
-        integer, boolean               NumPy's type; with NULLs, pandas' nullable one (``Int64``, ``boolean``)
-        float                          NumPy's type; NULL becomes NaN
-        text                           pandas' ``str``
-        timestamp, duration            ``datetime64``, ``timedelta64`` with the column's unit and zone; NULL is NaT
-        dictionary                     category
-        date                           ``datetime64``, midnight of the day; NULL is NaT; see ``dates``
-        decimal, time, binary          :class:`pandas.ArrowDtype`: exact, and without an object for each value
-        list, struct, map, interval    :class:`pandas.ArrowDtype`
-        =============================  ============================================================================
+        =============================
+        ============================================================================ integer,
+        boolean               NumPy's type; with NULLs, pandas' nullable one (``Int64``,
+        ``boolean``) float                          NumPy's type; NULL becomes NaN text
+        pandas' ``str`` timestamp, duration            ``datetime64``, ``timedelta64`` with the
+        column's unit and zone; NULL is NaT dictionary                     category date
+        ``datetime64``, midnight of the day; NULL is NaT; see ``dates`` decimal, time, binary
+        :class:`pandas.ArrowDtype`: exact, and without an object for each value list, struct, map,
+        interval    :class:`pandas.ArrowDtype` =============================
+        ============================================================================
 
         Parameters
         ----------
@@ -145,12 +154,16 @@ class Result:
         from ._pandas import to_pandas
 
         table = pyarrow.table(self._read_all("pandas()"))
-        return table.to_pandas(**options) if "types_mapper" in options else to_pandas(table, dates, options)
+        return (
+            table.to_pandas(**options)
+            if "types_mapper" in options
+            else to_pandas(table, dates, options)
+        )
 
     def polars(self) -> PolarsFrame:
-        """Read the whole result as a DataFrame, as Polars maps Arrow's types: all integers, decimals up to 38 digits and
-        timestamps are exact. ``query(…, strings="view")`` has strings arrive in Polars' own layout.
-        """
+        """Read the whole result as a DataFrame, as Polars maps Arrow's types: all integers,
+        decimals up to 38 digits and timestamps are exact. ``query(…, strings="view")`` has strings
+        arrive in Polars' own layout."""
         polars = _import("polars")
         frame: PolarsFrame = polars.DataFrame(self._read_all("polars()"))
         return frame
@@ -158,9 +171,9 @@ class Result:
     def numpy(self) -> dict[str, ndarray[Any, Any]]:
         """Read the whole result as an array for each column.
 
-        A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that its type is the same with and without.
-        Numbers, booleans, timestamps, dates and durations have NumPy's types; everything else is an array of objects, as in
-        :meth:`rows`.
+        A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that its type is the same
+        with and without. Numbers, booleans, timestamps, dates and durations have NumPy's types;
+        everything else is an array of objects, as in :meth:`rows`.
 
         Raises
         ------
@@ -177,7 +190,9 @@ class Result:
         return to_numpy(pyarrow.table(self._read_all("numpy()")))
 
     def cancel(self) -> None:
-        """Stop the statement at the server, from any thread. Who is reading the result gets :class:`Cancelled`."""
+        """Stop the statement at the server, from any thread. Who is reading the result gets
+        :class:`Cancelled`.
+        """
         self._native.cancel()
 
     def close(self) -> None:
@@ -188,7 +203,10 @@ class Result:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -199,9 +217,9 @@ class Result:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The batches for consumers of Arrow's PyCapsule protocol, as they arrive.
 
-        A requested schema is not converted to: choose with ``query(…, strings=…)`` or in SQL. Failures reach the consumer as
-        messages and become exceptions of its own kind; after Ctrl-C, KeyboardInterrupt follows them.
-        """
+        A requested schema is not converted to: choose with ``query(…, strings=…)`` or in SQL.
+        Failures reach the consumer as messages and become exceptions of its own kind; after Ctrl-C,
+        KeyboardInterrupt follows them."""
         self._begin("__arrow_c_stream__()")
         return self._native.stream()
 
@@ -224,7 +242,9 @@ class Result:
 class _Batches:
     """Not a generator: its frame would keep each batch alive while the next one is received."""
 
-    def __init__(self, native: _dray.Result, record_batch: Callable[[_dray.Batch], RecordBatch]) -> None:
+    def __init__(
+        self, native: _dray.Result, record_batch: Callable[[_dray.Batch], RecordBatch]
+    ) -> None:
         self._native = native
         self._record_batch = record_batch
 

@@ -34,8 +34,9 @@ def sort(
 ) -> Sorted:
     """Sort rows, on disk as far as they don't fit into memory.
 
-    Rows that are equal in the columns to sort by stay in their order. The result is an Arrow stream, which is read once:
-    ``pyarrow.table(sorted)``, ``pyarrow.RecordBatchReader.from_stream(sorted)``, ``polars.DataFrame(sorted)``,
+    Rows that are equal in the columns to sort by stay in their order. The result is an Arrow
+    stream, which is read once: ``pyarrow.table(sorted)``,
+    ``pyarrow.RecordBatchReader.from_stream(sorted)``, ``polars.DataFrame(sorted)``,
     ``duckdb.sql("SELECT … FROM sorted")``.
 
     Parameters
@@ -92,20 +93,26 @@ def sort(
     threads = cores if threads is None else threads
     watched = _Watched(source)
     try:
-        return _dray.sort(watched.source, columns, memory_text, folder, kept, limit, threads, progress)
+        return _dray.sort(
+            watched.source, columns, memory_text, folder, kept, limit, threads, progress
+        )
     except Error as error:
         cause = watched.failure
         if cause is None:
             raise
         if not isinstance(cause, Exception):
             raise cause from None
-        raise ExecutionError(f"the source of the rows failed: {type(cause).__name__}: {cause}") from cause
+        raise ExecutionError(
+            f"the source of the rows failed: {type(cause).__name__}: {cause}"
+        ) from cause
     finally:
         watched.forget()
 
 
 class _Watched:
-    """A source, and what it has raised: Arrow's C interface hands on the text of an exception, but not itself."""
+    """A source, and what it has raised: Arrow's C interface hands on the text of an exception, but
+    not itself.
+    """
 
     def __init__(self, source: ArrowStream) -> None:
         self.source = source
@@ -113,7 +120,9 @@ class _Watched:
         pyarrow = sys.modules.get("pyarrow")
         # Python code can only be behind a reader; all others are read as they are.
         if pyarrow is not None and isinstance(source, pyarrow.RecordBatchReader):
-            self.source = pyarrow.RecordBatchReader.from_batches(source.schema, self._batches(source))
+            self.source = pyarrow.RecordBatchReader.from_batches(
+                source.schema, self._batches(source)
+            )
 
     def _batches(self, reader: RecordBatchReader) -> Iterator[RecordBatch]:
         try:

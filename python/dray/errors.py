@@ -47,7 +47,9 @@ class Error(Exception):
 
 
 class ConnectionError(Error, builtins.ConnectionError):
-    """The server can't be reached, or the connection broke. What had arrived of a result is not whole."""
+    """The server can't be reached, or the connection broke. What had arrived of a result is not
+    whole.
+    """
 
     kind = "connection"
 

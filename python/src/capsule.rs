@@ -1,4 +1,5 @@
-//! Arrow data for other libraries in this process, by the PyCapsule protocol: pointers change hands, no bytes are copied.
+//! Arrow data for other libraries in this process, by the PyCapsule protocol: pointers change
+//! hands, no bytes are copied.
 
 #![allow(unsafe_code, reason = "Python's C interface")]
 
@@ -23,8 +24,12 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-pub(crate) fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = export::schema(schema).map_err(|error| PyValueError::new_err(error.to_string()))?;
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &Schema,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema =
+        export::schema(schema).map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
@@ -41,23 +46,29 @@ pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: the capsules have the protocol's names, so that they hold these structs; they live to the end of this
-    // function. The array is moved out, which leaves a released one to its capsule; the schema is only read.
+    // SAFETY: the capsules have the protocol's names, so that they hold these structs; they live to
+    // the end of this function. The array is moved out, which leaves a released one to its capsule;
+    // the schema is only read.
     let import = || unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
-    caught(|| import().map(make_array)).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+    caught(|| import().map(make_array))
+        .map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
 /// A stream that another library hands over by `__arrow_c_stream__`.
 pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_stream__")?.extract()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: `pointer_checked` has seen that the capsule has the protocol's name, so that it holds this struct; it lives to the
-    // end of this function. The stream is moved out, which leaves a released one to its capsule; a released one is refused.
+    // SAFETY: `pointer_checked` has seen that the capsule has the protocol's name, so that it holds
+    // this struct; it lives to the end of this function. The stream is moved out, which leaves a
+    // released one to its capsule; a released one is refused.
     let import = || unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
-    caught(import).map(|reader| Imported(Some(reader))).map_err(|error| usage(exporter.py(), &error.to_string(), None))
+    caught(import)
+        .map(|reader| Imported(Some(reader)))
+        .map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
-/// The batches of another library. Arrow panics at what breaks the interface's rules, an error without a text among them.
+/// The batches of another library. Arrow panics at what breaks the interface's rules, an error
+/// without a text among them.
 pub(crate) struct Imported(Option<ArrowArrayStreamReader>);
 
 impl Imported {
@@ -88,7 +99,8 @@ fn caught<T>(import: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowE
     })
 }
 
-/// Raises the interrupt again, once Python runs on: a consumer of a C stream has made an error of its own of the first one.
+/// Raises the interrupt again, once Python runs on: a consumer of a C stream has made an error of
+/// its own of the first one.
 pub(crate) fn interrupt_again() {
     // SAFETY: may be called at any time, even without Python's lock.
     unsafe { pyo3::ffi::PyErr_SetInterrupt() }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dray_client::{
-    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions, PostgresOptions,
-    QueryOptions, Secret, StringLayout, timeout_of,
+    Checksums, CompressionChoice, ConnectOptions, Limits, NonFinite, NumericAs, Partitions,
+    PostgresOptions, QueryOptions, Secret, StringLayout, timeout_of,
 };
 use pyo3::prelude::*;
 
@@ -29,11 +29,20 @@ pub fn connect(
     read_timeout: Option<f64>,
 ) -> PyResult<Connection> {
     let timeout = seconds(py, "timeout", timeout)?;
-    let read_timeout = read_timeout.map(|timeout| seconds(py, "read_timeout", timeout)).transpose()?;
+    let read_timeout =
+        read_timeout.map(|timeout| seconds(py, "read_timeout", timeout)).transpose()?;
     let client = concat!("dray-python ", env!("CARGO_PKG_VERSION")).to_owned();
-    let options = ConnectOptions { token: token.map(Secret::from), plain_token, ca, timeout, read_timeout, client };
+    let options = ConnectOptions {
+        token: token.map(Secret::from),
+        plain_token,
+        ca,
+        timeout,
+        read_timeout,
+        client,
+    };
     let mut raised = None;
-    let connect = || dray_client::Connection::connect_while(uri, &options, &mut wanted(&mut raised));
+    let connect =
+        || dray_client::Connection::connect_while(uri, &options, &mut wanted(&mut raised));
     let connection = detached(py, connect)?;
     let connection = connection.map_err(|error| raised.unwrap_or_else(|| exception(py, &error)))?;
     let place = connection.place().to_owned();
@@ -41,7 +50,8 @@ pub fn connect(
 }
 
 fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
-    timeout_of(value).map_err(|_| usage(py, &format!("{name} {value}, expected seconds above 0"), None))
+    timeout_of(value)
+        .map_err(|_| usage(py, &format!("{name} {value}, expected seconds above 0"), None))
 }
 
 /// The compiled part of `dray.Connection`.
@@ -103,7 +113,9 @@ impl Connection {
                 "auto" => Checksums::Auto,
                 "on" => Checksums::On,
                 "off" => Checksums::Off,
-                other => return Err(wrong(format!("checksums {other:?}, expected auto, on or off"))),
+                other => {
+                    return Err(wrong(format!("checksums {other:?}, expected auto, on or off")));
+                }
             },
             strings: string_layout(strings).map_err(wrong)?,
             plan_only: false,
@@ -125,8 +137,10 @@ impl Connection {
         })?;
         let watched = Arc::new(Watched::new(progress));
         let watch = watched.clone().watch();
-        let results = detached(py, || dray_client::Connection::query_with(loan, sql, &options, Some(watch)))?;
-        let results = results.map_err(|error| watched.take_raised().unwrap_or_else(|| exception(py, &error)))?;
+        let results =
+            detached(py, || dray_client::Connection::query_with(loan, sql, &options, Some(watch)))?;
+        let results = results
+            .map_err(|error| watched.take_raised().unwrap_or_else(|| exception(py, &error)))?;
         watched.set_progress(results.progress());
         let (schema, estimate) = (results.schema(), results.progress().estimate);
         Ok(Result { reader: Reader::new(results, watched), schema, estimate })

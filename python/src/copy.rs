@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dray_client::{Description, Feed, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions};
+use dray_client::{
+    Description, Feed, Limits, NonFinite, NumericAs, RowOptions, StringLayout, TypeOptions,
+};
 use pyo3::prelude::*;
 
 use crate::capsule::Table;
@@ -56,7 +58,8 @@ impl Copy {
         let numeric = numeric.parse::<NumericAs>().map_err(wrong)?;
         let nonfinite = nonfinite.parse::<NonFinite>().map_err(wrong)?;
         let mut limits = Limits::default();
-        limits.row_bytes_max = row_bytes_max.unwrap_or(limits.row_bytes_max).max(limits.chunk_bytes_max);
+        limits.row_bytes_max =
+            row_bytes_max.unwrap_or(limits.row_bytes_max).max(limits.chunk_bytes_max);
         Ok(Self {
             state: Mutex::new(State { description: None, feed: None }),
             types: TypeOptions { numeric, nonfinite, money_scale },
@@ -86,7 +89,8 @@ impl Copy {
         description.learn(rows).map_err(|error| exception(py, &error.into()))
     }
 
-    /// The COPY of a statement's rows, and whether some of its columns are text in which there may be floats.
+    /// The COPY of a statement's rows, and whether some of its columns are text in which there may
+    /// be floats.
     fn rows(&self, py: Python<'_>, sql: &str) -> PyResult<(String, bool)> {
         let mut state = self.lock();
         let description = state.description.take().ok_or_else(|| out_of_order(py))?;
@@ -96,7 +100,8 @@ impl Copy {
             row_bytes_max: bytes(self.limits.row_bytes_max),
             ..RowOptions::default()
         };
-        let feed = Feed::of_rows(&description, options, self.strings).map_err(|error| exception(py, &error))?;
+        let feed = Feed::of_rows(&description, options, self.strings)
+            .map_err(|error| exception(py, &error))?;
         state.feed = Some(feed);
         Ok((description.copy_statement(sql, &self.types), description.has_text(&self.types)))
     }

@@ -54,7 +54,9 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
 pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr {
     use dray_sort::Error;
     let (kind, hint) = match error {
-        Error::Memory { .. } => (ErrorKind::Resources, Some("give it more memory, or a spill folder")),
+        Error::Memory { .. } => {
+            (ErrorKind::Resources, Some("give it more memory, or a spill folder"))
+        }
         Error::SpillLimit { .. } | Error::Spill { .. } | Error::Damaged { .. } => {
             (ErrorKind::Resources, Some("give it another spill folder"))
         }
@@ -66,21 +68,38 @@ pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr 
     build(py, class_name(kind), &error.to_string(), hint, None)
 }
 
-/// Runs something without Python's lock. A defect of ours raises an `InternalError`, not pyo3's exception that `except Exception` misses.
+/// Runs something without Python's lock. A defect of ours raises an `InternalError`, not pyo3's
+/// exception that `except Exception` misses.
 pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> PyResult<T> {
-    let ran = py.detach(|| catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_text(&*panic)));
+    let ran =
+        py.detach(|| catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_text(&*panic)));
     ran.map_err(|text| {
-        build(py, class_name(ErrorKind::Internal), &text, Some("this is a defect; please report it"), None)
+        build(
+            py,
+            class_name(ErrorKind::Internal),
+            &text,
+            Some("this is a defect; please report it"),
+            None,
+        )
     })
 }
 
 /// What a panic says.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     format!("an assumption of Dray does not hold: {}", said.unwrap_or("it panicked"))
 }
 
-fn build(py: Python<'_>, class: &str, message: &str, hint: Option<&str>, sqlstate: Option<&str>) -> PyErr {
+fn build(
+    py: Python<'_>,
+    class: &str,
+    message: &str,
+    hint: Option<&str>,
+    sqlstate: Option<&str>,
+) -> PyErr {
     let built = PyModule::import(py, "dray.errors").and_then(|module| {
         let class = module.getattr(class)?;
         class.cast_into::<PyType>()?.call1((message, hint, sqlstate))

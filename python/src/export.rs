@@ -1,5 +1,6 @@
-//! Arrow's C data interface, on the way out. No panic leaves through it, because that would end the process: Arrow's own stream
-//! panics at a NUL in a time zone or in an error's text, and forgets that a map's keys are sorted.
+//! Arrow's C data interface, on the way out. No panic leaves through it, because that would end the
+//! process: Arrow's own stream panics at a NUL in a time zone or in an error's text, and forgets
+//! that a map's keys are sorted.
 
 #![allow(unsafe_code, reason = "Arrow's C interface")]
 
@@ -50,14 +51,22 @@ fn of_type(data_type: &DataType) -> Result<FFI_ArrowSchema, ArrowError> {
         DataType::Map(entries, _) => ("+m".into(), vec![entries]),
         DataType::RunEndEncoded(ends, values) => ("+r".into(), vec![ends, values]),
         DataType::Dictionary(index, values) => {
-            return FFI_ArrowSchema::try_new(of_type(index)?.format(), Vec::new(), Some(of_type(values)?));
+            return FFI_ArrowSchema::try_new(
+                of_type(index)?.format(),
+                Vec::new(),
+                Some(of_type(values)?),
+            );
         }
         DataType::Timestamp(_, Some(zone)) if zone.contains('\0') => {
             return Err(ArrowError::CDataInterface(format!("the time zone {zone:?} has a byte 0")));
         }
         other => return FFI_ArrowSchema::try_from(other),
     };
-    FFI_ArrowSchema::try_new(&format, children.into_iter().map(of_field).collect::<Result<_, _>>()?, None)
+    FFI_ArrowSchema::try_new(
+        &format,
+        children.into_iter().map(of_field).collect::<Result<_, _>>()?,
+        None,
+    )
 }
 
 /// What a stream of C has here.
@@ -97,7 +106,9 @@ impl Exported {
     ) -> c_int {
         let made = match &mut self.reader {
             Some(reader) => catch_unwind(AssertUnwindSafe(|| make(&mut **reader))),
-            None => Ok(Err(ArrowError::ExternalError("reading the stream has failed before".into()))),
+            None => {
+                Ok(Err(ArrowError::ExternalError("reading the stream has failed before".into())))
+            }
         };
         let error = match made {
             Ok(Ok(made)) => {
@@ -126,14 +137,20 @@ impl Exported {
     }
 }
 
-unsafe extern "C" fn get_schema(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowSchema) -> c_int {
+unsafe extern "C" fn get_schema(
+    stream: *mut FFI_ArrowArrayStream,
+    out: *mut FFI_ArrowSchema,
+) -> c_int {
     // SAFETY: the consumer calls with the stream, from one thread at a time, before its release.
     let exported = unsafe { Exported::of(stream) };
     // SAFETY: the consumer gives a place for a schema, whatever is in it.
     exported.answer(|reader| schema(&reader.schema()), |schema| unsafe { out.write(schema) })
 }
 
-unsafe extern "C" fn get_next(stream: *mut FFI_ArrowArrayStream, out: *mut FFI_ArrowArray) -> c_int {
+unsafe extern "C" fn get_next(
+    stream: *mut FFI_ArrowArrayStream,
+    out: *mut FFI_ArrowArray,
+) -> c_int {
     // SAFETY: as in `get_schema`.
     let exported = unsafe { Exported::of(stream) };
     let next = |reader: &mut dyn RecordBatchReader| match reader.next() {
@@ -151,7 +168,8 @@ unsafe extern "C" fn get_last_error(stream: *mut FFI_ArrowArrayStream) -> *const
 }
 
 unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
-    // SAFETY: the consumer releases a stream once; the box is that of `stream`, and is nobody's after this.
+    // SAFETY: the consumer releases a stream once; the box is that of `stream`, and is nobody's
+    // after this.
     unsafe {
         let mut exported = Box::from_raw((*stream).private_data.cast::<Exported>());
         exported.drop_reader();

@@ -33,7 +33,9 @@ impl Home {
     pub(crate) fn lend(&self) -> Result<Loan, Refusal> {
         let mut place = self.lock();
         match std::mem::replace(&mut *place, Place::Lent) {
-            Place::Here(connection) => Ok(Loan { connection: ManuallyDrop::new(connection), home: self.clone() }),
+            Place::Here(connection) => {
+                Ok(Loan { connection: ManuallyDrop::new(connection), home: self.clone() })
+            }
             Place::Lent => Err(Refusal::Lent),
             Place::Closed => {
                 *place = Place::Closed;

@@ -1,4 +1,5 @@
-//! The compiled half of the Python package: connections, results and their conversions. What users see is in `dray/`.
+//! The compiled half of the Python package: connections, results and their conversions. What users
+//! see is in `dray/`.
 //!
 //! ```text
 //!   dray.Connection ── _dray.Connection ── Home ──lends──▶ Loan, within the Results of one statement
@@ -29,8 +30,8 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// What chunks decode to and are joined in is freed batch by batch; the system's allocator would hand the pages back and
-/// clear new ones each time.
+/// What chunks decode to and are joined in is freed batch by batch; the system's allocator would
+/// hand the pages back and clear new ones each time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,4 +1,5 @@
-//! Python values as a statement's parameters: a batch of one row, each column with the type that holds its value exactly.
+//! Python values as a statement's parameters: a batch of one row, each column with the type that
+//! holds its value exactly.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -6,21 +7,24 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Decimal256Array,
-    DurationMicrosecondArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, NullArray, RecordBatch,
-    RecordBatchOptions, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, TimestampSecondArray, UInt64Array, new_null_array,
+    DurationMicrosecondArray, FixedSizeBinaryArray, Float64Array, Int64Array, ListArray, NullArray,
+    RecordBatch, RecordBatchOptions, StringArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+    TimestampSecondArray, UInt64Array, new_null_array,
 };
 use arrow::buffer::OffsetBuffer;
 use arrow::compute::{CastOptions, cast_with_options, concat};
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, DecimalType, Field, Schema, i256,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal256Type, DecimalType,
+    Field, Schema, i256,
 };
 use arrow::error::ArrowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
-    PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt, PyList, PyMapping, PySet,
-    PyString, PyTime, PyTimeAccess, PyTuple, PyType, PyTzInfo, PyTzInfoAccess,
+    PyBool, PyByteArray, PyBytes, PyDate, PyDateTime, PyDelta, PyDeltaAccess, PyFloat, PyInt,
+    PyList, PyMapping, PySet, PyString, PyTime, PyTimeAccess, PyTuple, PyType, PyTzInfo,
+    PyTzInfoAccess,
 };
 
 use crate::capsule::import_array;
@@ -40,7 +44,8 @@ pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         || is::<PySet>(params)
         || params.cast::<PyMapping>().is_ok() && !is::<PyList>(params);
     if not_a_sequence {
-        let message = format!("params is a {}, expected a list or tuple of values", type_name(params));
+        let message =
+            format!("params is a {}, expected a list or tuple of values", type_name(params));
         return Err(usage(py, &message, Some("the first value is $1, the second $2")));
     }
     let mut fields = Vec::new();
@@ -50,7 +55,10 @@ pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         let (array, extension) = parameter(&value?, &name)?;
         let mut field = Field::new(name, array.data_type().clone(), true);
         if let Some(extension) = extension {
-            field = field.with_metadata(HashMap::from([("ARROW:extension:name".to_owned(), extension.to_owned())]));
+            field = field.with_metadata(HashMap::from([(
+                "ARROW:extension:name".to_owned(),
+                extension.to_owned(),
+            )]));
         }
         fields.push(field);
         columns.push(array);
@@ -66,8 +74,13 @@ fn parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<(ArrayRef, Option
     let py = value.py();
     if value.is_instance(UUID.import(py, "uuid", "UUID")?)? {
         let bytes = value.getattr("bytes")?;
-        let array = FixedSizeBinaryArray::try_from_iter(std::iter::once(bytes.cast::<PyBytes>()?.as_bytes()));
-        return Ok((Arc::new(array.map_err(|error| refuse(value, name, &error.to_string()))?), Some("arrow.uuid")));
+        let array = FixedSizeBinaryArray::try_from_iter(std::iter::once(
+            bytes.cast::<PyBytes>()?.as_bytes(),
+        ));
+        return Ok((
+            Arc::new(array.map_err(|error| refuse(value, name, &error.to_string()))?),
+            Some("arrow.uuid"),
+        ));
     }
     Ok((plain(value, name)?, None))
 }
@@ -108,7 +121,11 @@ fn plain(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     } else if value.hasattr("dtype")? && value.hasattr("tolist")? {
         numpy(value, name)?
     } else {
-        return Err(refuse(value, name, "expected a number, string, bytes, date or time, UUID, list or None"));
+        return Err(refuse(
+            value,
+            name,
+            "expected a number, string, bytes, date or time, UUID, list or None",
+        ));
     })
 }
 
@@ -126,7 +143,8 @@ fn integer(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
 }
 
 fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
-    let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) = value.call_method0("as_tuple")?.extract()?;
+    let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
+        value.call_method0("as_tuple")?.extract()?;
     let Ok(exponent) = exponent.extract::<i32>() else {
         return Err(refuse(value, name, "a decimal is a finite number here"));
     };
@@ -149,11 +167,16 @@ fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
     let scale = i8::try_from(scale).unwrap_or(i8::MAX);
     let array: Result<ArrayRef, ArrowError> = if precision <= DECIMAL128_MAX_PRECISION {
         let value = i128::from_str(text).map_err(|error| error.to_string())?;
-        Decimal128Array::from(vec![value]).with_precision_and_scale(precision, scale).map(|array| Arc::new(array) as _)
+        Decimal128Array::from(vec![value])
+            .with_precision_and_scale(precision, scale)
+            .map(|array| Arc::new(array) as _)
     } else {
-        let value = i256::from_string(text).ok_or("no type holds a decimal of more than 76 digits")?;
+        let value =
+            i256::from_string(text).ok_or("no type holds a decimal of more than 76 digits")?;
         Decimal256Type::validate_decimal_precision(value, precision, scale)
-            .and_then(|()| Decimal256Array::from(vec![value]).with_precision_and_scale(precision, scale))
+            .and_then(|()| {
+                Decimal256Array::from(vec![value]).with_precision_and_scale(precision, scale)
+            })
             .map(|array| Arc::new(array) as _)
     };
     array.map_err(|error| error.to_string())
@@ -161,7 +184,8 @@ fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
 
 fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
-    let aware = value.cast::<PyDateTime>()?.get_tzinfo().is_some() && !value.call_method0("utcoffset")?.is_none();
+    let aware = value.cast::<PyDateTime>()?.get_tzinfo().is_some()
+        && !value.call_method0("utcoffset")?.is_none();
     let utc = PyTzInfo::utc(py)?;
     let epoch = PyDateTime::new(py, 1970, 1, 1, 0, 0, 0, 0, aware.then_some(&*utc))?;
     let zone = aware.then_some("UTC");
@@ -173,7 +197,9 @@ fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let since = value.call_method1("__sub__", (epoch,))?;
     let microseconds = whole_microseconds(&since, name)?;
     if nanoseconds == 0 {
-        return Ok(Arc::new(TimestampMicrosecondArray::from(vec![microseconds]).with_timezone_opt(zone)));
+        return Ok(Arc::new(
+            TimestampMicrosecondArray::from(vec![microseconds]).with_timezone_opt(zone),
+        ));
     }
     let exact = microseconds.checked_mul(1000).and_then(|value| value.checked_add(nanoseconds));
     let exact = exact.ok_or_else(|| refuse(value, name, "its nanoseconds do not fit 64 bits"))?;
@@ -183,10 +209,17 @@ fn timestamp(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
 fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let time = value.cast::<PyTime>()?;
     if time.get_tzinfo().is_some() {
-        return Err(refuse(value, name, "a time has no zone here; give a datetime, or drop its tzinfo"));
+        return Err(refuse(
+            value,
+            name,
+            "a time has no zone here; give a datetime, or drop its tzinfo",
+        ));
     }
-    let seconds = (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60 + i64::from(time.get_second());
-    Ok(Arc::new(Time64MicrosecondArray::from(vec![seconds * 1_000_000 + i64::from(time.get_microsecond())])))
+    let seconds = (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60
+        + i64::from(time.get_second());
+    Ok(Arc::new(Time64MicrosecondArray::from(vec![
+        seconds * 1_000_000 + i64::from(time.get_microsecond()),
+    ])))
 }
 
 fn delta_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
@@ -200,7 +233,9 @@ fn delta_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
 fn whole_microseconds(value: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     let delta = value.cast::<PyDelta>()?;
     let part = i64::from(delta.get_seconds()) * 1_000_000 + i64::from(delta.get_microseconds());
-    let total = i64::from(delta.get_days()).checked_mul(DAY_MICROSECONDS).and_then(|days| days.checked_add(part));
+    let total = i64::from(delta.get_days())
+        .checked_mul(DAY_MICROSECONDS)
+        .and_then(|days| days.checked_add(part));
     total.ok_or_else(|| refuse(value, name, "its microseconds do not fit 64 bits"))
 }
 
@@ -209,7 +244,8 @@ fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let items = items.collect::<PyResult<Vec<_>>>()?;
     let types = items.iter().map(|item| item.data_type());
     let united = types.cloned().try_fold(DataType::Null, |known, other| {
-        unite(&known, &other).ok_or_else(|| format!("its items have different types, {known} and {other}"))
+        unite(&known, &other)
+            .ok_or_else(|| format!("its items have different types, {known} and {other}"))
     });
     let united = united.map_err(|what| refuse(value, name, &what))?;
     let exactly = CastOptions { safe: false, ..CastOptions::default() };
@@ -218,7 +254,9 @@ fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
         DataType::Null => Ok(new_null_array(&united, 1)),
         _ => cast_with_options(item, &united, &exactly),
     });
-    let items = items.collect::<Result<Vec<_>, _>>().map_err(|error| refuse(value, name, &error.to_string()))?;
+    let items = items
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| refuse(value, name, &error.to_string()))?;
     let items: Vec<_> = items.iter().map(|item| item.as_ref()).collect();
     let values = match items.is_empty() {
         true => new_null_array(&DataType::Null, 0),
@@ -241,12 +279,17 @@ fn unite(one: &DataType, other: &DataType) -> Option<DataType> {
             Some(Timestamp(*one.max(other), zone.clone()))
         }
         _ => {
-            let ((one_whole, one_scale), (whole, scale)) = (exact_digits(one)?, exact_digits(other)?);
+            let ((one_whole, one_scale), (whole, scale)) =
+                (exact_digits(one)?, exact_digits(other)?);
             let scale = one_scale.max(scale);
             let precision = one_whole.max(whole).checked_add(scale).filter(|digits| *digits > 0)?;
             match precision {
-                digits if digits <= DECIMAL128_MAX_PRECISION => Some(Decimal128(digits, i8::try_from(scale).ok()?)),
-                digits if digits <= DECIMAL256_MAX_PRECISION => Some(Decimal256(digits, i8::try_from(scale).ok()?)),
+                digits if digits <= DECIMAL128_MAX_PRECISION => {
+                    Some(Decimal128(digits, i8::try_from(scale).ok()?))
+                }
+                digits if digits <= DECIMAL256_MAX_PRECISION => {
+                    Some(Decimal256(digits, i8::try_from(scale).ok()?))
+                }
                 _ => None,
             }
         }
@@ -285,13 +328,15 @@ fn numpy(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
     if kind != "M" {
         let item = value.call_method0("item")?;
-        // A timedelta64 of nanoseconds, or of months, is a bare number as an item; a longdouble remains one.
+        // A timedelta64 of nanoseconds, or of months, is a bare number as an item; a longdouble
+        // remains one.
         return match kind != "m" || is::<PyDelta>(&item) || item.is_none() {
             true if !item.get_type().is(value.get_type()) => plain(&item, name),
             _ => Err(refuse(value, name, "it would lose digits; convert it to another type")),
         };
     }
-    let unit = PyModule::import(value.py(), "numpy")?.call_method1("datetime_data", (value.getattr("dtype")?,))?;
+    let unit = PyModule::import(value.py(), "numpy")?
+        .call_method1("datetime_data", (value.getattr("dtype")?,))?;
     let (unit, count): (String, i64) = unit.extract()?;
     let number: i64 = value.call_method1("astype", ("int64",))?.call_method0("item")?.extract()?;
     if number == i64::MIN {
@@ -311,5 +356,9 @@ fn numpy(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
 }
 
 fn refuse(value: &Bound<'_, PyAny>, name: &str, what: &str) -> PyErr {
-    usage(value.py(), &format!("parameter {name} is a {} that can't be sent: {what}", type_name(value)), None)
+    usage(
+        value.py(),
+        &format!("parameter {name} is a {} that can't be sent: {what}", type_name(value)),
+        None,
+    )
 }

@@ -17,7 +17,8 @@ use crate::home::Loan;
 use crate::rows::rows;
 use crate::watch::Watched;
 
-/// Rows become Python's objects so many values at a time, while the columns are in the processor's cache.
+/// Rows become Python's objects so many values at a time, while the columns are in the processor's
+/// cache.
 const VALUES: usize = 1 << 16;
 const ROWS_MAX: usize = 4096;
 /// What to do about a result that can't be read on.
@@ -38,7 +39,8 @@ struct State {
     rows: Option<(RecordBatch, usize)>,
 }
 
-/// Only a result that was read to its end has no more batches: after any other end, reading on is an error.
+/// Only a result that was read to its end has no more batches: after any other end, reading on is
+/// an error.
 enum Phase {
     Reading(Box<Results<Loan>>),
     Whole,
@@ -79,7 +81,8 @@ impl State {
 
 impl Reader {
     pub(crate) fn new(results: Results<Loan>, watched: Arc<Watched>) -> Self {
-        let state = State { phase: Phase::Reading(Box::new(results)), stats: Stats::default(), rows: None };
+        let state =
+            State { phase: Phase::Reading(Box::new(results)), stats: Stats::default(), rows: None };
         Self { state: Arc::new(Mutex::new(state)), watched }
     }
 
@@ -112,7 +115,8 @@ impl Reader {
             None => self.next_batch(py)?.map(|batch| (batch, 0)),
         };
         let Some((batch, from)) = next else { return Ok(None) };
-        let count = (batch.num_rows() - from).min((VALUES / batch.num_columns().max(1)).clamp(1, ROWS_MAX));
+        let count =
+            (batch.num_rows() - from).min((VALUES / batch.num_columns().max(1)).clamp(1, ROWS_MAX));
         let rows = rows(py, &batch.slice(from, count))?;
         if from + count < batch.num_rows() {
             self.lock(py)?.rows = Some((batch, from + count));
@@ -160,7 +164,8 @@ impl Reader {
         }
     }
 
-    /// As [`Self::cancel`], where nobody is asked who could be told of an interrupt: it is met again later.
+    /// As [`Self::cancel`], where nobody is asked who could be told of an interrupt: it is met
+    /// again later.
     pub(crate) fn cancel_unasked(&self, py: Python<'_>) {
         if let Err(raised) = self.cancel(py) {
             match raised.is_instance_of::<PyKeyboardInterrupt>(py) {
@@ -194,7 +199,8 @@ impl Reader {
         Some(state)
     }
 
-    /// Waiting here could wait for ever: the reading thread may be this one, within the user's progress function.
+    /// Waiting here could wait for ever: the reading thread may be this one, within the user's
+    /// progress function.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
@@ -209,7 +215,8 @@ impl Reader {
     }
 }
 
-/// The batches of a reader for consumers of Arrow's C stream, who call without Python's lock and know only messages.
+/// The batches of a reader for consumers of Arrow's C stream, who call without Python's lock and
+/// know only messages.
 pub(crate) struct Stream {
     pub(crate) reader: Reader,
     pub(crate) schema: SchemaRef,
@@ -230,7 +237,8 @@ impl Iterator for Stream {
                 ArrowError::ExternalError(message.into())
             })
         });
-        next.unwrap_or_else(|| Err(ArrowError::ExternalError("Python is shutting down".into()))).transpose()
+        next.unwrap_or_else(|| Err(ArrowError::ExternalError("Python is shutting down".into())))
+            .transpose()
     }
 }
 

@@ -39,7 +39,10 @@ impl Result {
     }
 
     fn stream<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        stream_capsule(py, Box::new(Stream { reader: self.reader.clone(), schema: self.schema.clone() }))
+        stream_capsule(
+            py,
+            Box::new(Stream { reader: self.reader.clone(), schema: self.schema.clone() }),
+        )
     }
 
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
@@ -77,7 +80,11 @@ impl Drop for Result {
     }
 }
 
-fn stats_dict<'py>(py: Python<'py>, stats: &Stats, schema: &SchemaRef) -> PyResult<Bound<'py, PyDict>> {
+fn stats_dict<'py>(
+    py: Python<'py>,
+    stats: &Stats,
+    schema: &SchemaRef,
+) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
     dict.set_item("path", stats.route.kind.to_string())?;
     dict.set_item("path_reason", &stats.route.reason)?;

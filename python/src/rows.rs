@@ -1,17 +1,20 @@
 //! Rows as Python tuples. Values are made a column at a time: one match on the type, then one loop.
 
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, GenericByteViewArray, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, GenericByteViewArray,
+    PrimitiveArray, RecordBatch,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{
-    ByteArrayType, ByteViewType, DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
-    Decimal256Type, DecimalType, Field, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, TimeUnit, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    ByteArrayType, ByteViewType, DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type,
+    Decimal128Type, Decimal256Type, DecimalType, Field, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType,
+    IntervalUnit, IntervalYearMonthType, TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PyString, PyTime, PyTuple, PyTzInfo};
+use pyo3::types::{
+    PyBytes, PyDate, PyDateTime, PyDelta, PyDict, PyList, PyString, PyTime, PyTuple, PyTzInfo,
+};
 use pyo3::{BoundObject, PyTypeInfo, intern};
 
 use crate::error::usage;
@@ -29,7 +32,8 @@ pub(crate) fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<
         Ok(values.into_iter())
     });
     let mut columns = columns.collect::<PyResult<Vec<_>>>()?;
-    let rows = (0..batch.num_rows()).map(|_| PyTuple::new(py, columns.iter_mut().map(Iterator::next)));
+    let rows =
+        (0..batch.num_rows()).map(|_| PyTuple::new(py, columns.iter_mut().map(Iterator::next)));
     PyList::new(py, rows.collect::<PyResult<Vec<_>>>()?)
 }
 
@@ -50,7 +54,9 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
         DataType::UInt16 => primitive!(UInt16Type),
         DataType::UInt32 => primitive!(UInt32Type),
         DataType::UInt64 => primitive!(UInt64Type),
-        DataType::Float16 => each(py, array.as_primitive::<Float16Type>().iter(), |value| any(py, value.to_f32())),
+        DataType::Float16 => {
+            each(py, array.as_primitive::<Float16Type>().iter(), |value| any(py, value.to_f32()))
+        }
         DataType::Float32 => primitive!(Float32Type),
         DataType::Float64 => primitive!(Float64Type),
         DataType::Decimal32(..) => decimals(py, array.as_primitive::<Decimal32Type>()),
@@ -58,14 +64,17 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
         DataType::Decimal128(..) => decimals(py, array.as_primitive::<Decimal128Type>()),
         DataType::Decimal256(..) => decimals(py, array.as_primitive::<Decimal256Type>()),
         DataType::Date32 => dates(py, array.as_primitive::<Date32Type>(), i64::from, field),
-        DataType::Date64 => {
-            dates(py, array.as_primitive::<Date64Type>(), |ms| ms.div_euclid(DAY_SECONDS * 1000), field)
-        }
+        DataType::Date64 => dates(
+            py,
+            array.as_primitive::<Date64Type>(),
+            |ms| ms.div_euclid(DAY_SECONDS * 1000),
+            field,
+        ),
         DataType::Time32(unit) | DataType::Time64(unit) => times(py, array, *unit, field),
         DataType::Timestamp(unit, zone) => timestamps(py, array, *unit, zone.as_deref(), field),
-        DataType::Duration(unit) => {
-            each(py, numbers(array, field)?.into_iter(), |value| Ok(delta(py, value, *unit, field)?.into_any()))
-        }
+        DataType::Duration(unit) => each(py, numbers(array, field)?.into_iter(), |value| {
+            Ok(delta(py, value, *unit, field)?.into_any())
+        }),
         DataType::Interval(unit) => intervals(py, array, *unit),
         DataType::Utf8 => strings(py, array.as_string::<i32>()),
         DataType::LargeUtf8 => strings(py, array.as_string::<i64>()),
@@ -77,7 +86,9 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
         DataType::List(item) => {
             let list = array.as_list::<i32>();
             let ends = list.offsets();
-            nested(py, array, list.values(), item, |row| (ends[row] as usize, ends[row + 1] as usize))
+            nested(py, array, list.values(), item, |row| {
+                (ends[row] as usize, ends[row + 1] as usize)
+            })
         }
         DataType::FixedSizeList(item, size) => {
             let size = usize::try_from(*size).unwrap_or(0);
@@ -90,13 +101,21 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
             let ends = map.offsets();
             let pairs: ArrayRef = std::sync::Arc::new(map.entries().clone());
             let pairs_of = |array: &ArrayRef| pairs_as_tuples(py, array);
-            nested_with(py, array, &pairs, |row| (ends[row] as usize, ends[row + 1] as usize), pairs_of)
+            nested_with(
+                py,
+                array,
+                &pairs,
+                |row| (ends[row] as usize, ends[row + 1] as usize),
+                pairs_of,
+            )
         }
         DataType::Dictionary(_, value) => match cast(array, value) {
             Ok(plain) => values(py, &plain, field),
             Err(error) => Err(usage(py, &format!("column {:?}: {error}", field.name()), None)),
         },
-        other => Err(usage(py, &format!("column {:?}: no Python value for {other}", field.name()), None)),
+        other => {
+            Err(usage(py, &format!("column {:?}: no Python value for {other}", field.name()), None))
+        }
     }
 }
 
@@ -121,7 +140,10 @@ where
     each(py, array.iter(), |text| Ok(PyString::new(py, text).into_any()))
 }
 
-fn string_views<'py, T: ByteViewType<Native = str>>(py: Python<'py>, array: &GenericByteViewArray<T>) -> Values<'py> {
+fn string_views<'py, T: ByteViewType<Native = str>>(
+    py: Python<'py>,
+    array: &GenericByteViewArray<T>,
+) -> Values<'py> {
     each(py, array.iter(), |text| Ok(PyString::new(py, text).into_any()))
 }
 
@@ -132,7 +154,10 @@ where
     each(py, array.iter(), |bytes| Ok(PyBytes::new(py, bytes).into_any()))
 }
 
-fn byte_views<'py, T: ByteViewType<Native = [u8]>>(py: Python<'py>, array: &GenericByteViewArray<T>) -> Values<'py> {
+fn byte_views<'py, T: ByteViewType<Native = [u8]>>(
+    py: Python<'py>,
+    array: &GenericByteViewArray<T>,
+) -> Values<'py> {
     each(py, array.iter(), |bytes| Ok(PyBytes::new(py, bytes).into_any()))
 }
 
@@ -146,9 +171,13 @@ fn fixed_bytes<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<
     each(py, array.iter(), |bytes| uuid.call1((py.None(), PyBytes::new(py, bytes))))
 }
 
-fn decimals<'py, T: DecimalType + ArrowPrimitiveType>(py: Python<'py>, array: &PrimitiveArray<T>) -> Values<'py> {
+fn decimals<'py, T: DecimalType + ArrowPrimitiveType>(
+    py: Python<'py>,
+    array: &PrimitiveArray<T>,
+) -> Values<'py> {
     let decimal = PyModule::import(py, "decimal")?.getattr("Decimal")?;
-    let values = (0..array.len()).map(|row| array.is_valid(row).then(|| array.value_as_string(row)));
+    let values =
+        (0..array.len()).map(|row| array.is_valid(row).then(|| array.value_as_string(row)));
     each(py, values, |text| decimal.call1((text,)))
 }
 
@@ -168,8 +197,9 @@ fn dates<'py, T: ArrowPrimitiveType>(
 /// The values of a time, timestamp or duration, whatever their width.
 fn numbers(array: &ArrayRef, field: &Field) -> PyResult<Vec<Option<i64>>> {
     let wide = cast(array, &DataType::Int64);
-    let wide =
-        wide.map_err(|error| Python::attach(|py| usage(py, &format!("column {:?}: {error}", field.name()), None)))?;
+    let wide = wide.map_err(|error| {
+        Python::attach(|py| usage(py, &format!("column {:?}: {error}", field.name()), None))
+    })?;
     Ok(wide.as_primitive::<Int64Type>().iter().collect())
 }
 
@@ -184,27 +214,41 @@ fn split(py: Python<'_>, value: i64, unit: TimeUnit, field: &Field) -> PyResult<
     let (seconds, part) = (value.div_euclid(units), value.rem_euclid(units));
     let nanoseconds = part * (1_000_000_000 / units);
     if nanoseconds % 1000 != 0 {
-        let message = format!("column {:?} has nanoseconds, which Python's datetime does not hold", field.name());
-        return Err(usage(py, &message, Some("read the result as Arrow, or cast the column to microseconds in SQL")));
+        let message = format!(
+            "column {:?} has nanoseconds, which Python's datetime does not hold",
+            field.name()
+        );
+        return Err(usage(
+            py,
+            &message,
+            Some("read the result as Arrow, or cast the column to microseconds in SQL"),
+        ));
     }
     // Below a million.
     Ok((seconds, i32::try_from(nanoseconds / 1000).unwrap_or(0)))
 }
 
-fn delta<'py>(py: Python<'py>, value: i64, unit: TimeUnit, field: &Field) -> PyResult<Bound<'py, PyDelta>> {
+fn delta<'py>(
+    py: Python<'py>,
+    value: i64,
+    unit: TimeUnit,
+    field: &Field,
+) -> PyResult<Bound<'py, PyDelta>> {
     let (seconds, microseconds) = split(py, value, unit, field)?;
     let (days, seconds) = (seconds.div_euclid(DAY_SECONDS), seconds.rem_euclid(DAY_SECONDS));
     let (Ok(days), Ok(seconds)) = (i32::try_from(days), i32::try_from(seconds)) else {
         return Err(out_of_range(py, field, "timedelta"));
     };
-    PyDelta::new(py, days, seconds, microseconds, false).map_err(|_| out_of_range(py, field, "timedelta"))
+    PyDelta::new(py, days, seconds, microseconds, false)
+        .map_err(|_| out_of_range(py, field, "timedelta"))
 }
 
 fn times<'py>(py: Python<'py>, array: &ArrayRef, unit: TimeUnit, field: &Field) -> Values<'py> {
     each(py, numbers(array, field)?.into_iter(), |value| {
         let (seconds, microseconds) = split(py, value, unit, field)?;
         let part = |value: i64| u8::try_from(value).map_err(|_| out_of_range(py, field, "time"));
-        let (hour, minute, second) = (part(seconds.div_euclid(3600))?, part(seconds / 60 % 60)?, part(seconds % 60)?);
+        let (hour, minute, second) =
+            (part(seconds.div_euclid(3600))?, part(seconds / 60 % 60)?, part(seconds % 60)?);
         // 24:00:00, which SQL has and Python has not.
         let time = PyTime::new(py, hour, minute, second, microseconds.unsigned_abs(), None);
         Ok(time.map_err(|_| out_of_range(py, field, "time"))?.into_any())
@@ -225,7 +269,9 @@ fn timestamps<'py>(
         .map(|zone| known_zone(py, zone, field))
         .transpose()?;
     each(py, numbers(array, field)?.into_iter(), |value| {
-        let instant = epoch.add(delta(py, value, unit, field)?).map_err(|_| out_of_range(py, field, "datetime"))?;
+        let instant = epoch
+            .add(delta(py, value, unit, field)?)
+            .map_err(|_| out_of_range(py, field, "datetime"))?;
         match &zone {
             Some(zone) => instant
                 .call_method1(intern!(py, "astimezone"), (zone,))
@@ -238,9 +284,15 @@ fn timestamps<'py>(
 /// The zone of a column, which Python may not know.
 fn known_zone<'py>(py: Python<'py>, zone: &str, field: &Field) -> PyResult<Bound<'py, PyAny>> {
     time_zone(py, zone).map_err(|cause| {
-        let message = format!("column {:?} has the time zone {zone:?}, which Python does not know", field.name());
-        let error =
-            usage(py, &message, Some("pip install tzdata, read the result as Arrow, or cast the column in SQL"));
+        let message = format!(
+            "column {:?} has the time zone {zone:?}, which Python does not know",
+            field.name()
+        );
+        let error = usage(
+            py,
+            &message,
+            Some("pip install tzdata, read the result as Arrow, or cast the column in SQL"),
+        );
         error.set_cause(py, Some(cause));
         error
     })
@@ -248,14 +300,19 @@ fn known_zone<'py>(py: Python<'py>, zone: &str, field: &Field) -> PyResult<Bound
 
 /// `Europe/Vienna` or `+01:00`.
 fn time_zone<'py>(py: Python<'py>, zone: &str) -> PyResult<Bound<'py, PyAny>> {
-    let offset = zone.strip_prefix('+').map(|rest| (1, rest)).or(zone.strip_prefix('-').map(|rest| (-1, rest)));
+    let offset = zone
+        .strip_prefix('+')
+        .map(|rest| (1, rest))
+        .or(zone.strip_prefix('-').map(|rest| (-1, rest)));
     let minutes = offset.and_then(|(sign, rest)| {
         let (hours, minutes) = rest.split_once(':').or_else(|| rest.split_at_checked(2))?;
         let minutes = if minutes.is_empty() { 0 } else { minutes.parse::<u16>().ok()? };
         Some(sign * (i32::from(hours.parse::<u16>().ok()?) * 60 + i32::from(minutes)))
     });
     match minutes {
-        Some(minutes) => Ok(PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, minutes * 60, 0, true)?)?.into_any()),
+        Some(minutes) => {
+            Ok(PyTzInfo::fixed_offset(py, PyDelta::new(py, 0, minutes * 60, 0, true)?)?.into_any())
+        }
         None => Ok(PyTzInfo::timezone(py, zone)?.into_any()),
     }
 }
@@ -264,14 +321,20 @@ fn intervals<'py>(py: Python<'py>, array: &ArrayRef, unit: IntervalUnit) -> Valu
     let interval = PyModule::import(py, "dray._interval")?.getattr("Interval")?;
     match unit {
         IntervalUnit::YearMonth => {
-            each(py, array.as_primitive::<IntervalYearMonthType>().iter(), |months| interval.call1((months, 0, 0)))
+            each(py, array.as_primitive::<IntervalYearMonthType>().iter(), |months| {
+                interval.call1((months, 0, 0))
+            })
         }
-        IntervalUnit::DayTime => each(py, array.as_primitive::<IntervalDayTimeType>().iter(), |value| {
-            interval.call1((0, value.days, i64::from(value.milliseconds) * 1_000_000))
-        }),
-        IntervalUnit::MonthDayNano => each(py, array.as_primitive::<IntervalMonthDayNanoType>().iter(), |value| {
-            interval.call1((value.months, value.days, value.nanoseconds))
-        }),
+        IntervalUnit::DayTime => {
+            each(py, array.as_primitive::<IntervalDayTimeType>().iter(), |value| {
+                interval.call1((0, value.days, i64::from(value.milliseconds) * 1_000_000))
+            })
+        }
+        IntervalUnit::MonthDayNano => {
+            each(py, array.as_primitive::<IntervalMonthDayNanoType>().iter(), |value| {
+                interval.call1((value.months, value.days, value.nanoseconds))
+            })
+        }
     }
 }
 
@@ -306,13 +369,14 @@ fn nested_with<'py>(
     rows.collect()
 }
 
-fn structs<'py>(py: Python<'py>, array: &ArrayRef, fields: &arrow::datatypes::Fields) -> Values<'py> {
-    let columns = array
-        .as_struct()
-        .columns()
-        .iter()
-        .zip(fields)
-        .map(|(column, field)| Ok((PyString::intern(py, field.name()), values(py, column, field)?.into_iter())));
+fn structs<'py>(
+    py: Python<'py>,
+    array: &ArrayRef,
+    fields: &arrow::datatypes::Fields,
+) -> Values<'py> {
+    let columns = array.as_struct().columns().iter().zip(fields).map(|(column, field)| {
+        Ok((PyString::intern(py, field.name()), values(py, column, field)?.into_iter()))
+    });
     let mut columns = columns.collect::<PyResult<Vec<_>>>()?;
     let rows = (0..array.len()).map(|row| {
         let dict = PyDict::new(py);
@@ -328,13 +392,15 @@ fn structs<'py>(py: Python<'py>, array: &ArrayRef, fields: &arrow::datatypes::Fi
 fn pairs_as_tuples<'py>(py: Python<'py>, entries: &ArrayRef) -> Values<'py> {
     let entries = entries.as_struct();
     let fields = entries.fields();
-    let mut columns = entries.columns().iter().zip(fields).map(|(column, field)| values(py, column, field));
+    let mut columns =
+        entries.columns().iter().zip(fields).map(|(column, field)| values(py, column, field));
     let (Some(keys), Some(items)) = (columns.next(), columns.next()) else { return Ok(Vec::new()) };
     let pairs = keys?.into_iter().zip(items?).map(|pair| Ok(pair.into_pyobject(py)?.into_any()));
     pairs.collect()
 }
 
 fn out_of_range(py: Python<'_>, field: &Field, what: &str) -> PyErr {
-    let message = format!("column {:?} has a value beyond the range of Python's {what}", field.name());
+    let message =
+        format!("column {:?} has a value beyond the range of Python's {what}", field.name());
     usage(py, &message, Some("read the result as Arrow, or cast the column to text in SQL"))
 }

@@ -16,7 +16,8 @@ use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
 use dray_format::arrow::{Held, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
-    Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer, memory_bytes_default,
+    Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer,
+    memory_bytes_default,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -49,7 +50,9 @@ impl Ended {
         match self {
             Self::Sort(error) => sort_exception(py, &error),
             Self::Python(error) => error,
-            Self::Source(message) => execution(py, &format!("the source of the rows failed: {message}")),
+            Self::Source(message) => {
+                execution(py, &format!("the source of the rows failed: {message}"))
+            }
             Self::Arrow(message) => usage(py, &message, None),
         }
     }
@@ -72,19 +75,22 @@ pub fn sort(
 ) -> PyResult<Sorted> {
     let stream = import_stream(source)?;
     let arrow_schema = stream.schema();
-    let schema = schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
+    let schema =
+        schema_from_arrow(&arrow_schema).map_err(|error| usage(py, &error.to_string(), None))?;
     let names = || schema.fields.iter().map(|field| field.name.as_str());
-    let by = by.iter().map(|by| by.parse::<By>()?.find(names())).collect::<Result<Vec<_>, String>>();
+    let by =
+        by.iter().map(|by| by.parse::<By>()?.find(names())).collect::<Result<Vec<_>, String>>();
     let mut by = by.map_err(|message| usage(py, &message, None))?;
     if by.is_empty() {
         let all = 0..schema.fields.len();
         by.extend(all.map(|column| SortColumn { column, descending: false, nulls_first: false }));
     }
-    let memory = match memory.map(|memory| memory.parse::<Size>().map(|size| usize::try_from(size.0))) {
-        None => memory_bytes_default(),
-        Some(Ok(bytes)) => bytes.unwrap_or(usize::MAX),
-        Some(Err(message)) => return Err(usage(py, &format!("memory: {message}"), None)),
-    };
+    let memory =
+        match memory.map(|memory| memory.parse::<Size>().map(|size| usize::try_from(size.0))) {
+            None => memory_bytes_default(),
+            Some(Ok(bytes)) => bytes.unwrap_or(usize::MAX),
+            Some(Err(message)) => return Err(usage(py, &format!("memory: {message}"), None)),
+        };
     let cancel = Cancel::default();
     let options = Options {
         spill_folder: spill,
@@ -208,7 +214,11 @@ fn read(stream: Imported, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) ->
     Ok(())
 }
 
-fn append(mut writer: Writer, queue: &Mutex<Receiver<(u64, RecordBatch)>>, held: &Mutex<Held>) -> Result<(), Ended> {
+fn append(
+    mut writer: Writer,
+    queue: &Mutex<Receiver<(u64, RecordBatch)>>,
+    held: &Mutex<Held>,
+) -> Result<(), Ended> {
     let refused = |error: dray_format::Error| Ended::Arrow(error.to_string());
     loop {
         // Who waits with the lock gets the next batch; the others wait for the lock.
@@ -240,7 +250,11 @@ impl SortProgress {
     }
 
     fn __repr__(&self) -> String {
-        format!("SortProgress(rows_read={}, spilled_bytes={})", self.0.rows(), self.0.spilled_bytes())
+        format!(
+            "SortProgress(rows_read={}, spilled_bytes={})",
+            self.0.rows(),
+            self.0.spilled_bytes()
+        )
     }
 }
 
@@ -272,7 +286,9 @@ impl Sorted {
         // Conversion is at best an offer in this protocol.
         let _ = requested_schema;
         let rows = lock(&self.rows).take();
-        let rows = rows.ok_or_else(|| usage(py, "the sorted rows have been handed over", Some("sort again")))?;
+        let rows = rows.ok_or_else(|| {
+            usage(py, "the sorted rows have been handed over", Some("sort again"))
+        })?;
         stream_capsule(py, Box::new(Stream { rows, schema: self.schema.clone() }))
     }
 }
@@ -287,9 +303,12 @@ impl Iterator for Stream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let external = |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
+        let external =
+            |error: Box<dyn std::error::Error + Send + Sync>| ArrowError::ExternalError(error);
         let batch = self.rows.next()?.map_err(|error| external(Box::new(error)));
-        Some(batch.and_then(|batch| batch_to_arrow(batch, &self.schema).map_err(|error| external(Box::new(error)))))
+        Some(batch.and_then(|batch| {
+            batch_to_arrow(batch, &self.schema).map_err(|error| external(Box::new(error)))
+        }))
     }
 }
 

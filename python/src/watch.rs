@@ -1,4 +1,5 @@
-//! Looking around while a statement runs: signals, a cancel from another thread, and the user's progress function.
+//! Looking around while a statement runs: signals, a cancel from another thread, and the user's
+//! progress function.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,12 @@ pub(crate) struct Watched {
 
 impl Watched {
     pub(crate) fn new(report: Option<Py<PyAny>>) -> Self {
-        Self { cancelled: AtomicBool::new(false), progress: Mutex::default(), raised: Mutex::default(), report }
+        Self {
+            cancelled: AtomicBool::new(false),
+            progress: Mutex::default(),
+            raised: Mutex::default(),
+            report,
+        }
     }
 
     pub(crate) fn progress(&self) -> ClientProgress {
@@ -45,7 +51,8 @@ impl Watched {
         lock(&self.raised).take()
     }
 
-    /// The client's watch, for this statement. The first interrupt cancels it, and the next one does not wait even for that.
+    /// The client's watch, for this statement. The first interrupt cancels it, and the next one
+    /// does not wait even for that.
     pub(crate) fn watch(self: std::sync::Arc<Self>) -> dray_client::Watch {
         let mut last = Instant::now();
         let mut wish = Wish::Continue;
@@ -84,7 +91,8 @@ impl Watched {
     }
 }
 
-/// Whether a connection is still wanted that is being made: what a signal's handler has raised is kept.
+/// Whether a connection is still wanted that is being made: what a signal's handler has raised is
+/// kept.
 pub(crate) fn wanted(raised: &mut Option<PyErr>) -> impl FnMut() -> bool {
     let mut last = Instant::now();
     move || {
@@ -138,7 +146,10 @@ impl Progress {
     }
 
     fn __repr__(&self) -> String {
-        format!("Progress(rows={}, bytes={}, rows_read={})", self.0.rows, self.0.bytes, self.0.rows_read)
+        format!(
+            "Progress(rows={}, bytes={}, rows_read={})",
+            self.0.rows, self.0.bytes, self.0.rows_read
+        )
     }
 }
 

@@ -64,7 +64,9 @@ def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
         def start(version: int) -> PostgresServer:
             if version not in servers:
                 # What does not start is not tried again for each test.
-                assert version not in tried, f"PostgreSQL {version} did not start, see the first error"
+                assert version not in tried, (
+                    f"PostgreSQL {version} did not start, see the first error"
+                )
                 tried.add(version)
                 if not locales.exists():
                     locales.mkdir()
@@ -86,7 +88,9 @@ def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
 
 
 @pytest.fixture(scope="session", params=VERSIONS)
-def postgres(start_postgres: Callable[[int], PostgresServer], request: pytest.FixtureRequest) -> PostgresServer:
+def postgres(
+    start_postgres: Callable[[int], PostgresServer], request: pytest.FixtureRequest
+) -> PostgresServer:
     return start_postgres(request.param)
 
 
@@ -121,9 +125,14 @@ def client(filled: PostgresServer, extension: bool) -> Iterator[Client]:
 def database(postgres: PostgresServer) -> PostgresServer:
     name = postgres_types.DATABASE
     with postgres.connect() as connection:
-        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
+        if (
+            connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone()
+            is None
+        ):
             connection.execute(f"CREATE DATABASE {name}")
-            postgres.run(f"ALTER DATABASE {name} SET timezone = 'UTC'", postgres_types.DDL, database=name)
+            postgres.run(
+                f"ALTER DATABASE {name} SET timezone = 'UTC'", postgres_types.DDL, database=name
+            )
             if True in WAYS:
                 postgres.run("CREATE EXTENSION dray", database=name)
     return postgres
@@ -131,5 +140,8 @@ def database(postgres: PostgresServer) -> PostgresServer:
 
 @pytest.fixture(scope="module")
 def types(database: PostgresServer, extension: bool) -> Iterator[Types]:
-    with database.connect(postgres_types.DATABASE) as oracle, dray.connect(database.uri(postgres_types.DATABASE)) as connection:
+    with (
+        database.connect(postgres_types.DATABASE) as oracle,
+        dray.connect(database.uri(postgres_types.DATABASE)) as connection,
+    ):
         yield Types(database, oracle, connection, extension)

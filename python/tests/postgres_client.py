@@ -1,4 +1,6 @@
-"""Statements that tests run over and over, the tables that they read, and a client that goes one of the two ways."""
+"""Statements that tests run over and over, the tables that they read, and a client that goes one of
+the two ways.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ import dray
 # A set-returning function in FROM would first be written to a tuple store.
 FOREVER = "SELECT generate_series(1, 1000000000000) AS i"
 SILENT = "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) t"
-# The planner expects the second one to end at once: with the extension its result begins with its first row.
+# The planner expects the second one to end at once: with the extension its result begins with its
+# first row.
 SLEEP = "SELECT pg_sleep(3600) FROM generate_series(1, 1000000)"
 CHEAP_SLEEP = "SELECT pg_sleep(3600)"
 BIG = 100_000
@@ -40,7 +43,9 @@ class Client:
         self.connection = dray.connect(uri)
 
     def query(self, sql: str, params: Any = None, **options: Any) -> dray.Result:
-        return self.connection.query(sql, params, extension="auto" if self.extension else False, **options)
+        return self.connection.query(
+            sql, params, extension="auto" if self.extension else False, **options
+        )
 
     def list(self, sql: str, params: Any = None, **options: Any) -> list[tuple[Any, ...]]:
         return list(self.query(sql, params, **options).rows())

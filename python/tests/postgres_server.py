@@ -2,9 +2,8 @@
 
     installed files ──copy──▶ Installation ──initdb──▶ PostgresServer, and PgBouncer before it
 
-The installations are copies: the user whom a server runs as may read them, wherever the originals are, and the extension is
-installed into them without touching the machine's own.
-"""
+The installations are copies: the user whom a server runs as may read them, wherever the originals
+are, and the extension is installed into them without touching the machine's own."""
 
 from __future__ import annotations
 
@@ -27,7 +26,10 @@ REPOSITORY = Path(__file__).parents[2]
 EXTENSION = REPOSITORY / "pg_extension"
 SUPERUSER = "postgres"
 DEBIAN = Path("/usr/lib/postgresql")
-CACHE = Path(os.environ.get("DRAY_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dray")
+CACHE = Path(
+    os.environ.get("DRAY_CACHE")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dray"
+)
 # Locales whose money has no digits behind the point, two, and three.
 LOCALES = {"ja_JP.UTF-8": 0, "de_DE.UTF-8": 2, "ar_TN.UTF-8": 3}
 
@@ -49,7 +51,9 @@ class Installation:
             root = folder / distributed.relative_to("/")
             _copy(distributed / "bin", root / "bin")
             _copy(distributed / "lib", root / "lib")
-            _copy(Path(f"/usr/share/postgresql/{version}"), folder / f"usr/share/postgresql/{version}")
+            _copy(
+                Path(f"/usr/share/postgresql/{version}"), folder / f"usr/share/postgresql/{version}"
+            )
             (folder / "usr/include").symlink_to("/usr/include")
         else:
             original = CACHE / "postgresql" / str(version)
@@ -71,12 +75,18 @@ class Installation:
                 # Cargo builds it once for all versions.
                 (build / "rust").symlink_to(path)
             elif path.is_dir() and path.name != "build":
-                shutil.copytree(path, build / path.name, ignore=shutil.ignore_patterns("*.o", "*.bc"))
+                shutil.copytree(
+                    path, build / path.name, ignore=shutil.ignore_patterns("*.o", "*.bc")
+                )
             elif path.is_file() and path.suffix not in (".so", ".o"):
                 shutil.copy(path, build)
         command = ["make", "-s", "-C", str(build), "install", f"PG_CONFIG={self.bin / 'pg_config'}"]
-        environment = {"CARGO_TARGET_DIR": str(CACHE / "target" / "pg_extension")} | dict(os.environ)
-        made = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        environment = {"CARGO_TARGET_DIR": str(CACHE / "target" / "pg_extension")} | dict(
+            os.environ
+        )
+        made = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert made.returncode == 0, made.stdout
 
 
@@ -90,26 +100,46 @@ def make_locales(folder: Path) -> Path:
     for name in LOCALES:
         # It warns of what the locale's authors left out, and then fails, having written everything.
         made = subprocess.run(
-            ["localedef", "--no-archive", "-i", name.split(".")[0], "-f", "UTF-8", folder / name], capture_output=True
+            ["localedef", "--no-archive", "-i", name.split(".")[0], "-f", "UTF-8", folder / name],
+            capture_output=True,
         )
         assert (folder / name / "LC_MONETARY").exists(), made.stderr
     return folder
 
 
 class PostgresServer:
-    """A server on a free port of 127.0.0.1 and on a Unix socket, with a folder of its own. It trusts everybody."""
+    """A server on a free port of 127.0.0.1 and on a Unix socket, with a folder of its own. It
+    trusts everybody.
+    """
 
     def __init__(
-        self, installation: Installation, settings: Mapping[str, Any] | None = None, locales: Path | None = None
+        self,
+        installation: Installation,
+        settings: Mapping[str, Any] | None = None,
+        locales: Path | None = None,
     ) -> None:
         self.version = installation.version
         self.installation = installation
         # A Unix socket's path is short.
         self.folder = Path(tempfile.mkdtemp(prefix=f"dray-pg{self.version}-"))
         self._user = server_user(self.folder)
-        self._environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"} | ({"LOCPATH": str(locales)} if locales else {})
+        self._environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"} | (
+            {"LOCPATH": str(locales)} if locales else {}
+        )
         data = self.folder / "data"
-        self._run("initdb", "-D", data, "--no-sync", "-A", "trust", "-U", SUPERUSER, "-E", "UTF8", "--locale=C")
+        self._run(
+            "initdb",
+            "-D",
+            data,
+            "--no-sync",
+            "-A",
+            "trust",
+            "-U",
+            SUPERUSER,
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
         self.port = free_port()
         settings = {
             "listen_addresses": "127.0.0.1",
@@ -177,7 +207,9 @@ class PostgresServer:
         deadline = time.monotonic() + 60
         with self.connect() as connection:
             while (row := connection.execute(sql, [statement]).fetchone()) != (count,):
-                assert time.monotonic() < deadline, f"{row} sessions run {statement!r}, expected {count}"
+                assert time.monotonic() < deadline, (
+                    f"{row} sessions run {statement!r}, expected {count}"
+                )
                 time.sleep(0.02)
 
     def stop(self) -> None:
@@ -189,7 +221,12 @@ class PostgresServer:
     def _run(self, program: str, *arguments: object) -> None:
         command = [self.installation.bin / program, *map(str, arguments)]
         ran = subprocess.run(
-            command, cwd="/", env=self._environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **self._user
+            command,
+            cwd="/",
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **self._user,
         )
         assert ran.returncode == 0, ran.stdout.decode(errors="replace")
 
@@ -229,7 +266,10 @@ pidfile =
         for name in ("users", "ini"):
             (self.folder / name).chmod(0o644)
         self.process = subprocess.Popen(
-            ["/usr/sbin/pgbouncer", "-q", self.folder / "ini"], cwd="/", stderr=subprocess.DEVNULL, **user
+            ["/usr/sbin/pgbouncer", "-q", self.folder / "ini"],
+            cwd="/",
+            stderr=subprocess.DEVNULL,
+            **user,
         )
         deadline = time.monotonic() + 60
         while True:

@@ -1,8 +1,9 @@
-"""PostgreSQL's own text of a value, read into what a column of section 3 of spec/types.md is to hold.
+"""PostgreSQL's own text of a value, read into what a column of section 3 of spec/types.md is to
+hold.
 
-This is the oracle: it shares nothing with the product. Values are what :func:`values` makes of an Arrow column: whole numbers
-for dates and times, text of hexadecimal digits for floats (so that NaN and -0 can be compared), Decimal, str, bytes, list, dict.
-"""
+This is the oracle: it shares nothing with the product. Values are what :func:`values` makes of an
+Arrow column: whole numbers for dates and times, text of hexadecimal digits for floats (so that NaN
+and -0 can be compared), Decimal, str, bytes, list, dict."""
 
 from __future__ import annotations
 
@@ -32,12 +33,15 @@ class Shape:
     named: bool = False
     # What it becomes with nonfinite=text, if that is something else.
     as_text: Shape | None = None
-    # The type's output function writes it, and what holds it is text as a whole; but for arrays of base types.
+    # The type's output function writes it, and what holds it is text as a whole; but for arrays of
+    # base types.
     written: bool = False
     base: bool = True
 
     def field(self, name: str, nullable: bool = True) -> pa.Field:
-        return pa.field(name, self.data_type, nullable, {TYPE_KEY: self.name.encode()} if self.named else None)
+        return pa.field(
+            name, self.data_type, nullable, {TYPE_KEY: self.name.encode()} if self.named else None
+        )
 
     def texts(self) -> Shape:
         return self.as_text or self
@@ -47,7 +51,9 @@ def written(name: str, base: bool = True) -> Shape:
     return Shape(name, pa.string(), str, named=True, written=True, base=base)
 
 
-def plain(name: str, data_type: pa.DataType, read: Callable[[str], Any], named: bool = False) -> Shape:
+def plain(
+    name: str, data_type: pa.DataType, read: Callable[[str], Any], named: bool = False
+) -> Shape:
     return Shape(name, data_type, read, named)
 
 
@@ -69,7 +75,14 @@ def list_of(item: Shape, delimiter: str = ",", name: str = "") -> Shape:
     def read(text: str) -> list[Any]:
         return [_or_null(item, part) for part in split_array(text, delimiter)]
 
-    shape = Shape(name, pa.list_(item.field("item")), read, named=item.written, written=item.written, base=False)
+    shape = Shape(
+        name,
+        pa.list_(item.field("item")),
+        read,
+        named=item.written,
+        written=item.written,
+        base=False,
+    )
     return replace(shape, as_text=list_of(item.as_text, delimiter, name)) if item.as_text else shape
 
 
@@ -82,9 +95,13 @@ def composite(name: str, **attributes: Shape) -> Shape:
         assert len(parts) == len(attributes), text
         return {key: _or_null(shape, part) for (key, shape), part in zip(attributes.items(), parts)}
 
-    shape = Shape(name, pa.struct([of.field(key) for key, of in attributes.items()]), read, base=False)
+    shape = Shape(
+        name, pa.struct([of.field(key) for key, of in attributes.items()]), read, base=False
+    )
     if any(of.as_text for of in attributes.values()):
-        shape = replace(shape, as_text=composite(name, **{key: of.texts() for key, of in attributes.items()}))
+        shape = replace(
+            shape, as_text=composite(name, **{key: of.texts() for key, of in attributes.items()})
+        )
     return shape
 
 
@@ -105,7 +122,10 @@ def range_of(name: str, bound: Shape) -> Shape:
             "empty": False,
         }
 
-    flags = [pa.field(flag, pa.bool_(), False) for flag in ("lower_inclusive", "upper_inclusive", "empty")]
+    flags = [
+        pa.field(flag, pa.bool_(), False)
+        for flag in ("lower_inclusive", "upper_inclusive", "empty")
+    ]
     data_type = pa.struct([bound.field("lower"), bound.field("upper"), *flags])
     shape = Shape(name, data_type, read, named=True, base=False)
     return replace(shape, as_text=range_of(name, bound.as_text)) if bound.as_text else shape
@@ -121,7 +141,9 @@ def multirange_of(name: str, bound: Shape) -> Shape:
         found = re.findall(r'[\[(](?:"(?:[^"\\]|""|\\.)*"|[^"\])])*[\])]', text[1:-1])
         return [inner.read(part) for part in found]
 
-    shape = Shape(name, pa.list_(pa.field("item", inner.data_type, False)), read, named=True, base=False)
+    shape = Shape(
+        name, pa.list_(pa.field("item", inner.data_type, False)), read, named=True, base=False
+    )
     return replace(shape, as_text=multirange_of(name, bound.as_text)) if bound.as_text else shape
 
 
@@ -158,7 +180,9 @@ def split_composite(text: str) -> list[str | None]:
 
 
 def split_quoted(body: str) -> list[str | None]:
-    """Parts with commas between them; nothing is NULL, quotes and backslashes are doubled within quotes."""
+    """Parts with commas between them; nothing is NULL, quotes and backslashes are doubled within
+    quotes.
+    """
     parts: list[str | None] = []
     at = 0
     while True:
@@ -167,7 +191,9 @@ def split_quoted(body: str) -> list[str | None]:
         if found[1] is None:
             parts.append(found[2] or None)
         else:
-            parts.append(re.sub(r'""|\\(.)', lambda pair: pair[1] or '"', found[1], flags=re.DOTALL))
+            parts.append(
+                re.sub(r'""|\\(.)', lambda pair: pair[1] or '"', found[1], flags=re.DOTALL)
+            )
         at = found.end()
         if at == len(body):
             return parts
@@ -230,7 +256,9 @@ def read_date(text: str) -> Any:
 def read_time_of_day(text: str) -> int:
     hours, minutes, seconds = text.split(":")
     seconds, _, fraction = seconds.partition(".")
-    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int(fraction.ljust(6, "0"))
+    return ((int(hours) * 60 + int(minutes)) * 60 + int(seconds)) * 1_000_000 + int(
+        fraction.ljust(6, "0")
+    )
 
 
 def read_time(text: str) -> Any:
@@ -243,22 +271,31 @@ def read_timestamp(text: str) -> Any:
         return NOT_FINITE
     found = re.fullmatch(r"(\d+-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(?:\+00)?( BC)?", text)
     assert found, text
-    microseconds = read_date(found[1] + (found[3] or "")) * 86_400_000_000 + read_time_of_day(found[2])
+    microseconds = read_date(found[1] + (found[3] or "")) * 86_400_000_000 + read_time_of_day(
+        found[2]
+    )
     return microseconds if microseconds < 2**63 else NOT_FINITE
 
 
 def read_interval(text: str) -> Any:
-    """Months, days, nanoseconds of ``IntervalStyle`` postgres: ``-1 years -2 mons +3 days -04:05:06.789``."""
+    """Months, days, nanoseconds of ``IntervalStyle`` postgres: ``-1 years -2 mons +3 days
+    -04:05:06.789``.
+    """
     if "infinity" in text:
         return NOT_FINITE
     found = re.fullmatch(
-        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?", text
+        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?",
+        text,
     )
     assert found, text
     years, months, day_count = (int(part or 0) for part in found.groups()[:3])
     microseconds = read_time_of_day(found[5] or "0:0:0") * (-1 if found[4] == "-" else 1)
     nanoseconds = microseconds * 1000
-    return (years * 12 + months, day_count, nanoseconds) if -(2**63) <= nanoseconds < 2**63 else NOT_FINITE
+    return (
+        (years * 12 + months, day_count, nanoseconds)
+        if -(2**63) <= nanoseconds < 2**63
+        else NOT_FINITE
+    )
 
 
 def read_hstore(text: str) -> list[tuple[str, str | None]]:
@@ -305,8 +342,14 @@ XID = plain("xid", pa.uint32(), int, named=True)
 CID = plain("cid", pa.uint32(), int, named=True)
 XID8 = plain("xid8", pa.uint64(), int, named=True)
 HSTORE = plain("public.hstore", pa.map_(pa.string(), pa.string()), read_hstore, named=True)
-INT2VECTOR = plain("int2vector", pa.list_(SMALLINT.field("item")), lambda text: [int(part) for part in text.split()])
-OIDVECTOR = plain("oidvector", pa.list_(OID.field("item")), lambda text: [int(part) for part in text.split()])
+INT2VECTOR = plain(
+    "int2vector",
+    pa.list_(SMALLINT.field("item")),
+    lambda text: [int(part) for part in text.split()],
+)
+OIDVECTOR = plain(
+    "oidvector", pa.list_(OID.field("item")), lambda text: [int(part) for part in text.split()]
+)
 
 
 def numeric(precision: int, scale: int = 0) -> Shape:
@@ -354,7 +397,9 @@ def values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
         names = [field.name for field in data_type]
         children = [values(column.field(i)) for i in range(len(names))]
         found = [dict(zip(names, row)) for row in zip(*children)]
-        found = [value if valid else None for value, valid in zip(found, column.is_valid().to_pylist())]
+        found = [
+            value if valid else None for value, valid in zip(found, column.is_valid().to_pylist())
+        ]
     else:
         found = column.to_pylist()
     return found

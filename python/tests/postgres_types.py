@@ -1,4 +1,6 @@
-"""Values of every type of section 3 of spec/types.md, and a look at them two ways: as PostgreSQL's own text, and as columns."""
+"""Values of every type of section 3 of spec/types.md, and a look at them two ways: as PostgreSQL's
+own text, and as columns.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,19 @@ CREATE TYPE with_range AS (r textrange, m int4multirange);
 
 BIG = "9" * 131_072
 SMALL = "0." + "0" * 16_382 + "1"
-STRANGE = ["", " ", "NULL", "null", "a,b", '"quoted" \\ back', "{a}", "(a)", "Grüße 🐴\U0010ffff", "a\nb\tc\r\x01\x7f", "x" * 100_000]
+STRANGE = [
+    "",
+    " ",
+    "NULL",
+    "null",
+    "a,b",
+    '"quoted" \\ back',
+    "{a}",
+    "(a)",
+    "Grüße 🐴\U0010ffff",
+    "a\nb\tc\r\x01\x7f",
+    "x" * 100_000,
+]
 
 
 @dataclass(frozen=True)
@@ -85,7 +99,10 @@ class Case:
 
 def literal(items: list[str | None]) -> str:
     """An array of these, with everything quoted."""
-    quoted = [item if item is None else '"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"' for item in items]
+    quoted = [
+        item if item is None else '"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        for item in items
+    ]
     return "{" + ",".join("NULL" if item is None else item for item in quoted) + "}"
 
 
@@ -95,7 +112,10 @@ def _numerics(precision: int, scale: int) -> list[str]:
     if scale <= 0:
         largest, smallest = digits + "0" * -scale, "1" + "0" * -scale
     elif scale >= precision:
-        largest, smallest = "0." + "0" * (scale - precision) + digits, "0." + "0" * (scale - 1) + "1"
+        largest, smallest = (
+            "0." + "0" * (scale - precision) + digits,
+            "0." + "0" * (scale - 1) + "1",
+        )
     else:
         largest, smallest = f"{digits[:-scale]}.{digits[-scale:]}", "0." + "0" * (scale - 1) + "1"
     return [largest, f"-{largest}", smallest, f"-{smallest}", "0", "-0.0"]
@@ -107,18 +127,55 @@ DECLARED = [
     (77, 0), (100, 50), (1000, 0), (1000, 1000), (3, -74), (2, 77), (1, -1000),
 ]  # fmt: skip
 
-DATES = ["4713-01-01 BC", "4714-11-24 BC", "0001-12-31 BC", "0001-01-01", "1582-10-10", "1969-12-31", "1970-01-01"]
+DATES = [
+    "4713-01-01 BC",
+    "4714-11-24 BC",
+    "0001-12-31 BC",
+    "0001-01-01",
+    "1582-10-10",
+    "1969-12-31",
+    "1970-01-01",
+]
 DATES += ["2000-02-29", "9999-12-31", "10000-01-01", "5874897-12-31"]
-STAMPS = ["4713-01-01 00:00:00 BC", "4714-11-24 00:00:00 BC", "0001-12-31 23:59:59.999999 BC", "0001-01-01 00:00:00"]
-STAMPS += ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2000-01-01 00:00:00.000001", "2024-02-29 12:34:56.7"]
+STAMPS = [
+    "4713-01-01 00:00:00 BC",
+    "4714-11-24 00:00:00 BC",
+    "0001-12-31 23:59:59.999999 BC",
+    "0001-01-01 00:00:00",
+]
+STAMPS += [
+    "1969-12-31 23:59:59.999999",
+    "1970-01-01 00:00:00",
+    "2000-01-01 00:00:00.000001",
+    "2024-02-29 12:34:56.7",
+]
 STAMPS += ["12345-06-07 08:09:10", "294246-12-31 23:59:59.999999", "294247-01-10 04:00:54.775807"]
 BEYOND = ["294247-01-10 04:00:54.775808", "294276-12-31 23:59:59.999999"]
-INTERVALS = ["0", "1 year 2 mons 3 days 04:05:06.789", "-1 year -2 mons 3 days -00:00:00.000001", "1 mon -1 day"]
-INTERVALS += ["-178000000 years", "178000000 years", "2147483647 mons", "-2147483648 mons", "2147483647 days", "-2147483648 days"]
+INTERVALS = [
+    "0",
+    "1 year 2 mons 3 days 04:05:06.789",
+    "-1 year -2 mons 3 days -00:00:00.000001",
+    "1 mon -1 day",
+]
+INTERVALS += [
+    "-178000000 years",
+    "178000000 years",
+    "2147483647 mons",
+    "-2147483648 mons",
+    "2147483647 days",
+    "-2147483648 days",
+]
 INTERVALS += ["24:00:00", "-100:00:00", "2562047:47:16.854775", "-2562047:47:16.854775"]
 LONG = ["2562047:47:16.854776", "-2562047:47:16.854776", "2562047788:00:54.775807"]
 FLOATS = ["0", "-0", "1", "0.1", "-1.5", "NaN", "Infinity", "-Infinity"]
-ZONED = ["04:05:06.789-08", "00:00:00+15:59:59", "24:00:00-15:59:59", "12:00:00+05:30", "12:00:00+00", "23:59:59.999999-00:00:01"]
+ZONED = [
+    "04:05:06.789-08",
+    "00:00:00+15:59:59",
+    "24:00:00-15:59:59",
+    "12:00:00+05:30",
+    "12:00:00+00",
+    "23:59:59.999999-00:00:01",
+]
 ZONED += ["01:02:03.000001+00:30:15", "24:00:00+00", "12:00:00-03:30", "12:00:00+01:00:01"]
 U = str(uuid.UUID(int=0x0123456789ABCDEF0123456789ABCDEF))
 
@@ -127,13 +184,44 @@ SCALARS = [
     Case("smallint", ["-32768", "32767", "0"], pt.SMALLINT),
     Case("integer", ["-2147483648", "2147483647", "0"], pt.INTEGER),
     Case("bigint", ["-9223372036854775808", "9223372036854775807", "0"], pt.BIGINT),
-    Case("real", [*FLOATS, "1e-45", "3.4028235e38", "-3.4028235e38", "1.17549435e-38", "16777217"], pt.REAL),
-    Case("double precision", [*FLOATS, "5e-324", "1.7976931348623157e308", "-1e-310", "0.30000000000000004"], pt.DOUBLE),
+    Case(
+        "real",
+        [*FLOATS, "1e-45", "3.4028235e38", "-3.4028235e38", "1.17549435e-38", "16777217"],
+        pt.REAL,
+    ),
+    Case(
+        "double precision",
+        [*FLOATS, "5e-324", "1.7976931348623157e308", "-1e-310", "0.30000000000000004"],
+        pt.DOUBLE,
+    ),
     Case(
         "numeric",
-        ["0", "0.00", "-0.00", "1", "-1.10", "10000", "9999.9999", "0.0001", "1e20", "123456789012345678901234567890.12345678901",
-         "NaN", "Infinity", "-Infinity", BIG, f"-{BIG}", SMALL, f"-{SMALL}", f"{BIG}.{'9' * 16383}", "1e131071", "0." + "0" * 16383,
-         "0.00000000000000000000", "100000000", "1e-8", "10000.0001"],
+        [
+            "0",
+            "0.00",
+            "-0.00",
+            "1",
+            "-1.10",
+            "10000",
+            "9999.9999",
+            "0.0001",
+            "1e20",
+            "123456789012345678901234567890.12345678901",
+            "NaN",
+            "Infinity",
+            "-Infinity",
+            BIG,
+            f"-{BIG}",
+            SMALL,
+            f"-{SMALL}",
+            f"{BIG}.{'9' * 16383}",
+            "1e131071",
+            "0." + "0" * 16383,
+            "0.00000000000000000000",
+            "100000000",
+            "1e-8",
+            "10000.0001",
+        ],
         pt.NUMERIC,
     ),
     *(Case(f"numeric({p},{s})", _numerics(p, s), pt.numeric(p, s)) for p, s in DECLARED),
@@ -147,8 +235,12 @@ SCALARS = [
     Case("char", ["", "a"], pt.CHARACTER),
     Case("name", ["", "a", "x" * 63, "Grüße"], pt.NAME),
     Case("refcursor", ["", "<cursor>"], pt.REFCURSOR),
-    Case("json", ['{"a" : [1, null, "x"],  "a":2}', "null", '"🐴\\u00e4"', " 1e400 ", "[]"], pt.JSON),
-    Case("jsonb", ['{"b" : [1, null, "x"],  "a":2}', "null", '"🐴\\u00e4"', "1e400", "[]"], pt.JSONB),
+    Case(
+        "json", ['{"a" : [1, null, "x"],  "a":2}', "null", '"🐴\\u00e4"', " 1e400 ", "[]"], pt.JSON
+    ),
+    Case(
+        "jsonb", ['{"b" : [1, null, "x"],  "a":2}', "null", '"🐴\\u00e4"', "1e400", "[]"], pt.JSONB
+    ),
     Case("bytea", ["", "\\x" + bytes(range(256)).hex(), "\\x" + "00" * 100_000], pt.BYTEA),
     Case("date", DATES, pt.DATE),
     Case("date", ["2000-01-01", "infinity"], pt.DATE, name="date infinity"),
@@ -156,16 +248,36 @@ SCALARS = [
     Case("timestamp", STAMPS, pt.TIMESTAMP),
     Case("timestamp", [STAMPS[0], *BEYOND], pt.TIMESTAMP, name="timestamp beyond"),
     Case("timestamp", ["infinity", "-infinity"], pt.TIMESTAMP, name="timestamp infinity"),
-    Case("timestamptz", [f"{stamp.removesuffix(' BC')}+00{' BC' * ('BC' in stamp)}" for stamp in STAMPS], pt.TIMESTAMPTZ),
-    Case("timestamptz", ["2024-07-01 12:00:00+05:30", "2024-07-01 12:00:00 Europe/Vienna"], pt.TIMESTAMPTZ, name="zoned"),
-    Case("timestamptz", [STAMPS[4], *BEYOND, "infinity", "-infinity"], pt.TIMESTAMPTZ, name="timestamptz beyond"),
+    Case(
+        "timestamptz",
+        [f"{stamp.removesuffix(' BC')}+00{' BC' * ('BC' in stamp)}" for stamp in STAMPS],
+        pt.TIMESTAMPTZ,
+    ),
+    Case(
+        "timestamptz",
+        ["2024-07-01 12:00:00+05:30", "2024-07-01 12:00:00 Europe/Vienna"],
+        pt.TIMESTAMPTZ,
+        name="zoned",
+    ),
+    Case(
+        "timestamptz",
+        [STAMPS[4], *BEYOND, "infinity", "-infinity"],
+        pt.TIMESTAMPTZ,
+        name="timestamptz beyond",
+    ),
     Case("timestamp(0)", ["2024-02-29 12:34:56"], pt.TIMESTAMP),
     Case("time", ["00:00:00", "23:59:59.999999", "12:34:56.7"], pt.TIME),
     Case("time", ["00:00:00", "24:00:00"], pt.TIME, name="time 24"),
     Case("timetz", ZONED, pt.TIMETZ),
     Case("interval", INTERVALS, pt.INTERVAL),
     Case("interval", ["1 day", *LONG], pt.INTERVAL, name="long interval"),
-    Case("interval", ["1 day", "infinity", "-infinity"], pt.INTERVAL, name="interval infinity", since=17),
+    Case(
+        "interval",
+        ["1 day", "infinity", "-infinity"],
+        pt.INTERVAL,
+        name="interval infinity",
+        since=17,
+    ),
     Case("uuid", [U, str(uuid.UUID(int=0)), str(uuid.UUID(int=2**128 - 1))], pt.UUID),
     Case("bit(3)", ["101", "000"], pt.BIT),
     Case("bit(64)", ["10" * 32, "1" * 64], pt.BIT),
@@ -238,7 +350,11 @@ SCALARS += [
     Case("d_bit", ["101"], pt.BIT),
     Case("d_oid", ["5"], pt.OID),
     Case("d_array", ["{1,NULL}", "{}"], pt.list_of(pt.INTEGER)),
-    Case("d_array[]", ['{"{1,NULL}","{}",NULL}', "{}"], pt.list_of(pt.list_of(pt.INTEGER), name="public.d_array[]")),
+    Case(
+        "d_array[]",
+        ['{"{1,NULL}","{}",NULL}', "{}"],
+        pt.list_of(pt.list_of(pt.INTEGER), name="public.d_array[]"),
+    ),
     Case("d_range", ["[1,2)"], pt.range_of("int4range", pt.INTEGER)),
 ]
 
@@ -301,12 +417,18 @@ def array_case(case: Case, delimiter: str = ",") -> Case:
     texts = [quoted, "{}", "{NULL}", f"[-5:{len(items) - 5}]={quoted}"]
     # An array of a domain has a name of its own.
     name = f"public.{case.type}[]" if case.type.startswith("d_") else ""
-    return Case(f"{case.type}[]", texts, pt.list_of(case.shape, delimiter, name), f"{case.id}[]", case.since)
+    return Case(
+        f"{case.type}[]", texts, pt.list_of(case.shape, delimiter, name), f"{case.id}[]", case.since
+    )
 
 
 # A domain that takes no NULL.
 NOT_IN_ARRAYS = {"d_twice"}
-ARRAYS = [array_case(case, ";" if case.type == "box" else ",") for case in [*SCALARS, *COMPOSITES] if case.type not in NOT_IN_ARRAYS and not case.type.endswith("]")]
+ARRAYS = [
+    array_case(case, ";" if case.type == "box" else ",")
+    for case in [*SCALARS, *COMPOSITES]
+    if case.type not in NOT_IN_ARRAYS and not case.type.endswith("]")
+]
 VECTORS = [
     Case("int2vector", ["", "1 -2 32767"], pt.INT2VECTOR),
     Case("oidvector", ["", "0 4294967295"], pt.OIDVECTOR),
@@ -349,23 +471,39 @@ class Types:
         return table.schema.field(0), pt.values(table.column(0))
 
     def check(self, sql: str, shape: Shape) -> None:
-        """That the first column of a result is what PostgreSQL's text of it says, with all choices of nonfinite."""
+        """That the first column of a result is what PostgreSQL's text of it says, with all choices
+        of nonfinite.
+        """
         texts = self.texts(sql)
         want = [None if text is None else shape.read(text) for text in texts]
         missing = [row for row, value in enumerate(want, 1) if pt.has_infinity(value)]
         if missing:
-            with pytest.raises(dray.Error, match=f'column "v", row {missing[0]}: .*nonfinite=null') as caught:
+            with pytest.raises(
+                dray.Error, match=f'column "v", row {missing[0]}: .*nonfinite=null'
+            ) as caught:
                 self.query(sql).arrow()
             assert caught.value.kind in ("execution", "usage"), caught.value.kind
-        for options, like in ({}, shape), ({"nonfinite": "null"}, shape), ({"nonfinite": "text"}, shape.texts()):
+        for options, like in (
+            ({}, shape),
+            ({"nonfinite": "null"}, shape),
+            ({"nonfinite": "text"}, shape.texts()),
+        ):
             if missing and not options:
                 continue
-            wanted = want if like is shape else [None if text is None else like.read(text) for text in texts]
+            wanted = (
+                want
+                if like is shape
+                else [None if text is None else like.read(text) for text in texts]
+            )
             field, got = self.column(sql, **options)
             assert field.type == like.data_type, options
             # The extension knows of NOT NULL constraints.
             nullable = field.nullable or not self.extension
-            assert field.equals(like.field("v", nullable), check_metadata=True), (field, field.metadata, like.field("v").metadata)
+            assert field.equals(like.field("v", nullable), check_metadata=True), (
+                field,
+                field.metadata,
+                like.field("v").metadata,
+            )
             assert got == [pt.without_infinities(value) for value in wanted], options
 
 

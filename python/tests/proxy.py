@@ -1,4 +1,6 @@
-"""Between a client and a server, over TCP or Unix sockets: bytes pass as they are, slowly, or not at all; messages are changed."""
+"""Between a client and a server, over TCP or Unix sockets: bytes pass as they are, slowly, or not
+at all; messages are changed.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,17 @@ Change = Callable[[bytes, bytes], bytes]
 
 
 class Proxy:
-    """Passes on what a server says, after each byte with a pause if there is one; without a server it says nothing.
+    """Passes on what a server says, after each byte with a pause if there is one; without a server
+    it says nothing.
 
     It listens on TCP, or on a Unix socket. Pipes that a client offers there do not arrive.
     """
 
     def __init__(
-        self, upstream: tuple[str, int] | str | None = None, pause: float = 0.0, listen_at: Path | None = None
+        self,
+        upstream: tuple[str, int] | str | None = None,
+        pause: float = 0.0,
+        listen_at: Path | None = None,
     ) -> None:
         self._upstream, self._pause = upstream, pause
         self._kept: list[socket.socket] = []
@@ -51,7 +57,9 @@ class Proxy:
             server = _connect(self._upstream)
             self._kept.append(server)
             for work, source, target in ((_forward, client, server), (self.down, server, client)):
-                threading.Thread(target=_until_an_end, args=(work, source, target), daemon=True).start()
+                threading.Thread(
+                    target=_until_an_end, args=(work, source, target), daemon=True
+                ).start()
 
     def down(self, server: socket.socket, client: socket.socket) -> None:
         """Pass on what the server says, until it ends."""
@@ -59,7 +67,9 @@ class Proxy:
 
 
 class PostgresProxy(Proxy):
-    """Passes PostgreSQL's messages on, over TCP without TLS; what comes from the server through ``change``."""
+    """Passes PostgreSQL's messages on, over TCP without TLS; what comes from the server through
+    ``change``.
+    """
 
     def __init__(self, uri: str) -> None:
         self._parts = urlsplit(uri)
@@ -70,7 +80,9 @@ class PostgresProxy(Proxy):
     @property
     def uri(self) -> str:
         user = self._parts.netloc.rpartition("@")[0]
-        return urlunsplit(self._parts._replace(netloc=f"{user}@127.0.0.1:{self.port}", query="sslmode=disable"))
+        return urlunsplit(
+            self._parts._replace(netloc=f"{user}@127.0.0.1:{self.port}", query="sslmode=disable")
+        )
 
     def down(self, server: socket.socket, client: socket.socket) -> None:
         stream = server.makefile("rb")
@@ -100,7 +112,9 @@ def _forward(source: socket.socket, target: socket.socket, pause: float = 0.0) -
 
 
 def _until_an_end(
-    work: Callable[[socket.socket, socket.socket], None], source: socket.socket, target: socket.socket
+    work: Callable[[socket.socket, socket.socket], None],
+    source: socket.socket,
+    target: socket.socket,
 ) -> None:
     """Pass bytes on until one end closes, which then both do."""
     try:

@@ -1,4 +1,6 @@
-"""Queries over a few tables of many types, made from a seed, in SQL that means the same to the server and to DuckDB."""
+"""Queries over a few tables of many types, made from a seed, in SQL that means the same to the
+server and to DuckDB.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,22 @@ def table(rng: random.Random, rows: int) -> pa.Table:
     def some(make: object, share: float = 0.9) -> list[object]:
         return [make() if rng.random() < share else None for _ in range(rows)]  # type: ignore[operator]
 
-    words = ["", "a", "A", "ab", "abc", "b%", "b_c", "ä", "éclair", "zebra", "100", " pad ", "a'b", "日本"]
+    words = [
+        "",
+        "a",
+        "A",
+        "ab",
+        "abc",
+        "b%",
+        "b_c",
+        "ä",
+        "éclair",
+        "zebra",
+        "100",
+        " pad ",
+        "a'b",
+        "日本",
+    ]
     return pa.table(
         {
             "id": pa.array(range(rows), pa.int64()),
@@ -29,15 +46,28 @@ def table(rng: random.Random, rows: int) -> pa.Table:
             "i8": pa.array(some(lambda: rng.randrange(-128, 128)), pa.int8()),
             "i16": pa.array(some(lambda: rng.randrange(-300, 300)), pa.int16()),
             "i32": pa.array(some(lambda: rng.randrange(-(10**6), 10**6)), pa.int32()),
-            "i64": pa.array(some(lambda: rng.choice([0, 1, -1, 10**9, rng.randrange(-(10**9), 10**9)])), pa.int64()),
-            "d": pa.array(some(lambda: decimal.Decimal(rng.randrange(-(10**7), 10**7)).scaleb(-2)), pa.decimal128(12, 2)),
+            "i64": pa.array(
+                some(lambda: rng.choice([0, 1, -1, 10**9, rng.randrange(-(10**9), 10**9)])),
+                pa.int64(),
+            ),
+            "d": pa.array(
+                some(lambda: decimal.Decimal(rng.randrange(-(10**7), 10**7)).scaleb(-2)),
+                pa.decimal128(12, 2),
+            ),
             "f": pa.array(some(lambda: rng.randrange(-1000, 1000) / 8), pa.float64()),
             "s": pa.array(some(lambda: rng.choice(words)), pa.string()),
             "c": pa.array(some(lambda: rng.choice("xyz")), pa.string()),
             "b": pa.array(some(lambda: rng.random() < 0.5), pa.bool_()),
-            "day": pa.array(some(lambda: FIRST_DAY + datetime.timedelta(rng.randrange(1000))), pa.date32()),
+            "day": pa.array(
+                some(lambda: FIRST_DAY + datetime.timedelta(rng.randrange(1000))), pa.date32()
+            ),
             "ts": pa.array(
-                some(lambda: datetime.datetime(2020, 1, 1) + datetime.timedelta(seconds=rng.randrange(10**8))),
+                some(
+                    lambda: (
+                        datetime.datetime(2020, 1, 1)
+                        + datetime.timedelta(seconds=rng.randrange(10**8))
+                    )
+                ),
                 pa.timestamp("us"),
             ),
         }
@@ -51,7 +81,17 @@ class Queries:
         self.rng = random.Random(seed)
 
     def query(self) -> str:
-        kind = self.rng.choice([self.plain, self.grouped, self.joined, self.windowed, self.united, self.nested, self.sorted])
+        kind = self.rng.choice(
+            [
+                self.plain,
+                self.grouped,
+                self.joined,
+                self.windowed,
+                self.united,
+                self.nested,
+                self.sorted,
+            ]
+        )
         return kind()
 
     # Expressions. `q` is what stands before a column's name.
@@ -85,7 +125,9 @@ class Queries:
     def text(self, q: str, depth: int = 2) -> str:
         r = self.rng
         if depth == 0 or r.random() < 0.3:
-            return q + r.choice(TEXTS) if r.random() < 0.8 else r.choice(["'a'", "'B'", "''", "'x y'"])
+            return (
+                q + r.choice(TEXTS) if r.random() < 0.8 else r.choice(["'a'", "'B'", "''", "'x y'"])
+            )
 
         def a() -> str:
             return self.text(q, depth - 1)
@@ -122,17 +164,25 @@ class Queries:
                 lambda: f"{self.text(q, 1)} {compare} {self.text(q, 1)}",
                 lambda: f"{q}s {r.choice(['', 'NOT '])}LIKE {r.choice(PATTERNS)}",
                 lambda: f"{q}b",
-                lambda: f"{q}k {r.choice(['', 'NOT '])}IN ({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})",
-                lambda: f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} AND {r.randrange(900000)}",
+                lambda: (
+                    f"{q}k {r.choice(['', 'NOT '])}IN ({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})"
+                ),
+                lambda: (
+                    f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} AND {r.randrange(900000)}"
+                ),
                 lambda: f"{q}day {compare} DATE '2021-06-{r.randrange(10, 30)}'",
-                lambda: f"{q}ts {compare} TIMESTAMP '{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'",
+                lambda: (
+                    f"{q}ts {compare} TIMESTAMP '{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'"
+                ),
                 lambda: f"{q}k IS {r.choice(['', 'NOT '])}DISTINCT FROM {q}i8",
             ]
         )()
 
     def value(self, q: str) -> str:
         r = self.rng
-        return r.choice([self.number, self.text, self.condition, lambda q: q + r.choice(COLUMNS)])(q)
+        return r.choice([self.number, self.text, self.condition, lambda q: q + r.choice(COLUMNS)])(
+            q
+        )
 
     def aggregate(self, q: str) -> str:
         r = self.rng
@@ -172,7 +222,15 @@ class Queries:
     def joined(self) -> str:
         r = self.rng
         way = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
-        on = r.choice(["t.id = u.i16", "t.k = u.id", "t.i8 = u.i8 AND t.c = u.c", "t.s = u.s AND t.k = u.k", "t.day = u.day"])
+        on = r.choice(
+            [
+                "t.id = u.i16",
+                "t.k = u.id",
+                "t.i8 = u.i8 AND t.c = u.c",
+                "t.s = u.s AND t.k = u.k",
+                "t.day = u.day",
+            ]
+        )
         if way in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
             on += " AND t.i16 < u.i16"
         columns = ", ".join(f"{self.value(q)} AS x{i}" for i, q in enumerate(["t.", "u.", "t."]))
@@ -182,7 +240,17 @@ class Queries:
         r = self.rng
         order = f"ORDER BY {r.choice(['k', 'i16', 'c'])} {r.choice(['ASC', 'DESC'])} NULLS {r.choice(['FIRST', 'LAST'])}, id"
         function = r.choice(
-            ["row_number()", "rank()", "sum(k)", "count(*)", "lag(i16)", "lead(i16, 2)", "first_value(s)", "max(i32)", "ntile(3)"]
+            [
+                "row_number()",
+                "rank()",
+                "sum(k)",
+                "count(*)",
+                "lag(i16)",
+                "lead(i16, 2)",
+                "first_value(s)",
+                "max(i32)",
+                "ntile(3)",
+            ]
         )
         frame = ""
         if function in ("sum(k)", "count(*)", "max(i32)"):
@@ -193,7 +261,10 @@ class Queries:
     def united(self) -> str:
         way = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
         columns = self.rng.sample(["k", "c", "b", "s"], 2)
-        sides = (f"SELECT {', '.join(columns)} FROM {t} WHERE {self.condition('', 1)}" for t in ("t", "u"))
+        sides = (
+            f"SELECT {', '.join(columns)} FROM {t} WHERE {self.condition('', 1)}"
+            for t in ("t", "u")
+        )
         return f" {way} ".join(sides)
 
     def nested(self) -> str:
@@ -213,8 +284,16 @@ class Queries:
     def sorted(self) -> str:
         r = self.rng
         keys = r.sample(["k", "i16", "d", "f", "s", "c", "day", "ts", "b"], 2)
-        order = ", ".join(f"{key} {r.choice(['ASC', 'DESC'])} NULLS {r.choice(['FIRST', 'LAST'])}" for key in keys)
-        limit = r.choice(["", f" LIMIT {r.randrange(1, 50)}", f" LIMIT {r.randrange(1, 50)} OFFSET {r.randrange(50)}"])
+        order = ", ".join(
+            f"{key} {r.choice(['ASC', 'DESC'])} NULLS {r.choice(['FIRST', 'LAST'])}" for key in keys
+        )
+        limit = r.choice(
+            [
+                "",
+                f" LIMIT {r.randrange(1, 50)}",
+                f" LIMIT {r.randrange(1, 50)} OFFSET {r.randrange(50)}",
+            ]
+        )
         return f"SELECT {', '.join(keys)}, id FROM t WHERE {self.condition('', 1)} ORDER BY {order}, id{limit}"
 
 

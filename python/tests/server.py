@@ -23,13 +23,25 @@ class Server:
     """`dray serve` over some files, on a Unix socket, on TCP, and with metrics."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        listeners = ["--unix", str(folder / "dray.sock"), "--listen", "tcp://127.0.0.1:0", "--metrics", "127.0.0.1:0"]
+        listeners = [
+            "--unix",
+            str(folder / "dray.sock"),
+            "--listen",
+            "tcp://127.0.0.1:0",
+            "--metrics",
+            "127.0.0.1:0",
+        ]
         self._log = open(folder / "server.log", "w")
         self.process = subprocess.Popen(
-            [binary(), "serve", *listeners, *arguments], stdout=subprocess.PIPE, stderr=self._log, text=True
+            [binary(), "serve", *listeners, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
         )
         self.unix = f"dray+unix://{folder / 'dray.sock'}"
-        self.tcp = self._announced("listening on", "drays://" if "--tls-cert" in arguments else "dray://")
+        self.tcp = self._announced(
+            "listening on", "drays://" if "--tls-cert" in arguments else "dray://"
+        )
         self.metrics = self._announced("metrics on", "http://")
 
     def _announced(self, what: str, scheme: str) -> str:

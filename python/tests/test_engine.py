@@ -1,4 +1,6 @@
-"""The server's answers to SQL beside DuckDB's: TPC-H's queries, and random ones over tables of many types."""
+"""The server's answers to SQL beside DuckDB's: TPC-H's queries, and random ones over tables of many
+types.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ TPCH_TABLES = ["customer", "lineitem", "nation", "orders", "part", "partsupp", "
 
 
 @pytest.fixture(scope="module")
-def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dray.Connection, duckdb.DuckDBPyConnection]]:
+def engines(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[dray.Connection, duckdb.DuckDBPyConnection]]:
     files = tmp_path_factory.mktemp("engine")
     rng = random.Random(SEED)
     for name, rows in (("t", 1500), ("u", 400), ("v", 0)):
@@ -62,7 +66,10 @@ def comparable(value: object) -> object:
 
 def order(row: tuple[object, ...]) -> list[tuple[str, object]]:
     # Numbers that differ in their last digits stay neighbours.
-    return [(type(value).__name__, f"{value:.10e}" if isinstance(value, float) else str(value)) for value in row]
+    return [
+        (type(value).__name__, f"{value:.10e}" if isinstance(value, float) else str(value))
+        for value in row
+    ]
 
 
 def same(a: object, b: object) -> bool:
@@ -75,7 +82,9 @@ def compare(sql: str, engines: tuple[dray.Connection, duckdb.DuckDBPyConnection]
     connection, oracle = engines
     expected = [tuple(map(comparable, row)) for row in oracle.execute(sql).fetchall()]
     result = [tuple(map(comparable, row)) for row in connection.query(sql).rows()]
-    assert len(result) == len(expected), f"{len(result)} rows, and {len(expected)} from DuckDB: {sql}"
+    assert len(result) == len(expected), (
+        f"{len(result)} rows, and {len(expected)} from DuckDB: {sql}"
+    )
     if " ORDER BY " not in sql or " OVER " in sql or "\n" in sql:
         result.sort(key=order)
         expected.sort(key=order)

@@ -1,4 +1,6 @@
-"""Expressions by the server beside PostgreSQL's answers, and integer arithmetic beside Python's, which knows no overflow."""
+"""Expressions by the server beside PostgreSQL's answers, and integer arithmetic beside Python's,
+which knows no overflow.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,16 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Con
 
 def chain(rng: random.Random) -> str:
     """Operators one behind the other, and no parentheses."""
-    kinds = rng.choice([[BOOLEANS], [NUMBERS], [TEXTS], [BOOLEANS, NUMBERS], [NUMBERS, TEXTS], [BOOLEANS, NUMBERS, TEXTS]])
+    kinds = rng.choice(
+        [
+            [BOOLEANS],
+            [NUMBERS],
+            [TEXTS],
+            [BOOLEANS, NUMBERS],
+            [NUMBERS, TEXTS],
+            [BOOLEANS, NUMBERS, TEXTS],
+        ]
+    )
 
     def operand() -> str:
         value = rng.choice(rng.choice(kinds))
@@ -119,10 +130,13 @@ def test_operators_bind_as_in_postgresql(
     arrays = [pa.array(values, data_type) for values, data_type in zip(zip(*rows), types)]
     table = pa.table({"id": pa.array(range(len(rows))), **dict(zip(columns, arrays))})
     ours = served({"t": table})
-    postgresql.execute(f"CREATE TABLE t (id bigint, {', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})")
+    postgresql.execute(
+        f"CREATE TABLE t (id bigint, {', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})"
+    )
     with postgresql.cursor() as cursor:
         cursor.executemany(
-            f"INSERT INTO t VALUES (%s{', %s' * len(columns)})", [(number, *row) for number, row in enumerate(rows)]
+            f"INSERT INTO t VALUES (%s{', %s' * len(columns)})",
+            [(number, *row) for number, row in enumerate(rows)],
         )
     rng = random.Random(SEED)
     meant, answered = 0, 0
@@ -143,7 +157,9 @@ def test_operators_bind_as_in_postgresql(
     assert meant >= CHAINS_MEANT_MIN and answered >= meant // 2, (meant, answered)
 
 
-def calculation(rng: random.Random, depth: int) -> tuple[str, Callable[[dict[str, int]], int | None]]:
+def calculation(
+    rng: random.Random, depth: int
+) -> tuple[str, Callable[[dict[str, int]], int | None]]:
     """SQL over columns of edges, and what it is for a row; None where it is divided by nothing."""
     if depth == 0 or rng.random() < 0.2:
         name = rng.choice("abcdefgh")
@@ -170,7 +186,9 @@ def calculation(rng: random.Random, depth: int) -> tuple[str, Callable[[dict[str
     return f"({left_sql} {operator} {right_sql})", binary
 
 
-def test_integers_are_exact_or_out_of_range(served: Callable[[dict[str, pa.Table]], dray.Connection]) -> None:
+def test_integers_are_exact_or_out_of_range(
+    served: Callable[[dict[str, pa.Table]], dray.Connection],
+) -> None:
     rng = random.Random(SEED)
     types = [("a", 8), ("b", 16), ("c", 32), ("d", 64), ("e", 64), ("f", 32), ("g", 16), ("h", 8)]
     rows = [{name: rng.choice(EDGES[bits]) for name, bits in types} for _ in range(300)]
@@ -182,9 +200,14 @@ def test_integers_are_exact_or_out_of_range(served: Callable[[dict[str, pa.Table
         sql, exact = calculation(rng, 2)
         id = rng.randrange(len(rows))
         # As a column's value, and as a constant, which the optimizer computes.
-        constant = "(SELECT " + ", ".join(
-            f"arrow_cast({rows[id][name]}, '{str(arrow[bits]).capitalize()}') AS {name}" for name, bits in types
-        ) + ") AS t"
+        constant = (
+            "(SELECT "
+            + ", ".join(
+                f"arrow_cast({rows[id][name]}, '{str(arrow[bits]).capitalize()}') AS {name}"
+                for name, bits in types
+            )
+            + ") AS t"
+        )
         for source in (f"t WHERE id = {id}", f"t WHERE id + 0 = {id}", constant):
             statement = f"SELECT {sql} FROM {source}"
             expected = exact(rows[id])
@@ -192,7 +215,9 @@ def test_integers_are_exact_or_out_of_range(served: Callable[[dict[str, pa.Table
                 [(result,)] = ours.query(statement).rows()
             except dray.Error as error:
                 allowed = {"22003"} if expected is not None else {"22003", "22012"}
-                assert error.sqlstate in allowed, f"{number} of DRAY_TEST_SEED={SEED}: {statement}: {error}"
+                assert error.sqlstate in allowed, (
+                    f"{number} of DRAY_TEST_SEED={SEED}: {statement}: {error}"
+                )
                 continue
             answered += 1
             assert result == expected, f"{number} of DRAY_TEST_SEED={SEED}: {statement}"
@@ -200,11 +225,25 @@ def test_integers_are_exact_or_out_of_range(served: Callable[[dict[str, pa.Table
 
 
 @pytest.mark.parametrize("bits", [8, 32, 64])
-def test_sums_are_exact_or_out_of_range(bits: int, served: Callable[[dict[str, pa.Table]], dray.Connection]) -> None:
+def test_sums_are_exact_or_out_of_range(
+    bits: int, served: Callable[[dict[str, pa.Table]], dray.Connection]
+) -> None:
     rng = random.Random(SEED)
     rows = [(rng.randrange(40), rng.choice([*EDGES[bits], None])) for _ in range(600)]
-    column = pa.array([value for _, value in rows], {8: pa.int8(), 32: pa.int32(), 64: pa.int64()}[bits])
-    ours = served({"t": pa.table({"id": pa.array(range(len(rows))), "k": pa.array([key for key, _ in rows]), "n": column})})
+    column = pa.array(
+        [value for _, value in rows], {8: pa.int8(), 32: pa.int32(), 64: pa.int64()}[bits]
+    )
+    ours = served(
+        {
+            "t": pa.table(
+                {
+                    "id": pa.array(range(len(rows))),
+                    "k": pa.array([key for key, _ in rows]),
+                    "n": column,
+                }
+            )
+        }
+    )
 
     def check(sql: str, expected: list[int | None]) -> None:
         fits = all(value is None or -(2**63) <= value < 2**63 for value in expected)
@@ -227,25 +266,37 @@ def test_sums_are_exact_or_out_of_range(bits: int, served: Callable[[dict[str, p
         check(f"SELECT sum(n) FILTER (WHERE n > 0) FROM t WHERE k = {key} GROUP BY k", [positive])
         different = added(list(set(of_key)))
         check(f"SELECT sum(DISTINCT n) FROM t WHERE k = {key}", [different])
-        check(f"SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t WHERE k = {key}) AS s", [different])
+        check(
+            f"SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t WHERE k = {key}) AS s",
+            [different],
+        )
         running = [added(of_key[: end + 1]) for end in range(len(of_key))]
         check(f"SELECT sum(n) OVER (ORDER BY id) FROM t WHERE k = {key} ORDER BY id", running)
         frames = [added(of_key[max(0, end - 1) : end + 1]) for end in range(len(of_key))]
         over = "OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)"
         check(f"SELECT sum(n) {over} FROM t WHERE k = {key} ORDER BY id", frames)
-        distinct = [added(list(set(of_key[max(0, end - 1) : end + 1]))) for end in range(len(of_key))]
+        distinct = [
+            added(list(set(of_key[max(0, end - 1) : end + 1]))) for end in range(len(of_key))
+        ]
         check(f"SELECT sum(DISTINCT n) {over} FROM t WHERE k = {key} ORDER BY id", distinct)
     groups = [added([value for other, value in rows if other == key]) for key in range(40)]
     keys = [key for key in range(40) if any(other == key for other, _ in rows)]
     check("SELECT sum(n) FROM t GROUP BY k ORDER BY k", [groups[key] for key in keys])
 
 
-def test_casts_of_one_column_are_told_apart(served: Callable[[dict[str, pa.Table]], dray.Connection]) -> None:
+def test_casts_of_one_column_are_told_apart(
+    served: Callable[[dict[str, pa.Table]], dray.Connection],
+) -> None:
     ours = served({"t": pa.table({"n": [10, 9, 8], "g": [1, 1, 2]})})
     casts = "min(CAST(n AS text)) AS a, min(n) AS b, min(CAST(n AS double)) AS c, min(n)"
     grouped = f"SELECT g, {casts} FROM t GROUP BY g HAVING min(CAST(n AS text)) < '9' ORDER BY min(CAST(n AS text)), g"
     result = ours.query(grouped).arrow()
     assert result.column_names == ["g", "a", "b", "c", "min(n)"]
-    assert [tuple(row.values()) for row in result.to_pylist()] == [(1, "10", 9, 9.0, 9), (2, "8", 8, 8.0, 8)]
-    result = ours.query("SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n AS text) ORDER BY n LIMIT 1").arrow()
+    assert [tuple(row.values()) for row in result.to_pylist()] == [
+        (1, "10", 9, 9.0, 9),
+        (2, "8", 8, 8.0, 8),
+    ]
+    result = ours.query(
+        "SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n AS text) ORDER BY n LIMIT 1"
+    ).arrow()
     assert [tuple(row.values()) for row in result.to_pylist()] == [("8", 8, "8x")]

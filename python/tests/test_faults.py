@@ -89,7 +89,11 @@ def test_nobody_there(tmp_path: Path) -> None:
         dray.connect(f"dray+unix://{tmp_path}/none")
     assert isinstance(caught.value, builtins.ConnectionError)
     copy = pickle.loads(pickle.dumps(caught.value))
-    assert (type(copy), str(copy), copy.hint) == (dray.ConnectionError, str(caught.value), caught.value.hint)
+    assert (type(copy), str(copy), copy.hint) == (
+        dray.ConnectionError,
+        str(caught.value),
+        caught.value.hint,
+    )
     with pytest.raises(ValueError, match="not a server's uri"):
         dray.connect("http://localhost")
     for timeout in (0, -1, math.nan, math.inf, 1e18, 1e-10):
@@ -129,7 +133,11 @@ def test_a_token_does_not_travel_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         address = "{}:{}".format(*free.getsockname())
     server = Server(folder, "--token-file", str(folder / "token"), "--listen", f"tcp://{address}")
     try:
-        for uri in (f"dray://{address}", f"dray://s3cret@{address}", f"dray://{address}?token=s3cret"):
+        for uri in (
+            f"dray://{address}",
+            f"dray://s3cret@{address}",
+            f"dray://{address}?token=s3cret",
+        ):
             monkeypatch.setenv("DRAY_TOKEN", "s3cret")
             with pytest.raises(dray.UsageError, match="as plain text") as caught:
                 dray.connect(uri)
@@ -149,15 +157,21 @@ def test_a_token_does_not_travel_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
 def test_rows_larger_than_a_chunk(uri: str) -> None:
     sql = "SELECT id, text FROM large_rows ORDER BY id"
     table = dray.read(uri, sql, chunk_bytes_max=4096, compression="none")
-    assert table.to_pylist() == [{"id": i, "text": "x" * 100_000 if i == 1 else "small"} for i in range(3)]
+    assert table.to_pylist() == [
+        {"id": i, "text": "x" * 100_000 if i == 1 else "small"} for i in range(3)
+    ]
     with dray.connect(uri) as connection:
         with pytest.raises(dray.LimitError, match=r"\d{6}"):
-            connection.query(sql, chunk_bytes_max=4096, row_bytes_max=50_000, compression="none").arrow()
+            connection.query(
+                sql, chunk_bytes_max=4096, row_bytes_max=50_000, compression="none"
+            ).arrow()
         assert connection.query(sql).arrow().num_rows == 3
 
 
 @pytest.mark.parametrize("sql", [FOREVER, SILENT])
-@pytest.mark.parametrize("how", ["result.arrow()", "list(result)", "for batch in result.batches(): del batch"])
+@pytest.mark.parametrize(
+    "how", ["result.arrow()", "list(result)", "for batch in result.batches(): del batch"]
+)
 def test_interrupt(server: Server, sql: str, how: str) -> None:
     script = f"""
 import sys, pyarrow, dray
@@ -172,7 +186,10 @@ with dray.connect(sys.argv[1]) as connection:
 """
     ended = server.counter("statements_failed_total")
     client = subprocess.Popen(
-        [sys.executable, "-c", script, server.unix, sql], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, server.unix, sql],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert client.stdout is not None
     assert client.stdout.readline() == "running\n"
@@ -194,7 +211,9 @@ except KeyboardInterrupt:
     print("interrupted")
 """
     ended = server.counter("statements_failed_total")
-    client = subprocess.Popen([sys.executable, "-c", script, server.unix, FOREVER], stdout=subprocess.PIPE, text=True)
+    client = subprocess.Popen(
+        [sys.executable, "-c", script, server.unix, FOREVER], stdout=subprocess.PIPE, text=True
+    )
     assert client.stdout is not None
     assert client.stdout.readline() == "running\n"
     client.send_signal(signal.SIGINT)
@@ -371,7 +390,8 @@ def test_threads_that_share_a_result(connection: dray.Connection) -> None:
 
 
 def test_other_threads_run_meanwhile(connection: dray.Connection) -> None:
-    # The reading thread holds no lock of Python's: this one counts while a statement runs that sends nothing.
+    # The reading thread holds no lock of Python's: this one counts while a statement runs that
+    # sends nothing.
     counted: list[int] = []
     result = connection.query(SILENT)
 

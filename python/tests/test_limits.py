@@ -46,7 +46,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("limits")
     rng = np.random.default_rng(19)
     rows = 1_000_000
-    table = pa.table({"n": pa.array(rng.permutation(rows)), "text": pa.array([f"row {n}" for n in range(rows)])})
+    table = pa.table(
+        {"n": pa.array(rng.permutation(rows)), "text": pa.array([f"row {n}" for n in range(rows)])}
+    )
     with pa.ipc.new_file(folder / "numbers.arrow", table.schema) as file:
         file.write_table(table, max_chunksize=10_000)
     wide = pa.table({f"c{i}": pa.array(rng.random(250_000)) for i in range(60)})
@@ -121,7 +123,10 @@ def test_functions_work_within_bounds(limited: Callable[[str], Limited]) -> None
             ("SELECT array_length(range(0, 1000000)) AS x", 1_000_000),
             ("SELECT sum(length(text || '-' || text)) AS x FROM numbers", None),
             ("SELECT count(*) AS x FROM (SELECT unnest(range(0, 3000000)))", 3_000_000),
-            ("SELECT max(length(regexp_replace(text, 'r', repeat('z', 50)))) AS x FROM numbers", 59),
+            (
+                "SELECT max(length(regexp_replace(text, 'r', repeat('z', 50)))) AS x FROM numbers",
+                59,
+            ),
         ]:
             value = connection.query(sql).arrow()["x"][0].as_py()
             assert expected is None or value == expected, sql
@@ -146,7 +151,12 @@ def test_sorts_wait_for_their_share(limited: Callable[[str], Limited]) -> None:
     def sort() -> None:
         try:
             with dray.connect(server.unix) as connection:
-                rows = sum(batch.num_rows for batch in connection.query("SELECT * FROM numbers ORDER BY text, n").batches())
+                rows = sum(
+                    batch.num_rows
+                    for batch in connection.query(
+                        "SELECT * FROM numbers ORDER BY text, n"
+                    ).batches()
+                )
                 assert rows == 1_000_000
         except Exception as cause:
             failures.append(cause)
@@ -170,7 +180,9 @@ def test_unfinished_requests(limited: Callable[[str], Limited]) -> None:
         client.sendall(hello)
         client.recv(4096)
         client.setblocking(False)
-        clients.append((client, bytearray(struct.pack("<IBxxx", 15 << 20, 2) + b"\1\0\0\0" + bytes(14 << 20))))
+        clients.append(
+            (client, bytearray(struct.pack("<IBxxx", 15 << 20, 2) + b"\1\0\0\0" + bytes(14 << 20)))
+        )
     # As much as each takes.
     for _ in range(200):
         for client, rest in clients:
@@ -188,9 +200,14 @@ def test_arrow_files(limited: Callable[[str], Limited]) -> None:
     server = limited("64MiB")
     before = server.restart_peak()
     with dray.connect(server.unix) as connection:
-        total = connection.query("SELECT count(*) AS x FROM wide WHERE c0 + c1 + c2 + c59 > -1").arrow()
+        total = connection.query(
+            "SELECT count(*) AS x FROM wide WHERE c0 + c1 + c2 + c59 > -1"
+        ).arrow()
         assert total["x"][0].as_py() == 250_000
-        assert sum(batch.num_rows for batch in connection.query("SELECT * FROM wide").batches()) == 250_000
+        assert (
+            sum(batch.num_rows for batch in connection.query("SELECT * FROM wide").batches())
+            == 250_000
+        )
         assert server.peak() < before + 64 * MIB + BESIDE / 2, (server.peak() - before) / MIB
         with pytest.raises(dray.Error, match="record batches") as refused:
             connection.query("SELECT * FROM whole").arrow()

@@ -1,4 +1,6 @@
-"""What the program writes, read again by others: every type through every output of export, query and sort."""
+"""What the program writes, read again by others: every type through every output of export, query
+and sort.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ TICKS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([binary(), *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [binary(), *map(str, arguments)], capture_output=True, text=True, timeout=60
+    )
     assert "ERROR" not in done.stdout
     return done
 
@@ -35,7 +39,10 @@ def far_types() -> pa.Table:
     """Values at the ends of their types, beyond what calendars, floats and JSON have."""
     # The least of all is NumPy's NaT.
     numbers = [2**63 - 1, -(2**63) + 1, 0, None]
-    days = [d - d % 86_400_000 if d is not None else None for d in (2**63 - 86_400_000, -(2**63) + 86_400_000, 0, None)]
+    days = [
+        d - d % 86_400_000 if d is not None else None
+        for d in (2**63 - 86_400_000, -(2**63) + 86_400_000, 0, None)
+    ]
     zoned = pa.array([2**63 - 1, -(2**63) + 1, 1_700_000_000_000_000, None], pa.int64())
     columns = {
         "id": pa.array(range(4), pa.int32()),
@@ -69,14 +76,19 @@ def dictionaries() -> tuple[pa.Schema, list[pa.RecordBatch]]:
 def words(number: int) -> pa.Array:
     """More rows than a batch of a result has, so that their dictionary is not made one with others."""
     keys = pa.array(np.arange(70_000) % 100, pa.int8())
-    return pa.DictionaryArray.from_arrays(keys, pa.array([f"word {number + key % 90}" for key in range(100)]))
+    return pa.DictionaryArray.from_arrays(
+        keys, pa.array([f"word {number + key % 90}" for key in range(100)])
+    )
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, pa.Table]]:
     folder = tmp_path_factory.mktemp("sources")
     schema, batches = dictionaries()
-    large = [pa.record_batch({"id": range(n * 70_000, n * 70_000 + 70_000), "word": words(n)}) for n in range(3)]
+    large = [
+        pa.record_batch({"id": range(n * 70_000, n * 70_000 + 70_000), "word": words(n)})
+        for n in range(3)
+    ]
     written = {
         "large": (large[0].schema, large),
         "all": (data.arrow_types().schema, data.arrow_types().to_batches()),
@@ -104,7 +116,10 @@ Outputs = Callable[[str, str, list[str]], Path]
 
 @pytest.fixture(params=["export", "query", "sort"])
 def output(
-    request: pytest.FixtureRequest, sources: dict[str, tuple[Path, pa.Table]], tmp_path: Path, served: Server
+    request: pytest.FixtureRequest,
+    sources: dict[str, tuple[Path, pa.Table]],
+    tmp_path: Path,
+    served: Server,
 ) -> Outputs:
     """What one of the commands makes of some columns of a source."""
     formats = {"arrows": "arrow", "ndjson": "json"}
@@ -119,7 +134,9 @@ def output(
             with open(path, "wb") as file:
                 form = formats.get(ending, ending)
                 command = [binary(), "query", served.unix, sql, "--format", form]
-                done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, timeout=60)
+                done = subprocess.run(
+                    command, stdout=file, stderr=subprocess.PIPE, text=True, timeout=60
+                )
         else:
             table = sources[name][1].select(columns)
             source = tmp_path / f"{name}-{ending}"
@@ -133,7 +150,9 @@ def output(
 
 
 @pytest.fixture(scope="module")
-def served(sources: dict[str, tuple[Path, pa.Table]], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def served(
+    sources: dict[str, tuple[Path, pa.Table]], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     folder = tmp_path_factory.mktemp("served")
     tables = [f"{path.name}={path}" for path, _ in sources.values()]
     server = Server(folder, *tables)
@@ -145,12 +164,22 @@ def plain(array: pa.ChunkedArray) -> list[Any]:
     """Values that can be compared: instants and spans as nanoseconds, days as their number."""
     data_type = array.type
     if pa.types.is_dictionary(data_type):
-        return plain(pa.chunked_array([chunk.dictionary_decode() for chunk in array.chunks], data_type.value_type))
+        return plain(
+            pa.chunked_array(
+                [chunk.dictionary_decode() for chunk in array.chunks], data_type.value_type
+            )
+        )
     values = [value for chunk in array.chunks for value in numbers(chunk)]
     if pa.types.is_date64(data_type):
         return [None if value is None else value // 86_400_000 for value in values]
-    if pa.types.is_timestamp(data_type) or pa.types.is_duration(data_type) or pa.types.is_time(data_type):
-        return [None if value is None else value * (10**9 // TICKS[data_type.unit]) for value in values]
+    if (
+        pa.types.is_timestamp(data_type)
+        or pa.types.is_duration(data_type)
+        or pa.types.is_time(data_type)
+    ):
+        return [
+            None if value is None else value * (10**9 // TICKS[data_type.unit]) for value in values
+        ]
     if pa.types.is_floating(data_type):
         return [None if value is None else repr(float(value)) for value in values]
     return values
@@ -175,12 +204,17 @@ NO_PARQUET = ["interval"]
 
 
 @pytest.mark.parametrize("name", ["all", "far", "words", "large"])
-def test_arrow_stream(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str) -> None:
+def test_arrow_stream(
+    output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str
+) -> None:
     expected = sources[name][1]
-    check_arrow(pa.ipc.open_stream(output(name, "arrows", expected.column_names)).read_all(), expected)
+    check_arrow(
+        pa.ipc.open_stream(output(name, "arrows", expected.column_names)).read_all(), expected
+    )
 
 
-# What `query` writes goes to a pipe, too, and so never is a file, whose end says where its parts are.
+# What `query` writes goes to a pipe, too, and so never is a file, whose end says where its parts
+# are.
 @pytest.mark.parametrize("output", ["export", "sort"], indirect=True)
 @pytest.mark.parametrize("name", ["all", "far", "words", "large"])
 def test_arrow_file(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str) -> None:
@@ -193,7 +227,10 @@ def check_arrow(found: pa.Table, expected: pa.Table) -> None:
     check(found, expected)
     for field in expected.schema:
         # What only differs in its layout has one on the wire.
-        if not any(kind(field.type) for kind in (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)):
+        if not any(
+            kind(field.type)
+            for kind in (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
+        ):
             if not (pa.types.is_string_view(field.type) or pa.types.is_binary_view(field.type)):
                 assert found.schema.field(field.name).type == field.type
 
@@ -201,7 +238,9 @@ def check_arrow(found: pa.Table, expected: pa.Table) -> None:
 @pytest.mark.parametrize("name", ["all", "words"])
 def test_parquet(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str) -> None:
     expected = sources[name][1]
-    expected = expected.select([column for column in expected.column_names if column not in NO_PARQUET])
+    expected = expected.select(
+        [column for column in expected.column_names if column not in NO_PARQUET]
+    )
     path = output(name, "parquet", expected.column_names)
     check(pyarrow.parquet.read_table(path), expected)
     for column in pyarrow.parquet.read_schema(path):
@@ -209,23 +248,46 @@ def test_parquet(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], nam
         assert leaf is not None
         assert column.type not in (pa.timestamp("s"), pa.time32("s"), pa.date64())
     with duckdb.connect() as connection:
-        types = dict(connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE FROM '{path}')").fetchall())
+        types = dict(
+            connection.execute(
+                f"SELECT column_name, column_type FROM (DESCRIBE FROM '{path}')"
+            ).fetchall()
+        )
         if name == "all":
-            assert types["date64"] == "DATE" and types["time32_s"] == "TIME" and types["timestamp_s"].startswith("TIMESTAMP")
+            assert (
+                types["date64"] == "DATE"
+                and types["time32_s"] == "TIME"
+                and types["timestamp_s"].startswith("TIMESTAMP")
+            )
             assert types["decimal32"] == "DECIMAL(7,2)" and types["decimal64"] == "DECIMAL(16,4)"
         # Without Arrow's own schema, which pyarrow reads beside Parquet's.
         for column in expected.column_names:
-            if pa.types.is_integer(expected.schema.field(column).type) or column in ("decimal32", "decimal64", "date64", "string"):
-                found = connection.execute(f'SELECT "{column}" FROM \'{path}\' ORDER BY id').fetchall()
+            if pa.types.is_integer(expected.schema.field(column).type) or column in (
+                "decimal32",
+                "decimal64",
+                "date64",
+                "string",
+            ):
+                found = connection.execute(
+                    f"SELECT \"{column}\" FROM '{path}' ORDER BY id"
+                ).fetchall()
                 assert [value for (value,) in found] == expected.column(column).to_pylist(), column
 
 
 def test_what_parquet_lacks(served: Server, tmp_path: Path) -> None:
     for column in ("interval",):
-        done = run("export", served.unix, f'SELECT "{column}" FROM all_', "-o", tmp_path / "x.parquet")
-        assert done.returncode == 4 and f'column "{column}"' in done.stderr and "cast it" in done.stderr, done.stderr
+        done = run(
+            "export", served.unix, f'SELECT "{column}" FROM all_', "-o", tmp_path / "x.parquet"
+        )
+        assert (
+            done.returncode == 4
+            and f'column "{column}"' in done.stderr
+            and "cast it" in done.stderr
+        ), done.stderr
     for column in ("timestamp_s", "date64"):
-        done = run("export", served.unix, f"SELECT {column} FROM far_", "-o", tmp_path / "x.parquet")
+        done = run(
+            "export", served.unix, f"SELECT {column} FROM far_", "-o", tmp_path / "x.parquet"
+        )
         assert done.returncode == 4 and "doesn't fit" in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
 
@@ -235,19 +297,27 @@ def text_of(value: Any, data_type: pa.DataType) -> Callable[[str], bool]:
     if pa.types.is_float64(data_type) or pa.types.is_float16(data_type):
         return lambda text: repr(float(text.replace("Infinity", "inf"))) == repr(float(value))
     if pa.types.is_float32(data_type):
-        return lambda text: np.float32(text.replace("Infinity", "inf")).tobytes() == np.float32(value).tobytes()
+        return lambda text: (
+            np.float32(text.replace("Infinity", "inf")).tobytes() == np.float32(value).tobytes()
+        )
     if pa.types.is_decimal(data_type):
         return lambda text: text == format(D(value), "f") or (value == 0 and D(text) == 0)
     if pa.types.is_boolean(data_type):
         return lambda text: text == str(value).lower()
-    if pa.types.is_binary(data_type) or pa.types.is_large_binary(data_type) or pa.types.is_fixed_size_binary(data_type):
+    if (
+        pa.types.is_binary(data_type)
+        or pa.types.is_large_binary(data_type)
+        or pa.types.is_fixed_size_binary(data_type)
+    ):
         return lambda text: text == bytes(value).hex()
     if pa.types.is_binary_view(data_type):
         return lambda text: text == bytes(value).hex()
     if pa.types.is_date32(data_type):
         return lambda text: text.lstrip("+") == str(np.datetime64(value, "D"))
     if pa.types.is_date64(data_type):
-        return lambda text: text.lstrip("+").split("T")[0] == str(np.datetime64(value // 86_400_000, "D"))
+        return lambda text: (
+            text.lstrip("+").split("T")[0] == str(np.datetime64(value // 86_400_000, "D"))
+        )
     if pa.types.is_timestamp(data_type):
         return lambda text: instant(text) == (moment(str(np.datetime64(value, data_type.unit))))
     if pa.types.is_time(data_type):
@@ -255,7 +325,9 @@ def text_of(value: Any, data_type: pa.DataType) -> Callable[[str], bool]:
         return lambda text: moment(f"1970-01-01T{text}") == moment(str(exact))
     if pa.types.is_duration(data_type):
         exact = D(value) / TICKS[data_type.unit]
-        return lambda text: D(0) == exact if text == "P0D" else D(text.replace("PT", "").rstrip("S")) == exact
+        return lambda text: (
+            D(0) == exact if text == "P0D" else D(text.replace("PT", "").rstrip("S")) == exact
+        )
     return lambda text: text == str(value)
 
 
@@ -280,12 +352,22 @@ def has_text(data_type: pa.DataType) -> bool:
 def exactly(table: pa.Table, name: str) -> list[Any]:
     """The values, but those of times as they are counted."""
     column = table.column(name)
-    return [value for chunk in column.chunks for value in (chunk.dictionary_decode().to_pylist() if pa.types.is_dictionary(column.type) else numbers(chunk))]
+    return [
+        value
+        for chunk in column.chunks
+        for value in (
+            chunk.dictionary_decode().to_pylist()
+            if pa.types.is_dictionary(column.type)
+            else numbers(chunk)
+        )
+    ]
 
 
 @pytest.mark.parametrize("name", ["all", "far", "words"])
 @pytest.mark.parametrize("ending", ["csv", "ndjson"])
-def test_text(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str, ending: str) -> None:
+def test_text(
+    output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str, ending: str
+) -> None:
     expected = sources[name][1]
     expected = expected.select([field.name for field in expected.schema if has_text(field.type)])
     text = output(name, ending, expected.column_names).read_text()
@@ -293,10 +375,15 @@ def test_text(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: 
     if ending == "csv":
         rows = list(csv.DictReader(io.StringIO(text)))
     else:
-        rows = [json.loads(line, parse_float=str, parse_int=str, parse_constant=pytest.fail) for line in text.splitlines()]
+        rows = [
+            json.loads(line, parse_float=str, parse_int=str, parse_constant=pytest.fail)
+            for line in text.splitlines()
+        ]
     for field in expected.schema:
         data_type = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-        data_type = data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
+        data_type = (
+            data_type.storage_type if isinstance(data_type, pa.BaseExtensionType) else data_type
+        )
         for row, value in zip(rows, exactly(expected, field.name), strict=True):
             found = row[field.name]
             if value is None:
@@ -307,7 +394,9 @@ def test_text(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: 
 
 
 def test_nested_json(output: Outputs, sources: dict[str, tuple[Path, pa.Table]]) -> None:
-    expected = sources["all"][1].select(["id", "list", "large_list", "struct", "list_of_struct", "fixed_list", "map"])
+    expected = sources["all"][1].select(
+        ["id", "list", "large_list", "struct", "list_of_struct", "fixed_list", "map"]
+    )
     lines = output("all", "ndjson", expected.column_names).read_text().splitlines()
     want = expected.to_pylist()
     for row in want:
@@ -319,9 +408,23 @@ def test_nested_json(output: Outputs, sources: dict[str, tuple[Path, pa.Table]])
 
 
 def test_table(served: Server) -> None:
-    done = run("query", served.unix, "SELECT date32, timestamp_us, hundreds FROM far_ ORDER BY id", "--format", "table")
-    assert "+5881580-07-11" in done.stdout and "+294247-01-10T04:00:54.775807" in done.stdout, done.stdout
-    done = run("query", served.unix, "SELECT make_array(date32) AS days FROM far_ ORDER BY id", "--format", "table")
+    done = run(
+        "query",
+        served.unix,
+        "SELECT date32, timestamp_us, hundreds FROM far_ ORDER BY id",
+        "--format",
+        "table",
+    )
+    assert "+5881580-07-11" in done.stdout and "+294247-01-10T04:00:54.775807" in done.stdout, (
+        done.stdout
+    )
+    done = run(
+        "query",
+        served.unix,
+        "SELECT make_array(date32) AS days FROM far_ ORDER BY id",
+        "--format",
+        "table",
+    )
     assert "[-5877641-06-23]" in done.stdout, done.stdout
 
 
@@ -331,5 +434,10 @@ def test_duckdb_reads_csv(output: Outputs, sources: dict[str, tuple[Path, pa.Tab
     names = {"id": "INT", "int64": "BIGINT", "uint64": "UBIGINT", "decimal_38": "DECIMAL(38,10)"}
     names |= {"date32": "DATE", "timestamp_us": "TIMESTAMP", "string": "VARCHAR"}
     with duckdb.connect() as connection:
-        found = connection.execute("FROM read_csv(?, header = true, columns = ?, allow_quoted_nulls = false)", [str(path), names])
-        assert found.fetchall() == [tuple(row.values()) for row in sources["all"][1].select(columns).to_pylist()]
+        found = connection.execute(
+            "FROM read_csv(?, header = true, columns = ?, allow_quoted_nulls = false)",
+            [str(path), names],
+        )
+        assert found.fetchall() == [
+            tuple(row.values()) for row in sources["all"][1].select(columns).to_pylist()
+        ]

@@ -108,9 +108,15 @@ def test_nan(connection: dray.Connection) -> None:
 
 def test_nanoseconds(connection: dray.Connection) -> None:
     got = scalar(connection, np.datetime64("2024-01-01T00:00:00.123456789", "ns"))
-    assert (got.type, got.cast(pa.int64()).to_pylist()) == (pa.timestamp("ns"), [1704067200123456789])
+    assert (got.type, got.cast(pa.int64()).to_pylist()) == (
+        pa.timestamp("ns"),
+        [1704067200123456789],
+    )
     got = scalar(connection, pd.Timestamp("2024-01-01T00:00:00.123456789", tz="Asia/Tokyo"))
-    assert (got.type, got.cast(pa.int64()).to_pylist()) == (pa.timestamp("ns", "UTC"), [1704034800123456789])
+    assert (got.type, got.cast(pa.int64()).to_pylist()) == (
+        pa.timestamp("ns", "UTC"),
+        [1704034800123456789],
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,8 +163,12 @@ def test_params_in_a_statement(connection: dray.Connection) -> None:
         connection.query("SELECT $1")
 
 
-@pytest.mark.parametrize(("sql", "params"), [("SELECT 1", [1]), ("SELECT $1", [1, 2]), ("SELECT $1 -- $2", [1, None])])
-def test_surplus_values_are_refused(connection: dray.Connection, sql: str, params: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("sql", "params"), [("SELECT 1", [1]), ("SELECT $1", [1, 2]), ("SELECT $1 -- $2", [1, None])]
+)
+def test_surplus_values_are_refused(
+    connection: dray.Connection, sql: str, params: list[Any]
+) -> None:
     with pytest.raises(dray.QueryError, match=f"{len(params)} values were given") as caught:
         connection.query(sql, params)
     assert caught.value.sqlstate == "07001"

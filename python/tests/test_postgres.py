@@ -35,23 +35,33 @@ def test_all_ways_to_read(client: Client) -> None:
     assert client.list(NUMBERS) == list(zip(*(column.to_pylist() for column in table.columns)))
     frame = client.query(NUMBERS).pandas()
     assert frame.shape == (BIG, 3) and frame["amount"].iloc[-1] == D("999.99")
-    assert client.query(NUMBERS, strings="view").polars()["text"].to_list() == table.column("text").to_pylist()
+    assert (
+        client.query(NUMBERS, strings="view").polars()["text"].to_list()
+        == table.column("text").to_pylist()
+    )
     assert client.query(NUMBERS).numpy()["id"].tolist() == list(range(BIG))
     assert pa.table(client.query(NUMBERS)).equals(table)
     read = dray.read(client.uri, NUMBERS, extension="auto" if client.extension else False)
     assert read.equals(table)
 
 
-@pytest.mark.parametrize(("strings", "of"), [("utf8", pa.string()), ("large", pa.large_string()), ("view", pa.string_view())])
+@pytest.mark.parametrize(
+    ("strings", "of"),
+    [("utf8", pa.string()), ("large", pa.large_string()), ("view", pa.string_view())],
+)
 def test_string_layouts(client: Client, strings: Any, of: pa.DataType) -> None:
-    got = client.query("SELECT 'x', NULL::text, ARRAY['longer than twelve bytes']", strings=strings).arrow()
+    got = client.query(
+        "SELECT 'x', NULL::text, ARRAY['longer than twelve bytes']", strings=strings
+    ).arrow()
     got.validate(full=True)
     assert got.schema.types[:2] == [of, of] and got.schema.types[2].value_type == of
     assert list(got.to_pylist()[0].values()) == ["x", None, ["longer than twelve bytes"]]
 
 
 def test_few_rows_come_as_rows(client: Client) -> None:
-    """What was small through the extension goes the other way the next time, and back when it has grown."""
+    """What was small through the extension goes the other way the next time, and back when it has
+    grown.
+    """
     paths = []
     for count in (5, 5, 1000, 1000, 5, 5):
         result = client.query("SELECT * FROM generate_series(1, $1)", [count])
@@ -61,7 +71,9 @@ def test_few_rows_come_as_rows(client: Client) -> None:
     assert paths == (by_extension if client.extension else ["rows"] * 6)
     if client.extension:
         assert "few rows" in result.stats["path_reason"]
-        with client.connection.query("SELECT * FROM generate_series(1, $1)", [5], extension=True) as forced:
+        with client.connection.query(
+            "SELECT * FROM generate_series(1, $1)", [5], extension=True
+        ) as forced:
             assert forced.rows() and forced.stats["path"] == "extension"
 
 
@@ -136,7 +148,11 @@ UTC = dt.timezone.utc
         (dt.datetime(1, 1, 1), "timestamp without time zone", pa.timestamp("us")),
         (dt.datetime.max, "timestamp without time zone", pa.timestamp("us")),
         (NOON.replace(tzinfo=UTC), "timestamp with time zone", pa.timestamp("us", "UTC")),
-        (NOON.replace(tzinfo=dt.timezone(dt.timedelta(hours=-3))), "timestamp with time zone", pa.timestamp("us", "UTC")),
+        (
+            NOON.replace(tzinfo=dt.timezone(dt.timedelta(hours=-3))),
+            "timestamp with time zone",
+            pa.timestamp("us", "UTC"),
+        ),
         (uuid.UUID(int=2**127 + 7), "uuid", pa.uuid()),
         ([1, 2, None], "smallint[]", pa.list_(pa.int16())),
         ([1, 70_000, 2**40], "bigint[]", pa.list_(pa.int64())),
@@ -144,7 +160,7 @@ UTC = dt.timezone.utc
         ([0.5, float("inf")], "double precision[]", pa.list_(pa.float64())),
         ([dt.date(2024, 2, 29)], "date[]", pa.list_(pa.date32())),
         ([NOON, None], "timestamp without time zone[]", pa.list_(pa.timestamp("us"))),
-        ([b"", b"\x00\\\""], "bytea[]", pa.list_(pa.binary())),
+        ([b"", b'\x00\\"'], "bytea[]", pa.list_(pa.binary())),
         ([uuid.UUID(int=7)], "uuid[]", pa.list_(pa.uuid())),
     ],
 )
@@ -158,22 +174,57 @@ def test_values_come_back(client: Client, value: Any, pg_type: str, data_type: p
 @pytest.mark.parametrize(
     ("data_type", "number"),
     [
-        *((pa.date32(), days) for days in (-2_440_588, -735_160, -719_163, -719_162, 2_932_896, 2_932_897, 2_145_042_905)),
+        *(
+            (pa.date32(), days)
+            for days in (
+                -2_440_588,
+                -735_160,
+                -719_163,
+                -719_162,
+                2_932_896,
+                2_932_897,
+                2_145_042_905,
+            )
+        ),
         (pa.date64(), -2_440_588 * 86_400_000),
-        *((pa.timestamp("us"), us) for us in (-210_866_803_200_000_000, -62_135_596_800_000_001, 253_402_300_800_000_000, 2**63 - 1)),
-        *((pa.timestamp("us", "Europe/Amsterdam"), us) for us in (-210_866_803_200_000_000, 253_402_300_800_000_001, 2**63 - 1)),
+        *(
+            (pa.timestamp("us"), us)
+            for us in (
+                -210_866_803_200_000_000,
+                -62_135_596_800_000_001,
+                253_402_300_800_000_000,
+                2**63 - 1,
+            )
+        ),
+        *(
+            (pa.timestamp("us", "Europe/Amsterdam"), us)
+            for us in (-210_866_803_200_000_000, 253_402_300_800_000_001, 2**63 - 1)
+        ),
         (pa.timestamp("s"), -62_135_596_801),
         (pa.timestamp("ms", "UTC"), 253_402_300_800_001),
         (pa.timestamp("ns"), -(2**63) + 808),
     ],
 )
-def test_years_that_python_does_not_have(client: Client, data_type: pa.DataType, number: int) -> None:
-    value = pa.scalar(number, pa.int32() if data_type == pa.date32() else pa.int64()).cast(data_type)
-    got = client.query("SELECT $1 AS v, $2 AS vs", [value, pa.array([value, None], data_type)]).arrow()
+def test_years_that_python_does_not_have(
+    client: Client, data_type: pa.DataType, number: int
+) -> None:
+    value = pa.scalar(number, pa.int32() if data_type == pa.date32() else pa.int64()).cast(
+        data_type
+    )
+    got = client.query(
+        "SELECT $1 AS v, $2 AS vs", [value, pa.array([value, None], data_type)]
+    ).arrow()
     days = data_type in (pa.date32(), pa.date64())
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[getattr(data_type, "unit", "s")]
-    want = (number if data_type == pa.date32() else number // 86_400_000) if days else number * 10**6 // per_second
-    assert [cell.cast(pa.int32() if days else pa.int64()).as_py() for cell in (got["v"][0], got["vs"][0][0])] == [want] * 2
+    want = (
+        (number if data_type == pa.date32() else number // 86_400_000)
+        if days
+        else number * 10**6 // per_second
+    )
+    assert [
+        cell.cast(pa.int32() if days else pa.int64()).as_py()
+        for cell in (got["v"][0], got["vs"][0][0])
+    ] == [want] * 2
 
 
 @pytest.mark.parametrize(
@@ -217,7 +268,9 @@ def test_values_that_become_others(client: Client, value: Any, sql: str, want: A
     assert client.list(f"SELECT {sql}", [value]) == [(want,)]
 
 
-@pytest.mark.parametrize(("sql", "params"), [("SELECT 1", [1]), ("SELECT $1::int -- $2", [1, 2]), ("SELECT '$1'", ["a"])])
+@pytest.mark.parametrize(
+    ("sql", "params"), [("SELECT 1", [1]), ("SELECT $1::int -- $2", [1, 2]), ("SELECT '$1'", ["a"])]
+)
 def test_surplus_values_are_refused(client: Client, sql: str, params: list[Any]) -> None:
     with pytest.raises(dray.QueryError, match=f"{len(params)} values were given") as caught:
         client.list(sql, params)
@@ -237,8 +290,18 @@ def test_surplus_values_are_refused(client: Client, sql: str, params: list[Any])
     ids=lambda value: f"{type(value).__name__}-{repr(value)[:30]}",
 )  # fmt: skip
 def test_either_way_is_the_same(filled: PostgresServer, value: Any) -> None:
-    sqls = ["SELECT $1::text AS v", "SELECT $1::integer[] AS v", "SELECT $1 AS v", "SELECT id FROM numbers WHERE text = $1"]
-    for sql in [*sqls, "SELECT id FROM numbers WHERE id = $1", "SELECT $1 + 1 AS v, pg_typeof($1)::text AS t", "SELECT $1 IS NULL"]:
+    sqls = [
+        "SELECT $1::text AS v",
+        "SELECT $1::integer[] AS v",
+        "SELECT $1 AS v",
+        "SELECT id FROM numbers WHERE text = $1",
+    ]
+    for sql in [
+        *sqls,
+        "SELECT id FROM numbers WHERE id = $1",
+        "SELECT $1 + 1 AS v, pg_typeof($1)::text AS t",
+        "SELECT $1 IS NULL",
+    ]:
         outcomes: list[Any] = []
         for extension in (False, True):
             try:
@@ -255,14 +318,19 @@ def test_either_way_is_the_same(filled: PostgresServer, value: Any) -> None:
 
 def test_parameters_are_not_in_the_statement(client: Client, filled: PostgresServer) -> None:
     secret = str(uuid.uuid4())
-    seen = client.list("SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid() AND $1 <> ''", [secret])
+    seen = client.list(
+        "SELECT query FROM pg_stat_activity WHERE pid = pg_backend_pid() AND $1 <> ''", [secret]
+    )
     assert len(seen) == 1 and secret not in seen[0][0]
 
 
 def test_many_parameters(client: Client) -> None:
     sql = "SELECT $1 + $65535"
     assert client.list(sql, [*range(65_535)]) == [(65_534,)]
-    with pytest.raises(dray.QueryError, match="65536 values were given, and the highest parameter of the statement is"):
+    with pytest.raises(
+        dray.QueryError,
+        match="65536 values were given, and the highest parameter of the statement is",
+    ):
         client.query(sql, [*range(65_536)])
     client.check_usable()
 
@@ -270,7 +338,9 @@ def test_many_parameters(client: Client) -> None:
 def test_parameters_in_statements(client: Client) -> None:
     sql = "SELECT id, text FROM numbers WHERE id BETWEEN $1 AND $2 AND text <> $3 ORDER BY id"
     assert client.list(sql, [10, 12, "row 11"]) == [(10, "row 10"), (12, "row 12")]
-    assert client.list("SELECT id FROM numbers WHERE id = ANY($1) ORDER BY id", [[3, 5, 700_000]]) == [(3,), (5,)]
+    assert client.list(
+        "SELECT id FROM numbers WHERE id = ANY($1) ORDER BY id", [[3, 5, 700_000]]
+    ) == [(3,), (5,)]
     assert client.list("SELECT id FROM numbers WHERE amount = $1", [D("0.07")]) == [(7,)]
     assert client.list("SELECT $2, $1", [1, 2.5]) == [(2.5, 1)]
 
@@ -278,10 +348,25 @@ def test_parameters_in_statements(client: Client) -> None:
 @pytest.mark.parametrize(
     ("sql", "params", "kind", "what"),
     [
-        ("SELECT $1 + $2", [1], dray.UsageError, "the statement has 2 parameters, 1 values were given"),
+        (
+            "SELECT $1 + $2",
+            [1],
+            dray.UsageError,
+            "the statement has 2 parameters, 1 values were given",
+        ),
         ("SELECT $1", None, dray.UsageError, "the statement has 1 parameters, 0 values were given"),
-        ("SELECT 1", ["x"], dray.QueryError, "1 values were given, and the statement has no parameter"),
-        ("SELECT $1 IS NULL", [None], dray.QueryError, r"could not determine data type of parameter \$1"),
+        (
+            "SELECT 1",
+            ["x"],
+            dray.QueryError,
+            "1 values were given, and the statement has no parameter",
+        ),
+        (
+            "SELECT $1 IS NULL",
+            [None],
+            dray.QueryError,
+            r"could not determine data type of parameter \$1",
+        ),
         ("SELECT $1,\n  missing", [1], dray.QueryError, "missing.*at line 2, column 3"),
         ("SELECT $1::date", ["x"], dray.ExecutionError, "invalid input syntax"),
         ("SELECT $1", ["a\0b"], dray.ExecutionError, "invalid byte sequence"),
@@ -293,7 +378,9 @@ def test_parameters_in_statements(client: Client) -> None:
         ("SELECT $1 FROM nowhere", [1], dray.QueryError, "nowhere"),
     ],
 )
-def test_parameters_that_are_refused(client: Client, sql: str, params: Any, kind: type[dray.Error], what: str) -> None:
+def test_parameters_that_are_refused(
+    client: Client, sql: str, params: Any, kind: type[dray.Error], what: str
+) -> None:
     with pytest.raises(kind, match=what):
         client.query(sql, params).arrow()
     client.check_usable()
@@ -346,13 +433,20 @@ def test_statements_with_rows(client: Client, sql: str, want: list[tuple[Any, ..
 def test_statements_without_rows(client: Client, sql: str) -> None:
     got = client.query(sql).arrow()
     assert (got.num_columns, got.num_rows) == (0, 0)
-    assert client.list(sql if not sql.startswith(("CREATE", "PREPARE", "DECLARE")) else "SET work_mem = '5MB'") == []
+    assert (
+        client.list(
+            sql if not sql.startswith(("CREATE", "PREPARE", "DECLARE")) else "SET work_mem = '5MB'"
+        )
+        == []
+    )
     client.check_usable()
 
 
 def test_changes_that_return_rows(client: Client, filled: PostgresServer) -> None:
     client.list("CREATE TEMPORARY TABLE kept (a integer, b text)")
-    assert client.list("INSERT INTO kept SELECT i, 'x' FROM generate_series(1, 3) i RETURNING a") == [(1,), (2,), (3,)]
+    assert client.list(
+        "INSERT INTO kept SELECT i, 'x' FROM generate_series(1, 3) i RETURNING a"
+    ) == [(1,), (2,), (3,)]
     assert client.list("UPDATE kept SET b = 'y' WHERE a = 2 RETURNING *") == [(2, "y")]
     assert client.list("DELETE FROM kept WHERE a = 1 RETURNING a") == [(1,)]
     changing = "WITH moved AS (DELETE FROM kept WHERE a = 2 RETURNING a) INSERT INTO kept SELECT a + 10, 'z' FROM moved RETURNING a"
@@ -367,7 +461,9 @@ def test_changes_that_return_rows(client: Client, filled: PostgresServer) -> Non
 
 def test_session_state(client: Client) -> None:
     client.list("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    assert client.list("INSERT INTO pets (id, name) VALUES (100, 'owl') RETURNING name") == [("owl",)]
+    assert client.list("INSERT INTO pets (id, name) VALUES (100, 'owl') RETURNING name") == [
+        ("owl",)
+    ]
     assert client.list("SELECT count(*) FROM pets") == [(3,)]
     with pytest.raises(dray.ExecutionError, match="division"):
         client.list("SELECT 1 / 0")
@@ -400,7 +496,10 @@ def test_a_constraint_that_fails_at_the_end(client: Client) -> None:
     assert client.list("SELECT count(*) FROM pets") == [(2,)]
 
 
-@pytest.mark.parametrize("sql", ["SELECT 1; SELECT 2", "SET work_mem = '5MB'; SELECT 1", "SELECT 1) TO STDOUT; SELECT (2"])
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT 1; SELECT 2", "SET work_mem = '5MB'; SELECT 1", "SELECT 1) TO STDOUT; SELECT (2"],
+)
 def test_several_statements(client: Client, sql: str) -> None:
     with pytest.raises(dray.QueryError) as caught:
         client.query(sql).arrow()
@@ -408,7 +507,10 @@ def test_several_statements(client: Client, sql: str) -> None:
     client.check_usable()
 
 
-@pytest.mark.parametrize("sql", ["COPY pets TO STDOUT", "COPY (SELECT 1) TO STDOUT (FORMAT binary)", "COPY pets FROM STDIN"])
+@pytest.mark.parametrize(
+    "sql",
+    ["COPY pets TO STDOUT", "COPY (SELECT 1) TO STDOUT (FORMAT binary)", "COPY pets FROM STDIN"],
+)
 def test_copy(client: Client, filled: PostgresServer, sql: str) -> None:
     with pytest.raises(dray.UsageError, match="COPY.*run the query itself"):
         client.query(sql).arrow()

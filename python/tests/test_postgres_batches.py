@@ -17,7 +17,9 @@ def test_batches_end_at_their_bytes(postgres: PostgresServer, extension: bool) -
         assert max(batch.nbytes for batch in batches) < (8 << 20) + 64 * 100_100
         assert [i for batch in batches for i in batch["i"].to_pylist()] == list(range(1, 1001))
         # A limit that no row fits into: rows come nevertheless.
-        table = connection.query("SELECT repeat('x', 5000) AS s", decoded_bytes_max=4096, extension=extension).arrow()
+        table = connection.query(
+            "SELECT repeat('x', 5000) AS s", decoded_bytes_max=4096, extension=extension
+        ).arrow()
         assert table["s"].to_pylist() == ["x" * 5000]
 
 
@@ -29,4 +31,6 @@ def test_reading_on_after_an_error_fails(postgres: PostgresServer, extension: bo
             list(batches)
         with pytest.raises(dray.UsageError, match="failed before"):
             next(batches)
-        assert connection.query("SELECT 1 AS a", extension=extension).arrow()["a"].to_pylist() == [1]
+        assert connection.query("SELECT 1 AS a", extension=extension).arrow()["a"].to_pylist() == [
+            1
+        ]

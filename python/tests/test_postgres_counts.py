@@ -45,16 +45,22 @@ def _read(source: Any, extension: bool) -> Any:
 
 @pytest.mark.parametrize("at", [1, 2, 64, 200])
 @pytest.mark.parametrize("fault", FAULTS, ids=["lost", "doubled"])
-def test_a_row_too_few_or_too_many(proxy: PostgresProxy, fault: Callable[[bytes], bytes], at: int) -> None:
+def test_a_row_too_few_or_too_many(
+    proxy: PostgresProxy, fault: Callable[[bytes], bytes], at: int
+) -> None:
     with dray.connect(proxy.uri) as connection:
         proxy.change = _nth(b"D", at, fault)
-        with pytest.raises(dray.ProtocolError, match=r'ends with "SELECT 200", but (199|201) rows arrived'):
+        with pytest.raises(
+            dray.ProtocolError, match=r'ends with "SELECT 200", but (199|201) rows arrived'
+        ):
             connection.query(SQL, extension=False).arrow()
 
 
 def test_another_count(proxy: PostgresProxy, extension: bool) -> None:
     with dray.connect(proxy.uri) as connection:
-        proxy.change = lambda tag, body: message(tag, body.replace(b"SELECT 200", b"SELECT 201").replace(b"COPY 200", b"COPY 201"))
+        proxy.change = lambda tag, body: message(
+            tag, body.replace(b"SELECT 200", b"SELECT 201").replace(b"COPY 200", b"COPY 201")
+        )
         with pytest.raises(dray.ProtocolError, match="200 rows arrived"):
             connection.query(SQL, extension=extension).arrow()
 
@@ -62,14 +68,18 @@ def test_another_count(proxy: PostgresProxy, extension: bool) -> None:
 def test_rows_after_the_end(proxy: PostgresProxy, extension: bool) -> None:
     row = message(b"D", b"\0\1\0\0\0\4\0\0\0\7")
     with dray.connect(proxy.uri) as connection:
-        proxy.change = lambda tag, body: message(tag, body) + (row if tag == b"C" and b" 200" in body else b"")
+        proxy.change = lambda tag, body: (
+            message(tag, body) + (row if tag == b"C" and b" 200" in body else b"")
+        )
         with pytest.raises(dray.ProtocolError, match="after the statement's end"):
             connection.query(SQL, extension=extension).arrow()
 
 
 @pytest.mark.parametrize("driver", [psycopg, psycopg2])
 @pytest.mark.parametrize("fault", FAULTS, ids=["lost", "doubled"])
-def test_a_drivers_count(proxy: PostgresProxy, driver: Any, fault: Callable[[bytes], bytes]) -> None:
+def test_a_drivers_count(
+    proxy: PostgresProxy, driver: Any, fault: Callable[[bytes], bytes]
+) -> None:
     connection = driver.connect(proxy.uri)
     try:
         # The signature is a message of its own.
@@ -95,7 +105,10 @@ def test_a_drivers_other_count(proxy: PostgresProxy, extension: bool, driver: An
 COUNTED = [
     ("INSERT INTO counted SELECT generate_series(1, 5) RETURNING n", 5),
     ("INSERT INTO counted VALUES (1), (2), (9) ON CONFLICT DO NOTHING RETURNING n", 1),
-    ("INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE SET n = excluded.n + 100 RETURNING n", 2),
+    (
+        "INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE SET n = excluded.n + 100 RETURNING n",
+        2,
+    ),
     ("UPDATE counted SET n = n + 1000 WHERE n > 100 RETURNING n", 2),
     ("UPDATE counted_view SET n = n WHERE n > 1000 RETURNING n", 2),
     ("INSERT INTO counted_quiet VALUES (1), (-1), (2) RETURNING n", 2),
@@ -139,5 +152,8 @@ def test_counts_of_all_kinds(postgres: PostgresServer, extension: bool) -> None:
         ]:
             connection.query(sql).arrow()
         for sql, rows in COUNTED if extension else [*COUNTED, NOT_FOR_COPY]:
-            assert connection.query(sql, extension="auto" if extension else False).arrow().num_rows == rows, sql
+            assert (
+                connection.query(sql, extension="auto" if extension else False).arrow().num_rows
+                == rows
+            ), sql
         connection.query("ROLLBACK").arrow()

@@ -21,7 +21,9 @@ Opener = Callable[[PostgresServer], Any]
 
 
 def _sqlalchemy(driver: str) -> Opener:
-    return lambda server: sqlalchemy.create_engine(server.uri().replace("postgresql:", f"postgresql+{driver}:"), poolclass=NullPool).connect()
+    return lambda server: sqlalchemy.create_engine(
+        server.uri().replace("postgresql:", f"postgresql+{driver}:"), poolclass=NullPool
+    ).connect()
 
 
 OPENERS: dict[str, Opener] = {
@@ -30,7 +32,9 @@ OPENERS: dict[str, Opener] = {
     "sqlalchemy-psycopg": _sqlalchemy("psycopg"),
     "sqlalchemy-psycopg2": _sqlalchemy("psycopg2"),
     "sqlalchemy-session": lambda server: sqlalchemy.orm.Session(
-        sqlalchemy.create_engine(server.uri().replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+        sqlalchemy.create_engine(
+            server.uri().replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool
+        )
     ),
 }
 
@@ -50,23 +54,41 @@ def run(connection: Any, sql: str) -> None:
 
 
 def test_its_transaction_and_temporary_tables(connection: Any, extension: bool) -> None:
-    run(connection, "CREATE TEMPORARY TABLE mine (id integer, amount numeric(9,2), total numeric, tags text[], ip inet)")
-    run(connection, "INSERT INTO mine VALUES (1, 1.50, 0.10, ARRAY['a', NULL], '10.0.0.1'), (2, NULL, NULL, NULL, NULL)")
+    run(
+        connection,
+        "CREATE TEMPORARY TABLE mine (id integer, amount numeric(9,2), total numeric, tags text[], ip inet)",
+    )
+    run(
+        connection,
+        "INSERT INTO mine VALUES (1, 1.50, 0.10, ARRAY['a', NULL], '10.0.0.1'), (2, NULL, NULL, NULL, NULL)",
+    )
     table = dray.read(connection, "SELECT * FROM mine ORDER BY id", extension=extension)
     assert table.to_pylist() == [
-        {"id": 1, "amount": Decimal("1.50"), "total": "0.10", "tags": ["a", None], "ip": "10.0.0.1"},
+        {
+            "id": 1,
+            "amount": Decimal("1.50"),
+            "total": "0.10",
+            "tags": ["a", None],
+            "ip": "10.0.0.1",
+        },
         {"id": 2, "amount": None, "total": None, "tags": None, "ip": None},
     ]
     run(connection, "DROP TABLE mine")
 
 
 def test_parameters_are_the_drivers(connection: Any, extension: bool) -> None:
-    table = dray.read(connection, "SELECT %s::int AS n, %s AS s, '$1' AS d", [7, "it's"], extension=extension)
+    table = dray.read(
+        connection, "SELECT %s::int AS n, %s AS s, '$1' AS d", [7, "it's"], extension=extension
+    )
     assert table.to_pylist() == [{"n": 7, "s": "it's", "d": "$1"}]
 
 
 def test_more_rows_than_a_batch(connection: Any, extension: bool) -> None:
-    table = dray.read(connection, "SELECT i, repeat('x', i % 30) AS s FROM generate_series(1, 150000) i", extension=extension)
+    table = dray.read(
+        connection,
+        "SELECT i, repeat('x', i % 30) AS s FROM generate_series(1, 150000) i",
+        extension=extension,
+    )
     assert table.num_rows == 150_000
     assert table["i"].to_pylist() == list(range(1, 150_001))
 
@@ -75,7 +97,9 @@ def test_types_of_its_own(connection: Any, extension: bool) -> None:
     run(connection, "CREATE TYPE pair AS (a integer, b text)")
     sql = "SELECT ROW(1, 'x')::pair AS p, ARRAY[ROW(2, NULL)::pair] AS l, 5.5::money AS m"
     table = dray.read(connection, sql, extension=extension)
-    assert table.to_pylist() == [{"p": {"a": 1, "b": "x"}, "l": [{"a": 2, "b": None}], "m": Decimal("5.50")}]
+    assert table.to_pylist() == [
+        {"p": {"a": 1, "b": "x"}, "l": [{"a": 2, "b": None}], "m": Decimal("5.50")}
+    ]
     run(connection, "ROLLBACK" if hasattr(connection, "cursor") else "DROP TYPE pair")
 
 
@@ -105,15 +129,26 @@ def test_text_that_is_not_utf8(connection: Any, extension: bool) -> None:
         "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'",
     )
     with pytest.raises(Exception, match='column "bad": a string is not UTF-8'):
-        dray.read(connection, r"SELECT pg_temp.as_text('\x61ff62'::bytea, 1) AS bad", extension=extension)
+        dray.read(
+            connection, r"SELECT pg_temp.as_text('\x61ff62'::bytea, 1) AS bad", extension=extension
+        )
 
 
 def test_options(connection: Any, extension: bool) -> None:
     sql = "SELECT 1.5 AS n, 'infinity'::date AS d"
-    table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null")
+    table = dray.read(
+        connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null"
+    )
     assert table.to_pylist() == [{"n": Decimal("1.500"), "d": None}]
     # NaN among decimals is to be text, too: all of them are.
-    table = dray.read(connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="text", strings="large")
+    table = dray.read(
+        connection,
+        sql,
+        extension=extension,
+        numeric="decimal(10,3)",
+        nonfinite="text",
+        strings="large",
+    )
     assert table.to_pylist() == [{"n": "1.5", "d": "infinity"}]
     assert str(table.schema.field("d").type) == "large_string"
 
@@ -173,7 +208,9 @@ def test_sqlalchemys_rollback(postgres: PostgresServer, extension: bool, driver:
         assert inner.info.transaction_status == 0
         with connection.begin():
             dray.read(connection, "SELECT 1 AS a", extension=extension)
-    with _sqlalchemy(driver)(postgres).execution_options(isolation_level="AUTOCOMMIT") as connection:
+    with _sqlalchemy(driver)(postgres).execution_options(
+        isolation_level="AUTOCOMMIT"
+    ) as connection:
         dray.read(connection, "SELECT 1 AS a", extension=extension)
         assert not connection.in_transaction()
         assert connection.connection.driver_connection.info.transaction_status == 0
@@ -200,15 +237,23 @@ def test_digits_of_floats(driver_connection: Any, extension: bool) -> None:
     for autocommit in (True, False):
         driver_connection.autocommit = autocommit
         run(driver_connection, "SET extra_float_digits = -3")
-        assert dray.read(driver_connection, sql, extension=extension).to_pylist() == [{"p": WHOLE, "ps": [WHOLE]}]
+        assert dray.read(driver_connection, sql, extension=extension).to_pylist() == [
+            {"p": WHOLE, "ps": [WHOLE]}
+        ]
         assert digits() == "-3"
         with pytest.raises(Exception, match="division by zero"):
-            dray.read(driver_connection, "SELECT 1 / (n - 1), point(n, n) FROM generate_series(1, 1) n", extension=extension)
+            dray.read(
+                driver_connection,
+                "SELECT 1 / (n - 1), point(n, n) FROM generate_series(1, 1) n",
+                extension=extension,
+            )
         if not autocommit:
             driver_connection.rollback()
             run(driver_connection, "SET LOCAL extra_float_digits = -5")
             with pytest.raises(Exception, match="infinity"):
-                dray.read(driver_connection, "SELECT 'infinity'::date, point(1, 1)", extension=extension)
+                dray.read(
+                    driver_connection, "SELECT 'infinity'::date, point(1, 1)", extension=extension
+                )
             driver_connection.rollback()
         assert digits() == "-3"
     driver_connection.rollback()
@@ -218,19 +263,33 @@ def test_functions_of_somebody_else(driver_connection: Any, extension: bool) -> 
     raises = "LANGUAGE plpgsql AS $$BEGIN RAISE 'hijacked'; END$$"
     run(driver_connection, "CREATE SCHEMA hostile")
     run(driver_connection, f"CREATE FUNCTION hostile.unnest(oid[]) RETURNS SETOF oid {raises}")
-    for name, left, right in (("a", "oid", "integer"), ("b", "oid", "oid"), ("c", '"char"', '"char"'), ("d", "name", "name")):
-        run(driver_connection, f"CREATE FUNCTION hostile.{name}({left}, {right}) RETURNS boolean {raises}")
+    for name, left, right in (
+        ("a", "oid", "integer"),
+        ("b", "oid", "oid"),
+        ("c", '"char"', '"char"'),
+        ("d", "name", "name"),
+    ):
+        run(
+            driver_connection,
+            f"CREATE FUNCTION hostile.{name}({left}, {right}) RETURNS boolean {raises}",
+        )
         for operator in ("=", "<>"):
             sql = f"CREATE OPERATOR hostile.{operator} (FUNCTION = hostile.{name}, LEFTARG = {left}, RIGHTARG = {right})"
             run(driver_connection, sql)
     run(driver_connection, "CREATE TYPE hostile.pair AS (a integer, b text)")
     run(driver_connection, "SET LOCAL search_path TO hostile, pg_catalog")
-    table = dray.read(driver_connection, "SELECT ROW(1, 'x')::pair AS p, int4range(1, 2) AS r", extension=extension)
+    table = dray.read(
+        driver_connection,
+        "SELECT ROW(1, 'x')::pair AS p, int4range(1, 2) AS r",
+        extension=extension,
+    )
     assert table["p"].to_pylist() == [{"a": 1, "b": "x"}]
     driver_connection.rollback()
 
 
-@pytest.mark.parametrize("sql", ["SHOW work_mem", "SELECT 1; SELECT 2", "SELECT 1) TO STDOUT --", ""])
+@pytest.mark.parametrize(
+    "sql", ["SHOW work_mem", "SELECT 1; SELECT 2", "SELECT 1) TO STDOUT --", ""]
+)
 def test_what_it_does_not_run(connection: Any, sql: str) -> None:
     with pytest.raises(dray.UsageError):
         dray.read(connection, sql)

@@ -1,4 +1,6 @@
-"""Backends that end at random moments while a table is read in parts: all of its rows, or an error; never some of them."""
+"""Backends that end at random moments while a table is read in parts: all of its rows, or an error;
+never some of them.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,17 @@ CLEAR = (
     "terminating connection due to administrator command|canceling statement due to user request|connection|"
     "the database system is|could not import the requested snapshot: The source process"
 )
-# Allocators keep some of what was freed, which settles at some 300 MB. Were the tables of failed reads kept, at 12 MB each, it would
-# be several times as much after all versions and ways.
+# Allocators keep some of what was freed, which settles at some 300 MB. Were the tables of failed
+# reads kept, at 12 MB each, it would be several times as much after all versions and ways.
 GROWTH_MAX = 768 << 20
 
 
 def private_bytes() -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon"))
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("RssAnon")
+    )
     return int(line.split()[1]) << 10
 
 
@@ -50,7 +56,9 @@ def check_whole(table: pa.Table) -> None:
     assert table.num_rows == ROWS
     assert pa.compute.sum(table["id"]).as_py() == ROWS * (ROWS + 1) // 2
     assert pa.compute.count_distinct(table["id"]).as_py() == ROWS
-    assert pa.compute.sum(pa.compute.binary_length(table["filler"])).as_py() == sum(i % 90 for i in range(1, ROWS + 1))
+    assert pa.compute.sum(pa.compute.binary_length(table["filler"])).as_py() == sum(
+        i % 90 for i in range(1, ROWS + 1)
+    )
     assert pa.compute.sum(pa.compute.list_flatten(table["items"])).as_py() == ROWS * (ROWS + 1) // 2
 
 
@@ -141,7 +149,12 @@ def end_backends(server: PostgresServer, seconds: float, choices: random.Random)
 
 def test_all_rows_or_an_error(postgres: PostgresServer, extension: bool) -> None:
     with postgres.connect() as connection:
-        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone() is None:
+        if (
+            connection.execute(
+                "SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]
+            ).fetchone()
+            is None
+        ):
             postgres.run(f"CREATE DATABASE {DATABASE}")
             postgres.run(*DDL, *(["CREATE EXTENSION dray"] if extension else []), database=DATABASE)
         elif extension:

@@ -39,7 +39,11 @@ def test_it_is_loaded_when_it_is_used(postgres: PostgresServer) -> None:
         assert is_loaded()
         assert connection.query(SQL, extension=True).arrow().num_rows == 100
     # The first statement of a transaction, one with parameters, and one that fails.
-    for before, sql, params in [("BEGIN", SQL, None), (None, "SELECT $1::integer AS i", [5]), (None, "SELECT 1 / 0", None)]:
+    for before, sql, params in [
+        ("BEGIN", SQL, None),
+        (None, "SELECT $1::integer AS i", [5]),
+        (None, "SELECT 1 / 0", None),
+    ]:
         with dray.connect(postgres.uri()) as connection:
             if before:
                 connection.query(before).arrow()
@@ -57,16 +61,23 @@ def test_an_error_of_the_users_own(postgres: PostgresServer, extension: bool) ->
                        " AS $$ BEGIN PERFORM nextval('raised'); RAISE feature_not_supported; END $$")  # fmt: skip
         try:
             with pytest.raises(dray.Error) as caught:
-                connection.query("SELECT unsupported()", extension="auto" if extension else False).arrow()
+                connection.query(
+                    "SELECT unsupported()", extension="auto" if extension else False
+                ).arrow()
             assert caught.value.sqlstate == "0A000"
-            assert oracle.execute("SELECT last_value, is_called FROM raised").fetchone() == (1, True)
+            assert oracle.execute("SELECT last_value, is_called FROM raised").fetchone() == (
+                1,
+                True,
+            )
         finally:
             oracle.execute("DROP FUNCTION unsupported; DROP SEQUENCE raised")
 
 
 def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
-        oracle.execute("CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT TO ruled DO ALSO DELETE FROM ruled WHERE n < 0")
+        oracle.execute(
+            "CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT TO ruled DO ALSO DELETE FROM ruled WHERE n < 0"
+        )
         try:
             result = connection.query("INSERT INTO ruled VALUES (1), (2) RETURNING n")
             assert result.arrow().num_rows == 2
@@ -77,17 +88,29 @@ def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
 
 
 def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> None:
-    """They double with each level; and what is evaluated when the statement is planned is evaluated once."""
+    """They double with each level; and what is evaluated when the statement is planned is evaluated
+    once.
+    """
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
-        oracle.execute("CREATE SCHEMA deep; CREATE SEQUENCE deep.planned; CREATE TYPE deep.t0 AS (a integer)")
-        oracle.execute("CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT nextval(''deep.planned'')'")
+        oracle.execute(
+            "CREATE SCHEMA deep; CREATE SEQUENCE deep.planned; CREATE TYPE deep.t0 AS (a integer)"
+        )
+        oracle.execute(
+            "CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT nextval(''deep.planned'')'"
+        )
         try:
             for i in range(15):
                 oracle.execute(f"CREATE TYPE deep.t{i + 1} AS (a deep.t{i}, b deep.t{i})")
             result = connection.query("SELECT deep.plan() AS n, NULL::deep.t15 AS v")
             assert result.arrow().to_pylist() == [{"n": 1, "v": None}]
-            assert "the extension does not run it: the columns have over 20000 types" in result.stats["path_reason"]
-            assert oracle.execute("SELECT last_value, is_called FROM deep.planned").fetchone() == (1, True)
+            assert (
+                "the extension does not run it: the columns have over 20000 types"
+                in result.stats["path_reason"]
+            )
+            assert oracle.execute("SELECT last_value, is_called FROM deep.planned").fetchone() == (
+                1,
+                True,
+            )
         finally:
             oracle.execute("DROP SCHEMA deep CASCADE")
 
@@ -98,7 +121,12 @@ def hindered(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterat
     postgres.run("CREATE ROLE plain LOGIN", "CREATE DATABASE hindered")
     try:
         hindrance = HINDRANCES[request.param].split("; ")
-        postgres.run("SET allow_system_table_mods = on", "CREATE EXTENSION dray", *hindrance, database="hindered")
+        postgres.run(
+            "SET allow_system_table_mods = on",
+            "CREATE EXTENSION dray",
+            *hindrance,
+            database="hindered",
+        )
         yield postgres.uri("hindered", "plain")
     finally:
         postgres.run("DROP DATABASE hindered WITH (FORCE)", "DROP ROLE plain")
@@ -114,9 +142,13 @@ def test_what_can_not_be_loaded(hindered: str, begin: bool) -> None:
             result = connection.query(SQL.replace("100", "$1") if params else SQL, params)
             assert result.arrow().num_rows == 100
             assert "the extension dray can't be loaded: " in result.stats["path_reason"]
-        with pytest.raises(dray.UsageError, match="the extension can't be used: .*can't be loaded: "):
+        with pytest.raises(
+            dray.UsageError, match="the extension can't be used: .*can't be loaded: "
+        ):
             connection.query(SQL, extension=True)
-        assert list(connection.query("SHOW application_name")) == ([("kept",)] if begin else [("dray",)])
+        assert list(connection.query("SHOW application_name")) == (
+            [("kept",)] if begin else [("dray",)]
+        )
 
 
 # What the library answers, and what is to be done about it.
@@ -127,7 +159,9 @@ OTHER_VERSIONS = {
 
 
 @pytest.fixture(params=OTHER_VERSIONS)
-def other_version(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+def other_version(
+    postgres: PostgresServer, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, str]]:
     """A database whose library, loaded, says that it is of another version."""
     postgres.run("CREATE DATABASE other_version")
     try:
@@ -181,6 +215,8 @@ def test_what_a_driver_can_not_load(hindered: str, driver: Any) -> None:
         with pytest.raises(dray.UsageError, match="the extension can't be used: "):
             dray.read(connection, SQL, extension=True)
         assert dray.read(connection, SQL, extension=False).num_rows == 100
-        assert dray.read(connection, "SELECT current_setting('application_name') AS n")["n"].to_pylist() == ["kept"]
+        assert dray.read(connection, "SELECT current_setting('application_name') AS n")[
+            "n"
+        ].to_pylist() == ["kept"]
     finally:
         connection.close()

@@ -28,14 +28,21 @@ import dray
         ("SELEC 1", dray.QueryError, "42601", "SELEC.*column 1$"),
         ("SELECT * FROM nowhere", dray.QueryError, "42P01", "nowhere.*column 15$"),
         ("SELECT nothing FROM pets", dray.QueryError, "42703", "nothing.*column 8$"),
-        ("SELECT 'ü🐴',\n  -- it is\n  nothing FROM pets", dray.QueryError, "42703", "nothing.*line 3, column 3$"),
+        (
+            "SELECT 'ü🐴',\n  -- it is\n  nothing FROM pets",
+            dray.QueryError,
+            "42703",
+            "nothing.*line 3, column 3$",
+        ),
         ("SELECT 1 / 0", dray.ExecutionError, "22012", "division by zero"),
         ("SELECT 'x'::integer", dray.ExecutionError, "22P02", "invalid input syntax.*column 8$"),
         ("SELECT lower(1)", dray.QueryError, "42883", "lower.*column 8"),
         ("SELECT * FROM pg_authid; ", None, None, ""),
     ],
 )
-def test_statements_that_fail(client: Client, sql: str, kind: Any, sqlstate: str, what: str) -> None:
+def test_statements_that_fail(
+    client: Client, sql: str, kind: Any, sqlstate: str, what: str
+) -> None:
     if kind is None:
         assert client.list(sql)
         return
@@ -78,7 +85,9 @@ def test_errors_within_the_scan(client: Client, row: int) -> None:
 
 
 def test_a_batch_does_not_follow_an_error(client: Client) -> None:
-    batches = client.query("SELECT 1 / (id - 90000), repeat(text, 20) FROM numbers", batch_rows=1000).batches()
+    batches = client.query(
+        "SELECT 1 / (id - 90000), repeat(text, 20) FROM numbers", batch_rows=1000
+    ).batches()
     with pytest.raises(dray.ExecutionError):
         list(batches)
     with pytest.raises(dray.UsageError, match="failed before"):
@@ -89,7 +98,13 @@ def test_a_batch_does_not_follow_an_error(client: Client) -> None:
 def test_rows_over_the_limit(client: Client) -> None:
     sql = "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t FROM generate_series(1, 5) i"
     with pytest.raises(dray.LimitError, match=r"\d{5}") as caught:
-        client.query(sql, chunk_bytes_max=4096, decoded_bytes_max=8192, row_bytes_max=50_000, compression="none").arrow()
+        client.query(
+            sql,
+            chunk_bytes_max=4096,
+            decoded_bytes_max=8192,
+            row_bytes_max=50_000,
+            compression="none",
+        ).arrow()
     assert caught.value.sqlstate == "54000"
     client.check_usable()
     assert client.query(sql).arrow().num_rows == 5
@@ -117,7 +132,9 @@ def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> 
     bad, good = value.format(BAD), value.format("'good'")
     sql = f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad FROM generate_series(1, 70001) i"
     for _ in range(2):
-        with pytest.raises(dray.ExecutionError, match="column \"bad\": a string is not UTF-8; textsend") as caught:
+        with pytest.raises(
+            dray.ExecutionError, match='column "bad": a string is not UTF-8; textsend'
+        ) as caught:
             client.query(sql, compression=compression).arrow()
         assert caught.value.sqlstate == "22021"
         client.check_usable()
@@ -133,14 +150,19 @@ def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> 
 def test_text_in_parts_that_is_not_utf8(client: Client, filled: PostgresServer) -> None:
     with filled.connect() as oracle:
         oracle.execute(AS_TEXT)
-        oracle.execute(f"CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i")
+        oracle.execute(
+            f"CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i"
+        )
         try:
             for partitions in (1, 3):
                 with pytest.raises(dray.ExecutionError, match='column "bad"') as caught:
                     client.query("SELECT i, bad FROM unsound", partitions=partitions).arrow()
                 assert caught.value.sqlstate == "22021"
                 client.check_usable()
-                assert client.query("SELECT i FROM unsound", partitions=partitions).arrow().num_rows == 100_000
+                assert (
+                    client.query("SELECT i FROM unsound", partitions=partitions).arrow().num_rows
+                    == 100_000
+                )
         finally:
             oracle.execute("DROP TABLE unsound")
 
@@ -148,7 +170,12 @@ def test_text_in_parts_that_is_not_utf8(client: Client, filled: PostgresServer) 
 def test_privileges(filled: PostgresServer, extension: bool) -> None:
     client = Client(filled.uri(user="reader"), extension)
     assert client.list("SELECT id, text FROM numbers WHERE id = 7") == [(7, "row 7")]
-    for sql in ("SELECT * FROM numbers", "SELECT amount FROM numbers", "SELECT * FROM pg_authid", "SELECT * FROM pets"):
+    for sql in (
+        "SELECT * FROM numbers",
+        "SELECT amount FROM numbers",
+        "SELECT * FROM pg_authid",
+        "SELECT * FROM pets",
+    ):
         with pytest.raises(dray.QueryError, match="permission denied") as caught:
             client.query(sql).arrow()
         assert caught.value.sqlstate == "42501"
@@ -169,7 +196,9 @@ def pid_is_idle(client: Client, filled: PostgresServer) -> Callable[[int], None]
     def wait(pid: int) -> None:
         deadline = time.monotonic() + 60
         with filled.connect() as oracle:
-            while oracle.execute("SELECT state FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() not in (None, ("idle",)):
+            while oracle.execute(
+                "SELECT state FROM pg_stat_activity WHERE pid = %s", [pid]
+            ).fetchone() not in (None, ("idle",)):
                 assert time.monotonic() < deadline, "the statement still runs"
                 time.sleep(0.02)
 
@@ -177,7 +206,9 @@ def pid_is_idle(client: Client, filled: PostgresServer) -> Callable[[int], None]
 
 
 @pytest.mark.parametrize("sql", [FOREVER, SILENT, SLEEP])
-def test_cancel_from_another_thread(client: Client, sql: str, pid_is_idle: Callable[[int], None]) -> None:
+def test_cancel_from_another_thread(
+    client: Client, sql: str, pid_is_idle: Callable[[int], None]
+) -> None:
     pid = client.pid
     running = threading.Event()
     result = client.query(sql, progress=lambda _: running.set())
@@ -314,7 +345,10 @@ with dray.connect(sys.argv[1]) as connection:
 """
     marked = f"/* {uuid.uuid4()} */ {sql}"
     client = subprocess.Popen(
-        [sys.executable, "-c", script, filled.uri(), marked], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, filled.uri(), marked],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     filled.wait_for_statement(marked[3:39], 1)
     client.send_signal(signal.SIGINT)
@@ -330,7 +364,9 @@ connection = dray.connect(sys.argv[1])
 for batch in connection.query(sys.argv[2], extension={extension}).batches(): print("running", flush=True)
 """
     marked = f"/* {uuid.uuid4()} */ {FOREVER}"
-    client = subprocess.Popen([sys.executable, "-c", script, filled.uri(), marked], stdout=subprocess.PIPE, text=True)
+    client = subprocess.Popen(
+        [sys.executable, "-c", script, filled.uri(), marked], stdout=subprocess.PIPE, text=True
+    )
     assert client.stdout is not None
     assert client.stdout.readline() == "running\n"
     filled.wait_for_statement(marked[3:39], 1)
@@ -353,7 +389,12 @@ with dray.connect(sys.argv[1]) as connection:
         del batch
     print(rows, bytes >> 20, peak() - before)
 """
-    ran = subprocess.run([sys.executable, "-c", script, filled.uri(), sql], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, filled.uri(), sql],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     rows, megabytes, growth = map(int, ran.stdout.split())
     assert rows == 1_000_000 and megabytes > 240
     assert growth < 120

@@ -1,8 +1,8 @@
-"""A server on which somebody else's functions, operators, types and tables stand before the system's own.
+"""A server on which somebody else's functions, operators, types and tables stand before the
+system's own.
 
-Whoever may create a schema and set a role's ``search_path`` must not get their code run by a statement that Dray sends by
-itself: each name in these is qualified.
-"""
+Whoever may create a schema and set a role's ``search_path`` must not get their code run by a
+statement that Dray sends by itself: each name in these is qualified."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def hostile(start_postgres: Callable[[int], PostgresServer]) -> Iterator[Postgre
 
 def extensions(server: PostgresServer) -> list[str]:
     with server.connect() as connection:
-        return [name for (name,) in connection.execute("SELECT extname FROM pg_extension").fetchall()]
+        return [
+            name for (name,) in connection.execute("SELECT extname FROM pg_extension").fetchall()
+        ]
 
 
 @pytest.fixture
@@ -135,17 +137,25 @@ STATEMENTS = [
     ("SELECT id, price FROM public.plain", {"partitions": 2, "ordered": True}),
     ("SELECT id, pg_catalog.lower(text) FROM public.plain", {"partitions": 2}),
     ("SELECT plain.id, (plain).text FROM public.plain", {"partitions": 2}),
-    ("SELECT day::pg_catalog.timestamptz, text::pg_catalog.bpchar FROM public.plain", {"partitions": 2}),
+    (
+        "SELECT day::pg_catalog.timestamptz, text::pg_catalog.bpchar FROM public.plain",
+        {"partitions": 2},
+    ),
     ("SELECT * FROM public.rich", {}),
     ("SELECT id FROM public.plain LIMIT 3", {}),
 ]
 
 
 @pytest.mark.parametrize(("sql", "options"), STATEMENTS, ids=[sql for sql, _ in STATEMENTS])
-def test_only_what_is_asked_for_runs(uri: str, extension: bool, sql: str, options: dict[str, Any]) -> None:
+def test_only_what_is_asked_for_runs(
+    uri: str, extension: bool, sql: str, options: dict[str, Any]
+) -> None:
     with dray.connect(uri + "?target_session_attrs=read-write") as connection:
         # From the third on, statements are prepared.
-        tables = [connection.query(sql, extension="auto" if extension else False, **options).arrow() for _ in range(4)]
+        tables = [
+            connection.query(sql, extension="auto" if extension else False, **options).arrow()
+            for _ in range(4)
+        ]
     expected = {"plain": 50_000, "rich": 1}
     rows = 3 if "LIMIT" in sql else next(count for table, count in expected.items() if table in sql)
     assert [table.num_rows for table in tables] == [rows] * 4
@@ -155,7 +165,9 @@ def test_parameters(uri: str, extension: bool) -> None:
     sql = "SELECT price FROM public.plain WHERE id OPERATOR(pg_catalog.=) $1 AND text OPERATOR(pg_catalog.=) $2"
     with dray.connect(uri) as connection:
         for number in range(4):
-            result = connection.query(sql, [number, f"row {number}"], extension="auto" if extension else False)
+            result = connection.query(
+                sql, [number, f"row {number}"], extension="auto" if extension else False
+            )
             assert list(result.rows()) == [(decimal.Decimal(number) / 100,)]
 
 

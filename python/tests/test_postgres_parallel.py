@@ -1,4 +1,6 @@
-"""A table over several connections: one snapshot, every row once, and nothing split that must not be."""
+"""A table over several connections: one snapshot, every row once, and nothing split that must not
+be.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def client(big: PostgresServer) -> Iterator[dray.Connection]:
         yield connection
 
 
-def read(client: dray.Connection, sql: str, extension: bool, **options: object) -> tuple[pa.Table, str]:
+def read(
+    client: dray.Connection, sql: str, extension: bool, **options: object
+) -> tuple[pa.Table, str]:
     result = client.query(sql, extension=extension, **{"partitions": 3, **options})  # type: ignore[arg-type]
     table = result.arrow()
     return table, result.stats["path_reason"]
@@ -80,8 +84,14 @@ SPLITTABLE = [
     ("SELECT id, amount FROM public.many AS m WHERE m.id > 100 OR m.id < 5", ROWS - 96),
     ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
     ("SELECT id, filler FROM parted", 100_000),
-    ("SELECT id, id::text AS t, -id AS n FROM many WHERE filler LIKE ('%') AND id BETWEEN 1 AND 9e9", ROWS),
-    ("SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'", 10_000),
+    (
+        "SELECT id, id::text AS t, -id AS n FROM many WHERE filler LIKE ('%') AND id BETWEEN 1 AND 9e9",
+        ROWS,
+    ),
+    (
+        "SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'",
+        10_000,
+    ),
 ]
 
 
@@ -97,7 +107,9 @@ def test_every_row_once(client: dray.Connection, extension: bool, sql: str, rows
 
 
 def test_order_can_be_kept(client: dray.Connection, extension: bool) -> None:
-    table, reason = read(client, "SELECT id, filler FROM many", extension, partitions=4, ordered=True)
+    table, reason = read(
+        client, "SELECT id, filler FROM many", extension, partitions=4, ordered=True
+    )
     assert "4 connections" in reason
     whole, _ = read(client, "SELECT id, filler FROM many", extension, partitions=1)
     assert table.equals(whole)
@@ -193,7 +205,9 @@ def test_a_function_called_like_a_column(client: dray.Connection, extension: boo
     for sql in ("SELECT w.word FROM words w", "SELECT (w).word FROM public.words w"):
         read(client, sql, extension, partitions=1)
         assert "3 connections" in read(client, "SELECT m.id FROM many m", extension)[1]
-    assert read(client, "SELECT w.tenant FROM words w LIMIT 1", extension)[0].to_pylist() == [{"tenant": "5"}]
+    assert read(client, "SELECT w.tenant FROM words w LIMIT 1", extension)[0].to_pylist() == [
+        {"tenant": "5"}
+    ]
     _, reason = read(client, "SELECT m.id FROM many m", extension)
     assert "one connection" in reason and "tenant" in reason
 
@@ -204,7 +218,10 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
         assert table.num_rows == 10_000 and "3 connections" in reason
         # Each connection would have a time of its own.
         table, reason = read(client, "SELECT id FROM guarded_by_time", extension)
-        assert table.num_rows == 20_000 and "a policy of its table may differ between connections: it calls now" in reason
+        assert (
+            table.num_rows == 20_000
+            and "a policy of its table may differ between connections: it calls now" in reason
+        )
         with pytest.raises(dray.QueryError, match="permission denied"):
             read(client, "SELECT secret FROM columns_only", extension)
         table, reason = read(client, "SELECT id FROM columns_only", extension)
@@ -212,8 +229,8 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
         assert "one connection" in reason
 
 
-# What has a value of its own in each transaction and is not called like a function: how it is made, read, and undone, and what
-# is said of it.
+# What has a value of its own in each transaction and is not called like a function: how it is made,
+# read, and undone, and what is said of it.
 HIDDEN = {
     "operator": (
         ["CREATE FUNCTION moment(integer, integer) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()'",
@@ -283,7 +300,10 @@ def test_what_hides_that_it_differs(big: PostgresServer, extension: bool, name: 
                 assert len(set(map(str, table["t"].to_pylist()))) == 1
         with dray.connect(big.uri()) as client:
             # It does not matter to what does not use it.
-            assert "3 connections" in read(client, "SELECT id, amount AS n FROM many AS m", extension)[1]
+            assert (
+                "3 connections"
+                in read(client, "SELECT id, amount AS n FROM many AS m", extension)[1]
+            )
             if name == "another schema":
                 assert "3 connections" in read(client, "SELECT tame(id) FROM many", extension)[1]
     finally:
@@ -312,19 +332,29 @@ def test_settings_that_policies_read(big: PostgresServer, extension: bool) -> No
             ("id > 0 AND current_date > '2000-01-01'", "calls now"),
             ("current_setting('app.day', true)::date IS NULL", "may depend on the time"),
             ("random() > -1", "calls random"),
-            ("current_setting('app.' || tenant, true) IS NULL", "a setting whose name is not clear"),
+            (
+                "current_setting('app.' || tenant, true) IS NULL",
+                "a setting whose name is not clear",
+            ),
         ]:
             big.run(f"ALTER POLICY own ON tenants USING ({using})")
             with dray.connect(big.uri(user="half")) as client:
                 table, reason = read(client, sql, extension)
-                assert "a policy of its table may differ between connections" in reason and what in reason, reason
+                assert (
+                    "a policy of its table may differ between connections" in reason
+                    and what in reason
+                ), reason
                 assert table.num_rows == 20_000
     finally:
         big.run("DROP TABLE tenants", "ALTER ROLE half RESET app.tenant")
 
 
-def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
-    """Writers add, change and remove rows all the while: a snapshot has exactly the sum that it had at its beginning."""
+def test_rows_beyond_the_known_end(
+    big: PostgresServer, client: dray.Connection, extension: bool
+) -> None:
+    """Writers add, change and remove rows all the while: a snapshot has exactly the sum that it had
+    at its beginning.
+    """
     stop = threading.Event()
 
     def write() -> None:
@@ -334,10 +364,13 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
                 i += 1
                 # Each transaction keeps the number of rows and the sum of their ids.
                 with connection.transaction():
-                    connection.execute("UPDATE many SET filler = %s WHERE id = %s", (f"w{i}", i % ROWS + 1))
+                    connection.execute(
+                        "UPDATE many SET filler = %s WHERE id = %s", (f"w{i}", i % ROWS + 1)
+                    )
                     connection.execute("UPDATE many SET id = id + 1 WHERE id = %s", (i % 1000 + 1,))
                     connection.execute(
-                        "UPDATE many SET id = id - 1 WHERE ctid = (SELECT max(ctid) FROM many WHERE id = %s)", (i % 1000 + 2,)
+                        "UPDATE many SET id = id - 1 WHERE ctid = (SELECT max(ctid) FROM many WHERE id = %s)",
+                        (i % 1000 + 2,),
                     )
 
     def rewrite() -> None:
@@ -356,7 +389,8 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
         while in_parts < 4 and attempts < 60:
             attempts += 1
             table, reason = read(client, "SELECT id FROM many", extension, partitions=4)
-            # Who rewrites the table may stand before the workers in the queue for its lock: then one connection reads it.
+            # Who rewrites the table may stand before the workers in the queue for its lock: then
+            # one connection reads it.
             assert "one snapshot" in reason or "lock" in reason
             in_parts += "one snapshot" in reason
             assert table.num_rows == ROWS
@@ -369,10 +403,19 @@ def test_rows_beyond_the_known_end(big: PostgresServer, client: dray.Connection,
         big.run("DROP INDEX IF EXISTS many_id")
 
 
-def test_a_table_that_is_inherited_from_meanwhile(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
-    big.run("CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); INSERT INTO heir SELECT -1 FROM many")
+def test_a_table_that_is_inherited_from_meanwhile(
+    big: PostgresServer, client: dray.Connection, extension: bool
+) -> None:
+    big.run(
+        "CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); INSERT INTO heir SELECT -1 FROM many"
+    )
     try:
-        options = {"extension": extension, "partitions": 2, "batch_rows": 500, "chunk_bytes_max": 4096}
+        options = {
+            "extension": extension,
+            "partitions": 2,
+            "batch_rows": 500,
+            "chunk_bytes_max": 4096,
+        }
         result = client.query("SELECT id, repeat(filler, 40) FROM many", **options)  # type: ignore[arg-type]
         batches = result.batches()
         ids = next(batches).column(0).to_pylist()
@@ -397,7 +440,9 @@ def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> N
         assert table.num_rows == ROWS
 
 
-def test_a_worker_that_is_terminated(big: PostgresServer, client: dray.Connection, extension: bool) -> None:
+def test_a_worker_that_is_terminated(
+    big: PostgresServer, client: dray.Connection, extension: bool
+) -> None:
     """Its part is read again, from where it was."""
     with big.connect() as other:
         other.autocommit = True
@@ -444,11 +489,16 @@ def test_statement_timeout(big: PostgresServer, extension: bool) -> None:
     """It is the whole statement's, not each part's."""
     with dray.connect(big.uri(options="?options=-c%20statement_timeout%3D1s")) as client:
         began = time.monotonic()
-        with pytest.raises(dray.ExecutionError, match="canceling statement due to statement timeout") as caught:
+        with pytest.raises(
+            dray.ExecutionError, match="canceling statement due to statement timeout"
+        ) as caught:
             read(client, "SELECT slow(id) FROM sparse", extension, partitions=2)
         assert caught.value.sqlstate == "57014"
         assert 0.9 < time.monotonic() - began < 2
-        assert "2 connections" in read(client, "SELECT slow(id) FROM sparse WHERE id < 40", extension, partitions=2)[1]
+        assert (
+            "2 connections"
+            in read(client, "SELECT slow(id) FROM sparse WHERE id < 40", extension, partitions=2)[1]
+        )
 
 
 def test_errors_within_a_part(client: dray.Connection, extension: bool) -> None:

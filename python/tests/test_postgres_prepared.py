@@ -9,7 +9,7 @@ from postgres_server import PgBouncer, PostgresServer
 
 import dray
 
-#: The first run describes the statement, the second prepares it, those after it use that.
+# : The first run describes the statement, the second prepares it, those after it use that.
 RUNS = 5
 PET = "SELECT id, name FROM pets WHERE name = $1"
 PREPARED = "SELECT statement FROM pg_prepared_statements WHERE name LIKE 'dray\\_%' ORDER BY 1"
@@ -50,16 +50,28 @@ def test_no_more_than_so_many(client: Client) -> None:
     assert 30 <= len(kept) <= 64 and "SELECT 149" in kept
 
 
-@pytest.mark.parametrize("sql", ["DEALLOCATE ALL", "DISCARD ALL", "SELECT forget()", "DO 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DEALLOCATE ALL",
+        "DISCARD ALL",
+        "SELECT forget()",
+        "DO 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'",
+    ],
+)
 def test_they_may_be_gone(client: Client, filled: PostgresServer, sql: str) -> None:
-    filled.run("CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'")
+    filled.run(
+        "CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"
+    )
     again(client)
     client.list(sql)
     again(client)
 
 
 def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
-    filled.run("CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; INSERT INTO changing VALUES (1)")
+    filled.run(
+        "CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; INSERT INTO changing VALUES (1)"
+    )
     select = "SELECT * FROM changing"
     for _ in range(RUNS):
         assert client.list(select) == [(1,)]
@@ -80,7 +92,9 @@ def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
 
 
 def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:
-    filled.run("CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql AS 'CREATE TEMPORARY TABLE pets ()'")
+    filled.run(
+        "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql AS 'CREATE TEMPORARY TABLE pets ()'"
+    )
     for _ in range(RUNS):
         assert client.list("SELECT count(*) FROM pets") == [(2,)]
     client.list("CREATE TEMPORARY TABLE pets AS SELECT 1 AS id")
@@ -99,7 +113,9 @@ def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:
         assert client.list("SELECT count(*), sum(n) FROM rows_of") == [(1, 1)]
 
 
-def test_not_through_a_pooler(filled: PostgresServer, extension: bool, pgbouncer: PgBouncer) -> None:
+def test_not_through_a_pooler(
+    filled: PostgresServer, extension: bool, pgbouncer: PgBouncer
+) -> None:
     client = Client(pgbouncer.uri(), extension)
     again(client)
     with psycopg.connect(pgbouncer.uri(), autocommit=True, prepare_threshold=None) as other:

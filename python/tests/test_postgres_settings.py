@@ -23,9 +23,15 @@ TEXT = "Ã©"
         ("SET DateStyle TO 'German'", "SET DateStyle TO ISO", "DateStyle"),
     ],
 )
-def test_settings_that_statements_change(client: Client, set_it: str, reset: str, name: str) -> None:
+def test_settings_that_statements_change(
+    client: Client, set_it: str, reset: str, name: str
+) -> None:
     client.list(set_it)
-    for sql in (f"SELECT '{TEXT}'", "SELECT daterange('2024-02-01', NULL)::text", "SELECT '{TEXT}' FROM numbers"):
+    for sql in (
+        f"SELECT '{TEXT}'",
+        "SELECT daterange('2024-02-01', NULL)::text",
+        "SELECT '{TEXT}' FROM numbers",
+    ):
         with pytest.raises(dray.UsageError, match=f"{name} was set to"):
             client.list(sql)
     client.list(reset)
@@ -40,8 +46,12 @@ def test_settings_that_statements_change(client: Client, set_it: str, reset: str
 
 
 def test_settings_that_change_while_rows_come(client: Client) -> None:
-    client.list("CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql")
-    with pytest.raises(dray.UsageError, match="client_encoding was, by this statement or while it ran, set to"):
+    client.list(
+        "CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql"
+    )
+    with pytest.raises(
+        dray.UsageError, match="client_encoding was, by this statement or while it ran, set to"
+    ):
         client.list(f"SELECT pg_temp.latin1(), '{TEXT}'")
     client.list("SET client_encoding TO 'UTF8'")
     for local in ("true", "false"):
@@ -69,16 +79,24 @@ def test_intervals_of_mixed_signs(client: Client) -> None:
 
 @pytest.mark.parametrize("driver", [psycopg, psycopg2])
 @pytest.mark.parametrize(
-    ("name", "value", "right"), [("client_encoding", "LATIN1", "UTF8"), ("DateStyle", "German, DMY", "ISO")]
+    ("name", "value", "right"),
+    [("client_encoding", "LATIN1", "UTF8"), ("DateStyle", "German, DMY", "ISO")],
 )
-def test_a_drivers_settings(postgres: PostgresServer, extension: bool, driver: Any, name: str, value: str, right: str) -> None:
+def test_a_drivers_settings(
+    postgres: PostgresServer, extension: bool, driver: Any, name: str, value: str, right: str
+) -> None:
     connection = driver.connect(postgres.uri())
     try:
         # The driver's own notion of the encoding is left alone: it is the server's that counts.
-        for sql in (f"SELECT set_config('{name}', '{value}', false), '{TEXT}' AS v", f"SELECT '{TEXT}' AS v"):
+        for sql in (
+            f"SELECT set_config('{name}', '{value}', false), '{TEXT}' AS v",
+            f"SELECT '{TEXT}' AS v",
+        ):
             with pytest.raises(dray.UsageError, match=name):
                 dray.read(connection, sql, extension=extension)
         connection.cursor().execute(f"SET {name} TO '{right}'")
-        assert dray.read(connection, f"SELECT '{TEXT}' AS v", extension=extension)["v"].to_pylist() == [TEXT]
+        assert dray.read(connection, f"SELECT '{TEXT}' AS v", extension=extension)[
+            "v"
+        ].to_pylist() == [TEXT]
     finally:
         connection.close()

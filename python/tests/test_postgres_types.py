@@ -15,7 +15,17 @@ import pyarrow as pa
 import pytest
 from postgres_server import LOCALES
 from postgres_text import Shape
-from postgres_types import CASES, COMPOSITES, DATABASE, PAIR, RELATION, Case, Types, array_case, fill
+from postgres_types import (
+    CASES,
+    COMPOSITES,
+    DATABASE,
+    PAIR,
+    RELATION,
+    Case,
+    Types,
+    array_case,
+    fill,
+)
 
 import dray
 
@@ -31,35 +41,49 @@ def test_values(types: Types, case: Case) -> None:
 
 
 def test_char_of_every_byte(types: Types) -> None:
-    # Before version 16 its text is the bare byte, which is no UTF-8: the expected is section 3's own rule.
+    # Before version 16 its text is the bare byte, which is no UTF-8: the expected is section 3's
+    # own rule.
     numbers = [*range(128), *range(-128, 0)]
     want = ["", *map(chr, range(1, 128)), *(f"\\{byte:03o}" for byte in range(128, 256))]
-    field, got = types.column('SELECT v::"char" AS v FROM unnest($1::integer[]) AS t(v)'.replace("$1", f"ARRAY{numbers}"))
+    field, got = types.column(
+        'SELECT v::"char" AS v FROM unnest($1::integer[]) AS t(v)'.replace("$1", f"ARRAY{numbers}")
+    )
     assert field.equals(pt.CHAR.field("v"), check_metadata=True)
     assert got == want
-    _, got = types.column(f'SELECT array_agg(v::"char" ORDER BY v & 255) FROM unnest(ARRAY{numbers}) AS t(v)')
+    _, got = types.column(
+        f'SELECT array_agg(v::"char" ORDER BY v & 255) FROM unnest(ARRAY{numbers}) AS t(v)'
+    )
     assert got == [want]
 
 
-@pytest.mark.parametrize("array", ["'{{1,2},{3,4}}'::integer[]", "'{{::1},{::2}}'::inet[]", "'[2:2][3:3]={{a}}'::text[]"])
+@pytest.mark.parametrize(
+    "array", ["'{{1,2},{3,4}}'::integer[]", "'{{::1},{::2}}'::inet[]", "'[2:2][3:3]={{a}}'::text[]"]
+)
 def test_arrays_of_more_dimensions(types: Types, array: str) -> None:
     sql = f"SELECT CASE WHEN i = 3 THEN {array} END AS grid FROM generate_series(1, 3) i"
-    with pytest.raises(dray.Error, match=r'column "grid", row 3: .*more than one dimension.*::text.*unnest'):
+    with pytest.raises(
+        dray.Error, match=r'column "grid", row 3: .*more than one dimension.*::text.*unnest'
+    ):
         types.query(sql).arrow()
     assert types.query(f"SELECT ({array})::text AS grid").arrow().num_rows == 1
     with pytest.raises(dray.Error, match='column "grid", row 1: .*more than one dimension'):
-        types.query("SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, NULL)::nested AS grid").arrow()
+        types.query(
+            "SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, NULL)::nested AS grid"
+        ).arrow()
 
 
 @pytest.mark.parametrize(("locale", "scale"), LOCALES.items())
 def test_money(types: Types, locale: str, scale: int) -> None:
     user = f"money_{scale}"
     if not types.has("role", user):
-        types.server.run(f"CREATE ROLE {user} LOGIN", f"ALTER ROLE {user} SET lc_monetary = '{locale}'")
+        types.server.run(
+            f"CREATE ROLE {user} LOGIN", f"ALTER ROLE {user} SET lc_monetary = '{locale}'"
+        )
     uri = types.server.uri(DATABASE, user)
     shape = pt.money(scale)
     with psycopg.connect(uri) as oracle, dray.connect(uri) as connection:
-        # As integers: the text is of a language, and a cast to numeric goes through a float's digits in none.
+        # As integers: the text is of a language, and a cast to numeric goes through a float's
+        # digits in none.
         extreme = oracle.execute("SELECT (-9223372036854775807 - 1)::numeric::text").fetchone()
         assert extreme == ("-9223372036854775808",)
         units = [-(2**63) + 1, 2**63 - 1, 0, -1, 123456]
@@ -89,7 +113,12 @@ def test_a_statement_again_after_a_change(types: Types) -> None:
     with dray.connect(types.server.uri(DATABASE)) as connection:
 
         def value() -> Any:
-            return connection.query("SELECT '7'::money AS v", extension=types.extension).arrow().column("v").to_pylist()[0]
+            return (
+                connection.query("SELECT '7'::money AS v", extension=types.extension)
+                .arrow()
+                .column("v")
+                .to_pylist()[0]
+            )
 
         digits = []
         for locale in (*LOCALES, *LOCALES):
@@ -99,10 +128,19 @@ def test_a_statement_again_after_a_change(types: Types) -> None:
 
 
 AVAILABLE = {
-    "hstore": [("hstore", ['"a"=>"1", "b"=>NULL, "c"=>"NULL"', "", '""=>""', r'"ü\"\\"=>"=>, \"🐴\""'], pt.HSTORE)],
+    "hstore": [
+        (
+            "hstore",
+            ['"a"=>"1", "b"=>NULL, "c"=>"NULL"', "", '""=>""', r'"ü\"\\"=>"=>, \"🐴\""'],
+            pt.HSTORE,
+        )
+    ],
     "citext": [("citext", ["Abc", "", "Grüße"], pt.CITEXT)],
     "cube": [("cube", ["(1, 2),(3, 4)", "(0)"], pt.written("public.cube"))],
-    "ltree": [("ltree", ["a.b.c", ""], pt.written("public.ltree")), ("lquery", ["*.a{1,2}"], pt.written("public.lquery"))],
+    "ltree": [
+        ("ltree", ["a.b.c", ""], pt.written("public.ltree")),
+        ("lquery", ["*.a{1,2}"], pt.written("public.lquery")),
+    ],
     "seg": [("seg", ["1.5 .. 2.5", "~3"], pt.written("public.seg"))],
     "isn": [("isbn", ["978-0-393-04002-9"], pt.written("public.isbn"))],
     "vector": [("vector(3)", ["[1,2.5,-3]"], pt.written("public.vector"))],
@@ -110,9 +148,13 @@ AVAILABLE = {
 
 
 def test_types_of_extensions(types: Types) -> None:
-    available = {name for (name,) in types.oracle.execute("SELECT name FROM pg_available_extensions")}
+    available = {
+        name for (name,) in types.oracle.execute("SELECT name FROM pg_available_extensions")
+    }
     # The distribution has them all but one, the wheel only that one.
-    assert available & set(AVAILABLE) == (set(AVAILABLE) - {"vector"} if "hstore" in available else {"vector"})
+    assert available & set(AVAILABLE) == (
+        set(AVAILABLE) - {"vector"} if "hstore" in available else {"vector"}
+    )
     assert types.version > 15 or "hstore" in available
     for extension in sorted(available & set(AVAILABLE)):
         types.oracle.execute(f"CREATE EXTENSION IF NOT EXISTS {extension}")
@@ -124,14 +166,24 @@ def test_types_of_extensions(types: Types) -> None:
     if "hstore" in available:
         if not types.has("type", "held"):
             types.oracle.execute("CREATE TYPE held AS (h hstore, c citext)")
-        types.check("SELECT ROW('a=>1', 'X')::held AS v", pt.composite("public.held", h=pt.HSTORE, c=pt.CITEXT))
+        types.check(
+            "SELECT ROW('a=>1', 'X')::held AS v",
+            pt.composite("public.held", h=pt.HSTORE, c=pt.CITEXT),
+        )
 
 
 def test_xml(types: Types) -> None:
-    (configured,) = types.oracle.execute("SELECT setting FROM pg_config WHERE name = 'CONFIGURE'").fetchone() or ("",)
+    (configured,) = types.oracle.execute(
+        "SELECT setting FROM pg_config WHERE name = 'CONFIGURE'"
+    ).fetchone() or ("",)
     has_xml = "--with-libxml" in configured
     assert has_xml or types.version != 15
-    texts = ["<a/>", '<?xml version="1.0" encoding="UTF-8"?><ü x="1">🐴</ü>', '<?xml version="1.0" standalone="yes"?><a/>', "text &amp; <b/>"]
+    texts = [
+        "<a/>",
+        '<?xml version="1.0" encoding="UTF-8"?><ü x="1">🐴</ü>',
+        '<?xml version="1.0" standalone="yes"?><a/>',
+        "text &amp; <b/>",
+    ]
     scalar = Case("xml", texts if has_xml else [], pt.XML)
     for case in (scalar, array_case(scalar)):
         fill(types, case)
@@ -167,13 +219,17 @@ def test_results_that_are_no_tables(types: Types, sql: str, shape: Shape) -> Non
 
 
 def test_nullable_columns(types: Types) -> None:
-    types.oracle.execute("CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, CHECK (w IS NOT NULL))")
+    types.oracle.execute(
+        "CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, CHECK (w IS NOT NULL))"
+    )
     types.oracle.execute("INSERT INTO whole VALUES (1, 'x', 'y') ON CONFLICT DO NOTHING")
 
     def nullable(sql: str) -> list[bool]:
         return [field.nullable for field in types.query(sql).arrow().schema]
 
-    assert nullable("SELECT id, v, w FROM whole") == ([False, False, True] if types.extension else [True] * 3)
+    assert nullable("SELECT id, v, w FROM whole") == (
+        [False, False, True] if types.extension else [True] * 3
+    )
     # Rows that a join makes up.
     outer = "SELECT a.id, b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1"
     assert nullable(outer)[1]
@@ -185,7 +241,9 @@ def test_nullable_columns(types: Types) -> None:
         "SELECT (SELECT v FROM whole WHERE false) AS v", "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
         "SELECT v FROM whole TABLESAMPLE SYSTEM (0)",
     ):  # fmt: skip
-        assert types.column(sql)[1] == [None if text is None else text for text in types.texts(sql)], sql
+        assert types.column(sql)[1] == [
+            None if text is None else text for text in types.texts(sql)
+        ], sql
 
 
 def test_all_of_the_catalog(types: Types) -> None:
@@ -218,12 +276,18 @@ def test_catalog_changes(types: Types) -> None:
     types.oracle.execute("ALTER TYPE moods ADD VALUE 'b'")
     types.check("SELECT 'b'::moods AS v", pt.enum("public.moods"))
     types.oracle.execute("ALTER TYPE growing ADD ATTRIBUTE b text")
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT))
+    types.check(
+        "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT)
+    )
     types.oracle.execute("ALTER TYPE growing RENAME ATTRIBUTE b TO c")
     # The same statement, described as before.
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT))
+    types.check(
+        "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT)
+    )
     types.oracle.execute("ALTER TYPE growing ALTER ATTRIBUTE c TYPE bytea")
-    types.check("SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.BYTEA))
+    types.check(
+        "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.BYTEA)
+    )
     types.oracle.execute("ALTER TYPE growing DROP ATTRIBUTE a")
     types.check("SELECT ROW('x')::growing AS v", pt.composite("public.growing", c=pt.BYTEA))
 
@@ -233,7 +297,13 @@ def test_rows_have_python_values(types: Types) -> None:
         '03:04:05.000006'::time, '2000-01-02 03:04'::timestamp, '2000-01-02 03:04+00'::timestamptz, '1 mon 2 days 3 s'::interval,
         '00000000-0000-0000-0000-000000000007'::uuid, ARRAY[1, NULL], ROW(1, 'x')::pair, int4range(1, NULL), NULL::integer"""
     (row,) = types.query(sql.replace("'\\x", "E'\\\\x")).rows()
-    span = {"lower": 1, "upper": None, "lower_inclusive": True, "upper_inclusive": False, "empty": False}
+    span = {
+        "lower": 1,
+        "upper": None,
+        "lower_inclusive": True,
+        "upper_inclusive": False,
+        "empty": False,
+    }
     noon = dt.datetime(2000, 1, 2, 3, 4)
     assert row == (
         True, 5, 1.5, Decimal("1.50"), "1.50", "x", b"\0", dt.date(2000, 1, 2), dt.time(3, 4, 5, 6), noon,
@@ -247,7 +317,12 @@ def test_no_rows_have_types(types: Types) -> None:
     sql = "SELECT NULL::numeric(5,2) AS a, NULL::pair AS b, NULL::date[] AS c, NULL::mood AS d WHERE false"
     got = types.query(sql).arrow()
     assert got.num_rows == 0
-    assert got.schema.types == [pa.decimal128(5, 2), PAIR.data_type, pa.list_(pt.DATE.field("item")), pa.string()]
+    assert got.schema.types == [
+        pa.decimal128(5, 2),
+        PAIR.data_type,
+        pa.list_(pt.DATE.field("item")),
+        pa.string(),
+    ]
 
 
 def test_as_many_columns_as_a_result_may_have(types: Types) -> None:
@@ -258,14 +333,18 @@ def test_as_many_columns_as_a_result_may_have(types: Types) -> None:
 
 def test_stored_out_of_line(types: Types) -> None:
     if not types.has("class", "toasted"):
-        types.oracle.execute("CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], f numeric)")
+        types.oracle.execute(
+            "CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], f numeric)"
+        )
         types.oracle.execute("ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL")
         types.oracle.execute(
             "INSERT INTO toasted SELECT i, repeat(md5(i::text), 3000), repeat('x', 300000), decode(repeat(md5(i::text), 5000), 'hex'), "
             "jsonb_build_object('k', repeat('y', 100000)), array_agg(g), (repeat('7', 20000) || '.5')::numeric "
             "FROM generate_series(1, 5) i, generate_series(1, 20000) g GROUP BY i"
         )
-    for column, shape in zip("abcdef", (pt.TEXT, pt.TEXT, pt.BYTEA, pt.JSONB, pt.list_of(pt.INTEGER), pt.NUMERIC)):
+    for column, shape in zip(
+        "abcdef", (pt.TEXT, pt.TEXT, pt.BYTEA, pt.JSONB, pt.list_of(pt.INTEGER), pt.NUMERIC)
+    ):
         types.check(f"SELECT {column} AS v FROM toasted ORDER BY id", shape)
 
 
@@ -311,7 +390,8 @@ def test_random_values(types: Types) -> None:
     columns = ", ".join(f"c{i} {name}" for i, name in enumerate(DRAWN))
     # Some columns have no NULL, some a few, some have little else.
     drawn = ", ".join(
-        f"CASE WHEN random() >= {(0, 0.1, 0.9)[i % 3]} THEN {expression} END" for i, (expression, _) in enumerate(DRAWN.values())
+        f"CASE WHEN random() >= {(0, 0.1, 0.9)[i % 3]} THEN {expression} END"
+        for i, (expression, _) in enumerate(DRAWN.values())
     )
     types.oracle.execute(f"SELECT setseed({seed / 10**6})")
     types.oracle.execute(f"CREATE TABLE drawn (id integer, {columns})")

@@ -33,7 +33,9 @@ def python_blocks(path: Path) -> list[str]:
 
 def placed(text: str, server: Server) -> str:
     """At the server of this test."""
-    return text.replace(f"dray+unix://{SOCKET}", server.unix).replace("dray://localhost", server.tcp)
+    return text.replace(f"dray+unix://{SOCKET}", server.unix).replace(
+        "dray://localhost", server.tcp
+    )
 
 
 @pytest.mark.parametrize("path", READMES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -41,7 +43,12 @@ def test_python(path: Path, tpch: Server, tmp_path: Path) -> None:
     blocks = [block for block in python_blocks(path) if "postgresql://" not in block]
     assert blocks
     for block in blocks:
-        done = subprocess.run([sys.executable, "-c", placed(block, tpch)], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", placed(block, tpch)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
         assert done.returncode == 0, done.stderr
 
 
@@ -49,7 +56,9 @@ def test_python(path: Path, tpch: Server, tmp_path: Path) -> None:
 def test_names_are_defined(path: Path) -> None:
     for block in python_blocks(path):
         names = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Name)]
-        defined = {name.id for name in names if isinstance(name.ctx, ast.Store)} | set(dir(builtins))
+        defined = {name.id for name in names if isinstance(name.ctx, ast.Store)} | set(
+            dir(builtins)
+        )
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 defined |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
@@ -58,7 +67,11 @@ def test_names_are_defined(path: Path) -> None:
 
 def test_commands(tpch: Server, tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
-    commands = re.findall(r"^    (dray (?:query|export|explain|sort) .*)$", text.split("## From PostgreSQL")[0], re.MULTILINE)
+    commands = re.findall(
+        r"^    (dray (?:query|export|explain|sort) .*)$",
+        text.split("## From PostgreSQL")[0],
+        re.MULTILINE,
+    )
     assert len(commands) >= 4
     for command in commands:
         script = f"dray() {{ '{binary()}' \"$@\"; }}; {placed(command, tpch)}"

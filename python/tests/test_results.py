@@ -36,14 +36,17 @@ def test_arrow_copies_nothing(connection: dray.Connection) -> None:
     table = result.arrow()
     table.validate(full=True)
     assert sorted(table.column("id").to_pylist()) == list(range(data.BIG))
-    # Where the socket's bytes were put: at the layout's alignment. The last chunks of a partition are joined, so copied.
+    # Where the socket's bytes were put: at the layout's alignment. The last chunks of a partition
+    # are joined, so copied.
     whole = [chunk for chunk in table.column("id").chunks if len(chunk) == 16_384]
     assert whole and all(chunk.buffers()[1].address % 64 == 0 for chunk in whole)
     assert pa.total_allocated_bytes() < 2**20
 
 
 def test_read(uri: str) -> None:
-    table = dray.read(uri, "SELECT id FROM numbers WHERE id < $1 ORDER BY id", [3], compression="lz4")
+    table = dray.read(
+        uri, "SELECT id FROM numbers WHERE id < $1 ORDER BY id", [3], compression="lz4"
+    )
     assert table.to_pylist() == [{"id": 0}, {"id": 1}, {"id": 2}]
 
 
@@ -75,7 +78,9 @@ with dray.connect(sys.argv[1]) as connection:
         del batch
     print(rows, size, peak() - before)
 """
-    ran = subprocess.run([sys.executable, "-c", script, server.unix], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", script, server.unix], capture_output=True, text=True, check=True
+    )
     rows, size, grown_kib = map(int, ran.stdout.split())
     assert (rows, size) == (40_000_000, 640_000_000)
     assert grown_kib < 64 * 1024
@@ -89,7 +94,9 @@ def test_capsules(connection: dray.Connection) -> None:
     assert [tuple(row.values()) for batch in reader for row in batch.to_pylist()] == numbers()
     assert pl.DataFrame(connection.query(NUMBERS)).rows() == numbers()
     # A consumer that stops early.
-    reader = pa.RecordBatchReader.from_stream(connection.query("SELECT * FROM generate_series(1, 1000000000000)"))
+    reader = pa.RecordBatchReader.from_stream(
+        connection.query("SELECT * FROM generate_series(1, 1000000000000)")
+    )
     assert reader.read_next_batch().num_rows > 0
     reader.close()
     del reader
@@ -97,7 +104,9 @@ def test_capsules(connection: dray.Connection) -> None:
 
 
 def test_capsule_reports_failures(connection: dray.Connection) -> None:
-    reader = pa.RecordBatchReader.from_stream(connection.query("SELECT 1 / (id - 150000) FROM numbers"))
+    reader = pa.RecordBatchReader.from_stream(
+        connection.query("SELECT 1 / (id - 150000) FROM numbers")
+    )
     with pytest.raises(pa.ArrowException, match="division by zero"):
         reader.read_all()
     assert connection.query("SELECT 1").arrow().num_rows == 1
@@ -211,7 +220,10 @@ def test_stats(uri: str) -> None:
     assert stats["checksums"] is False
     assert stats["total_seconds"] >= stats["first_chunk_seconds"] > 0
     assert stats["server"]["total_seconds"] > 0
-    assert [(column["name"], column["type"]) for column in stats["columns"]] == [("id", "Int64"), ("text", "Utf8")]
+    assert [(column["name"], column["type"]) for column in stats["columns"]] == [
+        ("id", "Int64"),
+        ("text", "Utf8"),
+    ]
     assert all(column["encodings"] for column in stats["columns"])
 
 
@@ -224,7 +236,13 @@ def test_estimate(connection: dray.Connection) -> None:
 def test_read_once(connection: dray.Connection) -> None:
     result = connection.query("SELECT 1")
     result.arrow()
-    for read in (result.arrow, result.pandas, result.rows, result.batches, result.__arrow_c_stream__):
+    for read in (
+        result.arrow,
+        result.pandas,
+        result.rows,
+        result.batches,
+        result.__arrow_c_stream__,
+    ):
         with pytest.raises(dray.UsageError, match=r"already read by arrow\(\)"):
             read()
 
@@ -290,7 +308,11 @@ with dray.connect(sys.argv[1]) as connection:
 """
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(dray.__file__).parent.parent}"}
     ran = subprocess.run(
-        [sys.executable, "-c", script, server.unix], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", script, server.unix],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
     assert ran.stdout.splitlines()[0] == "[(1, 'x')]"
     assert ran.stdout.count("pip install 'dray[") == 5

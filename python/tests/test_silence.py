@@ -1,4 +1,6 @@
-"""Servers that say nothing, or too little: deadlines, interrupts, and connections that a fork has doubled."""
+"""Servers that say nothing, or too little: deadlines, interrupts, and connections that a fork has
+doubled.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,11 @@ class Client:
     def __init__(self, command: list[str]) -> None:
         self.command = command
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.ended = 0.0
         self.out = ""
@@ -74,7 +80,11 @@ class Client:
     def wait_until(self, word: str) -> None:
         assert self.process.stdout is not None and self.process.stderr is not None
         line = self.process.stdout.readline()
-        assert line == f"{word}\n", (self.command[3:], line, self.process.poll() and self.process.stderr.read())
+        assert line == f"{word}\n", (
+            self.command[3:],
+            line,
+            self.process.poll() and self.process.stderr.read(),
+        )
 
     def go(self) -> None:
         assert self.process.stdin is not None
@@ -118,7 +128,11 @@ def stopped(process: int) -> Iterator[None]:
     try:
         # A process that stands still starts no others.
         for pid in [process, None, None]:
-            found = [pid] if pid else [child for parent in list(processes) for child in children(parent)]
+            found = (
+                [pid]
+                if pid
+                else [child for parent in list(processes) for child in children(parent)]
+            )
             for each in found:
                 if each not in processes:
                     os.kill(each, signal.SIGSTOP)
@@ -133,7 +147,11 @@ def stopped(process: int) -> Iterator[None]:
 
 
 def children(pid: int) -> list[int]:
-    return [int(word) for task in Path(f"/proc/{pid}/task").iterdir() for word in (task / "children").read_text().split()]
+    return [
+        int(word)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for word in (task / "children").read_text().split()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +173,13 @@ def servers(certificates: dict[str, Path]) -> Iterator[dict[str, tuple[int, str]
     with ExitStack() as stack:
         folders = [Path(tempfile.mkdtemp(prefix="dray")) for _ in range(2)]
         plain = Server(folders[0])
-        tls = Server(folders[1], "--tls-cert", str(certificates["chain"]), "--tls-key", str(certificates["key"]))
+        tls = Server(
+            folders[1],
+            "--tls-cert",
+            str(certificates["chain"]),
+            "--tls-key",
+            str(certificates["key"]),
+        )
         proxied = folders[0] / "proxy.sock"
         proxy = Proxy(plain.unix.removeprefix("dray+unix://"), listen_at=proxied)
         for folder, server in zip(folders, (plain, tls), strict=True):
@@ -194,7 +218,9 @@ def own_postgres(
 
 
 def interrupt_all(process: int, ways: list[tuple[str, bool]]) -> None:
-    """Clients in every state meet a server that stands still: one interrupt, two, or a timeout ends them in time."""
+    """Clients in every state meet a server that stands still: one interrupt, two, or a timeout ends
+    them in time.
+    """
     once, twice, timed = [], [], []
     for uri, extension in ways:
         of = postgres_client if uri.startswith("postgresql") else sys.modules[__name__]
@@ -256,7 +282,10 @@ def test_a_stopped_postgres(own_postgres: PostgresServer, tls: bool) -> None:
 
 def test_the_program_at_a_stopped_server(servers: dict[str, tuple[int, str]]) -> None:
     process, uri = servers["tcp"]
-    clients = [Client([str(binary()), "query", uri, SILENT, *more]) for more in ([], [], ["--read-timeout", "1"])]
+    clients = [
+        Client([str(binary()), "query", uri, SILENT, *more])
+        for more in ([], [], ["--read-timeout", "1"])
+    ]
     time.sleep(1)
     with stopped(process):
         began = time.monotonic()
@@ -356,13 +385,17 @@ def test_a_trickling_peer(
     peer.close()
 
 
-@pytest.mark.parametrize("timeouts", [{"timeout": 0}, {"timeout": -1}, {"read_timeout": 0}, {"timeout": float("nan")}])
+@pytest.mark.parametrize(
+    "timeouts", [{"timeout": 0}, {"timeout": -1}, {"read_timeout": 0}, {"timeout": float("nan")}]
+)
 def test_timeouts_that_are_none(timeouts: dict[str, float]) -> None:
     with pytest.raises(dray.UsageError, match="expected seconds above 0"):
         dray.connect("dray://localhost", **timeouts)
 
 
-@pytest.mark.parametrize("uri", ["dray://localhost?read_timeout=0", "postgresql://localhost?read_timeout=soon"])
+@pytest.mark.parametrize(
+    "uri", ["dray://localhost?read_timeout=0", "postgresql://localhost?read_timeout=soon"]
+)
 def test_read_timeouts_in_a_uri(uri: str) -> None:
     with pytest.raises(dray.UsageError, match="read_timeout"):
         dray.connect(uri)
@@ -385,7 +418,10 @@ def test_keepalive(servers: dict[str, tuple[int, str]], own_postgres: PostgresSe
     cases = [
         (tcp, (1, 30, 10, 3, 60_000)),
         (postgres, (1, 30, 10, 3, 60_000)),
-        (f"{postgres}&keepalives_idle=7&keepalives_interval=8&keepalives_count=9&tcp_user_timeout=5000", (1, 7, 8, 9, 5000)),
+        (
+            f"{postgres}&keepalives_idle=7&keepalives_interval=8&keepalives_count=9&tcp_user_timeout=5000",
+            (1, 7, 8, 9, 5000),
+        ),
         (f"{postgres}&keepalives=0&tcp_user_timeout=0", (0, None, None, None, 0)),
     ]
     names = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
@@ -396,7 +432,9 @@ def test_keepalive(servers: dict[str, tuple[int, str]], own_postgres: PostgresSe
             with socket.socket(fileno=os.dup(descriptor)) as copy:
                 found = (copy.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),)
                 found += tuple(copy.getsockopt(socket.IPPROTO_TCP, name) for name in names)
-        assert all(want is None or have == want for have, want in zip(found, expected, strict=True)), (uri, found)
+        assert all(
+            want is None or have == want for have, want in zip(found, expected, strict=True)
+        ), (uri, found)
 
 
 FORK = """
@@ -435,7 +473,9 @@ print("whole")
 
 
 @pytest.mark.parametrize("way", ["tcp", "unix", "tls", "postgres", "extension", "parallel"])
-def test_a_fork(servers: dict[str, tuple[int, str]], request: pytest.FixtureRequest, way: str) -> None:
+def test_a_fork(
+    servers: dict[str, tuple[int, str]], request: pytest.FixtureRequest, way: str
+) -> None:
     sql = "SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)"
     if way in servers:
         uri = servers[way][1]
@@ -443,9 +483,14 @@ def test_a_fork(servers: dict[str, tuple[int, str]], request: pytest.FixtureRequ
         own_postgres: PostgresServer = request.getfixturevalue("own_postgres")
         uri = own_postgres.uri(options="?sslmode=prefer")
     if way == "parallel":
-        own_postgres.run("CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)")
+        own_postgres.run(
+            "CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)"
+        )
         sql = "SELECT * FROM forked"
     ran = subprocess.run(
-        [sys.executable, "-c", FORK, uri, sql, str(way == "extension")], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", FORK, uri, sql, str(way == "extension")],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert ran.stdout == "whole\n", ran.stderr

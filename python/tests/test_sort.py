@@ -34,9 +34,15 @@ def table() -> pa.Table:
     return pa.table(
         {
             "i": pa.array([some(numbers.randrange(-50, 50)) for _ in range(ROWS)], pa.int16()),
-            "f": pa.array([some(numbers.choice([0.5, -0.5, 1e300, float("inf")])) for _ in range(ROWS)]),
-            "s": pa.array([some(numbers.choice(words) + str(numbers.randrange(9))) for _ in range(ROWS)]),
-            "l": pa.array([some([numbers.randrange(3)] * numbers.randrange(3)) for _ in range(ROWS)]),
+            "f": pa.array(
+                [some(numbers.choice([0.5, -0.5, 1e300, float("inf")])) for _ in range(ROWS)]
+            ),
+            "s": pa.array(
+                [some(numbers.choice(words) + str(numbers.randrange(9))) for _ in range(ROWS)]
+            ),
+            "l": pa.array(
+                [some([numbers.randrange(3)] * numbers.randrange(3)) for _ in range(ROWS)]
+            ),
             "row": pa.array(range(ROWS), pa.int64()),
         }
     )
@@ -107,7 +113,9 @@ def test_what_can_not_be_done(table: pa.Table, tmp_path: Path) -> None:
         dray.sort(table, "i", memory="lots")
     with pytest.raises(dray.UsageError, match="distinct"):
         dray.sort(table, "i", distinct="some")
-    with pytest.raises(dray.ResourcesError, match="sorting needs 65536 bytes of memory, and may take 1000"):
+    with pytest.raises(
+        dray.ResourcesError, match="sorting needs 65536 bytes of memory, and may take 1000"
+    ):
         dray.sort(table, "i", memory=1000)
     with pytest.raises(dray.ResourcesError, match="can't create a spill file"):
         dray.sort(table, "i", memory=1 << 20, spill=tmp_path / "none")
@@ -122,7 +130,9 @@ def test_a_source_that_fails(table: pa.Table) -> None:
         raise ValueError("no more of this")
 
     reader = pa.RecordBatchReader.from_batches(table.schema, batches())
-    with pytest.raises(dray.ExecutionError, match="source of the rows failed: ValueError: no more of this") as caught:
+    with pytest.raises(
+        dray.ExecutionError, match="source of the rows failed: ValueError: no more of this"
+    ) as caught:
         dray.sort(reader, "i", memory=1 << 20)
     assert type(caught.value.__cause__) is ValueError
 
@@ -132,16 +142,22 @@ def test_sources_of_others_that_fail(table: pa.Table) -> None:
 
     class Other:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-            return pa.RecordBatchReader.from_batches(table.schema, batches()).__arrow_c_stream__(requested_schema)
+            return pa.RecordBatchReader.from_batches(table.schema, batches()).__arrow_c_stream__(
+                requested_schema
+            )
 
     def batches() -> Iterator[pa.RecordBatch]:
         yield from table.to_batches(max_chunksize=5000)[:3]
         raise ValueError("no more of this")
 
-    with pytest.raises(dray.ExecutionError, match="^the source of the rows failed: .*no more of this"):
+    with pytest.raises(
+        dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
+    ):
         dray.sort(Other(), "i")
     failing = "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END AS i FROM range(1000000)"
-    with pytest.raises(dray.ExecutionError, match="^the source of the rows failed: .*no more of this"):
+    with pytest.raises(
+        dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
+    ):
         dray.sort(duckdb.sql(failing), "i")
 
 
@@ -156,7 +172,12 @@ def test_an_interrupt_in_a_source_is_one(table: pa.Table) -> None:
 
 def test_names_with_colons() -> None:
     table = pa.table({"a:desc": [2, 3, 1], "x:y": [1, 3, 2]})
-    for by, expected in [("a:desc", [1, 2, 3]), ("a:desc:desc", [3, 2, 1]), ("x:y", [2, 1, 3]), ("x:y:desc", [3, 1, 2])]:
+    for by, expected in [
+        ("a:desc", [1, 2, 3]),
+        ("a:desc:desc", [3, 2, 1]),
+        ("x:y", [2, 1, 3]),
+        ("x:y:desc", [3, 1, 2]),
+    ]:
         assert pa.table(dray.sort(table, by))["a:desc"].to_pylist() == expected, by
     both = pa.Table.from_arrays([table["a:desc"], table["x:y"]], names=["a", "a"])
     with pytest.raises(dray.UsageError, match='there are 2 columns "a"'):
@@ -166,7 +187,9 @@ def test_names_with_colons() -> None:
 @pytest.mark.parametrize("memory", ["512MiB", 2 << 20])
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_against_others(seed: int, memory: int | str) -> None:
-    """Keys of which more than eight bytes vary, and whose last ones have few values: against pyarrow's sort and DuckDB's."""
+    """Keys of which more than eight bytes vary, and whose last ones have few values: against
+    pyarrow's sort and DuckDB's.
+    """
     numbers = numpy.random.default_rng(seed)
     n = 100_000
     table = pa.table(
@@ -184,15 +207,23 @@ def test_numbers_against_others(seed: int, memory: int | str) -> None:
     threads = int(numbers.integers(1, 9))
     by = [name + suffix for name, (_, suffix) in zip(names, directions, strict=True)]
     found = pa.table(dray.sort(table, by, memory=memory, threads=threads))
-    keys = [(name, direction, "at_end") for name, (direction, _) in zip(names, directions, strict=True)]
+    keys = [
+        (name, direction, "at_end") for name, (direction, _) in zip(names, directions, strict=True)
+    ]
     assert found.equals(expected(table, keys)), (seed, by, threads)
     order = ", ".join(by).replace(":desc", " DESC")
     connection = duckdb.connect()
     connection.register("rows_in", table)
-    assert found.equals(connection.sql(f"SELECT * FROM rows_in ORDER BY {order}, row").to_arrow_table()), (seed, by)
+    assert found.equals(
+        connection.sql(f"SELECT * FROM rows_in ORDER BY {order}, row").to_arrow_table()
+    ), (seed, by)
     distinct = pa.table(dray.sort(table, by, distinct="keys", memory=memory, threads=threads))
     groups = table.group_by(list(names), use_threads=False).aggregate([("row", "min")])
-    assert sorted(distinct["row"].to_pylist()) == sorted(groups["row_min"].to_pylist()), (seed, by, threads)
+    assert sorted(distinct["row"].to_pylist()) == sorted(groups["row_min"].to_pylist()), (
+        seed,
+        by,
+        threads,
+    )
 
 
 def test_rows_are_handed_over_once(table: pa.Table) -> None:

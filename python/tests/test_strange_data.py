@@ -1,4 +1,6 @@
-"""What other ends of an interface may do: bytes that no name has, flags that few set, dictionaries of different chunks, broken streams."""
+"""What other ends of an interface may do: bytes that no name has, flags that few set, dictionaries
+of different chunks, broken streams.
+"""
 
 from __future__ import annotations
 
@@ -34,13 +36,17 @@ def part(number: int) -> pa.Table:
             "row": pa.array(rows, pa.int64()),
             "many": pa.DictionaryArray.from_arrays(indices, pa.array(WORDS[number])),
             "few": pa.DictionaryArray.from_arrays(few, three),
-            "within": pa.StructArray.from_arrays([pa.DictionaryArray.from_arrays(few, three)], ["d"]),
+            "within": pa.StructArray.from_arrays(
+                [pa.DictionaryArray.from_arrays(few, three)], ["d"]
+            ),
         }
     )
 
 
 def flags() -> pa.Table:
-    ordered = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int16()), ["low", "high"], ordered=True)
+    ordered = pa.DictionaryArray.from_arrays(
+        pa.array([0, 1, None], pa.int16()), ["low", "high"], ordered=True
+    )
     plain = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int16()), ["low", "high"])
     pairs = [[("a", 1), ("b", None)], [], None]
     maps = pa.array(pairs, pa.map_(pa.string(), pa.int64(), keys_sorted=True))
@@ -71,7 +77,12 @@ def server() -> Iterator[Server]:
         pyarrow.parquet.write_table(part(number), folder / "parts" / f"{number}.parquet")
         write(part(number), folder / "arrows" / f"{number}.arrow")
     write(flags(), folder / "flags.arrow")
-    server = Server(folder, f"parts={folder / 'parts'}", f"arrows={folder / 'arrows'}", f"flags={folder / 'flags.arrow'}")
+    server = Server(
+        folder,
+        f"parts={folder / 'parts'}",
+        f"arrows={folder / 'arrows'}",
+        f"flags={folder / 'flags.arrow'}",
+    )
     yield server
     server.stop()
     shutil.rmtree(folder)
@@ -89,10 +100,12 @@ def words(table: pa.Table, column: str) -> list[Any]:
 def test_dictionaries_of_different_chunks(
     server: Server, strings: Any, table: str, column: str, batch_rows: int
 ) -> None:
-    # Where the engine's filter would put rows of several files together, of which keys of eight bits can't tell all entries apart, an Arrow
-    # file's rows come without one.
+    # Where the engine's filter would put rows of several files together, of which keys of eight
+    # bits can't tell all entries apart, an Arrow file's rows come without one.
     condition = "" if (table, column) == ("arrows", "many") else "WHERE row % 2 = 0"
-    expected = [value for number in range(PARTS) for value in part(number).column(column).to_pylist()]
+    expected = [
+        value for number in range(PARTS) for value in part(number).column(column).to_pylist()
+    ]
     expected = expected[::2] if condition else expected
     with dray.connect(server.unix) as connection:
         sql = f"SELECT row, {column} FROM {table} {condition}"
@@ -102,7 +115,10 @@ def test_dictionaries_of_different_chunks(
             assert words(found, column) == expected
         batches = list(connection.query(sql, strings=strings, batch_rows=batch_rows).batches())
         assert words(pa.Table.from_batches(batches), column) == expected
-        rows = sorted(connection.query(sql, strings=strings, batch_rows=batch_rows).rows(), key=lambda row: row[0])
+        rows = sorted(
+            connection.query(sql, strings=strings, batch_rows=batch_rows).rows(),
+            key=lambda row: row[0],
+        )
         assert [value for _, value in rows] == expected
 
 
@@ -112,7 +128,9 @@ def test_dictionaries_are_united_where_they_can_be(server: Server) -> None:
         assert table.column("few").num_chunks == 1
         entries = table.column("few").chunk(0).dictionary.to_pylist()
         assert sorted(entries) == sorted({"b", "c"} | {f"{number}a" for number in range(PARTS)})
-        frame = connection.query("SELECT row, few FROM parts WHERE row % 2 = 0 ORDER BY row").pandas()
+        frame = connection.query(
+            "SELECT row, few FROM parts WHERE row % 2 = 0 ORDER BY row"
+        ).pandas()
         assert list(frame["few"].astype(str)[:3]) == ["0a", "c", "b"]
 
 
@@ -138,7 +156,7 @@ def test_bytes_that_no_name_has(server: Server) -> None:
             "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at",
             "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at FROM parts WHERE row < 0",
             'SELECT 1 AS "a\0b"',
-            'SELECT named_struct(\'a\0b\', 1) AS s',
+            "SELECT named_struct('a\0b', 1) AS s",
         ):
             with pytest.raises(Error):
                 connection.query(sql).arrow()
@@ -166,7 +184,10 @@ class Broken:
     def __init__(self) -> None:
         self.schema = pa.schema({"x": pa.int64()})
         self.stream = Stream(
-            Stream.REFUSE(self.get_schema), Stream.REFUSE(lambda *_: 22), Stream.SILENT(lambda _: None), Stream.RELEASE(lambda _: None)
+            Stream.REFUSE(self.get_schema),
+            Stream.REFUSE(lambda *_: 22),
+            Stream.SILENT(lambda _: None),
+            Stream.RELEASE(lambda _: None),
         )
 
     def get_schema(self, _: Any, out: int) -> int:
@@ -175,7 +196,10 @@ class Broken:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         new = ctypes.pythonapi.PyCapsule_New
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        new.restype, new.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+        )
         return new(ctypes.addressof(self.stream), b"arrow_array_stream", None)
 
 

@@ -90,7 +90,7 @@ def test_compression_changes_no_value(uri: str, files: Path, table: str, compres
 def test_string_layouts(
     connection: dray.Connection, strings: Any, text: pa.DataType, binary: pa.DataType, files: Path
 ) -> None:
-    sql = 'SELECT string, binary, list_of_struct FROM parquet_types'
+    sql = "SELECT string, binary, list_of_struct FROM parquet_types"
     result = connection.query(sql, strings=strings)
     assert result.schema.field("string").type == text
     got = result.arrow()
@@ -115,7 +115,10 @@ def test_no_rows(connection: dray.Connection, files: Path) -> None:
 def test_ten_thousand_columns(connection: dray.Connection) -> None:
     got = connection.query("SELECT * FROM wide").arrow()
     assert (got.num_columns, got.num_rows) == (10_000, 2)
-    assert got.to_pylist() == [{f"c{i}": i for i in range(10_000)}, {f"c{i}": None for i in range(10_000)}]
+    assert got.to_pylist() == [
+        {f"c{i}": i for i in range(10_000)},
+        {f"c{i}": None for i in range(10_000)},
+    ]
 
 
 def test_csv_and_json(connection: dray.Connection) -> None:
@@ -129,4 +132,6 @@ def test_nanoseconds_are_not_cut_off(connection: dray.Connection) -> None:
     sql = "SELECT CAST('2024-01-01 00:00:00.123456789' AS TIMESTAMP(9)) AS t"
     with pytest.raises(dray.UsageError, match='"t" has nanoseconds'):
         list(connection.query(sql))
-    assert connection.query(sql).arrow().column("t").cast(pa.int64()).to_pylist() == [1704067200123456789]
+    assert connection.query(sql).arrow().column("t").cast(pa.int64()).to_pylist() == [
+        1704067200123456789
+    ]

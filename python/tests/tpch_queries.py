@@ -1,4 +1,6 @@
-"""TPC-H's queries with the parameters of its validation, in SQL that the server and DuckDB both speak."""
+"""TPC-H's queries with the parameters of its validation, in SQL that the server and DuckDB both
+speak.
+"""
 
 QUERIES = {
     1: """

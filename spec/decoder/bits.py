@@ -21,7 +21,10 @@ def unpack_frame(data: bytes, n: int, bits: int) -> np.ndarray:
     if bits in (8, 16, 32, 64):
         return np.frombuffer(data, f"<u{bits // 8}").astype(np.uint64)
     block_bytes = 128 * bits
-    blocks = [unpack_block(data[at : at + block_bytes], bits) for at in range(0, n // 1024 * block_bytes, block_bytes)]
+    blocks = [
+        unpack_block(data[at : at + block_bytes], bits)
+        for at in range(0, n // 1024 * block_bytes, block_bytes)
+    ]
     tail_n = n % 1024
     tail = unpack_bits(data[len(blocks) * block_bytes :])
     if tail[tail_n * bits :].any():
@@ -53,7 +56,9 @@ def add_reference(reference: int, packed: np.ndarray, width: int) -> np.ndarray:
     if width <= 8:
         return low.astype(f"<u{width}").view(np.uint8).reshape(-1, width)
     high = np.uint64(reference >> 64) + (low < packed)
-    return np.stack([low, high.astype(np.uint64)], axis=1).astype("<u8").view(np.uint8).reshape(-1, 16)
+    return (
+        np.stack([low, high.astype(np.uint64)], axis=1).astype("<u8").view(np.uint8).reshape(-1, 16)
+    )
 
 
 def huffman_codes(lengths: list[int]) -> dict[str, int]:

@@ -1,4 +1,6 @@
-"""Descriptors and the body's buffers, side by side (chunk.md section 4), and what may still be decoded of them (section 5)."""
+"""Descriptors and the body's buffers, side by side (chunk.md section 4), and what may still be
+decoded of them (section 5).
+"""
 
 from dataclasses import dataclass
 
@@ -66,7 +68,9 @@ class Body:
         stored = self.body[buffer.at : buffer.at + buffer.bytes]
         if buffer.codec == 0:
             return stored
-        data = unpack_lz4(stored, buffer.raw) if buffer.codec == 1 else unpack_zstd(stored, buffer.raw)
+        data = (
+            unpack_lz4(stored, buffer.raw) if buffer.codec == 1 else unpack_zstd(stored, buffer.raw)
+        )
         if data is None or len(data) != buffer.raw:
             raise Refused("compressed", f"{what} does not unpack to {buffer.raw} bytes")
         return data
@@ -82,7 +86,9 @@ class Body:
 
     def hold(self, count: int):
         if count > self.decoded_left:
-            raise Refused("decoded", f"{count} bytes more, {self.decoded_left} of those declared are left")
+            raise Refused(
+                "decoded", f"{count} bytes more, {self.decoded_left} of those declared are left"
+            )
         self.decoded_left -= count
 
     def count_weightless(self, count: int):
@@ -91,15 +97,24 @@ class Body:
         self.weightless_left -= count
 
     def check_string_bytes(self, count: int):
-        """Before string data is unpacked: a reader must be able to hold it, even when it is a dictionary's."""
+        """Before string data is unpacked: a reader must be able to hold it, even when it is a
+        dictionary's.
+        """
         check_count(count, "bytes of strings")
         if count > self.decoded_left:
-            raise Refused("decoded", f"{count} bytes of strings, {self.decoded_left} of those declared are left")
+            raise Refused(
+                "decoded",
+                f"{count} bytes of strings, {self.decoded_left} of those declared are left",
+            )
 
     def check_used_up(self):
         if self.cursor.left():
-            raise Refused("trailing", f"{self.cursor.left()} bytes of descriptors after the last column")
+            raise Refused(
+                "trailing", f"{self.cursor.left()} bytes of descriptors after the last column"
+            )
         if self.at != len(self.body):
-            raise Refused("trailing", f"{len(self.body) - self.at} bytes of body after the last buffer")
+            raise Refused(
+                "trailing", f"{len(self.body) - self.at} bytes of body after the last buffer"
+            )
         if self.decoded_left:
             raise Refused("decoded", f"{self.decoded_left} bytes fewer than declared")

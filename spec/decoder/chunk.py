@@ -1,14 +1,24 @@
-"""A chunk: bytes to columns (chunk.md), and state frames: bytes to tables (state.md), with every check of a reader.
+"""A chunk: bytes to columns (chunk.md), and state frames: bytes to tables (state.md), with every
+check of a reader.
 
-Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3. What stands below it are
-encoded.py, body.py and header.py.
-"""
+Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3.
+What stands below it are encoded.py, body.py and header.py."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from columns import Column, all_missing, bitmap_bytes, fixed_list_total, fixed_part, is_weightless, offsets_of, slices, spread
+from columns import (
+    Column,
+    all_missing,
+    bitmap_bytes,
+    fixed_list_total,
+    fixed_part,
+    is_weightless,
+    offsets_of,
+    slices,
+    spread,
+)
 from cursor import Refused
 from encoded import CONSTANT, LENGTHS, OFFSETS, PLAIN, RELATIVE, Encoded
 from header import HEADER_BYTES, Header, Limits, check_checksum, check_count, decode_header, pad
@@ -33,12 +43,18 @@ class Chunk:
     columns: list[Column]
 
 
-def decode_chunk(data: bytes, fields: list[Field], limits: Limits = Limits(), tables: Tables = Tables()) -> Chunk:
-    """The columns of one whole chunk, or Refused. The order of the checks is that of chunk.md section 9."""
+def decode_chunk(
+    data: bytes, fields: list[Field], limits: Limits = Limits(), tables: Tables = Tables()
+) -> Chunk:
+    """The columns of one whole chunk, or Refused. The order of the checks is that of chunk.md
+    section 9.
+    """
     header = decode_header(data, limits)
     reader = reader_of(data, header, tables)
     if header.states != tables.frames:
-        raise Refused("state", f"behind {header.states} state frames, {tables.frames} were received")
+        raise Refused(
+            "state", f"behind {header.states} state frames, {tables.frames} were received"
+        )
     columns: list[Column] = []
     if not fields:
         reader.count_weightless(header.rows)
@@ -56,7 +72,10 @@ def receive_state(data: bytes, tables: Tables, limits: Limits = Limits()) -> Hea
         reader.table(tables.standing)
         decoded_bytes = sum(table.decoded_bytes for table in tables.standing.values())
         if decoded_bytes > limits.decoded_bytes_max:
-            raise Refused("limit", f"all tables decode to {decoded_bytes} bytes, at most {limits.decoded_bytes_max}")
+            raise Refused(
+                "limit",
+                f"all tables decode to {decoded_bytes} bytes, at most {limits.decoded_bytes_max}",
+            )
     reader.check_used_up()
     tables.frames += 1
     return header
@@ -122,7 +141,9 @@ class Reader(Encoded):
             raise Refused("missing", f"{missing} of {n} values")
         present = self.bits(n, "bitmap")
         if n - np.count_nonzero(present) != missing:
-            raise Refused("missing", f"{missing} declared, {n - np.count_nonzero(present)} in the bitmap")
+            raise Refused(
+                "missing", f"{missing} declared, {n - np.count_nonzero(present)} in the bitmap"
+            )
         if code == 1:
             column = self.values(type, n, sent=n, present=present)
         else:
@@ -144,7 +165,12 @@ class Reader(Encoded):
         if type.name in ("list", "map"):
             offsets = self.list_offsets(n)
             total = int(offsets[-1])
-            return Column(type, n, offsets=offsets, children=[self.column(child, total) for child in type.children])
+            return Column(
+                type,
+                n,
+                offsets=offsets,
+                children=[self.column(child, total) for child in type.children],
+            )
         if type.name == "fixed_list":
             total = fixed_list_total(type, n)
             self.count_weightless(n if is_weightless(type) else 0)
@@ -188,7 +214,9 @@ class Reader(Encoded):
         children_n = {"struct": n}.get(type.name, 0)
         if type.name == "fixed_list":
             children_n = fixed_list_total(type, n)
-        column = Column(type, n, children=[self.zeros(child.type, children_n) for child in type.children])
+        column = Column(
+            type, n, children=[self.zeros(child.type, children_n) for child in type.children]
+        )
         if type.name == "dictionary":
             column.values = np.broadcast_to(np.int64(0), n)
         elif type.name not in ("struct", "fixed_list"):
@@ -214,7 +242,9 @@ class Reader(Encoded):
             width = self.cursor.u32("width") if code == TABLE_FIXED else 0
             table = Table(code, width) if first == 0 else standing.get(number, Table(code, width))
             if (table.code, table.width, len(table.entries)) != (code, width, first):
-                raise Refused("state", f"entries of code {code} and width {width} appended from {first} on")
+                raise Refused(
+                    "state", f"entries of code {code} and width {width} appended from {first} on"
+                )
             if code == TABLE_FIXED and not 1 <= width <= TABLE_BYTES_MAX:
                 raise Refused("state", f"entries of {width} bytes")
             if not 1 <= count <= TABLE_ENTRIES_MAX - first:

@@ -13,9 +13,9 @@ from schema import Type
 class Column:
     """n values of a type. What is used depends on the type:
 
-    boolean: values, bool[n]. Fixed width: values, uint8[n, width]. utf8, binary: offsets, int64[n + 1], and data.
-    list, map: offsets and children. fixed_list, struct: children. dictionary: values, the indexes, and children.
-    """
+    boolean: values, bool[n]. Fixed width: values, uint8[n, width]. utf8, binary: offsets, int64[n +
+    1], and data. list, map: offsets and children. fixed_list, struct: children. dictionary: values,
+    the indexes, and children."""
 
     type: Type
     n: int
@@ -42,8 +42,15 @@ def fixed_part(type: Type, n: int) -> int:
 
 
 def is_weightless(type: Type) -> bool:
-    """chunk.md section 5: whether values of the type take no bytes, and have no children that might."""
-    return type.name == "null" or type.name == "struct" and not type.children or type.parameters.get("size") == 0
+    """chunk.md section 5: whether values of the type take no bytes, and have no children that
+    might.
+    """
+    return (
+        type.name == "null"
+        or type.name == "struct"
+        and not type.children
+        or type.parameters.get("size") == 0
+    )
 
 
 def fixed_list_total(type: Type, n: int) -> int:

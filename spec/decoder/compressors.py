@@ -1,4 +1,6 @@
-"""Buffers that LZ4 or zstd has packed (encodings.md section 5), where the libraries take less than the format refuses."""
+"""Buffers that LZ4 or zstd has packed (encodings.md section 5), where the libraries take less than
+the format refuses.
+"""
 
 import lz4.block
 import zstandard
@@ -6,7 +8,8 @@ import zstandard
 
 def unpack_lz4(stored: bytes, raw: int) -> bytes | None:
     if raw == 0:
-        # A last sequence has no match, so half of its token says nothing, which the library does not ignore here.
+        # A last sequence has no match, so half of its token says nothing, which the library does
+        # not ignore here.
         return b"" if len(stored) == 1 and stored[0] < 16 else None
     try:
         data = lz4.block.decompress(stored, uncompressed_size=raw)
@@ -48,9 +51,15 @@ def unpack_zstd(stored: bytes, raw: int) -> bytes | None:
         if frame.dict_id or frame.content_size not in (raw, zstandard.CONTENTSIZE_UNKNOWN):
             return None
         # A limit of 0 means none to this library, so ask for one byte more than is allowed.
-        data = zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw + 1, allow_extra_data=False)
+        data = zstandard.ZstdDecompressor().decompress(
+            stored, max_output_size=raw + 1, allow_extra_data=False
+        )
         # Behind a frame without a content size the library lets bytes follow.
         frame = zstandard.ZstdDecompressor().decompressobj()
-        return data if frame.decompress(stored) == data and frame.eof and not frame.unused_data else None
+        return (
+            data
+            if frame.decompress(stored) == data and frame.eof and not frame.unused_data
+            else None
+        )
     except zstandard.ZstdError:
         return None

@@ -2,7 +2,9 @@
 
 
 class Refused(Exception):
-    """Bytes that a reader refuses. `name` is the specification's (chunk.md section 9, protocol.md section 8)."""
+    """Bytes that a reader refuses. `name` is the specification's (chunk.md section 9, protocol.md
+    section 8).
+    """
 
     def __init__(self, name: str, why: str):
         super().__init__(f"{name}: {why}")

@@ -11,7 +11,19 @@ from cursor import Refused
 from schema import Type
 from tables import TABLE_BINARY, TABLE_FIXED, TABLE_SYMBOLS, TABLE_UTF8
 
-PLAIN, CONSTANT, FRAME, DICTIONARY, RUNS, DELTA, PATCHED, DECIMALS, RELATIVE, KEPT_DICTIONARY, HUFFMAN = range(11)
+(
+    PLAIN,
+    CONSTANT,
+    FRAME,
+    DICTIONARY,
+    RUNS,
+    DELTA,
+    PATCHED,
+    DECIMALS,
+    RELATIVE,
+    KEPT_DICTIONARY,
+    HUFFMAN,
+) = range(11)
 VALUES = (*range(RELATIVE), KEPT_DICTIONARY, HUFFMAN)
 INNER = (PLAIN, CONSTANT, FRAME)
 CODE_LENGTHS = (*INNER, PATCHED)
@@ -93,7 +105,9 @@ class Encoded(Body):
         if n == 0:
             raise Refused("constant", "the first of no values")
         differences = self.fixed(width, n - 1, PARTS)
-        steps = np.ascontiguousarray(np.concatenate([first, differences])).view(f"<u{width}").reshape(n)
+        steps = (
+            np.ascontiguousarray(np.concatenate([first, differences])).view(f"<u{width}").reshape(n)
+        )
         return np.cumsum(steps, dtype=f"<u{width}").view(np.uint8).reshape(n, width)
 
     def relative(self, width: int, n: int, earlier: list[Column]) -> np.ndarray:
@@ -105,7 +119,10 @@ class Encoded(Body):
         if base is None or base.type.width != width or base.present is not None:
             raise Refused("base", f"field {number} for a column of width {width}")
         differences = self.fixed(width, n, (*PARTS, DICTIONARY))
-        words = [np.ascontiguousarray(part).view(f"<u{width}").reshape(n) for part in (base.values, differences)]
+        words = [
+            np.ascontiguousarray(part).view(f"<u{width}").reshape(n)
+            for part in (base.values, differences)
+        ]
         return (words[0] + words[1]).view(np.uint8).reshape(n, width)
 
     def patched(self, width: int, n: int) -> np.ndarray:
@@ -140,7 +157,11 @@ class Encoded(Body):
         values[positions] = self.fixed(width, count, INNER)
         return values
 
-    def strings(self, type: Type, n: int, codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS, KEPT_STRINGS)
+    def strings(
+        self,
+        type: Type,
+        n: int,
+        codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS, KEPT_STRINGS),
     ) -> tuple[np.ndarray, bytes]:
         """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
         code = self.cursor.u8("encoding of strings")
@@ -196,7 +217,9 @@ class Encoded(Body):
             raise Refused("index", f"a code above {len(meanings) - 1}")
         data = b"".join(meanings[code] for code in codes)
         if len(data) != total:
-            raise Refused("offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}")
+            raise Refused(
+                "offsets", f"codes that stand for {len(data)} bytes, the lengths for {total}"
+            )
         return data
 
     def huffman(self, width: int, n: int) -> np.ndarray:

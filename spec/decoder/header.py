@@ -1,4 +1,6 @@
-"""The header of a chunk or state frame, and what can be checked of it alone (chunk.md sections 2, 6 and 7, state.md section 1)."""
+"""The header of a chunk or state frame, and what can be checked of it alone (chunk.md sections 2, 6
+and 7, state.md section 1).
+"""
 
 from dataclasses import dataclass
 
@@ -35,7 +37,9 @@ class Header:
 
 
 def decode_header(data: bytes, limits: Limits = Limits(), magic: bytes = b"DRYC") -> Header:
-    """chunk.md section 2, and the limits of section 7, which need no more than the header; state.md section 1, where rows are tables."""
+    """chunk.md section 2, and the limits of section 7, which need no more than the header; state.md
+    section 1, where rows are tables.
+    """
     state = magic == b"DRYS"
     cursor = Cursor(data[:HEADER_BYTES], short="size")
     if len(data) < HEADER_BYTES:

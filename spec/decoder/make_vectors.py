@@ -28,7 +28,12 @@ def files() -> dict[str, bytes]:
     for vector in accepted_pages():
         assert f"accept/{vector.name}.page" not in out, vector.name
         out[f"accept/{vector.name}.page"] = container(schema(*vector.schema), vector.page)
-        members = {"about": vector.about, "schema": vector.schema, "sequence": vector.sequence, "rows": vector.rows}
+        members = {
+            "about": vector.about,
+            "schema": vector.schema,
+            "sequence": vector.sequence,
+            "rows": vector.rows,
+        }
         out[f"accept/{vector.name}.page.json"] = json_lines(members)
     for name, data in rejected_pages().items():
         out[f"reject/{name}.page"] = data
@@ -55,7 +60,10 @@ def chunk_json(vector: Accepted) -> bytes:
 
 def json_lines(members: dict) -> bytes:
     """An object with a line a member."""
-    lines = [f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in members.items()]
+    lines = [
+        f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in members.items()
+    ]
     return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
 

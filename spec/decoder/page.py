@@ -1,4 +1,6 @@
-"""A page: bytes to rows of the vectors' JSON values (page.md). Every violation is refused by its name."""
+"""A page: bytes to rows of the vectors' JSON values (page.md). Every violation is refused by its
+name.
+"""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +12,7 @@ from values import fixed_value
 HEADER_BYTES = 64
 EXTENT_BYTES_END = 1 << 31
 INLINE_MAX = 12
-#: Of items that take no bytes, of which a few bytes can say billions.
+# : Of items that take no bytes, of which a few bytes can say billions.
 WEIGHTLESS_MAX = 1 << 16
 
 
@@ -24,7 +26,9 @@ class Page:
 
 @dataclass
 class Place:
-    """A field of a record. Of a struct `offset` has no meaning; its fields are fields of the record too."""
+    """A field of a record. Of a struct `offset` has no meaning; its fields are fields of the record
+    too.
+    """
 
     type: Type  # of a dictionary that of its values
     bit: int | None  # its validity bit
@@ -47,7 +51,9 @@ class Record:
         self.bits_end = bits_at + (self.bits + 7) // 8
         alignment = max((align(leaf.type) for leaf in self.leaves), default=1)
         self.fixed_at = self.end = pad(self.bits_end, alignment)
-        for leaf in sorted(self.leaves, key=lambda leaf: -align(leaf.type)):  # keeps their order otherwise
+        for leaf in sorted(
+            self.leaves, key=lambda leaf: -align(leaf.type)
+        ):  # keeps their order otherwise
             leaf.offset = self.end
             self.end += width(leaf.type)
         if self.end >= EXTENT_BYTES_END:
@@ -64,7 +70,9 @@ class Record:
         place = Place(type, bit, around)
         if type.name == "struct":
             self.structs.append(place)
-            place.fields = [self.place(child.type, child.nullable, around) for child in type.children]
+            place.fields = [
+                self.place(child.type, child.nullable, around) for child in type.children
+            ]
         elif type.name == "map":
             pair = Type("struct", children=type.children)
             place.items = Record([Field("", pair, nullable=False)], 0)
@@ -144,7 +152,9 @@ def decode_header(data: bytes) -> tuple[Page, int, int]:
         raise Refused("reserved", "a reserved byte is not 0")
     if len(data) != page_bytes:
         raise Refused("size", f"{len(data)} bytes, expected {page_bytes}")
-    if flags & 1 and checksum != crc32c(data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]):
+    if flags & 1 and checksum != crc32c(
+        data[HEADER_BYTES:] + data[:28] + bytes(4) + data[32:HEADER_BYTES]
+    ):
         raise Refused("checksum", "it does not match")
     return Page(sequence, page_bytes, large, []), objects, objects_end
 
@@ -184,8 +194,13 @@ class Object:
         for leaf in record.leaves:
             if not there(leaf.around):
                 start = at + leaf.offset
-                check_zeros(self.extent[start : start + width(leaf.type)], "a missing value", "missing")
-        check_zeros(self.extent[at + record.bits_end : at + record.fixed_at], "between validity bits and fixed part")
+                check_zeros(
+                    self.extent[start : start + width(leaf.type)], "a missing value", "missing"
+                )
+        check_zeros(
+            self.extent[at + record.bits_end : at + record.fixed_at],
+            "between validity bits and fixed part",
+        )
         if record.bits_at == 0:
             check_zeros(self.extent[at + record.end : at + record.stride], "behind a record")
         for leaf in record.leaves:
@@ -198,7 +213,11 @@ class Object:
         def of(place: Place):
             if place.type.name == "null" or not there(place.bit):
                 return None
-            return [of(child) for child in place.fields] if place.type.name == "struct" else values[place.offset]
+            return (
+                [of(child) for child in place.fields]
+                if place.type.name == "struct"
+                else values[place.offset]
+            )
 
         return [of(place) for place in record.fields]
 

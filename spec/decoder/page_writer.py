@@ -37,7 +37,9 @@ def scalar(words: dict, value) -> bytes:
         return bytes.fromhex(value)[::-1]
     parts = value if isinstance(value, list) else [value]
     widths = {"interval_day_time": (4, 4), "interval_month_day_nano": (4, 4, 8)}.get(name, (width,))
-    return b"".join((int(part) % (1 << 8 * w)).to_bytes(w, "little") for part, w in zip(parts, widths))
+    return b"".join(
+        (int(part) % (1 << 8 * w)).to_bytes(w, "little") for part, w in zip(parts, widths)
+    )
 
 
 class Extent:
@@ -53,7 +55,9 @@ class Extent:
         self.data += bytes(-len(self.data) % multiple)
 
     def record(self, fields: list[dict], values: list) -> list:
-        """Appends a record (without padding at its end); returns its strings and lists, with where their places are."""
+        """Appends a record (without padding at its end); returns its strings and lists, with where
+        their places are.
+        """
         bits, leaves = [], []
 
         def flatten(fields, values):
@@ -79,14 +83,24 @@ class Extent:
                 if own != alignment:
                     continue
                 places[i] = len(self.data)
-                if value is None or words["type"] in ("list", "map", "fixed_list", "utf8", "binary"):
+                if value is None or words["type"] in (
+                    "list",
+                    "map",
+                    "fixed_list",
+                    "utf8",
+                    "binary",
+                ):
                     self.data += bytes(width)
                 elif words["type"] == "boolean":
                     self.data.append(value)
                 else:
                     self.data += scalar(words, value)
         variable = ("list", "map", "fixed_list", "utf8", "binary")
-        return [(places[i], words, value) for i, (words, value) in enumerate(leaves) if words["type"] in variable]
+        return [
+            (places[i], words, value)
+            for i, (words, value) in enumerate(leaves)
+            if words["type"] in variable
+        ]
 
     def tails(self, places: list):
         for at, words, value in places:
@@ -97,7 +111,9 @@ class Extent:
                 if len(data) <= 12:
                     self.data[at : at + 4 + len(data)] = u32(len(data)) + data
                 else:
-                    self.data[at : at + 16] = u32(len(data)) + data[:4] + u32(0) + u32(len(self.data))
+                    self.data[at : at + 16] = (
+                        u32(len(data)) + data[:4] + u32(0) + u32(len(self.data))
+                    )
                     self.data += data
             elif value:
                 self.items(at, words, value)
@@ -110,7 +126,12 @@ class Extent:
         self.data[at : at + 8] = u32(len(self.data)) + u32(len(values))
         if item["nullable"] and stored(item)["type"] != "null":
             for first in range(0, len(values), 8):
-                self.data.append(sum((value is not None) << i for i, value in enumerate(values[first : first + 8])))
+                self.data.append(
+                    sum(
+                        (value is not None) << i
+                        for i, value in enumerate(values[first : first + 8])
+                    )
+                )
             self.align(8)
         record = [item | {"nullable": False}]
         stride = stride_of(record)

@@ -1,4 +1,6 @@
-"""A recorded session: frames and messages of one direction, and the rules between them (protocol.md)."""
+"""A recorded session: frames and messages of one direction, and the rules between them
+(protocol.md).
+"""
 
 import struct
 from chunk import Chunk, decode_chunk, receive_state
@@ -54,15 +56,23 @@ class Asked:
 
 
 def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Message]:
-    """What a server sent on one connection, where `asked` knows the statements' queries by their numbers."""
+    """What a server sent on one connection, where `asked` knows the statements' queries by their
+    numbers.
+    """
     session = _ServerSession(asked)
-    return [session.message(kind, payload) for kind, payload in frames(data, SERVER_KINDS, WELCOME, session)]
+    return [
+        session.message(kind, payload)
+        for kind, payload in frames(data, SERVER_KINDS, WELCOME, session)
+    ]
 
 
 def check_client_session(data: bytes) -> list[Message]:
     """What a client sent on one connection."""
     session = _ClientSession()
-    return [session.message(kind, payload) for kind, payload in frames(data, CLIENT_KINDS, HELLO, session)]
+    return [
+        session.message(kind, payload)
+        for kind, payload in frames(data, CLIENT_KINDS, HELLO, session)
+    ]
 
 
 def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
@@ -74,16 +84,22 @@ def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
 
 
 def standard_query(statement: int) -> Asked:
-    """The one of vectors/README.md that recorded answers are to: SELECT 1, with default limits, the rest 0."""
+    """The one of vectors/README.md that recorded answers are to: SELECT 1, with default limits, the
+    rest 0.
+    """
     limits = Limits()
     sql = b"SELECT 1"
     payload = struct.pack("<II", statement, len(sql)) + sql + struct.pack("<I", 0)
-    payload += struct.pack("<QQQ", limits.chunk_bytes_max, limits.decoded_bytes_max, limits.row_bytes_max) + bytes(8)
+    payload += struct.pack(
+        "<QQQ", limits.chunk_bytes_max, limits.decoded_bytes_max, limits.row_bytes_max
+    ) + bytes(8)
     return Asked(crc32c(payload), limits)
 
 
 def frames(data: bytes, kinds: tuple, first: int, session):
-    """Section 1: kind and payload of each frame. The session is asked for its limits, and at the end whether it may end."""
+    """Section 1: kind and payload of each frame. The session is asked for its limits, and at the
+    end whether it may end.
+    """
     cursor = Cursor(data, short="cut")
     greeted = False
     while cursor.left():
@@ -99,7 +115,8 @@ def frames(data: bytes, kinds: tuple, first: int, session):
             payload_bytes_max = session.limits.chunk_bytes_max
         if any(reserved) or payload_bytes > payload_bytes_max:
             raise Refused(
-                "frame", f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; reserved {reserved.hex()}"
+                "frame",
+                f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; reserved {reserved.hex()}",
             )
         if kind != first and not greeted and kind != ERROR or kind == first and greeted:
             raise Refused("order", f"kind {kind:#04x}, greeted: {greeted}")
@@ -181,7 +198,9 @@ class _ServerSession:
         check_used_up(cursor, "started")
         self.asked = self.asked_by_statement(statement)
         if query != self.asked.checksum:
-            raise Refused("query", f"the answer to {query:08x}, the query is {self.asked.checksum:08x}")
+            raise Refused(
+                "query", f"the answer to {query:08x}, the query is {self.asked.checksum:08x}"
+            )
         if self.asked.checksums and not fields["checksums"]:
             raise Refused("query", "checksums were asked for")
         self.statement, self.schema = statement, schema
@@ -203,7 +222,9 @@ class _ServerSession:
         self.rows += header.rows
         self.chunks += 1
         self.digest = crc32c(payload[:HEADER_BYTES], self.digest)
-        return Message("chunk", {"sequence": header.sequence, "rows": header.rows, "columns": chunk.columns})
+        return Message(
+            "chunk", {"sequence": header.sequence, "rows": header.rows, "columns": chunk.columns}
+        )
 
     def state(self, payload: bytes) -> Message:
         if self.schema is None:
@@ -211,35 +232,51 @@ class _ServerSession:
         header = decode_header(payload, self.limits, magic=b"DRYS")
         self.check_checksum(header)
         if header.sequence != self.tables.frames:
-            raise Refused("sequence", f"state frame {header.sequence}, expected {self.tables.frames}")
+            raise Refused(
+                "sequence", f"state frame {header.sequence}, expected {self.tables.frames}"
+            )
         receive_state(payload, self.tables, self.limits)
         self.digest = crc32c(payload[:HEADER_BYTES], self.digest)
         return Message("state", {"sequence": header.sequence, "tables": header.rows})
 
     def progress(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))
-        return Message("progress", {"statement": statement} | read_u64s(cursor, "rows_read", "rows_sent"))
+        return Message(
+            "progress", {"statement": statement} | read_u64s(cursor, "rows_read", "rows_sent")
+        )
 
     def report(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))
-        columns = [read_u64s(cursor, "decoded_bytes", "encode_ns") for _ in range(cursor.u32("columns"))]
+        columns = [
+            read_u64s(cursor, "decoded_bytes", "encode_ns") for _ in range(cursor.u32("columns"))
+        ]
         if len(columns) != len(self.schema):
-            raise Refused("payload", f"a report of {len(columns)} columns, the schema has {len(self.schema)}")
-        prices = [(cursor.u32("at_ms"), cursor.u32("price_ps")) for _ in range(cursor.u32("prices"))]
+            raise Refused(
+                "payload", f"a report of {len(columns)} columns, the schema has {len(self.schema)}"
+            )
+        prices = [
+            (cursor.u32("at_ms"), cursor.u32("price_ps")) for _ in range(cursor.u32("prices"))
+        ]
         return Message("report", {"statement": statement, "columns": columns, "prices": prices})
 
     def finished(self, cursor: Cursor) -> Message:
         self.check_running(statement := cursor.u32("statement"))
         fields = {"statement": statement}
         fields["planned_only"] = within("planned_only", cursor.u8("planned_only"), 0, 1)
-        fields |= read_u64s(cursor, "rows", "chunks", "execute_ns", "encode_ns", "queue_ns", "socket_ns", "total_ns")
+        fields |= read_u64s(
+            cursor, "rows", "chunks", "execute_ns", "encode_ns", "queue_ns", "socket_ns", "total_ns"
+        )
         fields["digest"] = cursor.u32("digest")
         check_used_up(cursor, "finished")
         if bool(fields["planned_only"]) != self.asked.plan_only:
-            raise Refused("query", f"planned_only {fields['planned_only']}, asked for: {self.asked.plan_only}")
+            raise Refused(
+                "query", f"planned_only {fields['planned_only']}, asked for: {self.asked.plan_only}"
+            )
         announced = fields["rows"], fields["chunks"], fields["digest"]
         if announced != (self.rows, self.chunks, self.digest):
-            raise Refused("finished", f"announced {announced}, received {self.rows, self.chunks, self.digest}")
+            raise Refused(
+                "finished", f"announced {announced}, received {self.rows, self.chunks, self.digest}"
+            )
         self.schema = None
         return Message("finished", fields)
 
@@ -276,7 +313,9 @@ class _ServerSession:
 
 
 class _ClientSession:
-    """Section 2. Whether a statement still runs when the next query comes cannot be seen from this side."""
+    """Section 2. Whether a statement still runs when the next query comes cannot be seen from this
+    side.
+    """
 
     def __init__(self):
         self.greeted = False
@@ -293,7 +332,12 @@ class _ClientSession:
         check_used_up(cursor, message.name)
         if kind == QUERY:
             fields = message.fields
-            limits = Limits(**{name: fields[name] for name in ("chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")})
+            limits = Limits(
+                **{
+                    name: fields[name]
+                    for name in ("chunk_bytes_max", "decoded_bytes_max", "row_bytes_max")
+                }
+            )
             asked = Asked(crc32c(payload), limits, fields["checksums"] == 1, fields["flags"] == 1)
             self.asked[fields["statement"]] = asked
         return message
@@ -301,11 +345,16 @@ class _ClientSession:
     def hello(self, cursor: Cursor) -> Message:
         if cursor.take(4, "magic") != b"DRAY":
             raise Refused("magic", "not DRAY")
-        fields = {"version_min": cursor.u16("version_min"), "version_max": cursor.u16("version_max")}
+        fields = {
+            "version_min": cursor.u16("version_min"),
+            "version_max": cursor.u16("version_max"),
+        }
         if not fields["version_min"] <= VERSION <= fields["version_max"]:
             raise Refused("version", f"{fields}, this page is {VERSION}")
         self.greeted = True
-        return Message("hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")})
+        return Message(
+            "hello", fields | {"token": cursor.string("token"), "client": cursor.string("client")}
+        )
 
     def query(self, cursor: Cursor) -> Message:
         statement = cursor.u32("statement")

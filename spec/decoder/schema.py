@@ -34,7 +34,12 @@ PLAIN_TYPES = {
     26: ("utf8", None),
     27: ("binary", None),
 }
-DECIMALS = {13: ("decimal32", 4, 9), 14: ("decimal64", 8, 18), 15: ("decimal128", 16, 38), 16: ("decimal256", 32, 76)}
+DECIMALS = {
+    13: ("decimal32", 4, 9),
+    14: ("decimal64", 8, 18),
+    15: ("decimal128", 16, 38),
+    16: ("decimal256", 32, 76),
+}
 # id -> name, width, the units that it may have.
 TIMES = {
     19: ("time32", 4, (0, 1)),
@@ -52,7 +57,9 @@ class Type:
     name: str
     width: int | None = None
     parameters: dict = field(default_factory=dict)
-    children: tuple["Field", ...] = ()  # of list, fixed_list, struct, map (key, value); of dictionary: its values
+    children: tuple[
+        "Field", ...
+    ] = ()  # of list, fixed_list, struct, map (key, value); of dictionary: its values
     index: "Type | None" = None  # of dictionary
 
 
@@ -98,7 +105,9 @@ class _SchemaReader:
         if pairs > self.pairs_left:
             raise Refused("schema", f"more than {METADATA_PAIRS_MAX} pairs of metadata")
         self.pairs_left -= pairs
-        metadata = tuple((self.cursor.string("key"), self.cursor.string("value")) for _ in range(pairs))
+        metadata = tuple(
+            (self.cursor.string("key"), self.cursor.string("value")) for _ in range(pairs)
+        )
         return Field(name, type, flags == 1, metadata)
 
     def type(self, level: int) -> Type:
@@ -113,7 +122,9 @@ class _SchemaReader:
             return Type(name, width, {"precision": precision, "scale": self.cursor.i8("scale")})
         if id in TIMES:
             name, width, units = TIMES[id]
-            parameters = {"unit": UNITS[self.within("unit", self.cursor.u8("unit"), units[0], units[-1])]}
+            parameters = {
+                "unit": UNITS[self.within("unit", self.cursor.u8("unit"), units[0], units[-1])]
+            }
             if name == "timestamp":
                 parameters["zone"] = self.c_string("zone")
             return Type(name, width, parameters)
@@ -141,7 +152,13 @@ class _SchemaReader:
                 raise Refused("schema", "a dictionary of dictionaries")
             # A dictionary's entries are no field, but may be missing: chunk.md section 3.
             child = Field("", values, nullable=True)
-            return Type("dictionary", None, {"ordered": ordered == 1}, (child,), Type(*PLAIN_TYPES[index_id]))
+            return Type(
+                "dictionary",
+                None,
+                {"ordered": ordered == 1},
+                (child,),
+                Type(*PLAIN_TYPES[index_id]),
+            )
         raise Refused("schema", f"type {id} is unknown")
 
     def c_string(self, what: str) -> str:

@@ -72,7 +72,9 @@ def test_accepted_chunk(path: Path):
     assert [column_values(column) for column in chunk.columns] == expected["columns"]
 
 
-@pytest.mark.parametrize("path", [path for path in accepted_paths() if path.suffix not in (".chunk", ".page")], ids=named)
+@pytest.mark.parametrize(
+    "path", [path for path in accepted_paths() if path.suffix not in (".chunk", ".page")], ids=named
+)
 def test_accepted_session(path: Path):
     expected = json.loads(path.with_name(path.name + ".json").read_text())
     assert [message.name for message in decode(path, path.read_bytes())] == expected["messages"]
@@ -88,7 +90,9 @@ def test_rejected(path: Path):
 def test_vectors_are_those_declared():
     made = files()
     kept = {
-        str(path.relative_to(VECTORS)): path.read_bytes() for folder in (ACCEPT, REJECT) for path in folder.iterdir()
+        str(path.relative_to(VECTORS)): path.read_bytes()
+        for folder in (ACCEPT, REJECT)
+        for path in folder.iterdir()
     }
     assert made.keys() == kept.keys()
     assert [path for path in made if made[path] != kept[path]] == []
@@ -103,20 +107,33 @@ def test_every_refusal_of_the_specification_has_vectors():
 
 
 def test_worked_bytes_of_the_specification():
-    for page, section, bytes_made in (("chunk.md", "## 8.", worked_example().chunk), ("state.md", "## 5.", worked_frame())):
+    for page, section, bytes_made in (
+        ("chunk.md", "## 8.", worked_example().chunk),
+        ("state.md", "## 5.", worked_frame()),
+    ):
         drawn = (VECTORS.parent / page).read_text().split(section)[1].split("```")[1]
         drawn = bytes.fromhex(" ".join(line.lstrip().split("  ")[0] for line in drawn.splitlines()))
         assert drawn == bytes_made, page
 
 
 def test_no_bit_of_an_exchange_can_be_another_one():
-    """Whichever single bit is flipped on the way, in either direction: the same table comes, or none."""
+    """Whichever single bit is flipped on the way, in either direction: the same table comes, or
+    none.
+    """
     requests, answers = exchange_parts((ACCEPT / "checksums.exchange").read_bytes())
 
     def table(requests: bytes, answers: bytes):
         messages = check_exchange(requests, answers)
-        columns = [[column_values(one) for one in found.fields["columns"]] for found in messages if found.name == "chunk"]
-        return [found.fields["schema"] for found in messages if found.name == "started"], columns, messages[-1].name
+        columns = [
+            [column_values(one) for one in found.fields["columns"]]
+            for found in messages
+            if found.name == "chunk"
+        ]
+        return (
+            [found.fields["schema"] for found in messages if found.name == "started"],
+            columns,
+            messages[-1].name,
+        )
 
     whole = table(requests, answers)
     unharmed = 0
@@ -136,9 +153,12 @@ def test_no_bit_of_an_exchange_can_be_another_one():
             check_client_session(heard)
         except Refused:
             continue
-        # A server that heard something else answers that, and the client holds the answer against what it said.
+        # A server that heard something else answers that, and the client holds the answer against
+        # what it said.
         with pytest.raises(Refused, match="^query"):
-            check_exchange(requests, exchange_parts(exchange(SESSION_QUERY, heard=heard[query_at:-8]))[1])
+            check_exchange(
+                requests, exchange_parts(exchange(SESSION_QUERY, heard=heard[query_at:-8]))[1]
+            )
 
 
 def flipped(data: bytes, bit: int) -> bytes:
@@ -166,7 +186,9 @@ def test_jumbo_lifts_the_limits():
 
 def test_as_many_values_without_bytes_as_there_may_be():
     """Too many values for a file beside it."""
-    fields = decode_schema(schema(field("l", "list", children=[field("item", "null", nullable=True)])))
+    fields = decode_schema(
+        schema(field("l", "list", children=[field("item", "null", nullable=True)]))
+    )
     most = chunk(1, [NONE_MISSING, list_offsets(0, 1 << 24), ALL_MISSING], 8)
     assert decode_chunk(most, fields).columns[0].children[0].n == 1 << 24
 
@@ -176,7 +198,14 @@ def test_limits_of_a_schema():
     one = schema(field("", "int8"))[4:]
     pairs = schema(field("", "int8", metadata=[["", ""]] * 65_535))[4:]
     assert len(decode_schema(u32(65_536) + one * 65_536)) == 65_536
-    assert len(decode_schema(u32(6) + pairs * 4 + schema(field("", "int8", metadata=[["", ""]] * 4))[4:] + one)) == 6
+    assert (
+        len(
+            decode_schema(
+                u32(6) + pairs * 4 + schema(field("", "int8", metadata=[["", ""]] * 4))[4:] + one
+            )
+        )
+        == 6
+    )
     too_many_pairs = u32(5) + pairs * 4 + schema(field("", "int8", metadata=[["", ""]] * 5))[4:]
     too_large = schema(field("x" * (16 << 20), "int8"))
     for refused in (u32(65_537) + one * 65_537, too_many_pairs, too_large):

@@ -1,4 +1,6 @@
-"""The decoder of pages against the vectors, and the vectors against the page. Refusals and damaged bytes: test_decoder.py."""
+"""The decoder of pages against the vectors, and the vectors against the page. Refusals and damaged
+bytes: test_decoder.py.
+"""
 
 import json
 from pathlib import Path
@@ -42,7 +44,9 @@ def test_every_refusal_of_the_page_has_vectors():
 def drawn(section: str) -> bytes:
     """The bytes of a section's last block: what stands before two spaces."""
     text = (VECTORS.parent / "page.md").read_text().split(section)[1].split("\n## ")[0]
-    return bytes.fromhex(" ".join(line.split("  ")[0] for line in text.split("```")[-2].splitlines()))
+    return bytes.fromhex(
+        " ".join(line.split("  ")[0] for line in text.split("```")[-2].splitlines())
+    )
 
 
 def test_worked_bytes_of_the_page():
@@ -59,7 +63,8 @@ def test_equal_rows_are_equal_bytes():
     for vector in accepted_pages():
         page = vector.page
         slots = [
-            int.from_bytes(page[len(page) - 4 * i - 4 : len(page) - 4 * i], "little") for i in range(len(vector.rows))
+            int.from_bytes(page[len(page) - 4 * i - 4 : len(page) - 4 * i], "little")
+            for i in range(len(vector.rows))
         ]
         extents = [page[at : at + int.from_bytes(page[at : at + 4], "little")] for at in slots]
         for row, extent in zip(vector.rows, extents):

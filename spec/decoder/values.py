@@ -26,7 +26,10 @@ def _present_or_not(column: Column) -> list:
         return column.values.tolist()
     if name == "dictionary":
         entries = column_values(column.children[0])
-        return [entries[index] if 0 <= index < len(entries) else None for index in column.values.tolist()]
+        return [
+            entries[index] if 0 <= index < len(entries) else None
+            for index in column.values.tolist()
+        ]
     if name in ("utf8", "binary"):
         parts = [column.data[start:end] for start, end in _ranges(column.offsets)]
         return [part.decode("utf-8") if name == "utf8" else part.hex() for part in parts]

@@ -1,4 +1,6 @@
-"""The chunks that every reader accepts: declarations of their bytes, and beside them what they mean."""
+"""The chunks that every reader accepts: declarations of their bytes, and beside them what they
+mean.
+"""
 
 from dataclasses import dataclass
 
@@ -19,10 +21,19 @@ class Accepted:
     sequence: int = 0
 
 
-def accept(name, about, schema, columns, parts, decoded, rows=None, sequence=0, **header) -> Accepted:
+def accept(
+    name, about, schema, columns, parts, decoded, rows=None, sequence=0, **header
+) -> Accepted:
     rows = len(columns[0]) if rows is None else rows
     return Accepted(
-        name, about, schema, chunk(rows, parts, decoded, sequence=sequence, **header), rows, decoded, columns, sequence
+        name,
+        about,
+        schema,
+        chunk(rows, parts, decoded, sequence=sequence, **header),
+        rows,
+        decoded,
+        columns,
+        sequence,
     )
 
 
@@ -47,10 +58,22 @@ def headers():
     yield worked_example()
     yield accept("header-no-columns", "rows without columns", [], [], [], decoded=0, rows=3)
     one = [field("x", "int32")], [[7]], [NONE, constant(numbers("i", 7))]
-    yield accept("header-sequence", "sequence above 32 bits, no checksum", *one, decoded=4, sequence=1 << 40)
-    yield accept("header-checksum", "checksum present", *one, decoded=4, sequence=3, checksummed=True)
-    yield accept("header-jumbo", "flag jumbo; whether the row needed it is not asked", *one, decoded=4, jumbo=True)
-    yield accept("header-checksum-jumbo", "both flags", *one, decoded=4, jumbo=True, checksummed=True)
+    yield accept(
+        "header-sequence", "sequence above 32 bits, no checksum", *one, decoded=4, sequence=1 << 40
+    )
+    yield accept(
+        "header-checksum", "checksum present", *one, decoded=4, sequence=3, checksummed=True
+    )
+    yield accept(
+        "header-jumbo",
+        "flag jumbo; whether the row needed it is not asked",
+        *one,
+        decoded=4,
+        jumbo=True,
+    )
+    yield accept(
+        "header-checksum-jumbo", "both flags", *one, decoded=4, jumbo=True, checksummed=True
+    )
     many = [field(f"c{i}", "uint8") for i in range(40)]
     parts = [[NONE, plain(u8(i))] for i in range(40)]
     yield accept(
@@ -62,16 +85,30 @@ def headers():
         decoded=40,
         checksummed=True,
     )
-    names = [field("", "boolean"), field("a", "boolean"), field("a", "boolean"), field("Größe 📦", "boolean")]
+    names = [
+        field("", "boolean"),
+        field("a", "boolean"),
+        field("a", "boolean"),
+        field("Größe 📦", "boolean"),
+    ]
     yield accept(
-        "schema-names", "empty, repeated and other names", names, [[True]] * 4, [[NONE, constant(b"\1")]] * 4, decoded=4
+        "schema-names",
+        "empty, repeated and other names",
+        names,
+        [[True]] * 4,
+        [[NONE, constant(b"\1")]] * 4,
+        decoded=4,
     )
     extensions = [
         field("id", "fixed_binary", width=16, metadata=[["ARROW:extension:name", "arrow.uuid"]]),
         field(
             "doc",
             "utf8",
-            metadata=[["ARROW:extension:name", "arrow.json"], ["ARROW:extension:metadata", ""], ["k", "é"]],
+            metadata=[
+                ["ARROW:extension:name", "arrow.json"],
+                ["ARROW:extension:metadata", ""],
+                ["k", "é"],
+            ],
         ),
     ]
     id = bytes(range(16))
@@ -91,7 +128,13 @@ def fixed(name, about, *columns, **header):
     parts = [[NONE, plain(data)] for _, data, _ in columns]
     decoded = sum(len(data) for _, data, _ in columns)
     return accept(
-        name, about, [words for words, _, _ in columns], [values for _, _, values in columns], parts, decoded, **header
+        name,
+        about,
+        [words for words, _, _ in columns],
+        [values for _, _, values in columns],
+        parts,
+        decoded,
+        **header,
     )
 
 
@@ -105,14 +148,24 @@ def types():
         return field(f"u{bits}", f"uint{bits}"), numbers(format, *values), list(map(exact, values))
 
     sizes = ((8, "bB"), (16, "hH"), (32, "iI"), (64, "qQ"))
-    yield fixed("types-signed", "least, greatest and -1", *(signed(bits, formats[0]) for bits, formats in sizes))
     yield fixed(
-        "types-unsigned", "least, greatest and the middle", *(unsigned(bits, formats[1]) for bits, formats in sizes)
+        "types-signed",
+        "least, greatest and -1",
+        *(signed(bits, formats[0]) for bits, formats in sizes),
+    )
+    yield fixed(
+        "types-unsigned",
+        "least, greatest and the middle",
+        *(unsigned(bits, formats[1]) for bits, formats in sizes),
     )
     yield fixed(
         "types-floats",
         "negative zero, infinity, a quiet and a signalling NaN with payloads",
-        (field("f16", "float16"), numbers("H", 0x8000, 0x7C00, 0x7E01, 0xFD55), ["8000", "7c00", "7e01", "fd55"]),
+        (
+            field("f16", "float16"),
+            numbers("H", 0x8000, 0x7C00, 0x7E01, 0xFD55),
+            ["8000", "7c00", "7e01", "fd55"],
+        ),
         (
             field("f32", "float32"),
             numbers("I", 1 << 31, 0x7F800000, 0x7FC00001, 0xFFA00002),
@@ -130,25 +183,43 @@ def types():
         data = integers(bits // 8, greatest, -greatest, 0)
         words = field(f"d{bits}", f"decimal{bits}", precision=precision, scale=scale)
         decimals.append((words, data, list(map(exact, (greatest, -greatest, 0)))))
-    yield fixed("types-decimals", "greatest, least and 0 of each, unscaled; scales 2, 0, 38, -3", *decimals)
+    yield fixed(
+        "types-decimals", "greatest, least and 0 of each, unscaled; scales 2, 0, 38, -3", *decimals
+    )
     moment = 1_700_000_000_123_456_789
     yield fixed(
         "types-dates-times",
         "each unit, with and without a zone",
         (field("date32", "date32"), numbers("i", -719162, 19675), [-719162, 19675]),
-        (field("date64", "date64"), numbers("q", -86400000, 1699920000000), [-86400000, 1699920000000]),
+        (
+            field("date64", "date64"),
+            numbers("q", -86400000, 1699920000000),
+            [-86400000, 1699920000000],
+        ),
         (field("t s", "time32", unit="s"), numbers("i", 0, 86399), [0, 86399]),
         (field("t ms", "time32", unit="ms"), numbers("i", 0, 86399999), [0, 86399999]),
         (field("t us", "time64", unit="us"), numbers("q", 0, 86399999999), [0, 86399999999]),
         (field("t ns", "time64", unit="ns"), numbers("q", 0, 86399999999999), [0, 86399999999999]),
-        (field("ts s", "timestamp", unit="s", zone=""), numbers("q", -1, 1700000000), [-1, 1700000000]),
-        (field("ts ms", "timestamp", unit="ms", zone="UTC"), numbers("q", -1, 1700000000123), [-1, 1700000000123]),
+        (
+            field("ts s", "timestamp", unit="s", zone=""),
+            numbers("q", -1, 1700000000),
+            [-1, 1700000000],
+        ),
+        (
+            field("ts ms", "timestamp", unit="ms", zone="UTC"),
+            numbers("q", -1, 1700000000123),
+            [-1, 1700000000123],
+        ),
         (
             field("ts us", "timestamp", unit="us", zone="Europe/Berlin"),
             numbers("q", -1, 1700000000123456),
             [-1, 1700000000123456],
         ),
-        (field("ts ns", "timestamp", unit="ns", zone="+02:00"), numbers("q", -1, moment), [-1, str(moment)]),
+        (
+            field("ts ns", "timestamp", unit="ns", zone="+02:00"),
+            numbers("q", -1, moment),
+            [-1, str(moment)],
+        ),
         *(
             (field(f"d {unit}", "duration", unit=unit), numbers("q", -5, 5), [-5, 5])
             for unit in ("s", "ms", "us", "ns")
@@ -247,7 +318,9 @@ def nulls():
             decoded=2 + empty,
         )
     ten = [nullable("x", "int64")]
-    expected = [exact(v) if v is not None else None for v in [5, None, 6, 7, None, 8, 9, 5, None, 6]]
+    expected = [
+        exact(v) if v is not None else None for v in [5, None, 6, 7, None, 8, 9, 5, None, 6]
+    ]
     yield accept(
         "nulls-packed-frame",
         "packed values in a frame",
@@ -309,7 +382,14 @@ def nested():
     rows = [[1, 2], [], [3]]
     child = [NONE, plain(numbers("i", 1, 2, 3))]
     held = 16 + 12
-    yield accept("list-offsets", "offsets", ints, [rows], [NONE, list_offsets(0, 2, 2, 3), child], decoded=held)
+    yield accept(
+        "list-offsets",
+        "offsets",
+        ints,
+        [rows],
+        [NONE, list_offsets(0, 2, 2, 3), child],
+        decoded=held,
+    )
     yield accept(
         "list-lengths-plain",
         "plain lengths",
@@ -381,7 +461,14 @@ def nested():
         "sorted keys, lengths, a missing map",
         [nullable("m", "map", sorted=True, children=entries)],
         [[None, [["a", 1]]]],
-        [dense("01"), list_lengths(plain(numbers("I", 0, 1))), NONE, strings(b"a"), NONE, plain(b"\1")],
+        [
+            dense("01"),
+            list_lengths(plain(numbers("I", 0, 1))),
+            NONE,
+            strings(b"a"),
+            NONE,
+            plain(b"\1"),
+        ],
         decoded=1 + 12 + (8 + 1) + 1,
     )
     yield accept(
@@ -411,7 +498,12 @@ def nested():
         decoded=1 + 8,
     )
     yield accept(
-        "fixed-list-all-missing", "the child counts n × k values", maybe, [[None, None]], [ALL_MISSING], decoded=1 + 8
+        "fixed-list-all-missing",
+        "the child counts n × k values",
+        maybe,
+        [[None, None]],
+        [ALL_MISSING],
+        decoded=1 + 8,
     )
     yield accept(
         "fixed-list-size-0",
@@ -450,7 +542,10 @@ def nested():
         nullable(
             "s",
             "struct",
-            children=[of("null", "a"), of("dictionary", "b", index="int16", ordered=False, values={"type": "utf8"})],
+            children=[
+                of("null", "a"),
+                of("dictionary", "b", index="int16", ordered=False, values={"type": "utf8"}),
+            ],
         )
     ]
     yield accept(
@@ -503,7 +598,10 @@ def nested():
         "an entry is missing; indexes in a frame",
         [field("d", "dictionary", index="uint8", ordered=False, values={"type": "int32"})],
         [[5, None]],
-        [NONE, dictionary_type(2, [dense("10"), plain(numbers("i", 5, 0))], frame(1, b"\0", [0, 1]))],
+        [
+            NONE,
+            dictionary_type(2, [dense("10"), plain(numbers("i", 5, 0))], frame(1, b"\0", [0, 1])),
+        ],
         decoded=(1 + 8) + 2,
     )
     yield accept(
@@ -528,7 +626,12 @@ def nested():
         "entries are lists",
         [field("d", "dictionary", index="uint8", ordered=False, values=lists)],
         [[[2, 3], [], [2, 3]]],
-        [NONE, dictionary_type(2, [NONE, list_offsets(0, 0, 2), NONE, plain(b"\2\3")], plain(b"\1\0\1"))],
+        [
+            NONE,
+            dictionary_type(
+                2, [NONE, list_offsets(0, 0, 2), NONE, plain(b"\2\3")], plain(b"\1\0\1")
+            ),
+        ],
         decoded=(12 + 2) + 3,
     )
     inner = of(
@@ -540,7 +643,10 @@ def nested():
                 "map",
                 "m",
                 sorted=False,
-                children=[of("int8", "key"), of("fixed_list", "value", size=2, children=[of("boolean")])],
+                children=[
+                    of("int8", "key"),
+                    of("fixed_list", "value", size=2, children=[of("boolean")]),
+                ],
             )
         ],
     )

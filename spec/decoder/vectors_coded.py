@@ -1,5 +1,5 @@
-"""Symbols in strings, decimals in floats and columns relative to others: what every reader accepts, and what it refuses, as vectors_accept.py and
-vectors_reject.py declare chunks."""
+"""Symbols in strings, decimals in floats and columns relative to others: what every reader accepts,
+and what it refuses, as vectors_accept.py and vectors_reject.py declare chunks."""
 
 from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
@@ -60,7 +60,9 @@ def symbols():
         [["00ff", "80"]],
         [
             NONE,
-            strings_symbols(frame(1, u32(1), [1, 0]), symbols_table(), 3, frame(8, u16(0), [0, 255, 128])),
+            strings_symbols(
+                frame(1, u32(1), [1, 0]), symbols_table(), 3, frame(8, u16(0), [0, 255, 128])
+            ),
         ],
         decoded=12 + 3,
     )
@@ -103,7 +105,9 @@ def symbols():
                 plain(numbers("I", 18, 1)),
                 [b"\0", u32(2), [b"\0", zstd(b"\x06\x03")], lz4(b"abcabcabc")],
                 4,
-                frame_patched(1, u16(0), [0, 0, 0, 0], 1, constant(u32(3)), constant(u16(2 + ord("!")))),
+                frame_patched(
+                    1, u16(0), [0, 0, 0, 0], 1, constant(u32(3)), constant(u16(2 + ord("!")))
+                ),
             ),
         ],
         decoded=1 + 20 + 19,
@@ -125,10 +129,31 @@ def decimals_in_floats():
         "encodings.md section 2.1: 1.5, 2.25, -0.0",
         D,
         [doubles(1.5, 2.25, -0.0)],
-        [NONE, decimals(2, plain(numbers("q", 150, 225, 225)), 1, constant(u32(2)), constant(struct.pack("<d", -0.0)))],
+        [
+            NONE,
+            decimals(
+                2,
+                plain(numbers("q", 150, 225, 225)),
+                1,
+                constant(u32(2)),
+                constant(struct.pack("<d", -0.0)),
+            ),
+        ],
         decoded=24,
     )
-    integers_64 = [0, 1, -1, 3, 7, 10, 1234567, (1 << 53) - 1, (1 << 53) + 1, (1 << 63) - 1, -1 << 63]
+    integers_64 = [
+        0,
+        1,
+        -1,
+        3,
+        7,
+        10,
+        1234567,
+        (1 << 53) - 1,
+        (1 << 53) + 1,
+        (1 << 63) - 1,
+        -1 << 63,
+    ]
     for exponent in (0, 1, 2, 15, 22):
         yield accept(
             f"decimals-exponent-{exponent}",
@@ -160,7 +185,9 @@ def decimals_in_floats():
             NONE,
             decimals(
                 2,
-                frame_patched(1, numbers("q", 25), [0] * 6, 1, constant(u32(3)), constant(numbers("q", 9975))),
+                frame_patched(
+                    1, numbers("q", 25), [0] * 6, 1, constant(u32(3)), constant(numbers("q", 9975))
+                ),
                 4,
                 frame(3, u32(0), [0, 2, 4, 5]),
                 plain(others),
@@ -176,7 +203,13 @@ def decimals_in_floats():
         [
             [
                 packed("011"),
-                decimals(0, constant(bytes(8)), 2, plain(numbers("I", 0, 1)), constant(struct.pack("<d", 0.1))),
+                decimals(
+                    0,
+                    constant(bytes(8)),
+                    2,
+                    plain(numbers("I", 0, 1)),
+                    constant(struct.pack("<d", 0.1)),
+                ),
             ],
             [NONE, list_offsets(0, 0, 0, 0), NONE, decimals(3, plain(b""))],
         ],
@@ -187,7 +220,10 @@ def decimals_in_floats():
         "bytes are a float whatever the type is",
         [field("i", "int32"), field("t", "timestamp", unit="us", zone="")],
         [[0x3FC00000], ["4609434218613702656"]],
-        [[NONE, decimals(1, plain(numbers("i", 15)))], [NONE, decimals(1, plain(numbers("q", 15)))]],
+        [
+            [NONE, decimals(1, plain(numbers("i", 15)))],
+            [NONE, decimals(1, plain(numbers("q", 15)))],
+        ],
         decoded=12,
     )
 
@@ -208,7 +244,10 @@ def relative_columns():
     forms = {
         "plain": (plain(numbers("i", -1, 0, 1)), [99, 101, 100]),
         "constant": (constant(numbers("i", -100)), [0, 1, -1]),
-        "dictionary": (dictionary(2, plain(numbers("i", 7, -7)), plain(numbers("I", 0, 1, 0))), [107, 94, 106]),
+        "dictionary": (
+            dictionary(2, plain(numbers("i", 7, -7)), plain(numbers("I", 0, 1, 0))),
+            [107, 94, 106],
+        ),
         "patched": (
             frame_patched(1, u32(0), [1, 0, 0], 1, constant(u32(1)), constant(numbers("i", 900))),
             [101, 1001, 99],
@@ -230,14 +269,19 @@ def relative_columns():
             "modulo 2^(8w)",
             [field("a", type), field("b", type)],
             [[exact(most), exact(0)], [exact(1), exact(most)]],
-            [NONE, plain(integers(width, most, 0)), NONE, relative(0, plain(integers(width, 2, most)))],
+            [
+                NONE,
+                plain(integers(width, most, 0)),
+                NONE,
+                relative(0, plain(integers(width, 2, most))),
+            ],
             decoded=4 * width,
         )
     yield accept(
         "relative-chain",
         "to a relative column, to a constant, to a nullable one without missing values, of other types",
         [field("a", "date32"), field("b", "int32"), nullable("c", "uint32"), field("d", "float32")],
-        [[5, 5], [6, 7], [7, 9], singles(0.0, 2 ** -149)],
+        [[5, 5], [6, 7], [7, 9], singles(0.0, 2**-149)],
         [
             [NONE, constant(u32(5))],
             [NONE, relative(0, plain(numbers("i", 1, 2)))],
@@ -254,7 +298,15 @@ def huffman_codes():
         "encodings.md section 3.2",
         S,
         [["dbaacb"]],
-        [NONE, strings_symbols(constant(u32(6)), LETTERS, 6, huffman(u16(0), plain(b"\1\2\3\3"), 4, b"\x0f", b"\0", b"\x0b", b""))],
+        [
+            NONE,
+            strings_symbols(
+                constant(u32(6)),
+                LETTERS,
+                6,
+                huffman(u16(0), plain(b"\1\2\3\3"), 4, b"\x0f", b"\0", b"\x0b", b""),
+            ),
+        ],
         decoded=8 + 6,
     )
     yield accept(
@@ -291,7 +343,10 @@ def huffman_codes():
                     u16(0),
                     frame(4, u8(1), [length - 1 for length in lengths]),
                     14,
-                    *(bit_string("".join(codes[value] for value in values[at : at + 26])) for at in range(0, 101, 26)),
+                    *(
+                        bit_string("".join(codes[value] for value in values[at : at + 26]))
+                        for at in range(0, 101, 26)
+                    ),
                 ),
             ),
         ],
@@ -334,7 +389,12 @@ def huffman_codes():
             [NONE, relative(0, dbaacb(numbers("i", -1)))],
             [NONE, decimals(1, dbaacb(numbers("q", 5)))],
             [NONE, strings_lengths(dbaacb(u32(0)), b"abcdefg")],
-            [NONE, strings_symbols(dbaacb(u32(0)), LETTERS, 7, plain(numbers("H", 0, 0, 1, 0, 2, 0, 3)))],
+            [
+                NONE,
+                strings_symbols(
+                    dbaacb(u32(0)), LETTERS, 7, plain(numbers("H", 0, 0, 1, 0, 2, 0, 3))
+                ),
+            ],
             [NONE, list_lengths(dbaacb(u32(0))), NONE, plain(bytes(range(1, 8)))],
             [NONE, dictionary_type(4, [NONE, strings(b"w", b"x", b"y", b"z")], dbaacb(u8(0)))],
         ],
@@ -361,7 +421,15 @@ def huffman_codes():
         "of no codes at all",
         S,
         [[""]],
-        [NONE, strings_symbols(constant(u32(0)), LETTERS, 0, huffman(u16(0), constant(u8(2)), 4, b"", b"", b"", b""))],
+        [
+            NONE,
+            strings_symbols(
+                constant(u32(0)),
+                LETTERS,
+                0,
+                huffman(u16(0), constant(u8(2)), 4, b"", b"", b"", b""),
+            ),
+        ],
         decoded=8,
     )
 
@@ -394,45 +462,106 @@ def rejected_huffman():
     yield "bits-huffman-2-32", S, six(huffman(u16(0), constant(u8(1)), (1 << 32) - 1, *QUARTERS))
     letters = plain(b"\1\2\3\3")
     yield "length-huffman-cut", S, six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"", b""))
-    yield "length-huffman-half-a-code", S, six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"\xef", b""))
-    yield "length-huffman-byte-left", S, six(huffman(u16(0), letters, 4, b"\x0f\0", b"\0", b"\x0b", b""))
-    yield "length-huffman-bit-left", S, six(huffman(u16(0), letters, 4, b"\x2f", b"\0", b"\x0b", b""))
-    yield "length-huffman-empty-quarter", S, six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"\x0b", b"\0"))
+    yield (
+        "length-huffman-half-a-code",
+        S,
+        six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"\xef", b"")),
+    )
+    yield (
+        "length-huffman-byte-left",
+        S,
+        six(huffman(u16(0), letters, 4, b"\x0f\0", b"\0", b"\x0b", b"")),
+    )
+    yield (
+        "length-huffman-bit-left",
+        S,
+        six(huffman(u16(0), letters, 4, b"\x2f", b"\0", b"\x0b", b"")),
+    )
+    yield (
+        "length-huffman-empty-quarter",
+        S,
+        six(huffman(u16(0), letters, 4, b"\x0f", b"\0", b"\x0b", b"\0")),
+    )
     whole = dbaacb(u16(0))
     yield "length-huffman-sizes", S, six([*whole[:4], u32(2), *whole[5:]])
     # Quarters that no codes fill, behind a compressor that would unpack them.
-    for name, sizes in ("first", (1 << 16, 0, 0, 0)), ("last", (1, 1, 1, 1 << 16)), ("all", (1 << 14,) * 4):
+    for name, sizes in (
+        ("first", (1 << 16, 0, 0, 0)),
+        ("last", (1, 1, 1, 1 << 16)),
+        ("all", (1 << 14,) * 4),
+    ):
         bomb = zstd(bytes(sum(sizes)))
         yield f"length-huffman-{name}-too-large", S, six([*whole[:4], *map(u32, sizes), bomb])
     yield "length-huffman-too-small", S, six([*whole[:4], *map(u32, (0, 1, 1, 0)), Buffer(b"\0\0")])
-    yield "index-huffman", S, chunk(1, [NONE, strings_symbols(constant(u32(2)), symbols_table(), 2, OUTSIDE)], 10)
+    yield (
+        "index-huffman",
+        S,
+        chunk(1, [NONE, strings_symbols(constant(u32(2)), symbols_table(), 2, OUTSIDE)], 10),
+    )
     yield "code-huffman-lengths", S, six(huffman(u16(0), whole, 4, *QUARTERS))
     X = [field("x", "uint16")]
     letters = dbaacb(u32(0))
     yield "code-huffman-entries", X, chunk(6, [NONE, dictionary(6, dbaacb(u16(0)), letters)], 12)
-    yield "code-huffman-positions", X, chunk(6, [NONE, frame_patched(0, u16(0), [0] * 6, 6, letters, constant(u16(1)))], 12)
-    exceptions = frame_patched(0, u16(0), [0] * 6, 6, plain(numbers("I", *range(6))), dbaacb(u16(1)))
+    yield (
+        "code-huffman-positions",
+        X,
+        chunk(6, [NONE, frame_patched(0, u16(0), [0] * 6, 6, letters, constant(u16(1)))], 12),
+    )
+    exceptions = frame_patched(
+        0, u16(0), [0] * 6, 6, plain(numbers("I", *range(6))), dbaacb(u16(1))
+    )
     yield "code-huffman-exceptions", X, chunk(6, [NONE, exceptions], 12)
-    yield "bits-huffman-width-3", [field("b", "fixed_binary", width=3)], chunk(6, [NONE, dbaacb(bytes(3))], 18)
-    yield "bits-huffman-width-32", [field("d", "decimal256", precision=76, scale=0)], chunk(6, [NONE, dbaacb(bytes(32))], 192)
-    yield "index-huffman-dictionary", X, chunk(6, [NONE, dictionary(3, plain(numbers("H", 0, 1, 2)), letters)], 12)
+    yield (
+        "bits-huffman-width-3",
+        [field("b", "fixed_binary", width=3)],
+        chunk(6, [NONE, dbaacb(bytes(3))], 18),
+    )
+    yield (
+        "bits-huffman-width-32",
+        [field("d", "decimal256", precision=76, scale=0)],
+        chunk(6, [NONE, dbaacb(bytes(32))], 192),
+    )
+    yield (
+        "index-huffman-dictionary",
+        X,
+        chunk(6, [NONE, dictionary(3, plain(numbers("H", 0, 1, 2)), letters)], 12),
+    )
     yield "length-huffman-more-values", X, chunk(7, [NONE, dbaacb(u16(0))], 14)
     yield "truncated-huffman-reference", X, chunk(6, [NONE, b"\12\0"], 12)
-    yield "truncated-huffman", S, chunk(1, [NONE, b"\4", constant(u32(6)), LETTERS, u32(6), b"\12"], 14)
+    yield (
+        "truncated-huffman",
+        S,
+        chunk(1, [NONE, b"\4", constant(u32(6)), LETTERS, u32(6), b"\12"], 14),
+    )
 
 
 def rejected_coded():
     yield from rejected_huffman()
 
-    def care(lengths=plain(numbers("I", 9, 4)), table=CARE, count=3, codes=plain(numbers("H", 0, 1, 0)), decoded=25):
+    def care(
+        lengths=plain(numbers("I", 9, 4)),
+        table=CARE,
+        count=3,
+        codes=plain(numbers("H", 0, 1, 0)),
+        decoded=25,
+    ):
         return chunk(2, [NONE, strings_symbols(lengths, table, count, codes)], decoded)
 
     def lengths_of(*lengths: int, count: int | None = None) -> list:
-        return [b"\0", u32(len(lengths) if count is None else count), plain(bytes(lengths)), Buffer(b"carefully")]
+        return [
+            b"\0",
+            u32(len(lengths) if count is None else count),
+            plain(bytes(lengths)),
+            Buffer(b"carefully"),
+        ]
 
     yield "code-symbols-table-2", S, care(table=[b"\2", CARE[1:]])
     yield "code-symbols-lengths-runs", S, care(runs(1, constant(u32(6)), constant(u32(2))))
-    yield "code-symbols-codes-dictionary", S, care(codes=dictionary(1, constant(u16(0)), constant(u32(0))))
+    yield (
+        "code-symbols-codes-dictionary",
+        S,
+        care(codes=dictionary(1, constant(u16(0)), constant(u32(0)))),
+    )
     yield "code-symbols-codes-delta", S, care(codes=delta(u16(0), constant(u16(0))))
     yield "symbols-3841", S, care(table=[b"\0", u32(3841), constant(u8(1)), Buffer(bytes(3841))])
     yield "symbols-2-32", S, care(table=[b"\0", u32((1 << 32) - 1), constant(u8(1)), Buffer(b"")])
@@ -455,7 +584,14 @@ def rejected_coded():
     yield (
         "utf8-symbols-between-values",
         S,
-        chunk(2, [NONE, strings_symbols(constant(u32(1)), symbols_table("é".encode()), 1, constant(u16(0)))], 14),
+        chunk(
+            2,
+            [
+                NONE,
+                strings_symbols(constant(u32(1)), symbols_table("é".encode()), 1, constant(u16(0))),
+            ],
+            14,
+        ),
     )
     yield "truncated-symbols-table", S, chunk(2, [NONE, b"\4", plain(numbers("I", 9, 4))], 25)
     yield "truncated-symbols-codes", S, chunk(2, [NONE, b"\4", plain(numbers("I", 9, 4)), CARE], 25)
@@ -472,17 +608,29 @@ def rejected_coded():
         (3, field("x", "fixed_binary", width=3)),
         (16, field("x", "decimal128", precision=9, scale=0)),
     ):
-        yield f"bits-decimals-width-{width}", [words], three(decimals(0, plain(bytes(3 * width))), width=width)
+        yield (
+            f"bits-decimals-width-{width}",
+            [words],
+            three(decimals(0, plain(bytes(3 * width))), width=width),
+        )
     yield "exponent-23", D, three(decimals(23, whole))
     yield "exponent-255", D, three(decimals(255, whole))
-    yield "exponent-23-float32", [field("f", "float32")], three(decimals(23, plain(bytes(12))), width=4)
+    yield (
+        "exponent-23-float32",
+        [field("f", "float32")],
+        three(decimals(23, plain(bytes(12))), width=4),
+    )
     for name, count, positions in (
         ("more-than-values", 4, plain(numbers("I", 0, 1, 2, 3))),
         ("fall", 2, plain(numbers("I", 1, 0))),
         ("stay", 2, one),
         ("reach-n", 2, plain(numbers("I", 1, 3))),
     ):
-        yield f"positions-decimals-{name}", D, three(decimals(1, whole, count, positions, constant(u64(7))))
+        yield (
+            f"positions-decimals-{name}",
+            D,
+            three(decimals(1, whole, count, positions, constant(u64(7)))),
+        )
     inner = plain(numbers("I", 0, 1))
     forms = {
         "dictionary": dictionary(1, plain(u64(7)), constant(u32(0))),
@@ -494,10 +642,22 @@ def rejected_coded():
         yield f"code-decimals-integers-{name}", D, three(decimals(1, form))
         yield f"code-decimals-exceptions-{name}", D, three(decimals(1, whole, 2, inner, form))
     patched_part = frame_patched(0, u32(0), [0, 0], 1, one, one)
-    yield "code-decimals-positions-patched", D, three(decimals(1, whole, 2, patched_part, constant(u64(7))))
-    yield "code-runs-entries-decimals", D, three(runs(1, decimals(0, plain(u64(1))), constant(u32(3))))
+    yield (
+        "code-decimals-positions-patched",
+        D,
+        three(decimals(1, whole, 2, patched_part, constant(u64(7)))),
+    )
+    yield (
+        "code-runs-entries-decimals",
+        D,
+        three(runs(1, decimals(0, plain(u64(1))), constant(u32(3)))),
+    )
     yield "code-delta-differences-decimals", D, three(delta(u64(1), decimals(0, plain(bytes(16)))))
-    yield "code-dictionary-entries-decimals", D, three(dictionary(1, decimals(0, plain(u64(1))), constant(u32(0))))
+    yield (
+        "code-dictionary-entries-decimals",
+        D,
+        three(dictionary(1, decimals(0, plain(u64(1))), constant(u32(0)))),
+    )
     yield "length-decimals-integers", D, three(decimals(1, plain(numbers("q", 1, 2))))
     yield "truncated-decimals-count", D, chunk(3, [NONE, b"\7\1", whole], 24)
 
@@ -510,15 +670,27 @@ def rejected_coded():
     yield "base-none", PAIR, pair([NONE, relative((1 << 32) - 1, near)])
     yield "base-first", PAIR, chunk(3, [NONE, relative(0, near), BASE], 24)
     narrow = [NONE, plain(numbers("h", 1, 2, 3))]
-    yield "base-width", [field("a", "int16"), PAIR[1]], pair([NONE, relative(0, near)], first=narrow, decoded=18)
-    yield "base-strings", [*S, PAIR[1]], pair([NONE, relative(0, near)], first=[NONE, strings(b"", b"", b"")], decoded=28)
+    yield (
+        "base-width",
+        [field("a", "int16"), PAIR[1]],
+        pair([NONE, relative(0, near)], first=narrow, decoded=18),
+    )
+    yield (
+        "base-strings",
+        [*S, PAIR[1]],
+        pair([NONE, relative(0, near)], first=[NONE, strings(b"", b"", b"")], decoded=28),
+    )
     with_nulls = [nullable("a", "int32"), PAIR[1]]
     dense_base = [dense("101"), plain(numbers("i", 100, 0, 99))]
     yield "base-missing", with_nulls, pair([NONE, relative(0, near)], first=dense_base, decoded=25)
     yield "base-all-missing", with_nulls, pair([NONE, relative(0, near)], first=[b"\3"], decoded=25)
     nulls = [PAIR[0], nullable("b", "int32")]
     yield "code-relative-dense", nulls, pair([dense("101"), relative(0, near)], decoded=25)
-    yield "code-relative-packed", nulls, pair([packed("101"), relative(0, plain(numbers("i", 1, 2)))], decoded=25)
+    yield (
+        "code-relative-packed",
+        nulls,
+        pair([packed("101"), relative(0, plain(numbers("i", 1, 2)))], decoded=25),
+    )
     within = field("b", "struct", children=[PAIR[1]])
     yield "code-relative-child", [PAIR[0], within], pair([NONE, [NONE, relative(0, near)]])
     for name, form in {
@@ -534,7 +706,11 @@ def rejected_coded():
         (16, field("x", "decimal128", precision=9, scale=0)),
     ):
         first = [NONE, plain(bytes(3 * width))]
-        yield f"bits-relative-width-{width}", [words, words], chunk(3, [first, [NONE, relative(0, first[1])]], 6 * width)
+        yield (
+            f"bits-relative-width-{width}",
+            [words, words],
+            chunk(3, [first, [NONE, relative(0, first[1])]], 6 * width),
+        )
     yield "length-relative", PAIR, pair([NONE, relative(0, plain(numbers("i", 1, 2)))])
     yield "decoded-relative", PAIR, pair([NONE, relative(0, near)], decoded=23)
     yield "truncated-relative", PAIR, pair([NONE, b"\10\0\0"])

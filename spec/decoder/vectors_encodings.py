@@ -5,7 +5,14 @@ from writer import *  # the vocabulary of this page
 
 
 def accepted_encodings() -> list[Accepted]:
-    groups = (booleans_and_fixed, frames, runs_delta_and_patched, string_encodings, buffers, compressed)
+    groups = (
+        booleans_and_fixed,
+        frames,
+        runs_delta_and_patched,
+        string_encodings,
+        buffers,
+        compressed,
+    )
     return [vector for group in groups for vector in group()]
 
 
@@ -108,12 +115,25 @@ def frames():
     ]
     widths = (1, 2, 4, 8, 16)
     wrapped = [
-        [exact(v) for v in ((1 << 8 * w - 1) - 2, (1 << 8 * w - 1) - 1, -(1 << 8 * w - 1), -(1 << 8 * w - 1) + 1)]
+        [
+            exact(v)
+            for v in (
+                (1 << 8 * w - 1) - 2,
+                (1 << 8 * w - 1) - 1,
+                -(1 << 8 * w - 1),
+                -(1 << 8 * w - 1) + 1,
+            )
+        ]
         for w in widths
     ]
     parts = [[NONE, frame(2, integers(w, (1 << 8 * w - 1) - 2), packed_values)] for w in widths]
     yield accept(
-        "frame-wraps", "every width; the sum wraps modulo 2^(8w)", words, wrapped, parts, decoded=4 * sum(widths)
+        "frame-wraps",
+        "every width; the sum wraps modulo 2^(8w)",
+        words,
+        wrapped,
+        parts,
+        decoded=4 * sum(widths),
     )
     full = [(1 << 64) - 1, 0, 1]
     yield accept(
@@ -134,7 +154,11 @@ def frames():
         [NONE, frame(64, integers(16, reference), carry)],
         decoded=32,
     )
-    other = [field("f", "float32"), field("b", "fixed_binary", width=2), field("i", "interval_month_day_nano")]
+    other = [
+        field("f", "float32"),
+        field("b", "fixed_binary", width=2),
+        field("i", "interval_month_day_nano"),
+    ]
     parts = [
         NONE,
         frame(1, u32(0x3F800000), [0, 1]),
@@ -208,7 +232,14 @@ def runs_delta_and_patched():
         [
             [NONE, runs(1, constant(b"\xff"), constant(u32(6)))],
             [NONE, runs(3, frame(2, numbers("h", 7), [0, 2, 1]), plain(numbers("I", 2, 1, 3)))],
-            [NONE, runs(2, plain(b"abcdef"), frame_patched(1, u32(1), [0, 0], 1, constant(u32(0)), constant(u32(5))))],
+            [
+                NONE,
+                runs(
+                    2,
+                    plain(b"abcdef"),
+                    frame_patched(1, u32(1), [0, 0], 1, constant(u32(0)), constant(u32(5))),
+                ),
+            ],
             [packed("011100"), runs(1, plain(numbers("q", 4)), constant(u32(3)))],
         ],
         decoded=6 + 12 + 18 + 1 + 48,
@@ -234,7 +265,15 @@ def runs_delta_and_patched():
         [
             [NONE, delta(b"\xfa", constant(b"\6"))],
             [NONE, delta(numbers("h", 32767), plain(numbers("h", 1, -1)))],
-            [NONE, delta(numbers("i", -1), frame_patched(1, u32(0), [1, 0], 1, constant(u32(1)), constant(numbers("i", -1 << 31))))],
+            [
+                NONE,
+                delta(
+                    numbers("i", -1),
+                    frame_patched(
+                        1, u32(0), [1, 0], 1, constant(u32(1)), constant(numbers("i", -1 << 31))
+                    ),
+                ),
+            ],
             [NONE, delta(numbers("q", -1 << 63), frame(0, numbers("q", -1), [0, 0]))],
         ],
         decoded=3 + 6 + 12 + 24,
@@ -286,18 +325,38 @@ def runs_delta_and_patched():
     yield accept(
         "patched-widths",
         "widths 1, 2, 8 and 16; all values exceptions",
-        [field("a", "int8"), field("b", "uint16"), field("c", "float64"), field("d", "decimal128", precision=38, scale=0)],
+        [
+            field("a", "int8"),
+            field("b", "uint16"),
+            field("c", "float64"),
+            field("d", "decimal128", precision=38, scale=0),
+        ],
         [[-128, 1], [1, 65535], ["3ff0000000000000"] * 2, [str(1 << 100), 5]],
         [
             [NONE, frame_patched(1, b"\0", [0, 1], 1, constant(u32(0)), constant(b"\x80"))],
-            [NONE, frame_patched(0, numbers("H", 1), [0, 0], 1, constant(u32(1)), constant(b"\xff\xff"))],
             [
                 NONE,
                 frame_patched(
-                    0, bytes(8), [0, 0], 2, plain(numbers("I", 0, 1)), constant(struct.pack("<d", 1.0))
+                    0, numbers("H", 1), [0, 0], 1, constant(u32(1)), constant(b"\xff\xff")
                 ),
             ],
-            [NONE, frame_patched(3, integers(16, 0), [0, 5], 1, constant(u32(0)), plain(integers(16, 1 << 100)))],
+            [
+                NONE,
+                frame_patched(
+                    0,
+                    bytes(8),
+                    [0, 0],
+                    2,
+                    plain(numbers("I", 0, 1)),
+                    constant(struct.pack("<d", 1.0)),
+                ),
+            ],
+            [
+                NONE,
+                frame_patched(
+                    3, integers(16, 0), [0, 5], 1, constant(u32(0)), plain(integers(16, 1 << 100))
+                ),
+            ],
         ],
         decoded=2 + 4 + 16 + 32,
     )
@@ -312,10 +371,17 @@ def runs_delta_and_patched():
         ],
         [["a", "bcd"], [[1], [2, 3, 4]], [8, 9], [8, 9]],
         [
-            [NONE, strings_lengths(frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3))), b"abcd")],
             [
                 NONE,
-                list_lengths(frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3)))),
+                strings_lengths(
+                    frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3))), b"abcd"
+                ),
+            ],
+            [
+                NONE,
+                list_lengths(
+                    frame_patched(0, u32(1), [0, 0], 1, constant(u32(1)), constant(u32(3)))
+                ),
                 NONE,
                 plain(b"\1\2\3\4"),
             ],
@@ -347,7 +413,14 @@ def string_encodings():
         "constant, of utf8 and binary",
         [field("s", "utf8"), field("b", "binary"), field("e", "utf8")],
         [["né"] * 3, ["ff"] * 3, [""] * 3],
-        [NONE, strings_constant("né".encode()), NONE, strings_constant(b"\xff"), NONE, strings_constant(b"")],
+        [
+            NONE,
+            strings_constant("né".encode()),
+            NONE,
+            strings_constant(b"\xff"),
+            NONE,
+            strings_constant(b""),
+        ],
         decoded=16 + 9 + 16 + 3 + 16,
     )
     yield accept(
@@ -374,11 +447,21 @@ def string_encodings():
         [NONE, strings_lengths(frame(2, u32(1), [1, 2, 0]), b"abcdef")],
         decoded=16 + 6,
     )
-    yield accept("strings-empty-data", "only empty strings", s, [["", ""]], [NONE, strings(b"", b"")], decoded=12)
+    yield accept(
+        "strings-empty-data",
+        "only empty strings",
+        s,
+        [["", ""]],
+        [NONE, strings(b"", b"")],
+        decoded=12,
+    )
     entries = strings(b"red", b"", b"blue")
     values = ["blue", "red", "", "red"]
     indexes = [2, 0, 1, 0]
-    for form, part in {"plain": plain(numbers("I", *indexes)), "frame": frame(2, u32(0), indexes)}.items():
+    for form, part in {
+        "plain": plain(numbers("I", *indexes)),
+        "frame": frame(2, u32(0), indexes),
+    }.items():
         yield accept(
             f"strings-dictionary-indexes-{form}",
             f"entries with offsets, indexes {form}",
@@ -396,7 +479,9 @@ def string_encodings():
         [NONE, one],
         decoded=16 + 6,
     )
-    two = dictionary(2, strings_lengths(plain(numbers("I", 1, 2)), b"abc"), plain(numbers("I", 1, 0, 1)))
+    two = dictionary(
+        2, strings_lengths(plain(numbers("I", 1, 2)), b"abc"), plain(numbers("I", 1, 0, 1))
+    )
     yield accept(
         "strings-dictionary-lengths-plain",
         "entries with plain lengths",
@@ -405,7 +490,9 @@ def string_encodings():
         [NONE, two],
         decoded=16 + 5,
     )
-    framed = dictionary(2, strings_lengths(frame(1, u32(1), [0, 1]), b"abc"), plain(numbers("I", 1, 0, 1)))
+    framed = dictionary(
+        2, strings_lengths(frame(1, u32(1), [0, 1]), b"abc"), plain(numbers("I", 1, 0, 1))
+    )
     yield accept(
         "strings-dictionary-packed",
         "packed nulls over a dictionary, lengths in a frame",
@@ -423,7 +510,16 @@ def buffers():
         "4095 bytes begin at a multiple of 8, 4096 at one of 64",
         [field("i", "int8"), field("s", "utf8"), field("t", "utf8"), field("u", "int8")],
         [[1], [small], [large], [2]],
-        [NONE, plain(b"\1"), NONE, strings_constant(small.encode()), NONE, strings(large.encode()), NONE, plain(b"\2")],
+        [
+            NONE,
+            plain(b"\1"),
+            NONE,
+            strings_constant(small.encode()),
+            NONE,
+            strings(large.encode()),
+            NONE,
+            plain(b"\2"),
+        ],
         decoded=1 + (8 + 4095) + (8 + 4096) + 1,
         checksummed=True,
     )
@@ -481,7 +577,12 @@ def compressed():
     data = numbers("i", *values)
     for name, codec in (("lz4", lz4), ("zstd", zstd)):
         yield accept(
-            f"{name}-fixed", "plain numbers", [field("x", "int32")], [values], [NONE, [b"\0", codec(data)]], decoded=240
+            f"{name}-fixed",
+            "plain numbers",
+            [field("x", "int32")],
+            [values],
+            [NONE, [b"\0", codec(data)]],
+            decoded=240,
         )
         text = b"to and fro and to and fro"
         parts = [NONE, [b"\0", codec(numbers("I", 0, 9, 25)), codec(text)]]
@@ -504,7 +605,12 @@ def compressed():
         )
         repeated = [b"\2", u8(4), u32(0), codec(pack(values, 4))]
         yield accept(
-            f"{name}-frame", "over packed values", [field("x", "int32")], [values], [NONE, repeated], decoded=240
+            f"{name}-frame",
+            "over packed values",
+            [field("x", "int32")],
+            [values],
+            [NONE, repeated],
+            decoded=240,
         )
         yield accept(
             f"{name}-nothing",

@@ -1,4 +1,6 @@
-"""The pages that every reader accepts, made from their rows; and those that it refuses, each with one thing changed (page.md)."""
+"""The pages that every reader accepts, made from their rows; and those that it refuses, each with
+one thing changed (page.md).
+"""
 
 from dataclasses import dataclass
 
@@ -17,13 +19,19 @@ class Accepted:
 
 
 def accept(name, about, fields, rows, **header) -> Accepted:
-    return Accepted(name, about, fields, rows, page(fields, rows, **header), header.get("sequence", 0))
+    return Accepted(
+        name, about, fields, rows, page(fields, rows, **header), header.get("sequence", 0)
+    )
 
 
 WORKED = [field("n", "int32"), nullable("s", "utf8")]
 WORKED_ROWS = [[7, "ab"], [-1, None], [2, "no room inline"]]
 ITEM = field("item", "struct", children=[field("part", "int32"), nullable("quantity", "int16")])
-ORDER = field("order", "struct", children=[nullable("date", "date32"), field("items", "list", children=[ITEM])])
+ORDER = field(
+    "order",
+    "struct",
+    children=[nullable("date", "date32"), field("items", "list", children=[ITEM])],
+)
 CUSTOMER = [field("key", "int32"), field("name", "utf8"), field("orders", "list", children=[ORDER])]
 CUSTOMER_ROWS = [[5, "Miller", [[100, [[1, 10], [2, None]]], [None, []]]]]
 X = [field("x", "int32")]
@@ -48,7 +56,14 @@ def headers():
     yield accept("header-checksum", "checksum present", X, [[7]], sequence=3, checksummed=True)
     yield accept("header-16-kib", "a larger page", X, [[7], [8]], page_bytes=16 << 10)
     text = [field("s", "utf8")]
-    yield accept("header-large", "flag large; 5,000 bytes", text, [["x" * 5000]], page_bytes=8 << 10, large=True)
+    yield accept(
+        "header-large",
+        "flag large; 5,000 bytes",
+        text,
+        [["x" * 5000]],
+        page_bytes=8 << 10,
+        large=True,
+    )
     yield accept(
         "header-large-12-kib",
         "no power of two",
@@ -58,16 +73,27 @@ def headers():
         large=True,
         checksummed=True,
     )
-    yield accept("header-large-not-needed", "whether the object needed it is not asked", X, [[7]], large=True)
+    yield accept(
+        "header-large-not-needed", "whether the object needed it is not asked", X, [[7]], large=True
+    )
     yield accept("objects-no-fields", "objects of no fields", [], [[], [], []])
-    yield accept("objects-full", "no byte between objects and slots", X, [[i] for i in range(201)] + [[0]])
-    yield accept("objects-full-text", "the same, with a tail at the end", text, [["y" * (4096 - 64 - 8 - 16 - 4 - 4)]])
+    yield accept(
+        "objects-full", "no byte between objects and slots", X, [[i] for i in range(201)] + [[0]]
+    )
+    yield accept(
+        "objects-full-text",
+        "the same, with a tail at the end",
+        text,
+        [["y" * (4096 - 64 - 8 - 16 - 4 - 4)]],
+    )
 
 
 def every(values: dict, first=()) -> tuple[list[dict], list[list]]:
     """Columns of types with parameters and values, as fields and rows."""
     fields = [words for words, _ in values.values()]
-    return fields, [list(row) for row in zip(*(column for _, column in values.values()), strict=True)]
+    return fields, [
+        list(row) for row in zip(*(column for _, column in values.values()), strict=True)
+    ]
 
 
 def types():
@@ -77,7 +103,10 @@ def types():
         words = [v if abs(v) <= 1 << 53 else str(v) for v in (least, most)]
         exact[f"i{size}"] = field(f"i{size}", f"int{size}"), words
         most = (1 << size) - 1
-        exact[f"u{size}"] = field(f"u{size}", f"uint{size}"), [0, most if most <= 1 << 53 else str(most)]
+        exact[f"u{size}"] = (
+            field(f"u{size}", f"uint{size}"),
+            [0, most if most <= 1 << 53 else str(most)],
+        )
     yield accept("types-integers", "least and greatest; 8, 4, 2 and 1 bytes mixed", *every(exact))
     yield accept(
         "types-floats",
@@ -85,7 +114,9 @@ def types():
         [field("f16", "float16"), field("f64", "float64"), field("f32", "float32")],
         [["8000", "7ff4000000000001", "ffa00002"], ["7e01", "8000000000000000", "80000000"]],
     )
-    decimals = [field(f"d{bits}", f"decimal{bits}", precision=9, scale=2) for bits in (32, 64, 128, 256)]
+    decimals = [
+        field(f"d{bits}", f"decimal{bits}", precision=9, scale=2) for bits in (32, 64, 128, 256)
+    ]
     yield accept(
         "types-decimals",
         "16 and 32 bytes have alignment 8",
@@ -110,28 +141,53 @@ def types():
         [field("a", "boolean"), nullable("b", "boolean")],
         [[True, False], [False, None]],
     )
-    widths = [field("a", "fixed_binary", width=3), field("b", "int16"), nullable("c", "fixed_binary", width=16)]
-    yield accept("types-fixed-binary", "alignment 1", widths, [["010203", 5, "ff" * 16], ["000000", -5, None]])
+    widths = [
+        field("a", "fixed_binary", width=3),
+        field("b", "int16"),
+        nullable("c", "fixed_binary", width=16),
+    ]
+    yield accept(
+        "types-fixed-binary",
+        "alignment 1",
+        widths,
+        [["010203", 5, "ff" * 16], ["000000", -5, None]],
+    )
     nulls = [nullable("n", "null"), field("x", "int8"), nullable("m", "null")]
     yield accept("types-null", "no bits and no bytes", nulls, [[None, 1, None], [None, 2, None]])
     words = nullable("d", "dictionary", index="int8", ordered=False, values={"type": "utf8"})
-    yield accept("types-dictionary", "the value itself", [words], [["low"], [None], ["a longer entry"], ["low"]])
+    yield accept(
+        "types-dictionary",
+        "the value itself",
+        [words],
+        [["low"], [None], ["a longer entry"], ["low"]],
+    )
     mixed = [field("a", "int8"), field("b", "decimal128", precision=38, scale=0), field("c", "int16"), field("d", "int64"),
              field("e", "fixed_binary", width=5), field("f", "float32"), field("g", "boolean"), field("h", "utf8")]  # fmt: skip
     yield accept(
-        "types-alignment", "b, d, h; f; c; a, e, g", mixed, [[1, 2, 3, 4, "0102030405", "3f800000", True, "h"]]
+        "types-alignment",
+        "b, d, h; f; c; a, e, g",
+        mixed,
+        [[1, 2, 3, 4, "0102030405", "3f800000", True, "h"]],
     )
 
 
 def bits():
     for count in (8, 9, 33, 64, 65):
         fields = [nullable(f"c{i}", "int8") for i in range(count)]
-        rows = [[i % 2 for i in range(count)], [None] * count, [None if i % 3 else i for i in range(count)]]
+        rows = [
+            [i % 2 for i in range(count)],
+            [None] * count,
+            [None if i % 3 else i for i in range(count)],
+        ]
         yield accept(f"bits-{count}", f"{count} nullable fields", fields, rows)
     deep = nullable(
         "inner",
         "struct",
-        children=[nullable("x", "int16"), field("y", "utf8"), field("l", "list", children=[nullable("item", "int8")])],
+        children=[
+            nullable("x", "int16"),
+            field("y", "utf8"),
+            field("l", "list", children=[nullable("item", "int8")]),
+        ],
     )
     fields = [
         nullable("s", "struct", children=[field("n", "int64"), deep, nullable("b", "boolean")]),
@@ -154,7 +210,12 @@ def bits():
 
 def strings():
     texts = ["", "a", "x" * 11, "x" * 12, "x" * 13, "Größe 📦", "語" * 4, "語" * 5, "aé" + "b" * 20]
-    yield accept("strings-lengths", "around 12 bytes, and not ASCII", [field("s", "utf8")], [[text] for text in texts])
+    yield accept(
+        "strings-lengths",
+        "around 12 bytes, and not ASCII",
+        [field("s", "utf8")],
+        [[text] for text in texts],
+    )
     yield accept(
         "strings-split-prefix",
         "the first four bytes end within a character",
@@ -162,7 +223,10 @@ def strings():
         [["abc語defghijkl"]],
     )
     yield accept(
-        "strings-binary", "not UTF-8", [nullable("b", "binary")], [["ff" * n] for n in (0, 1, 12, 13, 40)] + [[None]]
+        "strings-binary",
+        "not UTF-8",
+        [nullable("b", "binary")],
+        [["ff" * n] for n in (0, 1, 12, 13, 40)] + [[None]],
     )
     fields = [field("a", "utf8"), field("n", "int64"), field("b", "binary"), nullable("c", "utf8")]
     rows = [
@@ -176,14 +240,22 @@ def strings():
 def nested():
     def lists(name, about, item, rows, **parameters):
         return accept(
-            f"lists-{name}", about, [field("l", "list", children=[item], **parameters)], [[row] for row in rows]
+            f"lists-{name}",
+            about,
+            [field("l", "list", children=[item], **parameters)],
+            [[row] for row in rows],
         )
 
     yield lists("numbers", "an array", field("item", "int32"), [[1, 2, 3], [], [4]])
     yield lists(
-        "nullable", "a bitmap before the items", nullable("item", "int64"), [[1, None, 3], [None] * 8, list(range(65))]
+        "nullable",
+        "a bitmap before the items",
+        nullable("item", "int64"),
+        [[1, None, 3], [None] * 8, list(range(65))],
     )
-    yield lists("booleans", "one byte each", nullable("item", "boolean"), [[True, None, False], [True]])
+    yield lists(
+        "booleans", "one byte each", nullable("item", "boolean"), [[True, None, False], [True]]
+    )
     yield lists(
         "strings",
         "places first, then tails",
@@ -191,10 +263,23 @@ def nested():
         [["short", None, "longer than twelve"], ["another long one", "and yet another"]],
     )
     yield lists(
-        "fixed-binary", "a stride of 3", field("item", "fixed_binary", width=3), [["010203", "040506"], ["070809"]]
+        "fixed-binary",
+        "a stride of 3",
+        field("item", "fixed_binary", width=3),
+        [["010203", "040506"], ["070809"]],
     )
-    yield lists("null", "items of no bytes, with an offset", nullable("item", "null"), [[None] * 3, [], [None]])
-    yield lists("empty-structs", "the same; and with a bitmap", field("item", "struct", children=[]), [[[], []], []])
+    yield lists(
+        "null",
+        "items of no bytes, with an offset",
+        nullable("item", "null"),
+        [[None] * 3, [], [None]],
+    )
+    yield lists(
+        "empty-structs",
+        "the same; and with a bitmap",
+        field("item", "struct", children=[]),
+        [[[], []], []],
+    )
     yield lists(
         "empty-structs-nullable",
         "a bitmap and nothing else",
@@ -242,11 +327,20 @@ def nested():
         [[[1, 2, 3], "a string of 20 bytes", [4]], [[], "short", [5]]],
     )
     three = nullable("f", "fixed_list", size=3, children=[nullable("item", "int16")])
-    yield accept("fixed-lists", "with a count as a list", [three], [[[1, None, 3]], [None], [[4, 5, 6]]])
+    yield accept(
+        "fixed-lists", "with a count as a list", [three], [[[1, None, 3]], [None], [[4, 5, 6]]]
+    )
     none = nullable("f", "fixed_list", size=0, children=[field("item", "int16")])
     yield accept("fixed-lists-size-0", "empty or missing", [none], [[[]], [None]])
-    inside = nullable("s", "struct", children=[field("f", "fixed_list", size=2, children=[field("item", "int8")])])
-    yield accept("fixed-lists-in-structs", "zeros where the struct is missing", [inside], [[[[1, 2]]], [None]])
+    inside = nullable(
+        "s", "struct", children=[field("f", "fixed_list", size=2, children=[field("item", "int8")])]
+    )
+    yield accept(
+        "fixed-lists-in-structs",
+        "zeros where the struct is missing",
+        [inside],
+        [[[[1, 2]]], [None]],
+    )
     keys = [field("keys", "utf8"), nullable("values", "int32")]
     yield accept(
         "maps",
@@ -277,9 +371,13 @@ def patched(data: bytes, at: int, new: bytes) -> bytes:
 def rejected_pages() -> dict[str, bytes]:
     groups = (headers_refused, extents_refused, values_refused, tails_refused, zeros_refused)
     vectors = [
-        (name, u32(len(schema(*words))) + schema(*words) + data) for group in groups for name, words, data in group()
+        (name, u32(len(schema(*words))) + schema(*words) + data)
+        for group in groups
+        for name, words, data in group()
     ]
-    vectors += [(f"schema-{name}", u32(len(data)) + data + page([], [[]])) for name, data in schemas()]
+    vectors += [
+        (f"schema-{name}", u32(len(data)) + data + page([], [[]])) for name, data in schemas()
+    ]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
     return dict(vectors)
 
@@ -378,7 +476,9 @@ def values_refused():
         nullable("b", "boolean"),
         field("l", "list", children=[field("item", "boolean")]),
     ]
-    rows = page(booleans, [[True, None, [True, False]]])  # places at 80, 81; list at 72; items at 88
+    rows = page(
+        booleans, [[True, None, [True, False]]]
+    )  # places at 80, 81; list at 72; items at 88
     yield "boolean-2", booleans, patched(rows, 80, b"\2")
     yield "boolean-255", booleans, patched(rows, 80, b"\xff")
     yield "boolean-item", booleans, patched(rows, 89, b"\x80")
@@ -407,17 +507,23 @@ def tails_refused():
     yield "tail-length-2-31", WORKED, patched(three, 136, u32(1 << 31))
     yield "tail-length-most", WORKED, patched(three, 136, u32((1 << 32) - 1))
     two = [field("a", "utf8"), field("b", "utf8")]
-    same = page(two, [["x" * 20, "x" * 20]])  # places at 72 and 88, tails at 40 and 60 of the object
+    same = page(
+        two, [["x" * 20, "x" * 20]]
+    )  # places at 72 and 88, tails at 40 and 60 of the object
     yield "tail-shared", two, patched(same, 100, u32(40))
     yield "tail-swapped", two, patched(patched(same, 84, u32(60)), 100, u32(40))
     lists = [field("l", "list", children=[field("item", "int32")]), field("s", "utf8")]
-    items = page(lists, [[[1, 2, 3], "a string of 20 bytes"]])  # list at 72, items at 32 of the object
+    items = page(
+        lists, [[[1, 2, 3], "a string of 20 bytes"]]
+    )  # list at 72, items at 32 of the object
     yield "tail-items-early", lists, patched(items, 72, u32(24))
     yield "tail-items-unaligned", lists, patched(items, 72, u32(36))
     yield "tail-items-count", lists, patched(items, 76, u32(4))
     yield "tail-items-beyond", lists, patched(items, 76, u32(1 << 28))
     yield "tail-items-most", lists, patched(items, 76, u32((1 << 31) - 1))
-    inner = [field("l", "list", children=[field("inner", "list", children=[field("item", "int8")])])]
+    inner = [
+        field("l", "list", children=[field("inner", "list", children=[field("item", "int8")])])
+    ]
     data = page(inner, [[[[1], [2]]]])  # items at 80 and 88 of the page, of which each has one
     yield "tail-order", inner, patched(patched(data, 80, u32(40)), 88, u32(32))
     text = [field("s", "utf8")]
@@ -446,7 +552,13 @@ def zeros_refused():
     ):
         yield f"padding-behind-{name}", WORKED, patched(three, at, b"\1")
     customer = page(CUSTOMER, CUSTOMER_ROWS)
-    for name, at in (("before-items", 36), ("item-bits", 41), ("stride", 60), ("stride-last", 111), ("no-bits", 4)):
+    for name, at in (
+        ("before-items", 36),
+        ("item-bits", 41),
+        ("stride", 60),
+        ("stride-last", 111),
+        ("no-bits", 4),
+    ):
         yield f"padding-{name}", CUSTOMER, patched(customer, 64 + at, b"\1")
     lists = [field("l", "list", children=[nullable("item", "int32")])]
     yield "padding-behind-bitmap", lists, patched(page(lists, [[[1, None, 3]]]), 81, b"\1")

@@ -1,7 +1,8 @@
-"""The chunks that every reader refuses. The word before the first hyphen of a vector's name is the refusal's (chunk.md section 9).
+"""The chunks that every reader refuses. The word before the first hyphen of a vector's name is the
+refusal's (chunk.md section 9).
 
-Each breaks one rule, so that every reader finds the same one, in whatever order it reads within a column.
-"""
+Each breaks one rule, so that every reader finds the same one, in whatever order it reads within a
+column."""
 
 from vectors_coded import rejected_coded
 from vectors_encodings import ZSTD_CHECKSUMMED, ZSTD_COMPRESSED
@@ -24,8 +25,21 @@ def container(schema_bytes: bytes, chunk: bytes) -> bytes:
 
 
 def rejected_chunks() -> dict[str, bytes]:
-    groups = (headers, limits, grammar, encodings, parts, rejected_coded, rejected_states, contents, compressors, left_over)
-    vectors = [(name, container(schema(*words), data)) for group in groups for name, words, data in group()]
+    groups = (
+        headers,
+        limits,
+        grammar,
+        encodings,
+        parts,
+        rejected_coded,
+        rejected_states,
+        contents,
+        compressors,
+        left_over,
+    )
+    vectors = [
+        (name, container(schema(*words), data)) for group in groups for name, words, data in group()
+    ]
     vectors += [(f"schema-{name}", container(data, chunk(1, [], 0))) for name, data in schemas()]
     assert len(dict(vectors)) == len(vectors), "a name is used twice"
     return dict(vectors)
@@ -52,7 +66,11 @@ def headers():
     yield "reserved-header-last", X, sevens(reserved=bytes(19) + b"\x80")
     yield "reserved-padding-descriptors", X, sevens(padding=b"\1")
     two = chunk(1, [NONE, plain(b"\1"), NONE, plain(b"\2")], 2)
-    yield "reserved-padding-body", [field("x", "int8"), field("y", "int8")], patched(two, 128 + 7, b"\1")
+    yield (
+        "reserved-padding-body",
+        [field("x", "int8"), field("y", "int8")],
+        patched(two, 128 + 7, b"\1"),
+    )
     yield "reserved-padding-checksummed", X, sevens(padding=b"\1", checksummed=True)
     yield "size-empty", X, b""
     yield "size-header-cut", X, sevens()[:63]
@@ -72,46 +90,105 @@ def limits():
     item = [field("item", "null", nullable=True)]
     yield "limit-chunk-bytes", X, patched(sevens(), 24, u32(16 << 20))
     yield "limit-chunk-bytes-descriptors", X, patched(sevens(), 20, u32((1 << 32) - 1))
-    yield "limit-chunk-bytes-jumbo", X, patched(chunk(1, [NONE, constant(u32(1))], 4, jumbo=True), 24, u32(256 << 20))
+    yield (
+        "limit-chunk-bytes-jumbo",
+        X,
+        patched(chunk(1, [NONE, constant(u32(1))], 4, jumbo=True), 24, u32(256 << 20)),
+    )
     yield "limit-decoded-bytes", X, chunk(3, SEVENS, (64 << 20) + 1)
     yield "limit-decoded-bytes-64-bits", X, chunk(3, SEVENS, 1 << 63)
-    yield "limit-decoded-bytes-jumbo", X, chunk(1, [NONE, constant(u32(1))], (256 << 20) + 1, jumbo=True)
+    yield (
+        "limit-decoded-bytes-jumbo",
+        X,
+        chunk(1, [NONE, constant(u32(1))], (256 << 20) + 1, jumbo=True),
+    )
     yield "limit-rows", nothing, chunk(1 << 31, [ALL_MISSING], 0)
     over = (1 << 24) + 1  # values that take no bytes: one too many
     yield "limit-rows-of-nulls", nothing, chunk(over, [ALL_MISSING], 0)
     yield "limit-rows-without-columns", [], chunk(over, [], 0)
     two = nothing + [field("m", "null", nullable=True)]
-    yield "limit-rows-of-nulls-in-two-columns", two, chunk(1 << 23 | 1, [ALL_MISSING, ALL_MISSING], 0)
+    yield (
+        "limit-rows-of-nulls-in-two-columns",
+        two,
+        chunk(1 << 23 | 1, [ALL_MISSING, ALL_MISSING], 0),
+    )
     yield "limit-rows-of-empty-structs", [field("s", "struct", children=[])], chunk(over, [NONE], 0)
-    yield "limit-rows-of-lists-of-0", [field("f", "fixed_list", size=0, children=item)], chunk(over, [NONE, ALL_MISSING], 0)
+    yield (
+        "limit-rows-of-lists-of-0",
+        [field("f", "fixed_list", size=0, children=item)],
+        chunk(over, [NONE, ALL_MISSING], 0),
+    )
     lists = [field("l", "list", children=item)]
     yield "limit-list-of-nulls", lists, chunk(1, [NONE, list_offsets(0, over), ALL_MISSING], 8)
-    yield "limit-list-of-nulls-2-31", lists, chunk(1, [NONE, list_offsets(0, (1 << 31) - 1), ALL_MISSING], 8)
-    yield "limit-list-of-nulls-jumbo", lists, chunk(1, [NONE, list_offsets(0, over), ALL_MISSING], 8, jumbo=True)
-    maps = [field("m", "map", sorted=False, children=[field("key", "struct", children=[]), nullable("value", "null")])]
-    yield "limit-map-of-nothing", maps, chunk(1, [NONE, list_offsets(0, 1 << 23 | 1), NONE, ALL_MISSING], 8)
+    yield (
+        "limit-list-of-nulls-2-31",
+        lists,
+        chunk(1, [NONE, list_offsets(0, (1 << 31) - 1), ALL_MISSING], 8),
+    )
+    yield (
+        "limit-list-of-nulls-jumbo",
+        lists,
+        chunk(1, [NONE, list_offsets(0, over), ALL_MISSING], 8, jumbo=True),
+    )
+    maps = [
+        field(
+            "m",
+            "map",
+            sorted=False,
+            children=[field("key", "struct", children=[]), nullable("value", "null")],
+        )
+    ]
+    yield (
+        "limit-map-of-nothing",
+        maps,
+        chunk(1, [NONE, list_offsets(0, 1 << 23 | 1), NONE, ALL_MISSING], 8),
+    )
     fixed = [field("f", "fixed_list", size=over, children=item)]
     yield "limit-fixed-list-of-nulls", fixed, chunk(1, [NONE, ALL_MISSING], 0)
-    yield "limit-fixed-list-of-nulls-missing", [dict(fixed[0], nullable=True)], chunk(1, [ALL_MISSING], 1)
+    yield (
+        "limit-fixed-list-of-nulls-missing",
+        [dict(fixed[0], nullable=True)],
+        chunk(1, [ALL_MISSING], 1),
+    )
     entries = [field("d", "dictionary", index="uint8", ordered=False, values={"type": "null"})]
-    yield "limit-dictionary-of-nulls", entries, chunk(1, [NONE, dictionary_type(over, ALL_MISSING, constant(u8(0)))], 1)
+    yield (
+        "limit-dictionary-of-nulls",
+        entries,
+        chunk(1, [NONE, dictionary_type(over, ALL_MISSING, constant(u8(0)))], 1),
+    )
     yield "limit-list-offsets", lists, chunk(1, [NONE, list_offsets(0, 1 << 31), ALL_MISSING], 8)
-    yield "limit-list-lengths", lists, chunk(2, [NONE, list_lengths(constant(u32(1 << 30))), ALL_MISSING], 12)
+    yield (
+        "limit-list-lengths",
+        lists,
+        chunk(2, [NONE, list_lengths(constant(u32(1 << 30))), ALL_MISSING], 12),
+    )
     wide = [field("f", "fixed_list", size=1 << 30, children=item)]
     yield "limit-fixed-list", wide, chunk(2, [NONE, ALL_MISSING], 0)
     wide_missing = [nullable("f", "fixed_list", size=1 << 30, children=item)]
     yield "limit-fixed-list-all-missing", wide_missing, chunk(2, [ALL_MISSING], 1)
     words = [field("d", "dictionary", index="uint32", ordered=False, values={"type": "null"})]
-    yield "limit-dictionary-count", words, chunk(1, [NONE, dictionary_type(1 << 31, ALL_MISSING, constant(u32(0)))], 4)
+    yield (
+        "limit-dictionary-count",
+        words,
+        chunk(1, [NONE, dictionary_type(1 << 31, ALL_MISSING, constant(u32(0)))], 4),
+    )
     n = 1 << 20
     held = (n + 1) * 4
-    yield "limit-strings-constant", S, chunk(n, [NONE, strings_constant(b"a" * 2048)], held + (1 << 20))
+    yield (
+        "limit-strings-constant",
+        S,
+        chunk(n, [NONE, strings_constant(b"a" * 2048)], held + (1 << 20)),
+    )
     yield (
         "limit-strings-dictionary",
         S,
         chunk(n, [NONE, dictionary(1, strings(b"a" * 2048), constant(u32(0)))], held + (1 << 20)),
     )
-    yield "limit-strings-lengths", S, chunk(2, [NONE, strings_lengths(constant(u32(1 << 30)), b"")], 12)
+    yield (
+        "limit-strings-lengths",
+        S,
+        chunk(2, [NONE, strings_lengths(constant(u32(1 << 30)), b"")], 12),
+    )
 
 
 def grammar():
@@ -147,33 +224,55 @@ def grammar():
         ),
     }
     for kind, (parameters, values, held) in packed_kinds.items():
-        yield f"code-packed-{kind}", [nullable("x", kind, **parameters)], chunk(2, [packed("10"), values], 1 + held)
+        yield (
+            f"code-packed-{kind}",
+            [nullable("x", kind, **parameters)],
+            chunk(2, [packed("10"), values], 1 + held),
+        )
     lists = [field("l", "list", children=item)]
     for code, name in ((dense(""), "dense"), (packed(""), "packed"), (ALL_MISSING, "all")):
         yield (
             f"code-no-values-{name}",
             lists,
-            chunk(1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8),
+            chunk(
+                1, [NONE, list_offsets(0, 0), code, [] if code == ALL_MISSING else plain(b"")], 8
+            ),
         )
     yield "code-boolean-2", B, chunk(3, [NONE, b"\2\0"], 1)
     yield "code-fixed-16", X, chunk(3, [NONE, b"\x10", Buffer(SEVEN)], 12)
     yield "code-fixed-255", X, chunk(3, [NONE, b"\xff", Buffer(SEVEN)], 12)
     yield "code-strings-6", S, chunk(1, [NONE, b"\6", offsets(b"a"), Buffer(b"a")], 9)
     for code in (1, 3):
-        yield f"code-list-{code}", lists, chunk(1, [NONE, u8(code), constant(u32(1)), NONE, plain(b"\1")], 9)
+        yield (
+            f"code-list-{code}",
+            lists,
+            chunk(1, [NONE, u8(code), constant(u32(1)), NONE, plain(b"\1")], 9),
+        )
     yield "code-compressor-3", X, chunk(3, [NONE, b"\0", Buffer(SEVEN, 3, 12)], 12)
     one = plain(u32(0))
     nest = dictionary(1, plain(u32(0)), one)
     yield "code-indexes-dictionary", X, chunk(1, [NONE, dictionary(1, plain(u32(7)), nest)], 4)
     yield "code-entries-frame", X, chunk(1, [NONE, dictionary(1, frame(0, u32(7), [0]), one)], 4)
-    yield "code-entries-dictionary", X, chunk(1, [NONE, dictionary(1, dictionary(1, plain(u32(7)), one), one)], 4)
-    yield "code-entries-strings-constant", S, chunk(1, [NONE, dictionary(1, strings_constant(b"a"), one)], 9)
+    yield (
+        "code-entries-dictionary",
+        X,
+        chunk(1, [NONE, dictionary(1, dictionary(1, plain(u32(7)), one), one)], 4),
+    )
+    yield (
+        "code-entries-strings-constant",
+        S,
+        chunk(1, [NONE, dictionary(1, strings_constant(b"a"), one)], 9),
+    )
     yield (
         "code-entries-strings-dictionary",
         S,
         chunk(1, [NONE, dictionary(1, dictionary(1, strings(b"a"), one), one)], 9),
     )
-    yield "code-lengths-dictionary", S, chunk(1, [NONE, strings_lengths(dictionary(1, plain(u32(1)), one), b"a")], 9)
+    yield (
+        "code-lengths-dictionary",
+        S,
+        chunk(1, [NONE, strings_lengths(dictionary(1, plain(u32(1)), one), b"a")], 9),
+    )
     yield (
         "code-list-lengths-dictionary",
         lists,
@@ -195,7 +294,9 @@ def grammar():
     yield (
         "missing-map-key",
         maps,
-        chunk(1, [NONE, list_offsets(0, 1), dense("0"), plain(b"\0"), NONE, plain(b"\1")], 8 + 2 + 1),
+        chunk(
+            1, [NONE, list_offsets(0, 1), dense("0"), plain(b"\0"), NONE, plain(b"\1")], 8 + 2 + 1
+        ),
     )
     for name, code, bits, count in (
         ("0", 1, "111", 0),
@@ -205,7 +306,11 @@ def grammar():
         ("more-than-bitmap", 2, "101", 2),
     ):
         sent = SEVEN[: 4 * (3 - min(count, 3))] if code == 2 else SEVEN
-        yield f"missing-{name}", XS, chunk(3, [u8(code), u32(count), Buffer(bitmap(bits)), plain(sent)], 13)
+        yield (
+            f"missing-{name}",
+            XS,
+            chunk(3, [u8(code), u32(count), Buffer(bitmap(bits)), plain(sent)], 13),
+        )
 
 
 def parts():
@@ -232,7 +337,11 @@ def parts():
         (3, field("x", "fixed_binary", width=3)),
         (16, field("x", "decimal128", precision=9, scale=0)),
     ):
-        yield f"bits-delta-width-{width}", [words], chunk(2, [NONE, delta(bytes(width), plain(bytes(width)))], 2 * width)
+        yield (
+            f"bits-delta-width-{width}",
+            [words],
+            chunk(2, [NONE, delta(bytes(width), plain(bytes(width)))], 2 * width),
+        )
     yield "length-delta-differences", X, three(delta(u32(7), plain(SEVEN)))
 
     for name, count, positions in (
@@ -243,7 +352,11 @@ def parts():
         ("reach-n", 2, plain(numbers("I", 1, 3))),
         ("reach-2-32", 1, constant(u32((1 << 32) - 1))),
     ):
-        yield f"positions-{name}", X, three(frame_patched(1, u32(0), [0, 1, 0], count, positions, constant(u32(7))))
+        yield (
+            f"positions-{name}",
+            X,
+            three(frame_patched(1, u32(0), [0, 1, 0], count, positions, constant(u32(7)))),
+        )
     yield "bits-patched-33", X, three(frame_patched(33, u32(0), [0] * 3, 1, one, one))
     yield "bitmap-patched-tail", X, three([b"\6\1", u32(0), Buffer(b"\x0a"), u32(1), one, one])
 
@@ -257,18 +370,42 @@ def parts():
         yield f"code-runs-entries-{name}", X, three(runs(2, form, two))
         yield f"code-runs-lengths-{name}", X, three(runs(2, constant(u32(7)), form))
         yield f"code-delta-differences-{name}", X, three(delta(u32(1), form))
-        yield f"code-dictionary-indexes-{name}", X, chunk(2, [NONE, dictionary(1, plain(u32(7)), form)], 8)
+        yield (
+            f"code-dictionary-indexes-{name}",
+            X,
+            chunk(2, [NONE, dictionary(1, plain(u32(7)), form)], 8),
+        )
     for name, form in {**forms, "patched": inside}.items():
-        yield f"code-patched-positions-{name}", X, three(frame_patched(1, u32(0), [0] * 3, 2, form, two))
-        yield f"code-patched-exceptions-{name}", X, three(frame_patched(1, u32(0), [0] * 3, 2, plain(numbers("I", 0, 1)), form))
-        yield f"code-dictionary-entries-{name}", X, chunk(2, [NONE, dictionary(2, form, plain(numbers("I", 0, 1)))], 8)
+        yield (
+            f"code-patched-positions-{name}",
+            X,
+            three(frame_patched(1, u32(0), [0] * 3, 2, form, two)),
+        )
+        yield (
+            f"code-patched-exceptions-{name}",
+            X,
+            three(frame_patched(1, u32(0), [0] * 3, 2, plain(numbers("I", 0, 1)), form)),
+        )
+        yield (
+            f"code-dictionary-entries-{name}",
+            X,
+            chunk(2, [NONE, dictionary(2, form, plain(numbers("I", 0, 1)))], 8),
+        )
 
 
 def encodings():
     yield "bitmap-nulls", XS, chunk(3, [b"\1", u32(1), Buffer(bitmap("1011")), plain(SEVEN)], 13)
-    yield "bitmap-nulls-packed", XS, chunk(3, [b"\2", u32(1), Buffer(bitmap("10100001")), plain(SEVEN[:8])], 13)
+    yield (
+        "bitmap-nulls-packed",
+        XS,
+        chunk(3, [b"\2", u32(1), Buffer(bitmap("10100001")), plain(SEVEN[:8])], 13),
+    )
     yield "bitmap-booleans", B, chunk(3, [NONE, booleans("1011")], 1)
-    yield "bitmap-frame-tail", [field("x", "uint8")], chunk(3, [NONE, b"\2\3\0", Buffer(b"\xcd\x81")], 3)
+    yield (
+        "bitmap-frame-tail",
+        [field("x", "uint8")],
+        chunk(3, [NONE, b"\2\3\0", Buffer(b"\xcd\x81")], 3),
+    )
     yield (
         "bitmap-frame-tail-after-block",
         [field("x", "uint8")],
@@ -280,8 +417,16 @@ def encodings():
     empty = [NONE, list_offsets(0, 0), NONE]
     yield "constant-boolean-no-values", lists("boolean"), chunk(1, [empty, constant(b"\1")], 8)
     yield "constant-fixed-no-values", lists("int8"), chunk(1, [empty, constant(b"\1")], 8 + 0)
-    yield "constant-strings-no-values", lists("utf8"), chunk(1, [empty, strings_constant(b"")], 8 + 4)
-    yield "constant-lengths-no-values", lists("utf8"), chunk(1, [empty, strings_lengths(constant(u32(0)), b"")], 8 + 4)
+    yield (
+        "constant-strings-no-values",
+        lists("utf8"),
+        chunk(1, [empty, strings_constant(b"")], 8 + 4),
+    )
+    yield (
+        "constant-lengths-no-values",
+        lists("utf8"),
+        chunk(1, [empty, strings_lengths(constant(u32(0)), b"")], 8 + 4),
+    )
     yield "constant-packed-no-values", XS, chunk(3, [packed("000"), constant(u32(1))], 13)
 
     for bits, type, width in (
@@ -299,32 +444,60 @@ def encodings():
     for bits in (65, 128):
         words = [field("x", "decimal128", precision=9, scale=0)]
         yield f"bits-{bits}-of-128", words, chunk(3, [NONE, frame(bits, bytes(16), [0] * 3)], 48)
-    yield "bits-width-3", [field("x", "fixed_binary", width=3)], chunk(3, [NONE, frame(1, bytes(3), [0] * 3)], 9)
+    yield (
+        "bits-width-3",
+        [field("x", "fixed_binary", width=3)],
+        chunk(3, [NONE, frame(1, bytes(3), [0] * 3)], 9),
+    )
     yield (
         "bits-width-32",
         [field("x", "decimal256", precision=9, scale=0)],
         chunk(3, [NONE, frame(0, bytes(32), [0] * 3)], 96),
     )
-    yield "bits-lengths-33", S, chunk(3, [NONE, strings_lengths(frame(33, u32(1), [0] * 3), b"abc")], 19)
+    yield (
+        "bits-lengths-33",
+        S,
+        chunk(3, [NONE, strings_lengths(frame(33, u32(1), [0] * 3), b"abc")], 19),
+    )
 
     def offset_strings(*ends, data=b"abc"):
-        return chunk(len(ends) - 1, [NONE, b"\0", Buffer(numbers("I", *ends)), Buffer(data)], 4 * len(ends) + 3)
+        return chunk(
+            len(ends) - 1,
+            [NONE, b"\0", Buffer(numbers("I", *ends)), Buffer(data)],
+            4 * len(ends) + 3,
+        )
 
     yield "offsets-begin-at-1", S, offset_strings(1, 2, 3)
     yield "offsets-fall", S, offset_strings(0, 3, 2, 3)
     yield "offsets-fall-below-2-31", S, offset_strings(0, (1 << 32) - 1, 3)
     yield "offsets-end-before-data", S, offset_strings(0, 1, 2, data=b"abc")
     yield "offsets-end-after-data", S, offset_strings(0, 1, 3, data=b"ab")
-    yield "offsets-lengths-fewer", S, chunk(2, [NONE, strings_lengths(plain(numbers("I", 1, 1)), b"abc")], 12 + 3)
-    yield "offsets-lengths-more", S, chunk(2, [NONE, strings_lengths(constant(u32(2)), b"abc")], 12 + 4)
-    yield "offsets-compressed-data", S, chunk(1, [NONE, b"\0", offsets(b"abc"), lz4(b"abcd")], 8 + 4)
+    yield (
+        "offsets-lengths-fewer",
+        S,
+        chunk(2, [NONE, strings_lengths(plain(numbers("I", 1, 1)), b"abc")], 12 + 3),
+    )
+    yield (
+        "offsets-lengths-more",
+        S,
+        chunk(2, [NONE, strings_lengths(constant(u32(2)), b"abc")], 12 + 4),
+    )
+    yield (
+        "offsets-compressed-data",
+        S,
+        chunk(1, [NONE, b"\0", offsets(b"abc"), lz4(b"abcd")], 8 + 4),
+    )
     yield (
         "offsets-packed-end-before-data",
         SS,
         chunk(2, [packed("10"), b"\0", offsets(b"a"), Buffer(b"ab")], 1 + 12 + 2),
     )
     entries = [b"\0", Buffer(numbers("I", 0, 2, 1)), Buffer(b"a")]
-    yield "offsets-entries-fall", S, chunk(2, [NONE, dictionary(2, entries, plain(numbers("I", 0, 1)))], 12 + 2)
+    yield (
+        "offsets-entries-fall",
+        S,
+        chunk(2, [NONE, dictionary(2, entries, plain(numbers("I", 0, 1)))], 12 + 2),
+    )
     for name, ends in (("begin-at-1", (1, 2, 3)), ("fall", (0, 2, 1))):
         held = 12 + ends[-1]
         yield (
@@ -333,17 +506,41 @@ def encodings():
             chunk(2, [NONE, list_offsets(*ends), NONE, plain(bytes(ends[-1]))], held),
         )
 
-    yield "index-fixed", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1, 2)))], 12)
+    yield (
+        "index-fixed",
+        X,
+        chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1, 2)))], 12),
+    )
     yield (
         "index-fixed-2-31",
         X,
         chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1, 1 << 31)))], 12),
     )
-    yield "index-fixed-constant", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), constant(u32(2)))], 12)
-    yield "index-fixed-frame", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), frame(1, u32(1), [0, 0, 1]))], 12)
-    yield "index-strings", S, chunk(2, [NONE, dictionary(2, strings(b"a", b"b"), plain(numbers("I", 0, 2)))], 12 + 2)
-    yield "index-no-entries", X, chunk(3, [NONE, dictionary(0, plain(b""), plain(numbers("I", 0, 0, 0)))], 12)
-    yield "index-no-entries-strings", S, chunk(2, [NONE, dictionary(0, strings(), constant(u32(0)))], 12)
+    yield (
+        "index-fixed-constant",
+        X,
+        chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), constant(u32(2)))], 12),
+    )
+    yield (
+        "index-fixed-frame",
+        X,
+        chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), frame(1, u32(1), [0, 0, 1]))], 12),
+    )
+    yield (
+        "index-strings",
+        S,
+        chunk(2, [NONE, dictionary(2, strings(b"a", b"b"), plain(numbers("I", 0, 2)))], 12 + 2),
+    )
+    yield (
+        "index-no-entries",
+        X,
+        chunk(3, [NONE, dictionary(0, plain(b""), plain(numbers("I", 0, 0, 0)))], 12),
+    )
+    yield (
+        "index-no-entries-strings",
+        S,
+        chunk(2, [NONE, dictionary(0, strings(), constant(u32(0)))], 12),
+    )
     yield (
         "index-more-entries-than-values",
         X,
@@ -354,8 +551,18 @@ def encodings():
         XS,
         chunk(3, [packed("010"), dictionary(2, plain(SEVEN[:8]), plain(u32(0)))], 13),
     )
-    yield "index-no-values", lists("int8"), chunk(1, [empty, dictionary(1, plain(b"\1"), plain(b""))], 8)
-    for index, value in (("int8", -1), ("uint8", 255), ("int64", -(1 << 63)), ("uint64", 1 << 63), ("uint16", 2)):
+    yield (
+        "index-no-values",
+        lists("int8"),
+        chunk(1, [empty, dictionary(1, plain(b"\1"), plain(b""))], 8),
+    )
+    for index, value in (
+        ("int8", -1),
+        ("uint8", 255),
+        ("int64", -(1 << 63)),
+        ("uint64", 1 << 63),
+        ("uint16", 2),
+    ):
         width = {"8": 1, "16": 2, "64": 8}[index.lstrip("uint")]
         words = [field("d", "dictionary", index=index, ordered=False, values={"type": "utf8"})]
         part = dictionary_type(2, [NONE, strings(b"a", b"b")], plain(integers(width, 0, value)))
@@ -364,7 +571,9 @@ def encodings():
     yield (
         "index-dictionary-type-present",
         words,
-        chunk(2, [dense("10"), dictionary_type(1, [NONE, strings(b"a")], plain(b"\1\0"))], 1 + 9 + 2),
+        chunk(
+            2, [dense("10"), dictionary_type(1, [NONE, strings(b"a")], plain(b"\1\0"))], 1 + 9 + 2
+        ),
     )
     yield (
         "index-dictionary-type-no-entries",
@@ -383,16 +592,30 @@ def contents():
     ):
         yield f"utf8-{name}", S, chunk(1, [NONE, strings(value)], 8 + len(value))
     yield "utf8-between-values", S, chunk(2, [NONE, strings(b"\xc3", b"\xa9")], 12 + 2)
-    yield "utf8-between-values-lengths", S, chunk(2, [NONE, strings_lengths(constant(u32(1)), b"\xc3\xa9")], 12 + 2)
+    yield (
+        "utf8-between-values-lengths",
+        S,
+        chunk(2, [NONE, strings_lengths(constant(u32(1)), b"\xc3\xa9")], 12 + 2),
+    )
     yield (
         "utf8-between-entries",
         S,
-        chunk(2, [NONE, dictionary(2, strings(b"\xc3", b"\xa9"), plain(numbers("I", 0, 1)))], 12 + 2),
+        chunk(
+            2, [NONE, dictionary(2, strings(b"\xc3", b"\xa9"), plain(numbers("I", 0, 1)))], 12 + 2
+        ),
     )
     yield "utf8-empty-between", S, chunk(3, [NONE, strings(b"\xc3", b"", b"\xa9")], 16 + 2)
     yield "utf8-constant", S, chunk(2, [NONE, strings_constant(b"\x80")], 12 + 2)
-    yield "utf8-entry", S, chunk(2, [NONE, dictionary(1, strings(b"\x80"), constant(u32(0)))], 12 + 2)
-    yield "utf8-compressed", S, chunk(1, [NONE, b"\0", offsets(b"\xff" * 30), lz4(b"\xff" * 30)], 8 + 30)
+    yield (
+        "utf8-entry",
+        S,
+        chunk(2, [NONE, dictionary(1, strings(b"\x80"), constant(u32(0)))], 12 + 2),
+    )
+    yield (
+        "utf8-compressed",
+        S,
+        chunk(1, [NONE, b"\0", offsets(b"\xff" * 30), lz4(b"\xff" * 30)], 8 + 30),
+    )
     yield "utf8-beneath-missing", SS, chunk(2, [dense("10"), strings(b"a", b"\xff")], 1 + 12 + 2)
     pairs = [field("m", "map", sorted=False, children=[field("k", "utf8"), field("v", "int8")])]
     yield (
@@ -406,7 +629,11 @@ def contents():
     yield "length-fixed-empty", X, chunk(3, [NONE, plain(b"")], 12)
     yield "length-booleans", B, chunk(9, [NONE, plain(b"\1")], 2)
     yield "length-bitmap", XS, chunk(3, [b"\1", u32(1), Buffer(b"\5\0"), plain(SEVEN)], 13)
-    yield "length-offsets", S, chunk(2, [NONE, b"\0", Buffer(numbers("I", 0, 1)), Buffer(b"a")], 12 + 1)
+    yield (
+        "length-offsets",
+        S,
+        chunk(2, [NONE, b"\0", Buffer(numbers("I", 0, 1)), Buffer(b"a")], 12 + 1),
+    )
     yield "length-lengths", S, chunk(2, [NONE, strings_lengths(plain(u32(1)), b"a")], 12 + 1)
     yield (
         "length-list-offsets",
@@ -416,20 +643,45 @@ def contents():
     yield "length-packed-values", XS, chunk(3, [packed("101"), plain(SEVEN)], 13)
     yield "length-frame", X, chunk(3, [NONE, b"\2\3", u32(0), Buffer(b"\xcd")], 12)
     yield "length-frame-0-bits", X, chunk(3, [NONE, b"\2\0", u32(0), Buffer(b"\0")], 12)
-    yield "length-frame-block", [field("x", "uint8")], chunk(1024, [NONE, b"\2\1\0", Buffer(bytes(127))], 1024)
-    yield "length-entries", X, chunk(2, [NONE, dictionary(2, plain(SEVEN), plain(numbers("I", 0, 1)))], 8)
-    yield "length-indexes", X, chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1)))], 12)
+    yield (
+        "length-frame-block",
+        [field("x", "uint8")],
+        chunk(1024, [NONE, b"\2\1\0", Buffer(bytes(127))], 1024),
+    )
+    yield (
+        "length-entries",
+        X,
+        chunk(2, [NONE, dictionary(2, plain(SEVEN), plain(numbers("I", 0, 1)))], 8),
+    )
+    yield (
+        "length-indexes",
+        X,
+        chunk(3, [NONE, dictionary(2, plain(SEVEN[:8]), plain(numbers("I", 0, 1)))], 12),
+    )
     yield "length-raw", X, chunk(3, [NONE, b"\0", lz4(SEVEN + b"\0")], 12)
-    yield "length-raw-4-gib", X, chunk(3, [NONE, b"\0", Buffer(lz4(SEVEN).stored, LZ4, (1 << 32) - 1)], 12)
+    yield (
+        "length-raw-4-gib",
+        X,
+        chunk(3, [NONE, b"\0", Buffer(lz4(SEVEN).stored, LZ4, (1 << 32) - 1)], 12),
+    )
     yield "length-leaves-body", X, chunk(3, [NONE, b"\0\0" + u32(12)], 12)
     one_less = chunk(3, SEVENS, 12)
     yield "length-leaves-body-by-1", X, patched(one_less, 24, u32(11))[:-1]
     yield (
         "length-leaves-body-by-padding",
         X + S,
-        chunk(1, [NONE, b"\0\0" + u32(4), NONE, b"\0\0" + u32(8) + b"\0" + u32(0)], 12, body_after=bytes(12)),
+        chunk(
+            1,
+            [NONE, b"\0\0" + u32(4), NONE, b"\0\0" + u32(8) + b"\0" + u32(0)],
+            12,
+            body_after=bytes(12),
+        ),
     )
-    yield "length-leaves-body-constant", S, chunk(1, [NONE, b"\1\0" + u32(4)], 12, body_after=b"abc")
+    yield (
+        "length-leaves-body-constant",
+        S,
+        chunk(1, [NONE, b"\1\0" + u32(4)], 12, body_after=b"abc"),
+    )
 
 
 def compressors():
@@ -444,7 +696,11 @@ def compressors():
     yield "compressed-lz4-before-start", X, stored(good[:5] + u16(5) + good[7:], LZ4)
     yield "compressed-lz4-fewer", X, stored(lz4(repeated[:-4]).stored, LZ4)
     yield "compressed-lz4-more", X, stored(lz4(repeated + bytes(4)).stored, LZ4)
-    yield "compressed-lz4-frame", X, stored(bytes.fromhex("04224d18604082") + u32(len(good)) + good + u32(0), LZ4)
+    yield (
+        "compressed-lz4-frame",
+        X,
+        stored(bytes.fromhex("04224d18604082") + u32(len(good)) + good + u32(0), LZ4),
+    )
     whole = zstd(repeated).stored
     yield "compressed-zstd-cut", X, stored(whole[:-1], ZSTD)
     yield "compressed-zstd-empty", X, stored(b"", ZSTD)
@@ -453,7 +709,11 @@ def compressors():
     yield "compressed-zstd-more", X, stored(zstd(repeated + bytes(4)).stored, ZSTD)
     yield "compressed-zstd-bomb", X, stored(zstd(bytes(131071)).stored, ZSTD)
     yield "compressed-zstd-trailing", X, stored(whole + b"\0", ZSTD)
-    yield "compressed-zstd-two-frames", X, stored(zstd(repeated[:40]).stored + zstd(repeated[40:]).stored, ZSTD)
+    yield (
+        "compressed-zstd-two-frames",
+        X,
+        stored(zstd(repeated[:40]).stored + zstd(repeated[40:]).stored, ZSTD),
+    )
     skippable = bytes.fromhex("502a4d18") + u32(4) + b"skip"
     yield "compressed-zstd-skippable-before", X, stored(skippable + whole, ZSTD)
     yield "compressed-zstd-skippable-after", X, stored(whole + skippable, ZSTD)
@@ -462,7 +722,11 @@ def compressors():
         ("entropy", ZSTD_COMPRESSED[:10] + b"\xff" + ZSTD_COMPRESSED[11:]),
         ("checksum", ZSTD_CHECKSUMMED[:-1] + b"\0"),
     ):
-        yield f"compressed-zstd-{name}", S, chunk(1, [NONE, b"\1", Buffer(data, ZSTD, 360)], 8 + 360)
+        yield (
+            f"compressed-zstd-{name}",
+            S,
+            chunk(1, [NONE, b"\1", Buffer(data, ZSTD, 360)], 8 + 360),
+        )
 
 
 def left_over():
@@ -483,7 +747,11 @@ def left_over():
     wide = nullable("f", "fixed_list", size=(1 << 31) - 1, children=[field("item", "int64")])
     yield "decoded-bomb-all-missing", [wide], chunk(1, [ALL_MISSING], 1)
     unused = [b"\2", plain(numbers("I", 100_000, 1)), zstd(b"a" * 100_001)]
-    yield "decoded-bomb-unused-entry", S, chunk(2, [NONE, dictionary(2, unused, constant(u32(1)))], 12 + 2)
+    yield (
+        "decoded-bomb-unused-entry",
+        S,
+        chunk(2, [NONE, dictionary(2, unused, constant(u32(1)))], 12 + 2),
+    )
     child = field("f", "list", children=[field("item", "int64")])
     yield (
         "decoded-bomb-child",
@@ -496,7 +764,11 @@ def left_over():
     yield "trailing-no-columns", [], chunk(3, SEVENS, 0)
     yield "trailing-body", X, chunk(3, SEVENS, 12, body_after=b"\0")
     yield "trailing-body-padded", X, chunk(3, SEVENS, 12, body_after=bytes(4))
-    yield "trailing-body-only", [nullable("n", "null")], chunk(3, [ALL_MISSING], 0, body_after=bytes(8))
+    yield (
+        "trailing-body-only",
+        [nullable("n", "null")],
+        chunk(3, [ALL_MISSING], 0, body_after=bytes(8)),
+    )
 
 
 def schemas():

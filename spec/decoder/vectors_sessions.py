@@ -1,4 +1,6 @@
-"""What one side sent on a connection, or both: whole recordings that are accepted or refused (protocol.md)."""
+"""What one side sent on a connection, or both: whole recordings that are accepted or refused
+(protocol.md).
+"""
 
 from crc32c import crc32c
 from vectors_reject import container, patched
@@ -10,14 +12,18 @@ GOODBYE = message(0x05)
 
 
 def x_chunk(*values: int, **header) -> bytes:
-    return chunk(len(values), [NONE_MISSING, plain(numbers("i", *values))], 4 * len(values), **header)
+    return chunk(
+        len(values), [NONE_MISSING, plain(numbers("i", *values))], 4 * len(values), **header
+    )
 
 
 CHUNKS = [x_chunk(7, -1, 2, sequence=0, checksummed=True), x_chunk(5, sequence=1, checksummed=True)]
 
 
 STATE = state([table_fixed(0, 0, 1, 4, plain(numbers("i", 7)))], 4, checksummed=True)
-BEHIND = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1, checksummed=True)
+BEHIND = chunk(
+    1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1, checksummed=True
+)
 STATELESS = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, states=1)
 # What a client accepts by default, in the order of a query's fields.
 LIMITS = (16 << 20, 64 << 20, 256 << 20)
@@ -44,7 +50,9 @@ def started(
     known = u8(rows_known) + u64(1000) + u8(bytes_known) + u64(4000)
     chosen = u8(compression) + integers(1, level) + u8(checksums)
     checksum = u32(crc32c(asked[8:]))
-    return message(0x82, u32(statement), checksum, string(schema_bytes), known, chosen, u64(1234), after)
+    return message(
+        0x82, u32(statement), checksum, string(schema_bytes), known, chosen, u64(1234), after
+    )
 
 
 def sent(data: bytes) -> bytes:
@@ -81,7 +89,9 @@ def ended(stream: bytes, **trailer) -> bytes:
     return stream + finished(stream, **trailer)
 
 
-def report(statement=1, columns=((12, 345),), prices=((20, 8000), (1500, 80_000_000)), count=None) -> bytes:
+def report(
+    statement=1, columns=((12, 345),), prices=((20, 8000), (1500, 80_000_000)), count=None
+) -> bytes:
     count = len(columns) if count is None else count
     columns = b"".join(u64(decoded) + u64(ns) for decoded, ns in columns)
     prices = u32(len(prices)) + b"".join(u32(ms) + u32(ps) for ms, ps in prices)
@@ -98,7 +108,9 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
     whole = ended(started() + progress() + first + progress() + second)
     empty = ended(started(statement=2, words=[]), statement=2)
     lone = x_chunk(9)
-    third = started(statement=3, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0) + sent(lone)
+    third = started(
+        statement=3, compression=4, level=-7, checksums=0, rows_known=2, bytes_known=0
+    ) + sent(lone)
     third = ended(third, statement=3)
     jumbo = x_chunk(9, jumbo=True, checksummed=True)
     statement = "started progress chunk progress chunk finished".split()
@@ -114,7 +126,10 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             welcome() + ended(started() + sent(jumbo)),
             ["welcome", "started", "chunk", "finished"],
         ),
-        "refused-connection.session": (error(kind=2, text="the token is wrong", hint="ask for one"), ["error"]),
+        "refused-connection.session": (
+            error(kind=2, text="the token is wrong", hint="ask for one"),
+            ["error"],
+        ),
         "failed-before-started.session": (
             welcome() + error(1, 3, "42P01", "no such table") + ended(started(2), statement=2),
             ["welcome", "error", "started", "finished"],
@@ -124,7 +139,10 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             ["welcome", "started", "chunk", "error"],
         ),
         "cancelled.session": (
-            welcome() + started() + error(1, 7, "57014", "cancelled") + ended(started(2), statement=2),
+            welcome()
+            + started()
+            + error(1, 7, "57014", "cancelled")
+            + ended(started(2), statement=2),
             ["welcome", "started", "error", "started", "finished"],
         ),
         "connection-ends-in-statement.session": (
@@ -140,9 +158,20 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             ["welcome", "started", "report", "chunk", "report", "finished"],
         ),
         "states.session": (
-            welcome() + ended(started() + first + state_sent(STATE) + sent(BEHIND))
+            welcome()
+            + ended(started() + first + state_sent(STATE) + sent(BEHIND))
             + ended(started(2) + state_sent(STATE), statement=2),
-            ["welcome", "started", "chunk", "state", "chunk", "finished", "started", "state", "finished"],
+            [
+                "welcome",
+                "started",
+                "chunk",
+                "state",
+                "chunk",
+                "finished",
+                "started",
+                "state",
+                "finished",
+            ],
         ),
         "goodbye.requests": (hello() + GOODBYE, ["hello", "goodbye"]),
         "closed-without-goodbye.requests": (hello(), ["hello"]),
@@ -165,16 +194,24 @@ def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
             "welcome started progress chunk state chunk report finished".split(),
         ),
         "parameters-and-limits.exchange": (
-            exchange(query(parameters=parameters(), limits=(4096, 4096, 1 << 20), compression=4, level=-3), first),
+            exchange(
+                query(
+                    parameters=parameters(), limits=(4096, 4096, 1 << 20), compression=4, level=-3
+                ),
+                first,
+            ),
             "welcome started chunk finished".split(),
         ),
         "plan-only.exchange": (
-            exchange(query(checksums=2, flags=1), planned_only=1, checksums=0), "welcome started finished".split()
+            exchange(query(checksums=2, flags=1), planned_only=1, checksums=0),
+            "welcome started finished".split(),
         ),
     }
 
 
-def exchange(asked: bytes, between=b"", heard: bytes | None = None, checksums=1, **trailer) -> bytes:
+def exchange(
+    asked: bytes, between=b"", heard: bytes | None = None, checksums=1, **trailer
+) -> bytes:
     """A query and its answer; `heard` is the query as its server received it."""
     requests = hello() + asked + GOODBYE
     begun = started(asked=asked if heard is None else heard, checksums=checksums)
@@ -197,7 +234,16 @@ def query(
     after=b"",
 ) -> bytes:
     chosen = u8(compression) + integers(1, level) + u8(checksums) + u8(flags)
-    return message(0x02, u32(statement), string(sql), string(parameters), *map(u64, limits), u32(0), chosen, after)
+    return message(
+        0x02,
+        u32(statement),
+        string(sql),
+        string(parameters),
+        *map(u64, limits),
+        u32(0),
+        chosen,
+        after,
+    )
 
 
 def cancel(statement: int) -> bytes:
@@ -275,8 +321,12 @@ def rejected_answers():
         "sequence-state-from-1": ended(begun + state_sent(STATE[:8] + u64(1) + STATE[16:])),
         "sequence-state-repeated": ended(begun + state_sent(STATE) + state_sent(STATE)),
         "state-of-the-last-statement": ended(begun + state_sent(STATE))
-        + started(2, checksums=0) + sent(STATELESS),
-        "finished-state-lost": begun + first + second + finished(begun + first + second + state_sent(STATE)),
+        + started(2, checksums=0)
+        + sent(STATELESS),
+        "finished-state-lost": begun
+        + first
+        + second
+        + finished(begun + first + second + state_sent(STATE)),
         "finished-state-not-counted": begun + first + second + state_sent(STATE) + trailer,
         "checksum-of-state": begun + state_sent(patched(STATE, 128, b"\6")),
         "size-of-state": begun + state_sent(STATE + b"\0"),
@@ -287,18 +337,33 @@ def rejected_answers():
         "finished-digest": ended(begun + first + second, digest=0),
         "finished-last-chunk-lost": begun + first + trailer,
         "finished-digest-of-nothing": ended(begun, digest=1),
-        "finished-another-schema": welcome() + started(words=[field("x", "uint32")]) + first + second + trailer,
-        "finished-another-name": welcome() + started(words=[field("y", "int32")]) + first + second + trailer,
+        "finished-another-schema": welcome()
+        + started(words=[field("x", "uint32")])
+        + first
+        + second
+        + trailer,
+        "finished-another-name": welcome()
+        + started(words=[field("y", "int32")])
+        + first
+        + second
+        + trailer,
         "finished-another-estimate": welcome() + started(rows_known=2) + first + second + trailer,
-        "finished-progress-lost": begun + first + second + finished(begun + progress() + first + second),
-        "finished-report-lost": begun + first + second + finished(begun + first + second + report()),
+        "finished-progress-lost": begun
+        + first
+        + second
+        + finished(begun + progress() + first + second),
+        "finished-report-lost": begun
+        + first
+        + second
+        + finished(begun + first + second + report()),
         "finished-another-time": patched(whole, len(whole) - 9, b"\1"),
         "payload-planned-only-2": ended(begun, planned_only=2),
         "query-planned-only": ended(begun, planned_only=1),
         "query-another": ended(welcome() + started(asked=query(2, limits=LIMITS)) + first),
         "query-another-statement": whole + started(2, asked=query(limits=LIMITS)),
         "checksum-not-there": begun + sent(x_chunk(7)),
-        "checksum-of-state-not-there": begun + state_sent(patched(patched(STATE, 6, b"\0"), 28, u32(0))),
+        "checksum-of-state-not-there": begun
+        + state_sent(patched(patched(STATE, 6, b"\0"), 28, u32(0))),
         "cut-nothing": b"",
         "cut-frame-header": whole[:7],
         "cut-payload": whole[:-1],
@@ -309,7 +374,9 @@ def rejected_answers():
         "size-of-chunk": ended(begun + sent(CHUNKS[0] + b"\0")),
         "limit-of-chunk": ended(begun + sent(patched(CHUNKS[0], 24, u32(16 << 20)))),
         "magic-of-chunk": ended(begun + sent(b"dryc" + CHUNKS[0][4:])),
-        "truncated-chunk-of-another-schema": ended(welcome() + started(words=X + X) + sent(x_chunk(1, checksummed=True))),
+        "truncated-chunk-of-another-schema": ended(
+            welcome() + started(words=X + X) + sent(x_chunk(1, checksummed=True))
+        ),
         "schema-of-started": ended(welcome() + started(schema_bytes=u32(1))),
     }
     return [(f"{name}.session", data) for name, data in answers.items()]
@@ -370,9 +437,15 @@ def rejected_exchanges():
     other = query(sql="SELECT 2")
     exchanges = {
         "query-heard-with-other-sql": exchange(query(), first, heard=other),
-        "query-heard-with-other-parameters": exchange(query(parameters=parameters(1)), first, heard=query(parameters=parameters(2))),
-        "query-heard-with-other-limits": exchange(query(), first, heard=query(limits=(1 << 20, 64 << 20, 255 << 20))),
-        "query-heard-without-parameters": exchange(query(parameters=parameters()), first, heard=query()),
+        "query-heard-with-other-parameters": exchange(
+            query(parameters=parameters(1)), first, heard=query(parameters=parameters(2))
+        ),
+        "query-heard-with-other-limits": exchange(
+            query(), first, heard=query(limits=(1 << 20, 64 << 20, 255 << 20))
+        ),
+        "query-heard-without-parameters": exchange(
+            query(parameters=parameters()), first, heard=query()
+        ),
         "query-heard-as-plan-only": exchange(query(), heard=query(flags=1), planned_only=1),
         "query-planned-and-not-run": exchange(query(), planned_only=1),
         "query-run-and-not-planned": exchange(query(flags=1)),

@@ -1,4 +1,6 @@
-"""State frames, and chunks made with their tables (state.md): what every reader accepts, and what it refuses."""
+"""State frames, and chunks made with their tables (state.md): what every reader accepts, and what
+it refuses.
+"""
 
 from vectors_accept import NONE, Accepted
 from vectors_coded import CARE
@@ -130,67 +132,167 @@ def rejected_states():
     yield "state-no-tables", S, state([], 0) + three
     yield "state-number-65536", S, tables(carriers(65536))
     yield "code-state-table-4", S, tables([u32(3), b"\4", u32(0), u32(2), CARRIERS])
-    yield "code-state-values-frame", X, tables(table_fixed(3, 0, 2, 4, frame(1, u32(0), [0, 1])), decoded=8)
-    yield "code-state-strings-constant", S, tables(carriers(entries=strings_constant(b"AA")))
-    yield "code-state-strings-dictionary", S, tables(
-        carriers(entries=dictionary(1, strings(b"AA"), indexes(0, 0)))
+    yield (
+        "code-state-values-frame",
+        X,
+        tables(table_fixed(3, 0, 2, 4, frame(1, u32(0), [0, 1])), decoded=8),
     )
-    yield "code-state-strings-symbols", S, tables(
-        carriers(entries=strings_symbols(constant(u32(2)), symbols_table(b"AA", b"DL"), 2, plain(numbers("H", 0, 1))))
+    yield "code-state-strings-constant", S, tables(carriers(entries=strings_constant(b"AA")))
+    yield (
+        "code-state-strings-dictionary",
+        S,
+        tables(carriers(entries=dictionary(1, strings(b"AA"), indexes(0, 0)))),
+    )
+    yield (
+        "code-state-strings-symbols",
+        S,
+        tables(
+            carriers(
+                entries=strings_symbols(
+                    constant(u32(2)), symbols_table(b"AA", b"DL"), 2, plain(numbers("H", 0, 1))
+                )
+            )
+        ),
     )
     yield "state-appended-to-nothing", S, tables(carriers(first=2))
     yield "state-appended-gap", S, tables(carriers(), carriers(first=3), decoded=24)
     yield "state-appended-overlap", S, tables(carriers(), carriers(first=1), decoded=24)
-    yield "state-appended-code", S, tables(carriers(), table_strings(3, 3, 2, 2, CARRIERS), decoded=24)
-    yield "state-appended-width", X, tables(
-        table_fixed(3, 0, 1, 4, plain(u32(7))), table_fixed(3, 1, 1, 8, plain(u64(7)))
+    yield (
+        "state-appended-code",
+        S,
+        tables(carriers(), table_strings(3, 3, 2, 2, CARRIERS), decoded=24),
     )
-    yield "state-appended-to-symbols", S, tables(table_symbols(3, CARE[1:]), carriers(first=2), decoded=23)
+    yield (
+        "state-appended-width",
+        X,
+        tables(table_fixed(3, 0, 1, 4, plain(u32(7))), table_fixed(3, 1, 1, 8, plain(u64(7)))),
+    )
+    yield (
+        "state-appended-to-symbols",
+        S,
+        tables(table_symbols(3, CARE[1:]), carriers(first=2), decoded=23),
+    )
     yield "state-no-entries", S, tables(carriers(count=0, entries=strings()), decoded=0)
-    yield "state-entries-16385", B, tables(
-        table_strings(3, 3, 0, (1 << 14) + 1, strings_lengths(constant(u32(0)), b"")), decoded=4 * ((1 << 14) + 1)
+    yield (
+        "state-entries-16385",
+        B,
+        tables(
+            table_strings(3, 3, 0, (1 << 14) + 1, strings_lengths(constant(u32(0)), b"")),
+            decoded=4 * ((1 << 14) + 1),
+        ),
     )
-    yield "state-entries-appended-16385", B, tables(
-        table_strings(3, 3, 0, 1 << 14, strings_lengths(constant(u32(0)), b"")),
-        table_strings(3, 3, 1 << 14, 1, strings(b"")),
-        decoded=4 * ((1 << 14) + 1),
+    yield (
+        "state-entries-appended-16385",
+        B,
+        tables(
+            table_strings(3, 3, 0, 1 << 14, strings_lengths(constant(u32(0)), b"")),
+            table_strings(3, 3, 1 << 14, 1, strings(b"")),
+            decoded=4 * ((1 << 14) + 1),
+        ),
     )
-    yield "state-entries-2-to-32", X, tables(table_fixed(3, 0, (1 << 32) - 1, 4, constant(u32(0))), decoded=1 << 20)
-    yield "state-bytes-65537", B, tables(
-        table_strings(3, 3, 0, 1, [b"\2", constant(u32(65537)), zstd(b"x" * 65537)]), decoded=65541
+    yield (
+        "state-entries-2-to-32",
+        X,
+        tables(table_fixed(3, 0, (1 << 32) - 1, 4, constant(u32(0))), decoded=1 << 20),
     )
-    yield "state-values-bytes-65544", D, tables(table_fixed(3, 0, 8193, 8, constant(u64(0))), decoded=65544)
+    yield (
+        "state-bytes-65537",
+        B,
+        tables(
+            table_strings(3, 3, 0, 1, [b"\2", constant(u32(65537)), zstd(b"x" * 65537)]),
+            decoded=65541,
+        ),
+    )
+    yield (
+        "state-values-bytes-65544",
+        D,
+        tables(table_fixed(3, 0, 8193, 8, constant(u64(0))), decoded=65544),
+    )
     yield "state-width-0", X, tables(table_fixed(3, 0, 2, 0, plain(b"")), decoded=0)
     yield "state-width-65537", X, tables(table_fixed(3, 0, 1, 65537, plain(b"")), decoded=65537)
-    yield "utf8-state", S, tables(carriers(entries=strings_lengths(constant(u32(2)), b"AA\xff\xff")))
-    yield "utf8-state-split", S, tables(carriers(entries=strings_lengths(plain(numbers("I", 3, 1)), "AAé".encode())))
+    yield (
+        "utf8-state",
+        S,
+        tables(carriers(entries=strings_lengths(constant(u32(2)), b"AA\xff\xff"))),
+    )
+    yield (
+        "utf8-state-split",
+        S,
+        tables(carriers(entries=strings_lengths(plain(numbers("I", 3, 1)), "AAé".encode()))),
+    )
     yield "offsets-state", S, tables(carriers(entries=strings_lengths(constant(u32(2)), b"AADLX")))
-    yield "symbols-state-empty", S, tables(table_symbols(3, [u32(1), plain(b"\0"), Buffer(b"")]), decoded=1)
-    yield "symbols-state-3841", S, tables(table_symbols(3, [u32(3841), plain(b"\1" * 3841), Buffer(b"x" * 3841)]), decoded=7682)
+    yield (
+        "symbols-state-empty",
+        S,
+        tables(table_symbols(3, [u32(1), plain(b"\0"), Buffer(b"")]), decoded=1),
+    )
+    yield (
+        "symbols-state-3841",
+        S,
+        tables(
+            table_symbols(3, [u32(3841), plain(b"\1" * 3841), Buffer(b"x" * 3841)]), decoded=7682
+        ),
+    )
 
     yield "state-frame-lost", S, three
     yield "state-frame-too-many", S, worked + state([carriers(4)], 12, sequence=1) + three
     yield "state-frame-unannounced", X, worked + chunk(1, [NONE, constant(numbers("i", 7))], 4)
     yield "state-header-first", X, plain_chunk
-    yield "state-table-missing", S, worked + chunk(1, [NONE, kept_strings(2, constant(u32(0)))], 10, states=1)
-    yield "state-table-of-strings", X, worked + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1)
-    yield "state-table-of-utf8", B, worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 10, states=1)
+    yield (
+        "state-table-missing",
+        S,
+        worked + chunk(1, [NONE, kept_strings(2, constant(u32(0)))], 10, states=1),
+    )
+    yield (
+        "state-table-of-strings",
+        X,
+        worked + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1),
+    )
+    yield (
+        "state-table-of-utf8",
+        B,
+        worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 10, states=1),
+    )
     narrow = state([table_fixed(3, 0, 2, 2, plain(numbers("h", 7, 8)))], 4)
-    yield "state-table-of-another-width", X, narrow + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1)
-    yield "state-table-of-values", S, narrow + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 8, states=1)
+    yield (
+        "state-table-of-another-width",
+        X,
+        narrow + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1),
+    )
+    yield (
+        "state-table-of-values",
+        S,
+        narrow + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 8, states=1),
+    )
     codes = strings_symbols(constant(u32(4)), kept_symbols(3), 1, constant(u16(0)))
     yield "state-table-no-symbols", S, worked + chunk(1, [NONE, codes], 12, states=1)
-    yield "index-kept-strings", S, worked + chunk(1, [NONE, kept_strings(3, constant(u32(2)))], 10, states=1)
-    yield "index-kept-values", [field("x", "int16")], narrow + chunk(1, [NONE, kept_values(3, constant(u32(2)))], 2, states=1)
+    yield (
+        "index-kept-strings",
+        S,
+        worked + chunk(1, [NONE, kept_strings(3, constant(u32(2)))], 10, states=1),
+    )
+    yield (
+        "index-kept-values",
+        [field("x", "int16")],
+        narrow + chunk(1, [NONE, kept_values(3, constant(u32(2)))], 2, states=1),
+    )
     symbols = state([table_symbols(3, CARE[1:])], 11)
     codes = strings_symbols(constant(u32(1)), kept_symbols(3), 1, constant(u16(2 + 256)))
     yield "index-kept-symbols", S, symbols + chunk(1, [NONE, codes], 9, states=1)
-    yield "decoded-kept-strings", S, worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 9, states=1)
+    yield (
+        "decoded-kept-strings",
+        S,
+        worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 9, states=1),
+    )
     for place, nested in (
         ("entries", dictionary(1, kept_values(3, constant(u32(0))), constant(u32(0)))),
         ("indexes", kept_values(3, kept_values(3, constant(u32(0))))),
         ("runs", runs(1, kept_values(3, constant(u32(0))), constant(u32(1)))),
     ):
-        yield f"code-kept-in-{place}", [field("x", "int16")], narrow + chunk(1, [NONE, nested], 2, states=1)
+        yield (
+            f"code-kept-in-{place}",
+            [field("x", "int16")],
+            narrow + chunk(1, [NONE, nested], 2, states=1),
+        )
     entries = dictionary(1, kept_strings(3, constant(u32(0))), constant(u32(0)))
     yield "code-kept-strings-in-entries", S, worked + chunk(1, [NONE, entries], 10, states=1)

@@ -1,8 +1,9 @@
-"""Writes chunks, schemas and messages from declarations, valid or not. It shares nothing with the decoder but crc32c.
+"""Writes chunks, schemas and messages from declarations, valid or not. It shares nothing with the
+decoder but crc32c.
 
-A column is a list of parts, lists within lists allowed: `bytes` go into the descriptors, a `Buffer` into descriptors and body.
-So whatever the grammar can say, and what it cannot, is written down in the order of chunk.md section 3.
-"""
+A column is a list of parts, lists within lists allowed: `bytes` go into the descriptors, a `Buffer`
+into descriptors and body. So whatever the grammar can say, and what it cannot, is written down in
+the order of chunk.md section 3."""
 
 import struct
 from dataclasses import dataclass
@@ -44,7 +45,9 @@ def integers(width: int, *values: int) -> bytes:
 
 @dataclass(frozen=True)
 class Buffer:
-    """What lies in the body. With a codec, `stored` is already compressed and `raw` is what it unpacks to."""
+    """What lies in the body. With a codec, `stored` is already compressed and `raw` is what it
+    unpacks to.
+    """
 
     stored: bytes
     codec: int = PLAIN
@@ -71,7 +74,9 @@ def chunk(
     padding: bytes = b"\0",
     checksum_xor: int = 0,
 ) -> bytes:
-    """`parts` holds those of all columns. The last seven arguments are for chunks that break a rule."""
+    """`parts` holds those of all columns. The last seven arguments are for chunks that break a
+    rule.
+    """
     descriptors, body = bytearray(), bytearray()
     for part in flat(parts):
         if isinstance(part, bytes):
@@ -88,7 +93,17 @@ def chunk(
     def header(checksum: int) -> bytes:
         flags = other_flags | (1 if checksummed else 0) | (2 if jumbo else 0)
         sizes = u32(rows) + u32(descriptor_bytes) + u32(len(body))
-        return magic + u16(version) + u16(flags) + u64(sequence) + sizes + u32(checksum) + u64(decoded) + u32(states) + reserved
+        return (
+            magic
+            + u16(version)
+            + u16(flags)
+            + u64(sequence)
+            + sizes
+            + u32(checksum)
+            + u64(decoded)
+            + u32(states)
+            + reserved
+        )
 
     checksum = crc32c(descriptors + body + header(0)) if checksummed else 0
     return header(checksum ^ checksum_xor) + bytes(descriptors + body)
@@ -152,11 +167,23 @@ def delta(first: bytes, differences: list) -> list:
     return [b"\5", first, differences]
 
 
-def frame_patched(bits: int, reference: bytes, values: list[int], count: int, positions: list, exceptions: list) -> list:
-    return [b"\6", u8(bits), reference, Buffer(pack(values, bits)), u32(count), positions, exceptions]
+def frame_patched(
+    bits: int, reference: bytes, values: list[int], count: int, positions: list, exceptions: list
+) -> list:
+    return [
+        b"\6",
+        u8(bits),
+        reference,
+        Buffer(pack(values, bits)),
+        u32(count),
+        positions,
+        exceptions,
+    ]
 
 
-def decimals(exponent: int, integers: list, count: int = 0, positions: list = [], exceptions: list = []) -> list:
+def decimals(
+    exponent: int, integers: list, count: int = 0, positions: list = [], exceptions: list = []
+) -> list:
     return [b"\7", u8(exponent), integers, u32(count), positions, exceptions]
 
 
@@ -191,7 +218,14 @@ def strings_symbols(lengths: list, table: list, count: int, codes: list) -> list
 
 
 def huffman(reference: bytes, lengths: list, count: int, *quarters: bytes) -> list:
-    return [b"\12", reference, u32(count), lengths, *(u32(len(quarter)) for quarter in quarters), Buffer(b"".join(quarters))]
+    return [
+        b"\12",
+        reference,
+        u32(count),
+        lengths,
+        *(u32(len(quarter)) for quarter in quarters),
+        Buffer(b"".join(quarters)),
+    ]
 
 
 def table_symbols(number: int, table: list) -> list:
@@ -226,7 +260,9 @@ def pack(values: list[int], bits: int) -> bytes:
     tail_at = len(values) // 1024 * 1024
     blocks = [_pack_block(values[at : at + 1024], bits) for at in range(0, tail_at, 1024)]
     tail = values[tail_at:]
-    return b"".join(blocks) + _bit_string(tail, bits).to_bytes((len(tail) * bits + 7) // 8, "little")
+    return b"".join(blocks) + _bit_string(tail, bits).to_bytes(
+        (len(tail) * bits + 7) // 8, "little"
+    )
 
 
 def _pack_block(values: list[int], bits: int) -> bytes:
@@ -259,7 +295,9 @@ def lz4(data: bytes) -> Buffer:
         length = 4
         while at + length < len(data) - 5 and data[before + length] == data[at + length]:
             length += 1
-        out += _lz4_sequence(data[literals_at:at], length) + u16(at - before) + _lz4_more(length - 4)
+        out += (
+            _lz4_sequence(data[literals_at:at], length) + u16(at - before) + _lz4_more(length - 4)
+        )
         at = literals_at = at + length
     return Buffer(bytes(out + _lz4_sequence(data[literals_at:], 4)), LZ4, len(data))
 
@@ -274,14 +312,18 @@ def _lz4_more(length: int) -> bytes:
 
 
 def zstd(data: bytes) -> Buffer:
-    """A zstd frame of one block: a repeated byte, or the bytes as they are (RFC 8878, section 3.1.1)."""
+    """A zstd frame of one block: a repeated byte, or the bytes as they are (RFC 8878, section
+    3.1.1).
+    """
     assert len(data) < 1 << 17
     block = data[:1] if data and len(set(data)) == 1 else data
     kind = 1 if data and len(set(data)) == 1 else 0
     block_header = integers(3, len(data) << 3 | kind << 1 | 1)
     single_segment_u32_size = b"\xa0"
     return Buffer(
-        b"\x28\xb5\x2f\xfd" + single_segment_u32_size + u32(len(data)) + block_header + block, ZSTD, len(data)
+        b"\x28\xb5\x2f\xfd" + single_segment_u32_size + u32(len(data)) + block_header + block,
+        ZSTD,
+        len(data),
     )
 
 
@@ -296,7 +338,9 @@ TYPE_IDS = {
 }  # fmt: skip
 
 
-def field(name: str, type: str, nullable: bool = False, metadata: list | None = None, **parameters) -> dict:
+def field(
+    name: str, type: str, nullable: bool = False, metadata: list | None = None, **parameters
+) -> dict:
     words = {"name": name, "type": type} | parameters | {"nullable": nullable}
     return words | ({"metadata": metadata} if metadata else {})
 

@@ -1,21 +1,17 @@
-//! Checks of the repository itself. `cargo run -p xtask -- dependencies` holds the table of crates in ARCHITECTURE.md against
-//! what cargo knows, so that the page can't go stale.
+//! Checks of the repository itself, for what compilers and linters don't look at.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
-use serde_json::Value;
+mod dependencies;
+mod text;
 
-const PAGE: &str = "ARCHITECTURE.md";
-const BEGIN: &str = "<!-- dependencies: checked by xtask -->";
-
-/// Crates of this workspace, and which of the others each depends on.
-type Graph = BTreeMap<String, BTreeSet<String>>;
+const USAGE: &str = "usage: xtask dependencies|text";
 
 fn main() -> ExitCode {
     let checked = match std::env::args().nth(1).as_deref() {
-        Some("dependencies") => dependencies(),
-        _ => Err("usage: xtask dependencies".into()),
+        Some("dependencies") => dependencies::check(),
+        Some("text") => text::check(),
+        _ => Err(USAGE.into()),
     };
     match checked {
         Ok(()) => ExitCode::SUCCESS,
@@ -24,59 +20,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn dependencies() -> Result<(), String> {
-    let page = std::fs::read_to_string(PAGE).map_err(|cause| format!("{PAGE}: {cause}"))?;
-    let drawn = drawn(&page)?;
-    let real = real()?;
-    for (name, depends) in &real {
-        match drawn.get(name) {
-            None => return Err(format!("{PAGE} does not list the crate {name}")),
-            Some(listed) if listed != depends => {
-                return Err(format!("{PAGE} says {name} depends on {listed:?}, cargo says {depends:?}"));
-            }
-            Some(_) => {}
-        }
-    }
-    match drawn.keys().find(|name| !real.contains_key(*name)) {
-        Some(name) => Err(format!("{PAGE} lists {name}, which is not a crate here")),
-        None => Ok(()),
-    }
-}
-
-/// The table of the page: `| name | what | depends on |`.
-fn drawn(page: &str) -> Result<Graph, String> {
-    let (_, table) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no line {BEGIN}"))?;
-    let words = |cell: &str| -> BTreeSet<String> {
-        cell.split(',').map(|word| word.trim().trim_matches('`').to_owned()).filter(|word| !word.is_empty()).collect()
-    };
-    let rows = table.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|')).skip(2);
-    rows.map(|row| {
-        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        match cells[..] {
-            [name, _, depends] => Ok((name.trim_matches('`').to_owned(), words(depends))),
-            _ => Err(format!("{PAGE}: the row {row:?} does not have three cells")),
-        }
-    })
-    .collect()
-}
-
-fn real() -> Result<Graph, String> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
-        .output()
-        .map_err(|cause| format!("cargo metadata: {cause}"))?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|cause| format!("cargo metadata: {cause}"))?;
-    let packages = metadata["packages"].as_array().ok_or("cargo metadata has no packages")?;
-    let short = |name: &str| name.strip_prefix("dray-").unwrap_or(name).to_owned();
-    let mut graph = Graph::new();
-    for package in packages {
-        let depends = package["dependencies"].as_array().into_iter().flatten();
-        // A path means a crate of this workspace; tests may use what they like.
-        let depends = depends.filter(|dependency| dependency["path"].is_string() && dependency["kind"].is_null());
-        let depends = depends.filter_map(|dependency| dependency["name"].as_str().map(short)).collect();
-        graph.insert(short(package["name"].as_str().unwrap_or_default()), depends);
-    }
-    Ok(graph)
 }

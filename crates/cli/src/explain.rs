@@ -94,5 +94,7 @@ fn width() -> usize {
 
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|cause| Failure::output(TARGET, &cause))
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|cause| Failure::output(TARGET, &cause))
 }

@@ -39,7 +39,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     // Before the query, since this is where most goes wrong.
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
     let started = arguments.statement.start(false, &interrupt, &meter);
-    let written = started.and_then(|mut results| write(&mut results, file, format, options, &interrupt));
+    let written =
+        started.and_then(|mut results| write(&mut results, file, format, options, &interrupt));
     meter.clear();
     let (stats, file_bytes) = written?;
     if !arguments.statement.quiet {

@@ -65,7 +65,12 @@ pub(crate) struct FileOptions {
 
 impl Default for FileOptions {
     fn default() -> Self {
-        Self { compression: None, row_group_rows: ROW_GROUP_ROWS, row_group_bytes: ROW_GROUP_BYTES, threads: None }
+        Self {
+            compression: None,
+            row_group_rows: ROW_GROUP_ROWS,
+            row_group_bytes: ROW_GROUP_BYTES,
+            threads: None,
+        }
     }
 }
 
@@ -96,7 +101,9 @@ impl FromStr for FileCompression {
             "zstd" => Ok(Self::Zstd(ZstdLevel::default().compression_level())),
             _ => match text.strip_prefix("zstd:").map(str::parse) {
                 Some(Ok(level @ 1..=22)) => Ok(Self::Zstd(level)),
-                _ => Err(format!("{text:?}, expected none, lz4, snappy, gzip, zstd or zstd:LEVEL (1 to 22)")),
+                _ => Err(format!(
+                    "{text:?}, expected none, lz4, snappy, gzip, zstd or zstd:LEVEL (1 to 22)"
+                )),
             },
         }
     }
@@ -132,12 +139,16 @@ impl Format {
         Ok(match self {
             Self::Csv => Box::new(csv::CsvSink::start(out, schema)?),
             Self::Json => Box::new(json::JsonSink::start(out, schema)?),
-            Self::ArrowStream => {
-                Box::new(StreamWriter::try_new_with_options(out, schema, ipc_options(options.compression)?)?)
-            }
-            Self::ArrowFile => {
-                Box::new(arrow_file::ArrowFileSink::start(out, schema, ipc_options(options.compression)?)?)
-            }
+            Self::ArrowStream => Box::new(StreamWriter::try_new_with_options(
+                out,
+                schema,
+                ipc_options(options.compression)?,
+            )?),
+            Self::ArrowFile => Box::new(arrow_file::ArrowFileSink::start(
+                out,
+                schema,
+                ipc_options(options.compression)?,
+            )?),
             Self::Parquet => Box::new(parquet::ParquetSink::start(out, schema, options)?),
         })
     }

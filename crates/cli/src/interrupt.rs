@@ -1,5 +1,5 @@
-//! Ctrl-C. The first one asks the running statement to stop, the second ends the program at once; so does the first when no
-//! statement runs.
+//! Ctrl-C. The first one asks the running statement to stop, the second ends the program at once;
+//! so does the first when no statement runs.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,9 +29,11 @@ struct State {
 impl Interrupt {
     /// Takes over SIGINT, SIGTERM and SIGHUP, unless they are ignored.
     pub(crate) fn listen() -> Result<Self, Failure> {
-        let failed = |cause: std::io::Error| Failure::Start(format!("can't handle signals: {cause}"));
+        let failed =
+            |cause: std::io::Error| Failure::Start(format!("can't handle signals: {cause}"));
         let state = Arc::new(State::default());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
         let ignored = ignored_signals();
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
             // `nohup` and background jobs have had it ignored, and mean it.
@@ -84,7 +86,8 @@ impl State {
     }
 }
 
-/// The signals that this process was started to ignore, a bit for each; none where the system doesn't tell.
+/// The signals that this process was started to ignore, a bit for each; none where the system
+/// doesn't tell.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

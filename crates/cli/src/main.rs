@@ -30,7 +30,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::{EXIT_CODES, Failure};
 
-/// Planning a statement is thousands of small allocations, which this allocator makes cheaper than the system's.
+/// Planning a statement is thousands of small allocations, which this allocator makes cheaper than
+/// the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -45,7 +46,8 @@ Examples:
 
 `dray COMMAND --help` says more of each.";
 
-/// Move query results: serve files as SQL tables, fetch from such a server or PostgreSQL, sort files
+/// Move query results: serve files as SQL tables, fetch from such a server or PostgreSQL, sort
+/// files
 #[derive(Debug, Parser)]
 #[command(name = "dray", version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 struct Program {
@@ -77,7 +79,10 @@ fn main() -> ExitCode {
         Err(failure) => {
             if !matches!(failure, Failure::ReaderGone) {
                 // Standard error may be closed, too.
-                let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("dray: {failure}\n"));
+                let _ = std::io::Write::write_fmt(
+                    &mut std::io::stderr(),
+                    format_args!("dray: {failure}\n"),
+                );
             }
             failure.exit_code()
         }

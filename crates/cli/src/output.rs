@@ -32,8 +32,8 @@ pub(crate) struct Output {
     /// The file to write: .parquet, .arrow, .feather, .arrows, .csv, .json or .ndjson
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     pub(crate) path: PathBuf,
-    /// Compression within the file: none, lz4, snappy (Parquet), gzip (Parquet), zstd or zstd:LEVEL [default: zstd for
-    /// Parquet, none for the others]
+    /// Compression within the file: none, lz4, snappy (Parquet), gzip (Parquet), zstd or zstd:LEVEL
+    /// [default: zstd for Parquet, none for the others]
     #[arg(long, value_name = "CHOICE")]
     file_compression: Option<FileCompression>,
     /// The most rows in a Parquet row group; one is held in memory while it is written
@@ -44,7 +44,12 @@ pub(crate) struct Output {
 impl Output {
     /// What kind of file it is, and how it is written.
     pub(crate) fn format(&self) -> Result<(Format, FileOptions), Failure> {
-        let ending = self.path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+        let ending = self
+            .path
+            .extension()
+            .and_then(|ending| ending.to_str())
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let format = match ending.as_str() {
             "parquet" => Format::Parquet,
             "arrow" | "feather" => Format::ArrowFile,
@@ -54,10 +59,14 @@ impl Output {
             _ => {
                 let path = self.path.display();
                 let endings = ".parquet, .arrow, .feather, .arrows, .csv, .json or .ndjson";
-                return Err(Failure::Usage(format!("can't tell the format of {path} by its ending; use {endings}")));
+                return Err(Failure::Usage(format!(
+                    "can't tell the format of {path} by its ending; use {endings}"
+                )));
             }
         };
-        if let Some(compression) = self.file_compression.filter(|compression| !format.allows(*compression)) {
+        if let Some(compression) =
+            self.file_compression.filter(|compression| !format.allows(*compression))
+        {
             return Err(Failure::Usage(
                 format!("a .{ending} file can't be compressed with {compression:?}").to_lowercase(),
             ));
@@ -87,10 +96,12 @@ pub(crate) struct UnfinishedFile<'a> {
 
 impl<'a> UnfinishedFile<'a> {
     pub(crate) fn create(path: &Path, interrupt: &'a Interrupt) -> Result<Self, Failure> {
-        let failed = |cause: io::Error| Failure::Output(format!("can't write {}: {cause}", path.display()));
-        let refused = |what: &str| Err(Failure::Output(format!("can't write {}: {what}", path.display())));
-        // A link stays one: what it points to is replaced. The system is asked about the file first, and so refuses a link that
-        // somebody else has put into a folder for all.
+        let failed =
+            |cause: io::Error| Failure::Output(format!("can't write {}: {cause}", path.display()));
+        let refused =
+            |what: &str| Err(Failure::Output(format!("can't write {}: {what}", path.display())));
+        // A link stays one: what it points to is replaced. The system is asked about the file
+        // first, and so refuses a link that somebody else has put into a folder for all.
         let (target, replaced) = match path.metadata() {
             Ok(metadata) if !metadata.is_file() => return refused("it is not a regular file"),
             Ok(metadata) => (path.canonicalize().map_err(failed)?, Some(metadata)),
@@ -102,8 +113,8 @@ impl<'a> UnfinishedFile<'a> {
         };
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let prefix = format!(".{name}.");
-        // What replaces a file is nobody else's business until it has that file's owner and mode; the user's mask takes away from
-        // those of a new one.
+        // What replaces a file is nobody else's business until it has that file's owner and mode;
+        // the user's mask takes away from those of a new one.
         let mode = if replaced.is_some() { 0o600 } else { 0o666 };
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(UNFINISHED).permissions(Permissions::from_mode(mode));
@@ -116,8 +127,17 @@ impl<'a> UnfinishedFile<'a> {
         interrupt.set_unfinished(Some(aside.path().to_owned()));
         left_behind::remove(
             folder(&target),
-            |name| name.strip_prefix(&prefix).and_then(|name| name.strip_suffix(UNFINISHED)).is_some_and(is_random),
-            |path| eprintln!("removed {}, which was left behind by a program that was killed", path.display()),
+            |name| {
+                name.strip_prefix(&prefix)
+                    .and_then(|name| name.strip_suffix(UNFINISHED))
+                    .is_some_and(is_random)
+            },
+            |path| {
+                eprintln!(
+                    "removed {}, which was left behind by a program that was killed",
+                    path.display()
+                )
+            },
         );
         Ok(Self { aside, target, replaced, interrupt })
     }
@@ -133,7 +153,9 @@ impl<'a> UnfinishedFile<'a> {
 
     /// Puts the file in its place, safe from a loss of power. Its size.
     pub(crate) fn finish(self) -> Result<u64, Failure> {
-        let failed = |cause: io::Error| Failure::Output(format!("can't write {}: {cause}", self.target.display()));
+        let failed = |cause: io::Error| {
+            Failure::Output(format!("can't write {}: {cause}", self.target.display()))
+        };
         if let Some(replaced) = &self.replaced {
             take_over(self.aside.as_file(), replaced).map_err(failed)?;
         }
@@ -145,8 +167,8 @@ impl<'a> UnfinishedFile<'a> {
     }
 }
 
-/// Gives the file the owner, group and mode of the one that it replaces, as far as this user may. What a group might do is left out where
-/// the file can't be of that group.
+/// Gives the file the owner, group and mode of the one that it replaces, as far as this user may.
+/// What a group might do is left out where the file can't be of that group.
 fn take_over(file: &File, replaced: &Metadata) -> io::Result<()> {
     let now = file.metadata()?;
     let mut mode = replaced.mode() & 0o777;

@@ -1,15 +1,18 @@
 //! The values of `$1, $2 …` as they stand on a command line.
 //!
-//! `TYPE:VALUE` says its type. A bare value is what the same text is in SQL: `42` a 64-bit integer, `4.2` and `1e5` 64-bit
-//! floats, `true`, `false`, `NULL`; everything else is text. Two kinds of number would lose something that way and don't:
-//! an integer beyond 64 bits is a decimal, and digits with a leading zero (a postal code) are text. A word before a colon is meant
-//! as a type, so that one that is none is an error; but for what looks like a uri.
+//! `TYPE:VALUE` says its type. A bare value is what the same text is in SQL: `42` a 64-bit integer,
+//! `4.2` and `1e5` 64-bit floats, `true`, `false`, `NULL`; everything else is text. Two kinds of
+//! number would lose something that way and don't: an integer beyond 64 bits is a decimal, and
+//! digits with a leading zero (a postal code) are text. A word before a colon is meant as a type,
+//! so that one that is none is an error; but for what looks like a uri.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, BinaryArray, NullArray, RecordBatch, StringArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, TimeUnit,
+};
 
 /// What `--help` says of parameters.
 pub(crate) const HELP: &str = "\
@@ -23,17 +26,23 @@ pub(crate) fn row(values: &[String]) -> Result<Option<RecordBatch>, String> {
     if values.is_empty() {
         return Ok(None);
     }
-    let arrays =
-        values.iter().enumerate().map(|(i, text)| value(text).map_err(|what| format!("--param ${}: {what}", i + 1)));
+    let arrays = values
+        .iter()
+        .enumerate()
+        .map(|(i, text)| value(text).map_err(|what| format!("--param ${}: {what}", i + 1)));
     let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
     let fields = arrays.iter().enumerate();
-    let fields: Vec<_> =
-        fields.map(|(i, array)| Field::new(format!("${}", i + 1), array.data_type().clone(), true)).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map(Some).map_err(|cause| cause.to_string())
+    let fields: Vec<_> = fields
+        .map(|(i, array)| Field::new(format!("${}", i + 1), array.data_type().clone(), true))
+        .collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+        .map(Some)
+        .map_err(|cause| cause.to_string())
 }
 
 fn value(text: &str) -> Result<ArrayRef, String> {
-    let Some((name, value)) = text.split_once(':').filter(|(name, rest)| is_word(name) && !rest.starts_with("//"))
+    let Some((name, value)) =
+        text.split_once(':').filter(|(name, rest)| is_word(name) && !rest.starts_with("//"))
     else {
         return bare(text);
     };
@@ -42,12 +51,15 @@ fn value(text: &str) -> Result<ArrayRef, String> {
         Some(Typed::Decimal) => decimal(value),
         Some(Typed::Bytes) => bytes(value),
         Some(Typed::Timestamp { zone }) => timestamp(value, zone),
-        None => Err(format!("{name:?} is no type, expected one of {TYPES} (write text:{text} for text with a colon)")),
+        None => Err(format!(
+            "{name:?} is no type, expected one of {TYPES} (write text:{text} for text with a colon)"
+        )),
     }
 }
 
 fn is_word(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// The names that [`typed`] knows.
@@ -120,7 +132,8 @@ fn decimal(text: &str) -> Result<ArrayRef, String> {
         return Err(format!("{text:?} is not a decimal number; write -12.50"));
     }
     let count = whole.len() + fraction.len();
-    let too_long = || format!("{count} digits, and a decimal holds at most {DECIMAL256_MAX_PRECISION}");
+    let too_long =
+        || format!("{count} digits, and a decimal holds at most {DECIMAL256_MAX_PRECISION}");
     let precision = u8::try_from(count).map_err(|_| too_long())?;
     let scale = i8::try_from(fraction.len()).map_err(|_| too_long())?;
     if precision > DECIMAL256_MAX_PRECISION {
@@ -148,7 +161,9 @@ fn timestamp(text: &str, zone: bool) -> Result<ArrayRef, String> {
     // The offset's sign can't be taken for the date's hyphens, which stand before the hour.
     let has_zone = text.get(11..).is_some_and(|clock| clock.contains(['Z', 'z', '+', '-']));
     match (zone, has_zone) {
-        (true, false) => Err(format!("{text:?} has no offset from UTC; write 2024-01-31T12:30:00Z or …+01:00")),
+        (true, false) => {
+            Err(format!("{text:?} has no offset from UTC; write 2024-01-31T12:30:00Z or …+01:00"))
+        }
         (false, true) => Err(format!("{text:?} has an offset from UTC; write timestamptz:{text}")),
         _ => parse(text, &DataType::Timestamp(TimeUnit::Microsecond, zone.then(|| "UTC".into()))),
     }
@@ -206,7 +221,10 @@ mod tests {
             ("date:2024-01-31", "Date32 2024-01-31"),
             ("time:12:30:00", "Time64(µs) 12:30:00"),
             ("timestamp:2024-01-31T12:30:00", "Timestamp(µs) 2024-01-31T12:30:00"),
-            ("timestamptz:2024-01-31T12:30:00+01:00", "Timestamp(µs, \"UTC\") 2024-01-31T11:30:00Z"),
+            (
+                "timestamptz:2024-01-31T12:30:00+01:00",
+                "Timestamp(µs, \"UTC\") 2024-01-31T11:30:00Z",
+            ),
             ("bytes:00fF", "Binary 00ff"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
@@ -237,8 +255,14 @@ mod tests {
             assert!(typed(name).is_some(), "{name}");
         }
         let error = value("dat:2024-01-31").unwrap_err();
-        assert!(error.starts_with("\"dat\" is no type") && error.contains("text:dat:2024-01-31"), "{error}");
+        assert!(
+            error.starts_with("\"dat\" is no type") && error.contains("text:dat:2024-01-31"),
+            "{error}"
+        );
         let row = row(&["1".to_owned(), "int:x".to_owned()]);
-        assert_eq!(row.unwrap_err(), "--param $2: \"x\" is not a value of type Int64 (write text:… for text)");
+        assert_eq!(
+            row.unwrap_err(),
+            "--param $2: \"x\" is not a value of type Int64 (write text:… for text)"
+        );
     }
 }

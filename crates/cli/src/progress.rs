@@ -18,7 +18,8 @@ pub(crate) struct Meter(ProgressBar);
 impl Meter {
     /// Shown if standard error is a terminal, and `wanted`.
     pub(crate) fn new(wanted: bool) -> Self {
-        let target = if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let target =
+            if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(style("{spinner} {wide_msg}"));
         bar.set_message("connecting");
@@ -89,9 +90,14 @@ fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String
         text += &format!(" of {about}{}", number::count(total));
     }
     let rate = number::rate(progress.rows, elapsed);
-    text +=
-        &format!(" rows, {} rows/s, {}/s", number::short(rate), number::bytes(number::rate(progress.bytes, elapsed)));
-    if let Some(left) = total.map(|total| total - progress.rows).filter(|left| *left > 0 && rate > 0) {
+    text += &format!(
+        " rows, {} rows/s, {}/s",
+        number::short(rate),
+        number::bytes(number::rate(progress.bytes, elapsed))
+    );
+    if let Some(left) =
+        total.map(|total| total - progress.rows).filter(|left| *left > 0 && rate > 0)
+    {
         text += &format!(", {} left", time_left(left / rate + 1));
     }
     text
@@ -106,7 +112,9 @@ fn time_left(seconds: u64) -> String {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─")
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .progress_chars("━╸─")
 }
 
 #[cfg(test)]

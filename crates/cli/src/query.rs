@@ -46,7 +46,8 @@ pub(crate) struct Arguments {
 enum OutputFormat {
     /// The first rows, for reading
     Table,
-    /// NULL is an empty field, an empty string is ""; decimals are exact, times ISO 8601, bytes hexadecimal
+    /// NULL is an empty field, an empty string is ""; decimals are exact, times ISO 8601, bytes
+    /// hexadecimal
     Csv,
     /// One object a line
     Json,
@@ -83,15 +84,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     meter.clear();
     let table = printed?;
     let mut out = std::io::stdout().lock();
-    out.write_all(table.as_bytes()).and_then(|()| out.flush()).map_err(|cause| Failure::output(TARGET, &cause))
+    out.write_all(table.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|cause| Failure::output(TARGET, &cause))
 }
 
 /// Streams the result as it comes.
-fn print(results: &mut Results<Connection>, format: Format, interrupt: &Interrupt) -> Result<(), Failure> {
+fn print(
+    results: &mut Results<Connection>,
+    format: Format,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
     // Standard output itself would look for line ends in everything.
-    let out = std::io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Failure::output(TARGET, &cause))?;
+    let out = std::io::stdout()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(|cause| Failure::output(TARGET, &cause))?;
     let unwritten = |cause: crate::format::Problem| Failure::output(TARGET, cause.as_ref());
-    let mut sink = format.sink(File::from(out), &results.schema(), FileOptions::default()).map_err(unwritten)?;
+    let mut sink = format
+        .sink(File::from(out), &results.schema(), FileOptions::default())
+        .map_err(unwritten)?;
     while let Some(batch) = results.next_batch().map_err(|error| failed(error, interrupt))? {
         sink.write(&batch).map_err(unwritten)?;
     }
@@ -99,7 +111,11 @@ fn print(results: &mut Results<Connection>, format: Format, interrupt: &Interrup
 }
 
 /// The first rows as a table, and how many there are in all.
-fn show(results: &mut Results<Connection>, rows_max: usize, interrupt: &Interrupt) -> Result<String, Failure> {
+fn show(
+    results: &mut Results<Connection>,
+    rows_max: usize,
+    interrupt: &Interrupt,
+) -> Result<String, Failure> {
     let mut table = Table::of(&results.schema());
     // Rows are counted to the end, unless the server knows the number already.
     let mut counted = 0;
@@ -108,7 +124,9 @@ fn show(results: &mut Results<Connection>, rows_max: usize, interrupt: &Interrup
             Known::Exact(total) if table.rows() == rows_max && total >= counted => break total,
             _ => {}
         }
-        let Some(batch) = results.next_batch().map_err(|error| failed(error, interrupt))? else { break counted };
+        let Some(batch) = results.next_batch().map_err(|error| failed(error, interrupt))? else {
+            break counted;
+        };
         counted += batch.num_rows() as u64;
         let left = rows_max - table.rows();
         table.push_batch(&batch, left).map_err(|cause| Failure::output(TARGET, &cause))?;
@@ -117,7 +135,10 @@ fn show(results: &mut Results<Connection>, rows_max: usize, interrupt: &Interrup
     let mut text = table.render(width);
     match total - table.rows() as u64 {
         0 => text += &format!("{}\n", number::rows(total)),
-        more => text += &format!("… {} more rows ({} in all)\n", number::count(more), number::count(total)),
+        more => {
+            text +=
+                &format!("… {} more rows ({} in all)\n", number::count(more), number::count(total))
+        }
     }
     Ok(text)
 }

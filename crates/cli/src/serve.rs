@@ -19,8 +19,8 @@ use crate::failure::Failure;
 
 /// Where to listen when nothing is said.
 const LISTEN_DEFAULT: &str = "tcp://127.0.0.1:7117";
-/// Descriptors that are kept for files, listeners and metrics, and those that a connection may take: a socket, a look at
-/// it, and pipes.
+/// Descriptors that are kept for files, listeners and metrics, and those that a connection may
+/// take: a socket, a look at it, and pipes.
 const DESCRIPTORS_KEPT: u64 = 64;
 const DESCRIPTORS_A_CONNECTION: u64 = 4;
 
@@ -47,7 +47,8 @@ pub(crate) struct Arguments {
     /// Tables: a file, a folder, or NAME=PATH
     #[arg(value_name = "PATH | NAME=PATH")]
     tables: Vec<TableSpec>,
-    /// Listen here, tcp://HOST:PORT; port 0 takes a free one [default: tcp://127.0.0.1:7117, unless --unix is given]
+    /// Listen here, tcp://HOST:PORT; port 0 takes a free one [default: tcp://127.0.0.1:7117, unless
+    /// --unix is given]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     listen: Vec<SocketAddr>,
     /// Listen on a Unix socket, which only this user can open
@@ -62,14 +63,15 @@ pub(crate) struct Arguments {
     /// File with the token that clients must give; needed on any address but loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Memory for sorts, joins and aggregates before they spill; tables held in memory are extra [default: half of what is
-    /// available]
+    /// Memory for sorts, joins and aggregates before they spill; tables held in memory are extra
+    /// [default: half of what is available]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
     /// Folder for what queries spill [default: the system's for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
-    /// How much of that disk all queries' sorts may take at a time, and as much their other operators
+    /// How much of that disk all queries' sorts may take at a time, and as much their other
+    /// operators
     #[arg(long, value_name = "SIZE", default_value = "100GB")]
     spill_max: Size,
     /// Generate the TPC-H tables at this scale factor, in memory
@@ -81,13 +83,15 @@ pub(crate) struct Arguments {
     /// CSV files have no line of names at their beginning: their columns are column_1, column_2, …
     #[arg(long)]
     no_header: bool,
-    /// The files of one table may have different columns: they are matched by name, and NULL in files that lack them
+    /// The files of one table may have different columns: they are matched by name, and NULL in
+    /// files that lack them
     #[arg(long)]
     union_by_name: bool,
     /// Answer GET /metrics here, HOST:PORT, for Prometheus
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
-    /// The address of --metrics may be one that other hosts can reach; nobody is asked for a token there
+    /// The address of --metrics may be one that other hosts can reach; nobody is asked for a token
+    /// there
     #[arg(long, requires = "metrics")]
     metrics_public: bool,
     /// Threads that a query may use [default: one per core]
@@ -117,7 +121,8 @@ pub(crate) struct Arguments {
     /// The same while other statements wait for a turn or for memory, or the server stops
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     stall_timeout_wanted: Duration,
-    /// Clients that connect over loopback come through a tunnel or a proxy: adapt to their network, and send checksums
+    /// Clients that connect over loopback come through a tunnel or a proxy: adapt to their network,
+    /// and send checksums
     #[arg(long)]
     behind_proxy: bool,
     /// What to log: error, warn, info, debug, trace, or a filter by module
@@ -146,14 +151,20 @@ fn run_to_end(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     start_log(&arguments)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = arguments.threads.map_or(cores, usize::from);
-    let mut options = arguments.into_options(threads).map_err(|cause| Failure::Usage(cause.to_string()))?;
+    let mut options =
+        arguments.into_options(threads).map_err(|cause| Failure::Usage(cause.to_string()))?;
     let possible = connections_possible();
     if options.connections_max > possible {
-        warn!("--connections: there are descriptors for {possible} only; raise the limit of open files (ulimit -n)");
+        warn!(
+            "--connections: there are descriptors for {possible} only; raise the limit of open files (ulimit -n)"
+        );
         options.connections_max = possible;
     }
     // Sockets and signals only: what computes has threads of its own.
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(cores.max(2)).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.max(2))
+        .enable_all()
+        .build()?;
     let served = runtime.block_on(serve(options));
     // Threads that still compute end with the process.
     runtime.shutdown_background();
@@ -193,14 +204,16 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// How many connections there are descriptors for, once the process may have as many as the system lets it.
+/// How many connections there are descriptors for, once the process may have as many as the system
+/// lets it.
 fn connections_possible() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // If it can't be raised it stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let Some(descriptors) = getrlimit(Resource::Nofile).current else { return usize::MAX };
-    let connections = (descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_A_CONNECTION).max(1);
+    let connections =
+        (descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_A_CONNECTION).max(1);
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
@@ -259,7 +272,8 @@ impl Arguments {
 
 /// The token in a file, without the line's end.
 pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
-    let text = std::fs::read_to_string(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
     match text.trim() {
         "" => Err(format!("{}: no token in this file", path.display())),
         token => Ok(token.into()),
@@ -268,14 +282,18 @@ pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
 
 /// `tcp://HOST:PORT` or `HOST:PORT`; of a name's addresses the first.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    let address = text.strip_prefix("tcp://").or_else(|| text.strip_prefix("http://")).unwrap_or(text);
-    let mut found = address.to_socket_addrs().map_err(|cause| format!("expected tcp://HOST:PORT: {cause}"))?;
+    let address =
+        text.strip_prefix("tcp://").or_else(|| text.strip_prefix("http://")).unwrap_or(text);
+    let mut found =
+        address.to_socket_addrs().map_err(|cause| format!("expected tcp://HOST:PORT: {cause}"))?;
     found.next().ok_or_else(|| format!("no address for {address}"))
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    seconds.filter(|seconds| !seconds.is_zero()).ok_or_else(|| "expected a number of seconds above 0".to_owned())
+    seconds
+        .filter(|seconds| !seconds.is_zero())
+        .ok_or_else(|| "expected a number of seconds above 0".to_owned())
 }
 
 fn start_log(arguments: &Arguments) -> Result<(), Box<dyn Error>> {

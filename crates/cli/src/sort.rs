@@ -39,11 +39,18 @@ pub(crate) struct Arguments {
     /// Files, and folders of files of one kind, with the same columns
     #[arg(value_name = "PATH", required = true)]
     inputs: Vec<PathBuf>,
-    /// The columns to sort by: NAME, and behind it :desc, :nulls-first or :nulls-last. Missing values come last, or first
-    /// with :desc, as in SQL. What is a column's whole name is that column [default with --distinct: all columns]
-    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', required_unless_present = "distinct")]
+    /// The columns to sort by: NAME, and behind it :desc, :nulls-first or :nulls-last. Missing
+    /// values come last, or first with :desc, as in SQL. What is a column's whole name is that
+    /// column [default with --distinct: all columns]
+    #[arg(
+        long,
+        value_name = "COLUMN,…",
+        value_delimiter = ',',
+        required_unless_present = "distinct"
+    )]
     by: Vec<By>,
-    /// Drop rows that are equal in all columns, or, with `keys`, in those to sort by; the first one read stays
+    /// Drop rows that are equal in all columns, or, with `keys`, in those to sort by; the first one
+    /// read stays
     #[arg(long, value_enum, value_name = "rows|keys", num_args = 0..=1, require_equals = true, default_missing_value = "rows")]
     distinct: Option<Equal>,
     /// CSV files have no line of names at their beginning: their columns are column_1, column_2, …
@@ -52,7 +59,8 @@ pub(crate) struct Arguments {
     /// Keep only so many rows of the result
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Memory for reading, sorting and writing before it goes on on disk [default: half of what is available]
+    /// Memory for reading, sorting and writing before it goes on on disk [default: half of what is
+    /// available]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
     /// Folder for what does not fit into memory [default: the system's for temporary files]
@@ -75,11 +83,13 @@ enum Equal {
     Keys,
 }
 
-/// What tells the allocator to give back at once what is freed, in pieces of any size: else a program of several threads keeps a multiple of
-/// what was asked for. Sorting 6 million rows in 128 MiB, 405 MiB were resident, and 224 with these.
+/// What tells the allocator to give back at once what is freed, in pieces of any size: else a
+/// program of several threads keeps a multiple of what was asked for. Sorting 6 million rows in 128
+/// MiB, 405 MiB were resident, and 224 with these.
 const FRUGAL: [(&str, &str); 2] = [("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")];
 
-/// Starts this program anew with a frugal allocator, which reads its settings before anything else can; unless somebody has set them.
+/// Starts this program anew with a frugal allocator, which reads its settings before anything else
+/// can; unless somebody has set them.
 fn be_frugal() {
     if FRUGAL.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
         return;
@@ -105,7 +115,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let failed = |cause: std::io::Error| Failure::Start(format!("can't start threads: {cause}"));
     // One more than sort, for the thread that writes waits for them.
     let threads = sort.threads + 1;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(failed)?;
     interrupt.will_be_watched();
     let written = runtime.block_on(async {
@@ -113,7 +124,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             sorted = sort.start() => sorted.map_err(refused)?,
             () = raised(&interrupt) => return Err(Failure::Interrupted),
         };
-        write(&mut sorted, &file, format, options, &interrupt, &meter).await.map(|rows| (rows, sorted.spilled_bytes()))
+        write(&mut sorted, &file, format, options, &interrupt, &meter)
+            .await
+            .map(|rows| (rows, sorted.spilled_bytes()))
     });
     meter.clear();
     // What is still running is of no use to anybody.
@@ -142,7 +155,8 @@ impl Arguments {
     fn sort(&self) -> Result<FileSort, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = self.memory.map(|size| usize::try_from(size.0)).transpose();
-        let memory = memory.map_err(|_| Failure::Usage("--memory is more than there can be".to_owned()))?;
+        let memory =
+            memory.map_err(|_| Failure::Usage("--memory is more than there can be".to_owned()))?;
         let memory_bytes = memory.unwrap_or_else(memory_bytes_default);
         Ok(FileSort {
             inputs: self.inputs.clone(),

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dray_client::{
-    CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite, NumericAs,
-    Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_of,
+    CompressionChoice, ConnectOptions, Connection, ErrorKind, ExtensionChoice, Limits, NonFinite,
+    NumericAs, Partitions, PostgresOptions, QueryOptions, Results, Secret, timeout_of,
 };
 use dray_sort::Size;
 
@@ -19,7 +19,8 @@ use crate::serve::read_token;
 /// A statement and where to run it.
 #[derive(Debug, Args)]
 pub(crate) struct Statement {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or postgresql://USER@HOST/DATABASE
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
+    /// postgresql://USER@HOST/DATABASE
     uri: String,
     /// The statement, or - to read it from standard input
     #[arg(required_unless_present = "file", conflicts_with = "file")]
@@ -42,13 +43,15 @@ pub(crate) struct Statement {
     /// The largest single row to accept
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<Size>,
-    /// Use the server's extension dray: auto (where it is, but for statements that had few rows), always or never
+    /// Use the server's extension dray: auto (where it is, but for statements that had few rows),
+    /// always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
     extension: ExtensionChoice,
     /// What numeric without a declared precision becomes: text, float64 or decimal(PRECISION,SCALE)
     #[arg(long, value_name = "TYPE", default_value_t, help_heading = "PostgreSQL")]
     numeric: NumericAs,
-    /// Infinite dates, NaN among decimals, 24:00: error, null, or text for all columns of such types
+    /// Infinite dates, NaN among decimals, 24:00: error, null, or text for all columns of such
+    /// types
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
     nonfinite: NonFinite,
     /// Connections that read a table, under one snapshot: auto, or a number
@@ -70,7 +73,8 @@ pub(crate) struct Login {
     /// File with the server's token; the variable DRAY_TOKEN does as well
     #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
     token_file: Option<PathBuf>,
-    /// The server's token; other users can see it in the list of processes, so rather use --token-file
+    /// The server's token; other users can see it in the list of processes, so rather use
+    /// --token-file
     #[arg(long, value_name = "TOKEN", help_heading = "Connection")]
     token: Option<Secret>,
     /// Send the token as it is: without TLS, over a network that is trusted
@@ -82,7 +86,8 @@ pub(crate) struct Login {
     /// How long connecting may take in all, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, help_heading = "Connection")]
     timeout: f64,
-    /// How long the server may send nothing while it is waited for, in seconds [default: as long as it takes]
+    /// How long the server may send nothing while it is waited for, in seconds [default: as long as
+    /// it takes]
     #[arg(long, value_name = "SECONDS", help_heading = "Connection")]
     read_timeout: Option<f64>,
 }
@@ -98,9 +103,11 @@ impl Statement {
         let query_options = self.query_options(plan_only)?;
         let connect_options = self.login.options()?;
         let sql = self.sql()?;
-        let connection = Connection::connect(&self.uri, &connect_options).map_err(Failure::Client)?;
+        let connection =
+            Connection::connect(&self.uri, &connect_options).map_err(Failure::Client)?;
         let watch = meter.watch(interrupt.clone());
-        Connection::query_with(connection, &sql, &query_options, Some(watch)).map_err(|error| failed(error, interrupt))
+        Connection::query_with(connection, &sql, &query_options, Some(watch))
+            .map_err(|error| failed(error, interrupt))
     }
 
     /// The compression that was asked for.
@@ -113,11 +120,15 @@ impl Statement {
         match (self.sql.as_deref(), &self.file) {
             (Some("-"), _) => {
                 let mut sql = String::new();
-                std::io::stdin().read_to_string(&mut sql).map_err(unreadable("standard input".to_owned()))?;
+                std::io::stdin()
+                    .read_to_string(&mut sql)
+                    .map_err(unreadable("standard input".to_owned()))?;
                 Ok(sql)
             }
             (Some(sql), _) => Ok(sql.to_owned()),
-            (None, Some(path)) => std::fs::read_to_string(path).map_err(unreadable(path.display().to_string())),
+            (None, Some(path)) => {
+                std::fs::read_to_string(path).map_err(unreadable(path.display().to_string()))
+            }
             (None, None) => Err(Failure::Usage("no statement given".to_owned())),
         }
     }
@@ -129,7 +140,10 @@ impl Statement {
         // A limit that is raised alone takes along those that may not be smaller.
         let limits = Limits {
             chunk_bytes_max,
-            decoded_bytes_max: chosen(self.decoded_bytes_max, limits.decoded_bytes_max.max(chunk_bytes_max)),
+            decoded_bytes_max: chosen(
+                self.decoded_bytes_max,
+                limits.decoded_bytes_max.max(chunk_bytes_max),
+            ),
             row_bytes_max: chosen(self.row_bytes_max, limits.row_bytes_max.max(chunk_bytes_max)),
         };
         Ok(QueryOptions {
@@ -152,12 +166,15 @@ impl Statement {
 impl Login {
     /// What the options say.
     pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
-        let from_file = self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
+        let from_file =
+            self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
         let seconds = |name: &str, value: f64| {
-            timeout_of(value).map_err(|_| Failure::Usage(format!("--{name} {value}: expected seconds above 0")))
+            timeout_of(value)
+                .map_err(|_| Failure::Usage(format!("--{name} {value}: expected seconds above 0")))
         };
         let timeout = seconds("timeout", self.timeout)?;
-        let read_timeout = self.read_timeout.map(|value| seconds("read-timeout", value)).transpose()?;
+        let read_timeout =
+            self.read_timeout.map(|value| seconds("read-timeout", value)).transpose()?;
         Ok(ConnectOptions {
             token: self.token.clone().or(from_file),
             plain_token: self.plain_token,

@@ -17,9 +17,10 @@ use crate::statement::{Login, failed};
 const TARGET: &str = "standard output";
 
 /// A Dray server's own list.
-const OF_DRAY: &str = "SELECT table_name AS \"table\", rows, bytes, files, columns FROM dray.tables ORDER BY 1";
-/// Those that the user may read; PostgreSQL's rows are an estimate of its last ANALYZE. Every name is qualified, since
-/// others may have put theirs into the search path.
+const OF_DRAY: &str =
+    "SELECT table_name AS \"table\", rows, bytes, files, columns FROM dray.tables ORDER BY 1";
+/// Those that the user may read; PostgreSQL's rows are an estimate of its last ANALYZE. Every name
+/// is qualified, since others may have put theirs into the search path.
 const OF_POSTGRES: &str = "\
 SELECT pg_catalog.format('%I.%I', s.nspname, t.relname) AS \"table\",
        CASE WHEN t.reltuples OPERATOR(pg_catalog.>=) 0 THEN t.reltuples::pg_catalog.int8 END AS estimated_rows,
@@ -46,7 +47,8 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
 pub(crate) struct Arguments {
-    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or postgresql://USER@HOST/DATABASE
+    /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
+    /// postgresql://USER@HOST/DATABASE
     uri: String,
     /// How to print them [default: table on a terminal, csv elsewhere]
     #[arg(long, value_enum)]
@@ -77,7 +79,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let interrupt = Interrupt::listen()?;
     let meter = Meter::new(false);
-    let connection = Connection::connect(&arguments.uri, &arguments.login.options()?).map_err(Failure::Client)?;
+    let connection = Connection::connect(&arguments.uri, &arguments.login.options()?)
+        .map_err(Failure::Client)?;
     let sql = if arguments.uri.starts_with("postgres") { OF_POSTGRES } else { OF_DRAY };
     let watch = meter.watch(interrupt.clone());
     let results = Connection::query_with(connection, sql, &QueryOptions::default(), Some(watch));
@@ -86,10 +89,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let unwritten = |cause: crate::format::Problem| Failure::output(TARGET, cause.as_ref());
     match format {
         Some(format) => {
-            let out =
-                std::io::stdout().as_fd().try_clone_to_owned().map_err(|cause| Failure::output(TARGET, &cause))?;
+            let out = std::io::stdout()
+                .as_fd()
+                .try_clone_to_owned()
+                .map_err(|cause| Failure::output(TARGET, &cause))?;
             let out = std::fs::File::from(out);
-            let mut sink = format.sink(out, &results.schema(), FileOptions::default()).map_err(unwritten)?;
+            let mut sink =
+                format.sink(out, &results.schema(), FileOptions::default()).map_err(unwritten)?;
             for batch in &batches {
                 sink.write(batch).map_err(unwritten)?;
             }
@@ -98,12 +104,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => {
             let mut table = Table::of(&results.schema());
             for batch in &batches {
-                table.push_batch(batch, batch.num_rows()).map_err(|cause| Failure::output(TARGET, &cause))?;
+                table
+                    .push_batch(batch, batch.num_rows())
+                    .map_err(|cause| Failure::output(TARGET, &cause))?;
             }
             let width = is_terminal.then(|| usize::from(console::Term::stdout().size().1));
             let text = table.render(width);
             let mut out = std::io::stdout().lock();
-            out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|cause| Failure::output(TARGET, &cause))
+            out.write_all(text.as_bytes())
+                .and_then(|()| out.flush())
+                .map_err(|cause| Failure::output(TARGET, &cause))
         }
     }
 }

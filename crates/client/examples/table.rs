@@ -1,12 +1,18 @@
 //! What a table of TPC-H's lineitem costs the client, from the bytes of its chunks to Arrow:
 //! `cargo run --release -p dray-client --example table [SCALE [ROWS]]`, with ROWS a chunk.
 //!
-//! Each run makes a new table and keeps it until it is whole, so its memory is fresh. Printed are medians: the processor time that the
-//! reading thread takes for a row, the rate at which it decodes, page faults, and how much memory the process had at most
-//! beyond what it had before; and the mean processor time of all threads, of which one touches memory ahead. The kinds of
+//! Each run makes a new table and keeps it until it is whole, so its memory is fresh. Printed are
+//! medians: the processor time that the reading thread takes for a row, the rate at which it
+//! decodes, page faults, and how much memory the process had at most beyond what it had before; and
+//! the mean processor time of all threads, of which one touches memory ahead. The kinds of
 //! compression take turns.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::fs;
@@ -27,10 +33,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const RUNS: usize = 9;
 /// Linux counts processor time in these for a process.
 const TICK_NS: f64 = 1e7;
-const KINDS: [Compression; 4] = [Compression::None, Compression::Light, Compression::Symbols, Compression::Zstd(1)];
+const KINDS: [Compression; 4] =
+    [Compression::None, Compression::Light, Compression::Symbols, Compression::Zstd(1)];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let argument = |i: usize, default: f64| std::env::args().nth(i).map_or(Ok(default), |text| text.parse());
+    let argument =
+        |i: usize, default: f64| std::env::args().nth(i).map_or(Ok(default), |text| text.parse());
     let (scale, chunk_rows) = (argument(1, 0.3)?, argument(2, 65_536.0)? as usize);
     let rows = LineItemArrow::new(LineItemGenerator::new(scale, 1, 1)).with_batch_size(chunk_rows);
     let batches: Vec<RecordBatch> = rows.collect::<Result<_, _>>()?;
@@ -42,7 +50,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             runs.push(table.read()?);
         }
     }
-    println!("{:10}{:>10}{:>12}{:>10}{:>10}{:>12}", "", "ns/row", "of all", "GB/s", "faults", "peak MB");
+    println!(
+        "{:10}{:>10}{:>12}{:>10}{:>10}{:>12}",
+        "", "ns/row", "of all", "GB/s", "faults", "peak MB"
+    );
     for ((kind, table), runs) in KINDS.iter().zip(&tables).zip(&runs) {
         let median = |figure: fn(&Run) -> f64| {
             let mut figures: Vec<f64> = runs.iter().map(figure).collect();
@@ -114,7 +125,8 @@ impl Frames {
         // Free blocks of the run before are the system's again: the table's memory is fresh.
         std::thread::sleep(Duration::from_millis(2100));
         fs::write("/proc/self/clear_refs", "5")?;
-        let ([faults, ticks @ ..], memory, start) = (stat([10, 14, 15])?, memory_bytes("VmRSS")?, reader_ns()?);
+        let ([faults, ticks @ ..], memory, start) =
+            (stat([10, 14, 15])?, memory_bytes("VmRSS")?, reader_ns()?);
         let mut feed = Feed::of_frames(Limits::default(), StringLayout::default());
         for frame in &self.frames {
             feed.feed(frame)?;
@@ -137,7 +149,8 @@ impl Frames {
 fn stat<const N: usize>(numbers: [usize; N]) -> Result<[f64; N], Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The name, field 2, may have spaces.
-    let fields: Vec<&str> = stat.rsplit_once(')').ok_or("no name in stat")?.1.split_whitespace().collect();
+    let fields: Vec<&str> =
+        stat.rsplit_once(')').ok_or("no name in stat")?.1.split_whitespace().collect();
     Ok(numbers.map(|number| fields[number - 3].parse().unwrap()))
 }
 

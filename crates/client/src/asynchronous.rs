@@ -1,5 +1,6 @@
-//! The same for asynchronous programs. The work is done on a blocking thread of the tokio runtime, one for each running
-//! statement: decoding is processor work that does not belong on the threads that poll.
+//! The same for asynchronous programs. The work is done on a blocking thread of the tokio runtime,
+//! one for each running statement: decoding is processor work that does not belong on the threads
+//! that poll.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -113,7 +114,9 @@ impl AsyncResults {
                 Ok(None)
             }
             None if self.ended => Ok(None),
-            None => Err(Error::new(ErrorKind::Connection, "the result has ended already with an error")),
+            None => {
+                Err(Error::new(ErrorKind::Connection, "the result has ended already with an error"))
+            }
         })
     }
 }
@@ -136,7 +139,9 @@ fn run(
     give_back: oneshot::Sender<Box<Connection>>,
 ) {
     let wanted = batches.clone();
-    let watch = Box::new(move |_: &crate::Progress| if wanted.is_closed() { Wish::Cancel } else { Wish::Continue });
+    let watch = Box::new(
+        move |_: &crate::Progress| if wanted.is_closed() { Wish::Cancel } else { Wish::Continue },
+    );
     let mut slot = Slot { connection: Some(connection), give_back: Some(give_back) };
     let results = match slot.connection.as_deref_mut() {
         Some(connection) => Connection::query_with(connection, sql, options, Some(watch)),
@@ -173,12 +178,15 @@ struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let (Some(connection), Some(give_back)) = (self.connection.take(), self.give_back.take()) {
+        if let (Some(connection), Some(give_back)) = (self.connection.take(), self.give_back.take())
+        {
             let _ = give_back.send(connection);
         }
     }
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    spawn_blocking(work).await.map_err(|cause| Error::new(ErrorKind::Internal, "a client thread failed").cause(cause))
+    spawn_blocking(work)
+        .await
+        .map_err(|cause| Error::new(ErrorKind::Internal, "a client thread failed").cause(cause))
 }

@@ -20,14 +20,17 @@ use crate::results::{Progress, Results};
 pub struct ConnectOptions {
     /// The server's token; the uri's own comes first, the variable `DRAY_TOKEN` last.
     pub token: Option<Secret>,
-    /// Whether a token may travel as it is. Unless asked for, it goes over TLS, a Unix socket or loopback only.
+    /// Whether a token may travel as it is. Unless asked for, it goes over TLS, a Unix socket or
+    /// loopback only.
     pub plain_token: bool,
     /// A PEM file with the authority of the server's certificate, instead of the system's.
     pub ca: Option<PathBuf>,
-    /// How long connecting may take in all: finding the address, TCP, TLS, the server's greeting or login.
+    /// How long connecting may take in all: finding the address, TCP, TLS, the server's greeting or
+    /// login.
     pub timeout: Duration,
-    /// How long the server may send nothing while it is waited for, before a statement ends by an error and its connection
-    /// with it; the uri's own comes first. None to wait as long as it takes.
+    /// How long the server may send nothing while it is waited for, before a statement ends by an
+    /// error and its connection with it; the uri's own comes first. None to wait as long as it
+    /// takes.
     pub read_timeout: Option<Duration>,
     /// What the server's log calls this client.
     pub client: String,
@@ -36,7 +39,14 @@ pub struct ConnectOptions {
 impl Default for ConnectOptions {
     fn default() -> Self {
         let client = concat!("dray-client ", env!("CARGO_PKG_VERSION")).to_owned();
-        Self { token: None, plain_token: false, ca: None, timeout: Duration::from_secs(10), read_timeout: None, client }
+        Self {
+            token: None,
+            plain_token: false,
+            ca: None,
+            timeout: Duration::from_secs(10),
+            read_timeout: None,
+            client,
+        }
     }
 }
 
@@ -51,7 +61,9 @@ pub fn timeout_of(seconds: f64) -> Result<Duration> {
     // A wait shorter than the clock's step would be none.
     match Duration::try_from_secs_f64(seconds) {
         Ok(timeout) if !timeout.is_zero() && seconds <= TIMEOUT_SECONDS_MAX => Ok(timeout),
-        _ => Err(Error::usage(format!("a timeout of {seconds} seconds, expected more than 0 and at most ten years"))),
+        _ => Err(Error::usage(format!(
+            "a timeout of {seconds} seconds, expected more than 0 and at most ten years"
+        ))),
     }
 }
 
@@ -64,7 +76,8 @@ pub struct QueryOptions {
     pub limits: Limits,
     /// Batches hold at least this many rows, but for the last one and those of `batch_bytes`.
     pub batch_rows: usize,
-    /// What has arrived with so many bytes of Arrow data is a batch, however few its rows: joining is copying.
+    /// What has arrived with so many bytes of Arrow data is a batch, however few its rows: joining
+    /// is copying.
     pub batch_bytes: u64,
     /// How chunks are compressed.
     pub compression: CompressionChoice,
@@ -93,10 +106,12 @@ pub struct PostgresOptions {
     pub ordered: bool,
 }
 
-/// Over how many connections a table of PostgreSQL is read, under one snapshot. What can't be split comes over one.
+/// Over how many connections a table of PostgreSQL is read, under one snapshot. What can't be split
+/// comes over one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Partitions {
-    /// As many as the table's size, this machine's processors and the server's free connections suggest.
+    /// As many as the table's size, this machine's processors and the server's free connections
+    /// suggest.
     #[default]
     Auto,
     /// So many.
@@ -175,15 +190,18 @@ impl Default for QueryOptions {
     }
 }
 
-/// What somebody who watches a statement wants of it. What was wanted first is still wanted later, or more.
+/// What somebody who watches a statement wants of it. What was wanted first is still wanted later,
+/// or more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wish {
     /// That it goes on.
     #[default]
     Continue,
-    /// That it is cancelled: the server has two seconds to confirm, after which the connection can be used again.
+    /// That it is cancelled: the server has two seconds to confirm, after which the connection can
+    /// be used again.
     Cancel,
-    /// That nobody waits for the server, not even for a cancelled statement's end: the connection is given up.
+    /// That nobody waits for the server, not even for a cancelled statement's end: the connection
+    /// is given up.
     Leave,
 }
 
@@ -210,14 +228,22 @@ impl Connection {
         Self::connect_while(uri, options, &mut || true)
     }
 
-    /// As [`Connection::connect`], as long as `wanted`, which is asked at least every 50 ms or so, says so.
+    /// As [`Connection::connect`], as long as `wanted`, which is asked at least every 50 ms or so,
+    /// says so.
     ///
     /// # Errors
     /// As there, and when it is not wanted any more.
-    pub fn connect_while(uri: &str, options: &ConnectOptions, wanted: &mut dyn FnMut() -> bool) -> Result<Self> {
+    pub fn connect_while(
+        uri: &str,
+        options: &ConnectOptions,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
         let started = Instant::now();
-        if options.timeout.is_zero() || options.read_timeout.is_some_and(|timeout| timeout.is_zero()) {
-            return Err(Error::usage("a timeout of 0, expected more").hint("no read_timeout waits as long as it takes"));
+        if options.timeout.is_zero()
+            || options.read_timeout.is_some_and(|timeout| timeout.is_zero())
+        {
+            return Err(Error::usage("a timeout of 0, expected more")
+                .hint("no read_timeout waits as long as it takes"));
         }
         let mut unwanted = false;
         let mut wanted = || {
@@ -225,14 +251,20 @@ impl Connection {
             !unwanted
         };
         let link = match PostgresLink::is_for(uri) {
-            true => PostgresLink::connect(uri, options, &mut wanted).map(|link| Box::new(link) as Box<dyn Link>),
+            true => PostgresLink::connect(uri, options, &mut wanted)
+                .map(|link| Box::new(link) as Box<dyn Link>),
             false => DrayLink::connect(uri, options, &mut wanted).map(|link| Box::new(link) as _),
         };
         let link = link.map_err(|error| match unwanted {
             true => Error::new(ErrorKind::Cancelled, "connecting was cancelled"),
             false => error,
         })?;
-        Ok(Self { link, process: std::process::id(), connect_time: started.elapsed(), decoder: None })
+        Ok(Self {
+            link,
+            process: std::process::id(),
+            connect_time: started.elapsed(),
+            decoder: None,
+        })
     }
 
     /// A connection that speaks through this link.
@@ -261,8 +293,8 @@ impl Connection {
         self.is_own() && self.link.is_usable()
     }
 
-    /// Whether this process has made it. A fork's child has a copy of its parent's, on which both would read each other's
-    /// answers.
+    /// Whether this process has made it. A fork's child has a copy of its parent's, on which both
+    /// would read each other's answers.
     pub(crate) fn is_own(&self) -> bool {
         std::process::id() == self.process
     }
@@ -272,13 +304,17 @@ impl Connection {
         match self.is_own() {
             true => Ok(()),
             false => {
-                let what = format!("the connection belongs to process {}, of which this one is a fork", self.process);
+                let what = format!(
+                    "the connection belongs to process {}, of which this one is a fork",
+                    self.process
+                );
                 Err(Error::usage(what).hint("connect again in the child"))
             }
         }
     }
 
-    /// Runs a statement. Its result borrows the connection until it is read to the end or dropped, which cancels it.
+    /// Runs a statement. Its result borrows the connection until it is read to the end or dropped,
+    /// which cancels it.
     ///
     /// # Errors
     /// When the statement does not plan, or the connection breaks.
@@ -286,7 +322,8 @@ impl Connection {
         Results::start(self, sql, options, None)
     }
 
-    /// As [`Connection::query`], for a result that owns the connection or shares it in its own way, and is watched.
+    /// As [`Connection::query`], for a result that owns the connection or shares it in its own way,
+    /// and is watched.
     ///
     /// # Errors
     /// As there.
@@ -302,7 +339,9 @@ impl Connection {
     /// A decoder for a stream of this schema.
     pub(crate) fn decoder(&mut self, schema: Arc<Schema>, strings: StringLayout) -> Decoder {
         match &self.decoder {
-            Some((layout, decoder)) if *layout == strings && decoder.is_for(&schema) => decoder.clone(),
+            Some((layout, decoder)) if *layout == strings && decoder.is_for(&schema) => {
+                decoder.clone()
+            }
             _ => {
                 let decoder = Decoder::new(schema, strings);
                 self.decoder = Some((strings, decoder.clone()));

@@ -1,23 +1,30 @@
 //! Dictionaries of different chunks, made one, so that the rows can be one batch.
 //!
-//! Arrow's own `concat` puts them one behind the other, until the type of their keys has no more numbers, and panics where the
-//! entries are views.
+//! Arrow's own `concat` puts them one behind the other, until the type of their keys has no more
+//! numbers, and panics where the entries are views.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array, make_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, UInt64Array, make_array,
+};
 use arrow::compute::{CastOptions, cast_with_options, interleave};
 use arrow::datatypes::{DataType, Field, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::row::{RowConverter, SortField};
 
-/// The first batches, at least one, whose dictionaries can be one for each column: they have the same ones then. All of them, where no
-/// column has any.
-pub(crate) fn unite(schema: &SchemaRef, batches: &[&RecordBatch]) -> Result<Vec<RecordBatch>, ArrowError> {
+/// The first batches, at least one, whose dictionaries can be one for each column: they have the
+/// same ones then. All of them, where no column has any.
+pub(crate) fn unite(
+    schema: &SchemaRef,
+    batches: &[&RecordBatch],
+) -> Result<Vec<RecordBatch>, ArrowError> {
     let mut count = batches.len();
     let mut united = Vec::new();
-    for (i, field) in schema.fields().iter().enumerate().filter(|(_, field)| has_dictionary(field.data_type())) {
+    for (i, field) in
+        schema.fields().iter().enumerate().filter(|(_, field)| has_dictionary(field.data_type()))
+    {
         let parts: Vec<_> = batches[..count].iter().map(|batch| batch.column(i)).collect();
         let column = unite_column(field, &parts)?;
         count = column.len();
@@ -53,7 +60,8 @@ fn unite_column(field: &Field, parts: &[&ArrayRef]) -> Result<Vec<ArrayRef>, Arr
     };
     let first = parts[0].as_any_dictionary().values();
     let same = parts.iter().take_while(|part| part.as_any_dictionary().values() == first).count();
-    // Of an ordered one the order means something, and that of entries of different ones is not known.
+    // Of an ordered one the order means something, and that of entries of different ones is not
+    // known.
     if same == parts.len() || field.dict_is_ordered() == Some(true) {
         let with_first = |part: &&ArrayRef| part.as_any_dictionary().with_values(first.clone());
         return Ok(parts[..same].iter().map(with_first).collect());
@@ -72,9 +80,14 @@ fn unite_column(field: &Field, parts: &[&ArrayRef]) -> Result<Vec<ArrayRef>, Arr
     if union.places.len() < 2 {
         return alone();
     }
-    let values: Vec<_> = parts.iter().map(|part| part.as_any_dictionary().values().as_ref()).collect();
+    let values: Vec<_> =
+        parts.iter().map(|part| part.as_any_dictionary().values().as_ref()).collect();
     let values = interleave(&values, &union.entries)?;
-    parts.iter().zip(&union.places).map(|(part, places)| with_entries(part, places, &values)).collect()
+    parts
+        .iter()
+        .zip(&union.places)
+        .map(|(part, places)| with_entries(part, places, &values))
+        .collect()
 }
 
 /// How many entries keys of this type can tell apart.
@@ -124,15 +137,30 @@ impl Union {
 }
 
 /// The same array over other entries, among which its own have these places.
-fn with_entries(array: &ArrayRef, places: &[usize], entries: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+fn with_entries(
+    array: &ArrayRef,
+    places: &[usize],
+    entries: &ArrayRef,
+) -> Result<ArrayRef, ArrowError> {
     let keys = array.as_any_dictionary().keys();
     let exact = CastOptions { safe: false, ..CastOptions::default() };
     let numbers = cast_with_options(keys, &DataType::UInt64, &exact)?;
     let numbers = numbers.as_primitive::<arrow::datatypes::UInt64Type>();
-    let place = |key: u64| usize::try_from(key).ok().and_then(|key| places.get(key)).map_or(0, |place| *place as u64);
-    let moved = UInt64Array::new(numbers.values().iter().map(|key| place(*key)).collect(), numbers.nulls().cloned());
-    let keys = cast_with_options(&(Arc::new(moved) as ArrayRef), keys.data_type(), &exact)?.to_data();
-    let joined = array.to_data().into_builder().offset(0).buffers(keys.buffers().to_vec()).nulls(keys.nulls().cloned());
+    let place = |key: u64| {
+        usize::try_from(key).ok().and_then(|key| places.get(key)).map_or(0, |place| *place as u64)
+    };
+    let moved = UInt64Array::new(
+        numbers.values().iter().map(|key| place(*key)).collect(),
+        numbers.nulls().cloned(),
+    );
+    let keys =
+        cast_with_options(&(Arc::new(moved) as ArrayRef), keys.data_type(), &exact)?.to_data();
+    let joined = array
+        .to_data()
+        .into_builder()
+        .offset(0)
+        .buffers(keys.buffers().to_vec())
+        .nulls(keys.nulls().cloned());
     Ok(make_array(joined.child_data(vec![entries.to_data()]).build()?))
 }
 
@@ -144,18 +172,23 @@ mod tests {
     use arrow::compute::{cast, concat_batches};
     use arrow::datatypes::{Fields, Int8Type, Schema};
 
-    /// Keys, some of them missing, and the words from `from` on, in the order of the alphabet's end.
+    /// Keys, some of them missing, and the words from `from` on, in the order of the alphabet's
+    /// end.
     fn part(from: usize, words: usize) -> ArrayRef {
-        let keys = Int8Array::from_iter((0..200).map(|row| (row % 7 != 0).then_some((row % words) as i8)));
-        let words =
-            StringViewArray::from_iter_values((from..from + words).rev().map(|word| format!("the word {word}")));
+        let keys =
+            Int8Array::from_iter((0..200).map(|row| (row % 7 != 0).then_some((row % words) as i8)));
+        let words = StringViewArray::from_iter_values(
+            (from..from + words).rev().map(|word| format!("the word {word}")),
+        );
         Arc::new(DictionaryArray::<Int8Type>::new(keys, Arc::new(words)))
     }
 
     fn batches(parts: &[ArrayRef], ordered: bool) -> (SchemaRef, Vec<RecordBatch>) {
-        let field = Field::new("d", parts[0].data_type().clone(), true).with_dict_is_ordered(ordered);
+        let field =
+            Field::new("d", parts[0].data_type().clone(), true).with_dict_is_ordered(ordered);
         let schema = Arc::new(Schema::new(vec![field]));
-        let batch = |part: &ArrayRef| RecordBatch::try_new(schema.clone(), vec![part.clone()]).unwrap();
+        let batch =
+            |part: &ArrayRef| RecordBatch::try_new(schema.clone(), vec![part.clone()]).unwrap();
         (schema.clone(), parts.iter().map(batch).collect())
     }
 
@@ -163,14 +196,18 @@ mod tests {
         batches.iter().map(|batch| cast(batch.column(0), &DataType::Utf8).unwrap()).collect()
     }
 
-    /// Unites; what is united is the same strings, and can be one batch. How many batches, and how many entries.
+    /// Unites; what is united is the same strings, and can be one batch. How many batches, and how
+    /// many entries.
     fn united(parts: &[ArrayRef], ordered: bool) -> (usize, usize) {
         let (schema, before) = batches(parts, ordered);
         let united = unite(&schema, &before.iter().collect::<Vec<_>>()).unwrap();
         assert_eq!(strings(&united), strings(&before[..united.len()]));
         let joined = concat_batches(&schema, &united).unwrap();
         joined.column(0).to_data().validate_full().unwrap();
-        let entries = joined.column(0).as_any_dictionary_opt().map_or(0, |dictionary| dictionary.values().len());
+        let entries = joined
+            .column(0)
+            .as_any_dictionary_opt()
+            .map_or(0, |dictionary| dictionary.values().len());
         (united.len(), entries)
     }
 
@@ -182,7 +219,10 @@ mod tests {
 
     #[test]
     fn no_more_entries_than_keys_can_tell_apart() {
-        assert_eq!(united(&[part(0, 100), part(50, 78), part(127, 1), part(128, 1)], false), (3, 128));
+        assert_eq!(
+            united(&[part(0, 100), part(50, 78), part(127, 1), part(128, 1)], false),
+            (3, 128)
+        );
         assert_eq!(united(&[part(0, 100), part(100, 100), part(0, 1)], false), (1, 100));
     }
 
@@ -194,7 +234,8 @@ mod tests {
     #[test]
     fn within_other_columns_they_are_left_apart() {
         let fields = Fields::from(vec![Field::new("d", part(0, 1).data_type().clone(), true)]);
-        let within = |part| Arc::new(StructArray::new(fields.clone(), vec![part], None)) as ArrayRef;
+        let within =
+            |part| Arc::new(StructArray::new(fields.clone(), vec![part], None)) as ArrayRef;
         let (schema, before) = batches(&[within(part(0, 50)), within(part(50, 50))], false);
         assert_eq!(unite(&schema, &before.iter().collect::<Vec<_>>()).unwrap(), before[..1]);
     }

@@ -73,12 +73,16 @@ impl Error {
         self
     }
 
-    pub(crate) fn cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn cause(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.0.cause = Some(cause.into());
         self
     }
 
-    /// The error of rows from PostgreSQL that are no batch: a string that is not UTF-8 is as the extension has it.
+    /// The error of rows from PostgreSQL that are no batch: a string that is not UTF-8 is as the
+    /// extension has it.
     pub(crate) fn of_rows(error: dray_format::Error) -> Self {
         match error.kind() {
             dray_format::ErrorKind::Utf8 => {
@@ -193,7 +197,8 @@ impl From<dray_postgres::Error> for Error {
     }
 }
 
-/// What kind of thing a PostgreSQL server's error is (its manual, appendix "PostgreSQL Error Codes").
+/// What kind of thing a PostgreSQL server's error is (its manual, appendix "PostgreSQL Error
+/// Codes").
 fn of_sqlstate(sqlstate: &str) -> ErrorKind {
     match sqlstate {
         // The server stops, or somebody ended the session.

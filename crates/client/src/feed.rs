@@ -1,4 +1,5 @@
-//! Results whose bytes somebody else receives: the data of a COPY, on a connection that belongs to a driver.
+//! Results whose bytes somebody else receives: the data of a COPY, on a connection that belongs to
+//! a driver.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -33,7 +34,11 @@ impl Feed {
     ///
     /// # Errors
     /// When a column is of a type that can't be built.
-    pub fn of_rows(description: &Description, options: Options, strings: StringLayout) -> Result<Self> {
+    pub fn of_rows(
+        description: &Description,
+        options: Options,
+        strings: StringLayout,
+    ) -> Result<Self> {
         let reader = CopyReader::new(description, options)?;
         let decoder = Some(Decoder::new(reader.schema().clone(), strings));
         Ok(Self { source: Source::Rows(Box::new(reader)), decoder, strings, batches: Vec::new() })
@@ -73,7 +78,9 @@ impl Feed {
 
     /// Uses one frame, if it is there whole.
     fn frame(&mut self) -> Result<bool> {
-        let Source::Frames { session, buffer, arena, ended } = &mut self.source else { return Ok(false) };
+        let Source::Frames { session, buffer, arena, ended } = &mut self.source else {
+            return Ok(false);
+        };
         let Some(raw) = buffer.first_chunk::<FRAME_HEADER_BYTES>() else { return Ok(false) };
         // A frame that is too large is refused before it is waited for.
         let frame = session.frame(raw)?;
@@ -85,9 +92,11 @@ impl Feed {
         if frame.kind == Kind::Chunk {
             let raw = payload.first_chunk::<HEADER_BYTES>().ok_or_else(out_of_turn)?;
             let header = session.chunk(frame, raw)?;
-            let descriptors_bytes = usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX);
-            let (descriptors, body) =
-                payload[HEADER_BYTES..].split_at_checked(descriptors_bytes).ok_or_else(out_of_turn)?;
+            let descriptors_bytes =
+                usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX);
+            let (descriptors, body) = payload[HEADER_BYTES..]
+                .split_at_checked(descriptors_bytes)
+                .ok_or_else(out_of_turn)?;
             // Arrays point into the body, which so gets the alignment that they want.
             let body = arena.receive_chunk(&header, |room| {
                 room.copy_from_slice(body);
@@ -96,11 +105,20 @@ impl Feed {
             header.verify(&[descriptors, &body])?;
             let decoder = self.decoder.as_ref().ok_or_else(out_of_turn)?;
             let columns = &mut arena.columns(&header);
-            self.batches.push(decoder.decode(&header, descriptors, &body, &session.tables(), Some(columns), None)?);
+            self.batches.push(decoder.decode(
+                &header,
+                descriptors,
+                &body,
+                &session.tables(),
+                Some(columns),
+                None,
+            )?);
             return Ok(true);
         }
         match session.message(frame, &payload)? {
-            ServerEvent::Started(started) => self.decoder = Some(Decoder::new(started.schema, self.strings)),
+            ServerEvent::Started(started) => {
+                self.decoder = Some(Decoder::new(started.schema, self.strings))
+            }
             ServerEvent::Finished(_) => *ended = true,
             ServerEvent::Error(error) => return Err(error.into()),
             _ => {}
@@ -108,7 +126,8 @@ impl Feed {
         Ok(true)
     }
 
-    /// The table, after all data. `counted` are the rows that the server says it has sent, as far as the driver tells.
+    /// The table, after all data. `counted` are the rows that the server says it has sent, as far
+    /// as the driver tells.
     ///
     /// # Errors
     /// When the data has ended too soon, or has other rows.
@@ -127,7 +146,8 @@ impl Feed {
         }
         let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum::<u64>();
         if let Some(counted) = counted.filter(|counted| *counted != rows) {
-            let what = format!("the server says that it has sent {counted} rows, but {rows} arrived");
+            let what =
+                format!("the server says that it has sent {counted} rows, but {rows} arrived");
             return Err(Error::new(ErrorKind::Protocol, what));
         }
         Ok((decoder.schema().clone(), batches))

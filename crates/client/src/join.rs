@@ -1,8 +1,9 @@
 //! Small batches as one, in the memory of a table.
 //!
-//! A chunk from a PostgreSQL server on the same host is small, so that the processor's cache holds it; a table of such batches
-//! would be slow to work with. Arrow's own `concat` gives the result fresh pages of the system, which here takes longer than to
-//! copy it; columns of the common types therefore go to the [`Arena`], and it has the others.
+//! A chunk from a PostgreSQL server on the same host is small, so that the processor's cache holds
+//! it; a table of such batches would be slow to work with. Arrow's own `concat` gives the result
+//! fresh pages of the system, which here takes longer than to copy it; columns of the common types
+//! therefore go to the [`Arena`], and it has the others.
 
 #![allow(unsafe_code, reason = "arrays are made of buffers that were copied from arrays")]
 
@@ -15,7 +16,11 @@ use arrow::error::ArrowError;
 use crate::pool::Arena;
 
 /// The rows of all batches, which have this schema.
-pub(crate) fn join(schema: &SchemaRef, batches: &[&RecordBatch], arena: &mut Arena) -> Result<RecordBatch, ArrowError> {
+pub(crate) fn join(
+    schema: &SchemaRef,
+    batches: &[&RecordBatch],
+    arena: &mut Arena,
+) -> Result<RecordBatch, ArrowError> {
     let columns = (0..schema.fields().len()).map(|i| {
         let parts: Vec<&ArrayRef> = batches.iter().map(|batch| batch.column(i)).collect();
         column(&parts, arena)
@@ -28,7 +33,9 @@ fn column(parts: &[&ArrayRef], arena: &mut Arena) -> Result<ArrayRef, ArrowError
     let data_type = parts[0].data_type();
     let buffers = match (data_type, data_type.primitive_width()) {
         (_, Some(width)) => vec![fixed(&data, width, arena)?],
-        (DataType::FixedSizeBinary(width), _) => vec![fixed(&data, usize::try_from(*width).unwrap_or(0), arena)?],
+        (DataType::FixedSizeBinary(width), _) => {
+            vec![fixed(&data, usize::try_from(*width).unwrap_or(0), arena)?]
+        }
         (DataType::Utf8 | DataType::Binary, _) => strings(&data, arena)?,
         _ => return concat(&parts.iter().map(|part| part.as_ref()).collect::<Vec<_>>()),
     };
@@ -36,9 +43,10 @@ fn column(parts: &[&ArrayRef], arena: &mut Arena) -> Result<ArrayRef, ArrowError
     let joined = ArrayData::builder(data_type.clone()).len(rows).buffers(buffers);
     // A small body comes from the heap, aligned or not.
     let joined = joined.null_bit_buffer(validity(&data, rows)).align_buffers(true);
-    // SAFETY: the parts are arrays, so their makers have seen to it that they are valid: each buffer here is theirs, one after the
-    // other. `fixed` and `validity` give each row its value and bit; `strings` begins the offsets with 0, lets them grow as
-    // theirs do, and ends them with the data, in which every string is one of theirs.
+    // SAFETY: the parts are arrays, so their makers have seen to it that they are valid: each
+    // buffer here is theirs, one after the other. `fixed` and `validity` give each row its value
+    // and bit; `strings` begins the offsets with 0, lets them grow as theirs do, and ends them with
+    // the data, in which every string is one of theirs.
     Ok(make_array(unsafe { joined.build_unchecked() }))
 }
 
@@ -61,8 +69,12 @@ fn strings(parts: &[ArrayData], arena: &mut Arena) -> Result<Vec<Buffer>, ArrowE
     for part in parts {
         let (first, last) = ends(part);
         let shift = end.wrapping_sub(first);
-        end = end.checked_add(last - first).ok_or(ArrowError::OffsetOverflowError(i32::MAX as usize))?;
-        offsets.extend(part.buffer::<i32>(0)[1..=part.len()].iter().map(|offset| offset.wrapping_add(shift)));
+        end = end
+            .checked_add(last - first)
+            .ok_or(ArrowError::OffsetOverflowError(i32::MAX as usize))?;
+        offsets.extend(
+            part.buffer::<i32>(0)[1..=part.len()].iter().map(|offset| offset.wrapping_add(shift)),
+        );
     }
     let data = parts.iter().map(|part| {
         let (first, last) = ends(part);
@@ -88,7 +100,10 @@ fn validity(parts: &[ArrayData], rows: usize) -> Option<Buffer> {
     Some(bits.finish().into_inner())
 }
 
-fn copied<'a>(slices: impl Iterator<Item = &'a [u8]> + Clone, arena: &mut Arena) -> Result<Buffer, ArrowError> {
+fn copied<'a>(
+    slices: impl Iterator<Item = &'a [u8]> + Clone,
+    arena: &mut Arena,
+) -> Result<Buffer, ArrowError> {
     let bytes = slices.clone().map(<[u8]>::len).sum();
     let body = arena.receive(bytes, |room| {
         let mut rest = room;
@@ -107,7 +122,9 @@ mod tests {
     use super::*;
     use std::sync::Arc;
 
-    use arrow::array::{BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Int32Array, ListArray};
+    use arrow::array::{
+        BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, Int32Array, ListArray,
+    };
     use arrow::array::{NullArray, StringArray};
     use arrow::compute::concat_batches;
     use arrow::datatypes::Int32Type;
@@ -119,26 +136,42 @@ mod tests {
             ("whole", Arc::new(each().collect::<Int32Array>())),
             ("sparse", Arc::new(each().map(|i| (i % 5 == 0).then_some(i)).collect::<Int32Array>())),
             ("late", Arc::new(each().map(|i| (i < 50_000).then_some(i)).collect::<Int32Array>())),
-            ("wide", Arc::new(each().map(|i| Some(i128::from(i) << 70)).collect::<Decimal128Array>())),
+            (
+                "wide",
+                Arc::new(each().map(|i| Some(i128::from(i) << 70)).collect::<Decimal128Array>()),
+            ),
             ("text", Arc::new(each().map(texts).collect::<StringArray>())),
             ("bytes", Arc::new(each().map(|i| Some(i.to_le_bytes())).collect::<BinaryArray>())),
             ("flag", Arc::new(each().map(|i| Some(i % 2 == 0)).collect::<BooleanArray>())),
-            ("key", Arc::new(FixedSizeBinaryArray::try_from_iter(each().map(i32::to_le_bytes)).unwrap())),
+            (
+                "key",
+                Arc::new(
+                    FixedSizeBinaryArray::try_from_iter(each().map(i32::to_le_bytes)).unwrap(),
+                ),
+            ),
             ("none", Arc::new(NullArray::new(rows as usize))),
             (
                 "list",
-                Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(each().map(|i| Some([Some(i), None])))),
+                Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(
+                    each().map(|i| Some([Some(i), None])),
+                )),
             ),
         ];
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, column)| (name, column, true)))
-            .unwrap()
+        RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(name, column)| (name, column, true)),
+        )
+        .unwrap()
     }
 
     #[test]
     fn joined_as_arrow_does() {
         // One begins and ends within its arrays, and one is empty.
-        let batches =
-            [batch(0, 40_000), batch(40_000, 30_000).slice(10_001, 7_777), batch(9, 1).slice(1, 0), batch(80_000, 3)];
+        let batches = [
+            batch(0, 40_000),
+            batch(40_000, 30_000).slice(10_001, 7_777),
+            batch(9, 1).slice(1, 0),
+            batch(80_000, 3),
+        ];
         let batches: Vec<&RecordBatch> = batches.iter().collect();
         let schema = batches[0].schema();
         for block_bytes in [0, 4 << 20] {

@@ -10,8 +10,9 @@
 //! # Ok::<(), dray_client::Error>(())
 //! ```
 //!
-//! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio. The protocol itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory
-//! that its arrays will point to (`pool`), and is decoded there (`dray-format`).
+//! [`Connection`] blocks; [`AsyncConnection`] is the same for programs on tokio. The protocol
+//! itself is `dray-wire`'s. A chunk's body goes from the socket straight into the memory that its
+//! arrays will point to (`pool`), and is decoded there (`dray-format`).
 
 #![deny(unsafe_code)]
 
@@ -30,13 +31,16 @@ mod uri;
 
 pub use asynchronous::{AsyncConnection, AsyncResults};
 pub use connection::{
-    ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch, Wish, timeout_of,
+    ConnectOptions, Connection, ExtensionChoice, Partitions, PostgresOptions, QueryOptions, Watch,
+    Wish, timeout_of,
 };
 pub use dray_format::arrow::StringLayout;
 pub use dray_format::{ColumnProfile, Limits, Profile};
 pub use dray_pgtypes::{NonFinite, NumericAs, Options as TypeOptions};
 pub use dray_postgres::{Description, Options as RowOptions, enclosable, is_query, other_library};
-pub use dray_wire::{Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret};
+pub use dray_wire::{
+    Checksums, CompressionChoice, Estimate, Finished, Known, PriceSet, Report, Secret,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::Feed;
 pub use link::{Route, RouteKind};

@@ -112,8 +112,8 @@ pub(crate) trait Link: Debug + Send {
     fn send_query(&mut self, sql: &str, options: &QueryOptions, wanted: Wanted<'_>) -> Result<()>;
     /// Waits for what the server sends next.
     fn receive(&mut self, arena: &mut Arena, wanted: Wanted<'_>) -> Result<Received>;
-    /// Stops the running statement and waits for the server to confirm; gives the connection up if it doesn't in time, or if
-    /// even that is not wanted.
+    /// Stops the running statement and waits for the server to confirm; gives the connection up if
+    /// it doesn't in time, or if even that is not wanted.
     fn stop(&mut self, arena: &mut Arena, wanted: Wanted<'_>);
 }
 
@@ -136,7 +136,8 @@ fn receive_frame(
     read_exact(&mut raw)?;
     let header = session.chunk(frame, &raw)?;
     // Both sizes are within the query's limits: the session has held the header against them.
-    let mut descriptors = vec![0; usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX)];
+    let mut descriptors =
+        vec![0; usize::try_from(header.descriptor_bytes_padded()).unwrap_or(usize::MAX)];
     read_exact(&mut descriptors)?;
     let body = arena.receive_chunk(&header, read_exact)?;
     Ok(Received::Chunk { header, descriptors, body, tables: session.tables() })

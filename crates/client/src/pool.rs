@@ -1,8 +1,8 @@
 //! Memory that chunks are received and decoded into.
 //!
-//! Touching fresh memory costs more than filling it: a page fault and 4 KiB of zeros for every 4 KiB. So the memory is in
-//! large blocks backed by huge pages, a block whose arrays are all gone is used again, and while a table fills one block, a
-//! thread touches the next.
+//! Touching fresh memory costs more than filling it: a page fault and 4 KiB of zeros for every 4
+//! KiB. So the memory is in large blocks backed by huge pages, a block whose arrays are all gone is
+//! used again, and while a table fills one block, a thread touches the next.
 //!
 //! ```text
 //!   block │ body of chunk 1 │ body of chunk 2 │ … │ free │     a table: many bodies a block, kept as long as any array
@@ -13,9 +13,13 @@
 //!   block │ columns of chunk 7 │ free │                       a stream
 //! ```
 //!
-//! Free blocks are the process's. They stay for a second, and the system may take their pages sooner if it needs them.
+//! Free blocks are the process's. They stay for a second, and the system may take their pages
+//! sooner if it needs them.
 
-#![allow(unsafe_code, reason = "blocks are mapped from the system and written through raw pointers")]
+#![allow(
+    unsafe_code,
+    reason = "blocks are mapped from the system and written through raw pointers"
+)]
 
 use std::io;
 use std::ptr::NonNull;
@@ -65,7 +69,9 @@ fn free() -> MutexGuard<'static, Free> {
 /// A block of at least so many bytes: the one that was freed last, if one fits.
 fn take(bytes: usize) -> io::Result<Block> {
     // A block much larger than what it holds would be wasted on it.
-    let fits = |mapping: &Mapping| mapping.bytes >= bytes && mapping.bytes <= (4 * bytes).max(HUGE_PAGE_BYTES);
+    let fits = |mapping: &Mapping| {
+        mapping.bytes >= bytes && mapping.bytes <= (4 * bytes).max(HUGE_PAGE_BYTES)
+    };
     let mut free = free();
     let mapping = match free.blocks.iter().rposition(|(_, mapping)| fits(mapping)) {
         Some(at) => free.blocks.remove(at).1,
@@ -134,7 +140,8 @@ impl Arena {
         self.block_bytes
     }
 
-    /// Memory for the columns of a chunk. In a table plain columns of an encoded chunk are copied, so that they don't keep its body.
+    /// Memory for the columns of a chunk. In a table plain columns of an encoded chunk are copied,
+    /// so that they don't keep its body.
     pub(crate) fn columns(&mut self, header: &Header) -> Columns<'_> {
         let is_table = self.block_bytes > 0;
         let decoded_bytes = header.decoded_bytes;
@@ -143,7 +150,13 @@ impl Arena {
             true => self.decoded_bytes < SMALL_TABLE_BYTES,
             false => decoded_bytes < SMALL_CHUNK_BYTES,
         };
-        Columns { arena: self, decoded_bytes, is_small, takes_plain: is_table && is_encoded(header), own: None }
+        Columns {
+            arena: self,
+            decoded_bytes,
+            is_small,
+            takes_plain: is_table && is_encoded(header),
+            own: None,
+        }
     }
 
     /// Some bytes, as a body.
@@ -173,7 +186,8 @@ impl Arena {
         Ok(Bytes::from_owner(body))
     }
 
-    /// As [`Self::receive`], for the body of a chunk: if this is encoded, its body is in no block that a table keeps.
+    /// As [`Self::receive`], for the body of a chunk: if this is encoded, its body is in no block
+    /// that a table keeps.
     pub(crate) fn receive_chunk<E: From<io::Error>>(
         &mut self,
         header: &Header,
@@ -198,7 +212,8 @@ impl Arena {
                 part
             }
         };
-        let is_due = self.current.as_ref().is_some_and(|current| current.used > current.block.bytes() / 4);
+        let is_due =
+            self.current.as_ref().is_some_and(|current| current.used > current.block.bytes() / 4);
         if is_due && self.next.is_none() && *TOUCHES_AHEAD {
             self.prepare_next();
         }
@@ -212,18 +227,22 @@ impl Arena {
         }
     }
 
-    /// Takes the block that will be next, and has its pages touched. Where that can't be done, the reader touches them.
+    /// Takes the block that will be next, and has its pages touched. Where that can't be done, the
+    /// reader touches them.
     fn prepare_next(&mut self) {
         if let Ok(block) = take(self.block_bytes) {
             let block = Arc::new(block);
             let touched = block.clone();
-            let thread = std::thread::Builder::new().name("dray-touch".to_owned()).spawn(move || touched.touch());
+            let thread = std::thread::Builder::new()
+                .name("dray-touch".to_owned())
+                .spawn(move || touched.touch());
             self.next = thread.is_ok().then_some(block);
         }
     }
 }
 
-/// Where the buffers of a chunk's columns go: into the block that a table fills, or one for the chunk.
+/// Where the buffers of a chunk's columns go: into the block that a table fills, or one for the
+/// chunk.
 pub(crate) struct Columns<'a> {
     arena: &'a mut Arena,
     decoded_bytes: u64,
@@ -241,7 +260,9 @@ impl Memory for Columns<'_> {
         let body = match self.arena.block_bytes {
             0 => {
                 if self.own.is_none() {
-                    let block = take(usize::try_from(self.decoded_bytes).ok()?.checked_add(GAPS_BYTES)?).ok()?;
+                    let block =
+                        take(usize::try_from(self.decoded_bytes).ok()?.checked_add(GAPS_BYTES)?)
+                            .ok()?;
                     self.own = Some(Filling::new(Arc::new(block)));
                 }
                 self.own.as_mut()?.part(bytes)?
@@ -291,9 +312,9 @@ struct Body {
 
 impl AsRef<[u8]> for Body {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the range is within the block: `Filling::part` has checked it. It hands out each range once, a block becomes
-        // free only when no body refers to it any more, and it stays mapped as long. The mapping is zeroed or holds old bytes:
-        // initialised either way.
+        // SAFETY: the range is within the block: `Filling::part` has checked it. It hands out each
+        // range once, a block becomes free only when no body refers to it any more, and it stays
+        // mapped as long. The mapping is zeroed or holds old bytes: initialised either way.
         unsafe { std::slice::from_raw_parts(self.block.pointer().add(self.start), self.bytes) }
     }
 }
@@ -326,8 +347,11 @@ impl Block {
     fn touch(&self) {
         #[cfg(target_os = "linux")]
         if let Some(mapping) = &self.0 {
-            // SAFETY: the mapping lives as long as `self`. Its pages are made present, and keep what is in them.
-            let _ = unsafe { madvise(mapping.start.as_ptr().cast(), mapping.bytes, Advice::LinuxPopulateWrite) };
+            // SAFETY: the mapping lives as long as `self`. Its pages are made present, and keep
+            // what is in them.
+            let _ = unsafe {
+                madvise(mapping.start.as_ptr().cast(), mapping.bytes, Advice::LinuxPopulateWrite)
+            };
         }
     }
 }
@@ -349,12 +373,14 @@ struct Mapping {
 
 // SAFETY: a mapping is plain memory, owned by this value alone.
 unsafe impl Send for Mapping {}
-// SAFETY: nothing is written through a shared mapping but by a `Body`, to the range that nobody else has.
+// SAFETY: nothing is written through a shared mapping but by a `Body`, to the range that nobody
+// else has.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
     fn new(bytes: usize) -> io::Result<Self> {
-        let bytes = bytes.checked_next_multiple_of(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
+        let bytes =
+            bytes.checked_next_multiple_of(HUGE_PAGE_BYTES).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new anonymous mapping touches no existing memory.
         let start = unsafe {
             let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -367,18 +393,20 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// Lets the system take the pages when it needs some; they then read as zeros. A page that is written first stays.
+    /// Lets the system take the pages when it needs some; they then read as zeros. A page that is
+    /// written first stays.
     fn offer_to_system(&self) {
         #[cfg(target_os = "linux")]
-        // SAFETY: nobody refers to what is in the mapping any more, and both old bytes and zeros are initialised.
+        // SAFETY: nobody refers to what is in the mapping any more, and both old bytes and zeros
+        // are initialised.
         let _ = unsafe { madvise(self.start.as_ptr().cast(), self.bytes, Advice::LinuxFree) };
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this size, and no body refers to it: each holds its block.
-        // It can't fail: these are the bounds of a mapping.
+        // SAFETY: the mapping was made by `new` with this size, and no body refers to it: each
+        // holds its block. It can't fail: these are the bounds of a mapping.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
@@ -449,15 +477,22 @@ mod tests {
         let mut arena = Arena::default();
         let first = decode(&mut arena, &chunk, 1).unwrap();
         let second = decode(&mut arena, &chunk, 2).unwrap();
-        assert!(first.iter().flatten().all(|byte| *byte == 1) && second.iter().flatten().all(|byte| *byte == 2));
+        assert!(
+            first.iter().flatten().all(|byte| *byte == 1)
+                && second.iter().flatten().all(|byte| *byte == 2)
+        );
         let [address, after] = first.each_ref().map(|buffer| buffer.as_ptr() as usize);
-        assert_eq!((address % ALIGNMENT, after), (0, address + 600_001usize.next_multiple_of(ALIGNMENT)));
+        assert_eq!(
+            (address % ALIGNMENT, after),
+            (0, address + 600_001usize.next_multiple_of(ALIGNMENT))
+        );
         // One of them keeps the block.
         let [kept, dropped] = first;
         drop(dropped);
         assert_ne!(decode(&mut arena, &chunk, 3).unwrap()[0].as_ptr() as usize, address);
         assert!(kept.iter().all(|byte| *byte == 1));
-        // What does not fit into the block (it has at most four times the size), and what is small, is on the heap.
+        // What does not fit into the block (it has at most four times the size), and what is small,
+        // is on the heap.
         let mut columns = arena.columns(&chunk);
         assert!(columns.piece(1_000_000).is_some() && columns.piece(6_000_000).is_none());
         assert!(arena.columns(&header(10_000, 100_000)).piece(50_000).is_none());
@@ -471,13 +506,19 @@ mod tests {
         // The first chunk is on the heap: the whole table might be as small.
         assert!(arena.columns(&encoded).piece(600_001).is_none());
         assert!(arena.columns(&encoded).takes_plain() && !arena.columns(&plain).takes_plain());
-        let columns: Vec<[Bytes; 2]> = (0..3).map(|i| decode(&mut arena, &encoded, i).unwrap()).collect();
+        let columns: Vec<[Bytes; 2]> =
+            (0..3).map(|i| decode(&mut arena, &encoded, i).unwrap()).collect();
         let start = columns[0][0].as_ptr() as usize;
         for (i, buffer) in columns.iter().flatten().enumerate() {
-            assert_eq!(buffer.as_ptr() as usize, start + i * 600_001usize.next_multiple_of(ALIGNMENT));
+            assert_eq!(
+                buffer.as_ptr() as usize,
+                start + i * 600_001usize.next_multiple_of(ALIGNMENT)
+            );
             assert!(buffer.iter().all(|byte| usize::from(*byte) == i / 2));
         }
-        let receive = |arena: &mut Arena, header| arena.receive_chunk(header, |_| io::Result::Ok(())).unwrap();
+        let receive = |arena: &mut Arena, header| {
+            arena.receive_chunk(header, |_| io::Result::Ok(())).unwrap()
+        };
         let block = start..start + (4 << 20);
         assert!(!block.contains(&(receive(&mut arena, &encoded).as_ptr() as usize)));
         arena.set_block_bytes(0);

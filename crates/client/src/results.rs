@@ -74,7 +74,8 @@ pub struct Stats {
 pub struct Results<C: BorrowMut<Connection>> {
     connection: C,
     arena: Arena,
-    /// What batches are received into that are joined later, when they come with too few rows for one.
+    /// What batches are received into that are joined later, when they come with too few rows for
+    /// one.
     parts: Arena,
     joins: bool,
     decoder: Decoder,
@@ -120,7 +121,11 @@ impl<C: BorrowMut<Connection>> Results<C> {
         let asked = inner.link().send_query(sql, options, &mut wanted);
         let unwanted = wish > Wish::Continue;
         asked.map_err(|error| if unwanted { cancelled() } else { error })?;
-        let stats = Stats { connect: inner.connect_time(), route: inner.link().route(), ..Stats::default() };
+        let stats = Stats {
+            connect: inner.connect_time(),
+            route: inner.link().route(),
+            ..Stats::default()
+        };
         let mut results = Self {
             connection,
             arena: Arena::default(),
@@ -178,12 +183,14 @@ impl<C: BorrowMut<Connection>> Results<C> {
         &self.stats
     }
 
-    /// The next batch, of at least [`QueryOptions::batch_rows`] rows or [`QueryOptions::batch_bytes`] unless it is the last or one with
-    /// more rows would have over `decoded_bytes_max` of [`QueryOptions::limits`], or dictionaries that can't be one; none at the end.
+    /// The next batch, of at least [`QueryOptions::batch_rows`] rows or
+    /// [`QueryOptions::batch_bytes`] unless it is the last or one with more rows would have over
+    /// `decoded_bytes_max` of [`QueryOptions::limits`], or dictionaries that can't be one; none at
+    /// the end.
     ///
     /// # Errors
-    /// When the statement fails, the connection breaks, or what arrived is damaged; and again at each call after that. A result
-    /// that ends without an error is whole.
+    /// When the statement fails, the connection breaks, or what arrived is damaged; and again at
+    /// each call after that. A result that ends without an error is whole.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         self.connection.borrow().check_own()?;
         if self.failed {
@@ -198,14 +205,19 @@ impl<C: BorrowMut<Connection>> Results<C> {
     }
 
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
-        while self.pending_rows < self.batch_rows.max(1) && self.pending_bytes < self.batch_bytes && !self.ended {
+        while self.pending_rows < self.batch_rows.max(1)
+            && self.pending_bytes < self.batch_bytes
+            && !self.ended
+        {
             match self.receive()? {
                 Received::Chunk { header, descriptors, body, tables } => {
                     if self.stats.chunks == 0 {
                         self.stats.first_chunk = self.sent.elapsed();
                     }
                     let started = Instant::now();
-                    let batch = self.decode(&header, &descriptors, &body, &tables).inspect_err(|_| self.give_up())?;
+                    let batch = self
+                        .decode(&header, &descriptors, &body, &tables)
+                        .inspect_err(|_| self.give_up())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += header.chunk_bytes();
                     self.take(batch, header.decoded_bytes)?;
@@ -216,7 +228,11 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     }
                     let started = Instant::now();
                     let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
-                    let batch = self.decoder.built(*built).map_err(Error::of_rows).inspect_err(|_| self.stop())?;
+                    let batch = self
+                        .decoder
+                        .built(*built)
+                        .map_err(Error::of_rows)
+                        .inspect_err(|_| self.stop())?;
                     self.stats.decode += started.elapsed();
                     self.stats.wire_bytes += bytes;
                     self.take(batch, decoded_bytes)?;
@@ -226,7 +242,9 @@ impl<C: BorrowMut<Connection>> Results<C> {
                     self.look()?;
                 }
                 Received::Event(ServerEvent::Report(report)) => self.stats.report = report,
-                Received::Event(ServerEvent::State(state)) => self.stats.wire_bytes += state.frame_bytes(),
+                Received::Event(ServerEvent::State(state)) => {
+                    self.stats.wire_bytes += state.frame_bytes()
+                }
                 Received::Event(ServerEvent::Finished(finished)) => {
                     self.stats.server = Some(finished);
                     self.end();
@@ -270,7 +288,8 @@ impl<C: BorrowMut<Connection>> Results<C> {
         Ok(batches)
     }
 
-    /// Stops the statement, if it still runs, and waits for the server to confirm. The connection is usable afterwards.
+    /// Stops the statement, if it still runs, and waits for the server to confirm. The connection
+    /// is usable afterwards.
     pub fn cancel(&mut self) {
         self.forget();
         self.stop();
@@ -338,11 +357,18 @@ impl<C: BorrowMut<Connection>> Results<C> {
         header.verify(&[descriptors, body])?;
         let arena = if self.joins { &mut self.parts } else { &mut self.arena };
         let profile = Some(&mut self.stats.profile);
-        Ok(self.decoder.decode(header, descriptors, body, tables, Some(&mut arena.columns(header)), profile)?)
+        Ok(self.decoder.decode(
+            header,
+            descriptors,
+            body,
+            tables,
+            Some(&mut arena.columns(header)),
+            profile,
+        )?)
     }
 
-    /// The pending batches as one, but for the last where it would be one too many bytes, and for those with dictionaries that can't be
-    /// one with the first's.
+    /// The pending batches as one, but for the last where it would be one too many bytes, and for
+    /// those with dictionaries that can't be one with the first's.
     fn assemble(&mut self) -> Result<Option<RecordBatch>> {
         let too_large = self.pending_bytes > self.batch_bytes_max && self.pending.len() > 1;
         let mut count = self.pending.len() - usize::from(too_large);
@@ -350,16 +376,20 @@ impl<C: BorrowMut<Connection>> Results<C> {
             0 => None,
             1 => Some(self.pending[0].0.clone()),
             _ => {
-                let failed = |cause| Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause);
+                let failed = |cause| {
+                    Error::new(ErrorKind::Limit, "chunks do not fit into one batch").cause(cause)
+                };
                 let schema = self.decoder.schema();
-                let batches: Vec<_> = self.pending[..count].iter().map(|(batch, _)| batch).collect();
+                let batches: Vec<_> =
+                    self.pending[..count].iter().map(|(batch, _)| batch).collect();
                 let batches = unite(schema, &batches).map_err(failed)?;
                 count = batches.len();
                 Some(match (&batches[..], self.arena.block_bytes()) {
                     ([batch], _) => batch.clone(),
                     (batches, 0) => concat_batches(schema, batches).map_err(failed)?,
                     (batches, _) => {
-                        join(schema, &batches.iter().collect::<Vec<_>>(), &mut self.arena).map_err(failed)?
+                        join(schema, &batches.iter().collect::<Vec<_>>(), &mut self.arena)
+                            .map_err(failed)?
                     }
                 })
             }

@@ -1,4 +1,5 @@
-//! Sockets to a server: plain TCP, TLS, Unix. Reads and writes give up after a while, so that the caller can look around.
+//! Sockets to a server: plain TCP, TLS, Unix. Reads and writes give up after a while, so that the
+//! caller can look around.
 
 use std::io::{self, IoSlice, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
@@ -38,7 +39,8 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Connects, as long as the wait lasts. Later the server may be silent for `silence_max`, while it is waited for.
+    /// Connects, as long as the wait lasts. Later the server may be silent for `silence_max`, while
+    /// it is waited for.
     pub(crate) fn connect(
         uri: &Uri,
         ca: Option<&Path>,
@@ -47,10 +49,14 @@ impl Transport {
     ) -> Result<Self> {
         let failed = |cause: io::Error| {
             let hint = match cause.kind() {
-                io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => "is `dray serve` running there?",
+                io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+                    "is `dray serve` running there?"
+                }
                 _ => "",
             };
-            Error::new(ErrorKind::Connection, format!("can't connect to {uri}")).cause(cause).hint(hint)
+            Error::new(ErrorKind::Connection, format!("can't connect to {uri}"))
+                .cause(cause)
+                .hint(hint)
         };
         match &uri.place {
             Place::Unix(path) => {
@@ -63,7 +69,8 @@ impl Transport {
                 let stream = connect_host(host, *port, wait).map_err(failed)?;
                 let stream = Line::new(stream, silence_max);
                 match tls {
-                    true => start_tls(stream, host, uri, ca, wait).map(|stream| Self::Tls(Box::new(stream))),
+                    true => start_tls(stream, host, uri, ca, wait)
+                        .map(|stream| Self::Tls(Box::new(stream))),
                     false => Ok(Self::Tcp(stream)),
                 }
             }
@@ -74,7 +81,9 @@ impl Transport {
     pub(crate) fn is_private(&self) -> bool {
         match self {
             Self::Unix(_) | Self::Tls(_) => true,
-            Self::Tcp(line) => line.stream().peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback()),
+            Self::Tcp(line) => {
+                line.stream().peer_addr().is_ok_and(|peer| peer.ip().to_canonical().is_loopback())
+            }
         }
     }
 }
@@ -172,7 +181,11 @@ impl Read for Unix {
 
 impl Write for Unix {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let Some(writers) = self.pipes.as_mut().map(|pipes| &mut pipes.writers).filter(|writers| !writers.is_empty())
+        let Some(writers) = self
+            .pipes
+            .as_mut()
+            .map(|pipes| &mut pipes.writers)
+            .filter(|writers| !writers.is_empty())
         else {
             return self.stream.write(buffer);
         };
@@ -180,7 +193,8 @@ impl Write for Unix {
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors: Vec<_> = writers.iter().map(AsFd::as_fd).collect();
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let sent = sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?;
+        let sent =
+            sendmsg(&self.stream, &[IoSlice::new(buffer)], &mut control, SendFlags::NOSIGNAL)?;
         writers.clear();
         Ok(sent)
     }
@@ -222,26 +236,32 @@ fn start_tls(
     let mut roots = RootCertStore::empty();
     match ca {
         Some(path) => {
-            let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+            let found = CertificateDer::pem_file_iter(path)
+                .and_then(Iterator::collect::<Result<Vec<_>, _>>);
             let found = found.map_err(|cause| refused(format!("{}: {cause}", path.display())))?;
             if found.is_empty() {
                 return Err(refused(format!("{}: no certificate in this file", path.display())));
             }
             for certificate in found {
-                roots.add(certificate).map_err(|cause| refused(format!("{}: {cause}", path.display())))?;
+                roots
+                    .add(certificate)
+                    .map_err(|cause| refused(format!("{}: {cause}", path.display())))?;
             }
         }
         None => {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         }
     }
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|cause| refused(cause.to_string()))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let name = ServerName::try_from(host.to_owned()).map_err(|cause| refused(format!("{host}: {cause}")))?;
-    let mut session = ClientConnection::new(Arc::new(config), name).map_err(|cause| refused(cause.to_string()))?;
+    let config =
+        ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|cause| refused(cause.to_string()))?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned())
+        .map_err(|cause| refused(format!("{host}: {cause}")))?;
+    let mut session = ClientConnection::new(Arc::new(config), name)
+        .map_err(|cause| refused(cause.to_string()))?;
     let late = |cause| {
         let error = Error::new(ErrorKind::Connection, format!("no TLS with {uri}")).cause(cause);
         error.hint("is a dray server there, and TLS the same at both ends?")
@@ -253,7 +273,9 @@ fn start_tls(
             Err(cause) if is_timeout(&cause) => wait.check().map_err(late)?,
             Err(cause) => {
                 let error = refused(format!("no TLS with {uri}")).cause(cause);
-                return Err(error.hint("name the file with the server's authority in the option ca, if it has its own"));
+                return Err(error.hint(
+                    "name the file with the server's authority in the option ca, if it has its own",
+                ));
             }
         }
     }

@@ -25,7 +25,8 @@ pub(crate) enum Place {
 /// The options that a uri may have after its `?`.
 const OPTIONS: [&str; 4] = ["token", "ca", "plain_token", "read_timeout"];
 
-/// No error quotes anything of the uri but its scheme: where a part is wrong, a token may stand in its place.
+/// No error quotes anything of the uri but its scheme: where a part is wrong, a token may stand in
+/// its place.
 impl FromStr for Uri {
     type Err = Error;
 
@@ -36,9 +37,15 @@ impl FromStr for Uri {
         };
         if let Some(path) = text.strip_prefix("dray+unix://") {
             if !path.starts_with('/') {
-                return Err(Error::usage("the uri of a Unix socket has no path").hint("dray+unix:///PATH"));
+                return Err(
+                    Error::usage("the uri of a Unix socket has no path").hint("dray+unix:///PATH")
+                );
             }
-            return Ok(Self { place: Place::Unix(PathBuf::from(decode(path, "path")?)), token: None, options });
+            return Ok(Self {
+                place: Place::Unix(PathBuf::from(decode(path, "path")?)),
+                token: None,
+                options,
+            });
         }
         let (rest, tls) = match (text.strip_prefix("dray://"), text.strip_prefix("drays://")) {
             (Some(rest), _) => (rest, false),
@@ -54,15 +61,19 @@ impl FromStr for Uri {
             }
         };
         let (token, address) = match rest.rsplit_once('@') {
-            Some((token, address)) => (Some(decode(token.trim_start_matches(':'), "token")?.into()), address),
+            Some((token, address)) => {
+                (Some(decode(token.trim_start_matches(':'), "token")?.into()), address)
+            }
             None => (None, rest),
         };
         let address = address.strip_suffix('/').unwrap_or(address);
         let (host, port) = match address.rsplit_once(':') {
             // A colon within brackets belongs to an IPv6 address.
             Some((host, port)) if !port.ends_with(']') => {
-                let wrong =
-                    |_| Error::usage("the port in the uri is no number from 0 to 65535").hint("dray://host:port");
+                let wrong = |_| {
+                    Error::usage("the port in the uri is no number from 0 to 65535")
+                        .hint("dray://host:port")
+                };
                 (host, port.parse().map_err(wrong)?)
             }
             _ => (address, dray_wire::DEFAULT_PORT),
@@ -111,16 +122,23 @@ fn parse_options(text: &str) -> Result<Vec<(String, String)>> {
         Some((key, value)) if OPTIONS.contains(&key) => Ok((key.to_owned(), decode(value, key)?)),
         Some(_) => {
             let what = "the uri has an option that is not known";
-            Err(Error::usage(what).hint(format!("known are {}; write ? within a token as %3F", OPTIONS.join(", "))))
+            Err(Error::usage(what)
+                .hint(format!("known are {}; write ? within a token as %3F", OPTIONS.join(", "))))
         }
-        None => Err(Error::usage("an option of the uri has no value").hint("?option=value&option=value")),
+        None => {
+            Err(Error::usage("an option of the uri has no value")
+                .hint("?option=value&option=value"))
+        }
     });
     pairs.collect()
 }
 
 /// Undoes percent-encoding; `part` is for the error.
 fn decode(text: &str, part: &str) -> Result<String> {
-    let invalid = || Error::usage(format!("bad percent-encoding in the uri's {part}")).hint("write % itself as %25");
+    let invalid = || {
+        Error::usage(format!("bad percent-encoding in the uri's {part}"))
+            .hint("write % itself as %25")
+    };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -131,7 +149,8 @@ fn decode(text: &str, part: &str) -> Result<String> {
         }
         let (digits, tail) = rest.split_at_checked(2).ok_or_else(invalid)?;
         let byte = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
-        bytes.push(byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(invalid)?);
+        bytes
+            .push(byte.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(invalid)?);
         rest = tail;
     }
     String::from_utf8(bytes).map_err(|_| invalid())

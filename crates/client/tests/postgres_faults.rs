@@ -1,11 +1,13 @@
-//! Seeded faults between the client and PostgreSQL: a table is the right one or there is an error, in time, and nothing stays
-//! behind.
+//! Seeded faults between the client and PostgreSQL: a table is the right one or there is an error,
+//! in time, and nothing stays behind.
 //!
-//! PostgreSQL's protocol has no checksums: bytes that change within a value, a name or a statement, and rows that change places,
-//! nobody can notice without TLS. So a table may be another one where as many messages as before have the lengths that they had,
-//! and nowhere else; with as many rows as the server says, and as were there if it was asked for the same.
+//! PostgreSQL's protocol has no checksums: bytes that change within a value, a name or a statement,
+//! and rows that change places, nobody can notice without TLS. So a table may be another one where
+//! as many messages as before have the lengths that they had, and nowhere else; with as many rows
+//! as the server says, and as were there if it was asked for the same.
 //!
-//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_POSTGRES_FAULTS` says how many there are.
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_POSTGRES_FAULTS` says how
+//! many there are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -19,18 +21,24 @@ use std::time::{Duration, Instant, SystemTime};
 
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use dray_client::{ConnectOptions, Connection, Error, ErrorKind, ExtensionChoice, Partitions, QueryOptions};
+use dray_client::{
+    ConnectOptions, Connection, Error, ErrorKind, ExtensionChoice, Partitions, QueryOptions,
+};
 use postgres_server::{SUPERUSER, Server};
-use proxy::{Direction, Framing, How, Proxy, Random, Record, descriptors, fault, frames, number, resident_bytes};
+use proxy::{
+    Direction, Framing, How, Proxy, Random, Record, descriptors, fault, frames, number,
+    resident_bytes,
+};
 
-/// As in Dray's programs. glibc's keeps ever more of what so many threads have freed, which looks like a leak.
+/// As in Dray's programs. glibc's keeps ever more of what so many threads have freed, which looks
+/// like a leak.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Waiting clients take no processor time, so that there may be many.
 const CLIENTS: usize = 24;
-/// How long a client waits for a server that says nothing, where a fault may be the reason and where there is none; and what
-/// statements may take in all.
+/// How long a client waits for a server that says nothing, where a fault may be the reason and
+/// where there is none; and what statements may take in all.
 const READ_TIMEOUT: Duration = Duration::from_millis(500);
 const PATIENTLY: Duration = Duration::from_secs(60);
 const TOO_LONG: Duration = Duration::from_secs(20);
@@ -38,9 +46,9 @@ const TOO_LONG: Duration = Duration::from_secs(20);
 const TYPES: &str = "CREATE TYPE mood AS ENUM ('sad', 'ok'); CREATE TYPE pair AS (a int4, b text);
     CREATE TABLE wide AS SELECT n AS id, repeat('x', 100) AS text FROM generate_series(1, 700) AS t(n)";
 
-/// What each connection runs, one after the other: with rows before and behind that are not to be taken for those of another, with
-/// none, with an error in the middle, of types that the catalog knows, of a table that two connections read, and again what was
-/// run before.
+/// What each connection runs, one after the other: with rows before and behind that are not to be
+/// taken for those of another, with none, with an error in the middle, of types that the catalog
+/// knows, of a table that two connections read, and again what was run before.
 const STATEMENTS: [&[&str]; 5] = [
     &[
         "SELECT 'before' AS what",
@@ -82,11 +90,16 @@ fn run(
     statements: usize,
     read_timeout: Duration,
 ) -> Result<Vec<Result<RecordBatch, Error>>, Error> {
-    let connect = ConnectOptions { timeout: 4 * read_timeout, read_timeout: Some(read_timeout), ..Default::default() };
+    let connect = ConnectOptions {
+        timeout: 4 * read_timeout,
+        read_timeout: Some(read_timeout),
+        ..Default::default()
+    };
     let uri = format!("postgresql://{SUPERUSER}@{address}/postgres?sslmode=disable");
     let mut connection = Connection::connect(&uri, &connect)?;
     let mut options = QueryOptions::default();
-    options.postgres.partitions = if statements == IN_PARTS { Partitions::Exactly(2) } else { Partitions::Exactly(1) };
+    options.postgres.partitions =
+        if statements == IN_PARTS { Partitions::Exactly(2) } else { Partitions::Exactly(1) };
     options.postgres.ordered = true;
     options.postgres.extension = ExtensionChoice::Never;
     let mut tables = Vec::new();
@@ -124,10 +137,12 @@ fn faults_between_client_and_postgres() {
         counted.fetch_add(1, Ordering::SeqCst);
         hook(info);
     }));
-    let server = Server::start(&[("max_connections", "200"), ("jit", "off"), ("autovacuum", "off")], None);
+    let server =
+        Server::start(&[("max_connections", "200"), ("jit", "off"), ("autovacuum", "off")], None);
     server.sql(TYPES);
     let upstream = SocketAddr::from(([127, 0, 0, 1], server.port));
-    let clean: Vec<Clean> = (0..STATEMENTS.len()).map(|statements| measure(upstream, statements)).collect();
+    let clean: Vec<Clean> =
+        (0..STATEMENTS.len()).map(|statements| measure(upstream, statements)).collect();
     let descriptors_before = descriptors();
     let next = AtomicU64::new(0);
     let outcomes = [const { AtomicU64::new(0) }; 3];
@@ -157,9 +172,16 @@ fn faults_between_client_and_postgres() {
     for (statements, clean) in clean.iter().enumerate() {
         assert_eq!(outcomes_of(run(upstream, statements, PATIENTLY).unwrap()), clean.tables);
     }
-    assert!(descriptors() <= descriptors_before + 2, "{descriptors_before} open files, then {}", descriptors());
+    assert!(
+        descriptors() <= descriptors_before + 2,
+        "{descriptors_before} open files, then {}",
+        descriptors()
+    );
     let (early, late) = (memory_early.into_inner(), resident_bytes());
-    assert!(only.is_some() || late < early + (128 << 20), "{early} bytes of memory after a quarter, {late} at the end");
+    assert!(
+        only.is_some() || late < early + (128 << 20),
+        "{early} bytes of memory after a quarter, {late} at the end"
+    );
     assert!(!server.log().contains("terminated by signal"), "{}", server.log());
 }
 
@@ -186,8 +208,9 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
     let began = Instant::now();
     let ran = run(proxy.address, statements, READ_TIMEOUT);
     let taken = began.elapsed();
-    let what =
-        format!("DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, statements {statements}");
+    let what = format!(
+        "DRAY_SEED={seed} DRAY_FAULT={case}: {fault:?} in connection {connection}, statements {statements}"
+    );
     assert!(taken < TOO_LONG, "{what}: took {taken:?}");
     let records = proxy.records();
     let tables = ran.unwrap_or_else(|error| vec![Err(error)]);
@@ -209,7 +232,10 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
                 assert!(error.kind() != ErrorKind::Internal, "{what}: {sql}: {text}");
                 if matches!(fault.how, How::Delay(_) | How::Trickle) && expected.is_ok() {
                     // A busy machine may take its time.
-                    assert!(text.contains("read_timeout") || text.contains("time"), "{what}: {sql}: {text}");
+                    assert!(
+                        text.contains("read_timeout") || text.contains("time"),
+                        "{what}: {sql}: {text}"
+                    );
                 }
                 if expected.is_ok() {
                     outcome = 2;
@@ -230,8 +256,9 @@ fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], wha
             let all = frames(bytes, Framing::Postgres, Direction::Down);
             all.into_iter().filter(|frame| frame[0] != b'D').collect()
         };
-        let is_described_the_same =
-            records.iter().all(|record| described(&record.down.came) == described(&record.down.left));
+        let is_described_the_same = records
+            .iter()
+            .all(|record| described(&record.down.came) == described(&record.down.left));
         // What the catalog says of a type comes in rows.
         if is_described_the_same && !what.contains("::mood") {
             assert_eq!(found.schema(), expected.schema(), "{what}");
@@ -243,11 +270,18 @@ fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], wha
             .flat_map(|record| frames(&record.down.came, Framing::Postgres, Direction::Down))
             .filter(|frame| frame[0] == b'C')
             .filter_map(|frame| {
-                String::from_utf8_lossy(&frame[5..]).trim_matches('\0').strip_prefix("SELECT ")?.parse().ok()
+                String::from_utf8_lossy(&frame[5..])
+                    .trim_matches('\0')
+                    .strip_prefix("SELECT ")?
+                    .parse()
+                    .ok()
             })
             .collect();
         let rows = found.num_rows();
-        assert!(counts.contains(&rows) || records.len() > 1 || rows == 0, "{what}: {rows} rows, of {counts:?}");
+        assert!(
+            counts.contains(&rows) || records.len() > 1 || rows == 0,
+            "{what}: {rows} rows, of {counts:?}"
+        );
     }
 }
 
@@ -255,8 +289,10 @@ fn check_unseen(found: &RecordBatch, expected: &Outcome, records: &[Record], wha
 fn is_of_the_same_shape(record: &Record) -> bool {
     let same = |flow: &proxy::Flow, direction: Direction| {
         let shapes = |bytes: &[u8]| {
-            let mut shapes: Vec<_> =
-                frames(bytes, Framing::Postgres, direction).iter().map(|frame| shape(frame)).collect();
+            let mut shapes: Vec<_> = frames(bytes, Framing::Postgres, direction)
+                .iter()
+                .map(|frame| shape(frame))
+                .collect();
             shapes.sort();
             shapes
         };
@@ -273,7 +309,9 @@ fn shape(frame: &[u8]) -> (u8, usize, Vec<u32>) {
         while let Some((length, tail)) = rest.split_first_chunk() {
             let length = u32::from_be_bytes(*length);
             lengths.push(length);
-            rest = tail.get(if length == u32::MAX { 0 } else { length as usize }..).unwrap_or_default();
+            rest = tail
+                .get(if length == u32::MAX { 0 } else { length as usize }..)
+                .unwrap_or_default();
         }
     }
     (frame.first().copied().unwrap_or_default(), frame.len(), lengths)

@@ -7,8 +7,10 @@ use dray_postgres::ConnectParams;
 #[test]
 fn nothing_shows_a_secret() {
     const WORDS: [&str; 3] = ["Zq7x", "Kw9v", "Jp3m"];
-    const BETWEEN: [&str; 18] =
-        ["", "@", "/", ":", "?", "#", "%", "%4", "%40", "&", "=", " ", "'", "\\", "[", "]", "//", "ü"];
+    const BETWEEN: [&str; 18] = [
+        "", "@", "/", ":", "?", "#", "%", "%4", "%40", "&", "=", " ", "'", "\\", "[", "]", "//",
+        "ü",
+    ];
     const PLACES: [&str; 22] = [
         "dray://SECRET@h",
         "drays://SECRET@h:port",
@@ -44,7 +46,8 @@ fn nothing_shows_a_secret() {
             {
                 continue;
             }
-            let uri = place.replace("SECRET", &format!("{}{one}{}{two}{}", WORDS[0], WORDS[1], WORDS[2]));
+            let uri =
+                place.replace("SECRET", &format!("{}{one}{}{two}{}", WORDS[0], WORDS[1], WORDS[2]));
             let said = match place.starts_with("postgres") || place.starts_with("host=") {
                 true => match ConnectParams::parse_with(&uri, &|_| None) {
                     Ok(params) => format!("{params:?}"),

@@ -1,14 +1,20 @@
 //! How fast one core encodes and decodes TPC-H's lineitem, column by column, and how small it gets:
-//! `cargo run --release -p dray-format --example speed [COLUMN]`. Of the rows of an Arrow file, with `speed FILE.arrow`, it tells
-//! bytes and nanoseconds as JSON instead.
+//! `cargo run --release -p dray-format --example speed [COLUMN]`. Of the rows of an Arrow file,
+//! with `speed FILE.arrow`, it tells bytes and nanoseconds as JSON instead.
 //!
-//! GB/s are of decoded bytes; each figure is of processor time, over one chunk of 65,536 rows. What an encoder learns in its
-//! first chunk (the symbols of strings) it has learned before the time is taken. The last line is of raw values
-//! instead: a decimal counts 8 bytes, a string those of its text alone, everything else its width. Memory comes from the
-//! allocator that the command line and the Python package use; the chunks' own is a few milliseconds old at most, so what the
-//! system takes to hand out fresh pages is not in these figures.
+//! GB/s are of decoded bytes; each figure is of processor time, over one chunk of 65,536 rows. What
+//! an encoder learns in its first chunk (the symbols of strings) it has learned before the time is
+//! taken. The last line is of raw values instead: a decimal counts 8 bytes, a string those of its
+//! text alone, everything else its width. Memory comes from the allocator that the command line and
+//! the Python package use; the chunks' own is a few milliseconds old at most, so what the system
+//! takes to hand out fresh pages is not in these figures.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::fs::File;
@@ -41,8 +47,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(path) = only.as_ref().filter(|argument| argument.ends_with(".arrow")) {
         return measure_file(path);
     }
-    let rows: RecordBatch =
-        LineItemArrow::new(LineItemGenerator::new(0.1, 1, 1)).with_batch_size(ROWS).next().ok_or("no rows")??;
+    let rows: RecordBatch = LineItemArrow::new(LineItemGenerator::new(0.1, 1, 1))
+        .with_batch_size(ROWS)
+        .next()
+        .ok_or("no rows")??;
     let schema = schema_from_arrow(&rows.schema())?;
     let batch = batch_from_arrow(&rows)?;
     println!("GB/s encode / decode, and the ratio");
@@ -72,11 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn measure_file(path: &str) -> Result<(), Box<dyn Error>> {
     let batches = FileReader::try_new(File::open(path)?, None)?;
     let schema = batches.schema();
-    let rows = arrow_select::concat::concat_batches(&schema, &batches.collect::<Result<Vec<_>, _>>()?)?;
+    let rows =
+        arrow_select::concat::concat_batches(&schema, &batches.collect::<Result<Vec<_>, _>>()?)?;
     let (schema, batch) = (schema_from_arrow(&schema)?, batch_from_arrow(&rows)?);
     let mut all = serde_json::Map::new();
     for (name, compression) in WAYS {
-        let Figure { chunk_bytes, encode_ns, decode_ns } = Figure::of(&schema, &batch, compression)?;
+        let Figure { chunk_bytes, encode_ns, decode_ns } =
+            Figure::of(&schema, &batch, compression)?;
         let figure = json!({"bytes": chunk_bytes, "encode_ns": encode_ns, "decode_ns": decode_ns});
         all.insert(name.into(), figure);
     }
@@ -92,7 +102,11 @@ struct Figure {
 }
 
 impl Figure {
-    fn of(schema: &Schema, batch: &Batch, compression: Compression) -> Result<Self, Box<dyn Error>> {
+    fn of(
+        schema: &Schema,
+        batch: &Batch,
+        compression: Compression,
+    ) -> Result<Self, Box<dyn Error>> {
         let pieces = std::slice::from_ref(batch);
         let mut encoder = Encoder::new(Arc::new(schema.clone()), false);
         let chunk = encoder.write(pieces, |_| compression, false)?;
@@ -107,7 +121,12 @@ impl Figure {
     /// Against so many bytes before.
     fn print(&self, bytes: f64) {
         let Self { chunk_bytes, encode_ns, decode_ns } = self;
-        print!("{:>8.2} /{:>6.2} {:>4.1}x", bytes / encode_ns, bytes / decode_ns, bytes / chunk_bytes);
+        print!(
+            "{:>8.2} /{:>6.2} {:>4.1}x",
+            bytes / encode_ns,
+            bytes / decode_ns,
+            bytes / chunk_bytes
+        );
     }
 }
 
@@ -137,8 +156,11 @@ fn raw_bytes(batch: &Batch) -> f64 {
     raw.sum::<usize>() as f64
 }
 
-/// The processor time of a run in nanoseconds, on average over some: it does not count what other processes take.
-fn processor_time<T>(mut run: impl FnMut() -> dray_format::Result<T>) -> Result<f64, Box<dyn Error>> {
+/// The processor time of a run in nanoseconds, on average over some: it does not count what other
+/// processes take.
+fn processor_time<T>(
+    mut run: impl FnMut() -> dray_format::Result<T>,
+) -> Result<f64, Box<dyn Error>> {
     black_box(run()?);
     let (start, before) = (Instant::now(), processor_ns()?);
     let mut runs = 0.0;

@@ -1,6 +1,10 @@
-//! Between [`Column`]s and Arrow arrays. Both have the same layout, so both directions share the buffers.
+//! Between [`Column`]s and Arrow arrays. Both have the same layout, so both directions share the
+//! buffers.
 
-#![allow(unsafe_code, reason = "arrays are built from columns that were checked when they were read")]
+#![allow(
+    unsafe_code,
+    reason = "arrays are built from columns that were checked when they were read"
+)]
 
 use std::sync::Arc;
 
@@ -33,7 +37,9 @@ pub enum StringLayout {
 
 /// The Arrow schema of a stream.
 pub fn schema_to_arrow(schema: &Schema, strings: StringLayout) -> arrow_schema::Schema {
-    arrow_schema::Schema::new(schema.fields.iter().map(|field| field_to_arrow(field, strings)).collect::<Fields>())
+    arrow_schema::Schema::new(
+        schema.fields.iter().map(|field| field_to_arrow(field, strings)).collect::<Fields>(),
+    )
 }
 
 fn field_to_arrow(field: &Field, strings: StringLayout) -> arrow_schema::Field {
@@ -67,7 +73,9 @@ fn type_to_arrow(data_type: &Type, strings: StringLayout) -> DataType {
         Type::Date64 => DataType::Date64,
         Type::Time32(unit) => DataType::Time32(unit_to_arrow(*unit)),
         Type::Time64(unit) => DataType::Time64(unit_to_arrow(*unit)),
-        Type::Timestamp { unit, zone } => DataType::Timestamp(unit_to_arrow(*unit), zone.as_deref().map(Arc::from)),
+        Type::Timestamp { unit, zone } => {
+            DataType::Timestamp(unit_to_arrow(*unit), zone.as_deref().map(Arc::from))
+        }
         Type::Duration(unit) => DataType::Duration(unit_to_arrow(*unit)),
         Type::IntervalMonths => DataType::Interval(IntervalUnit::YearMonth),
         Type::IntervalDayTime => DataType::Interval(IntervalUnit::DayTime),
@@ -86,14 +94,17 @@ fn type_to_arrow(data_type: &Type, strings: StringLayout) -> DataType {
         Type::FixedBinary(width) => DataType::FixedSizeBinary(*width as i32),
         Type::List(field) => DataType::List(item(field)),
         Type::FixedList { size, item: field } => DataType::FixedSizeList(item(field), *size as i32),
-        Type::Struct(fields) => DataType::Struct(fields.iter().map(|field| field_to_arrow(field, strings)).collect()),
+        Type::Struct(fields) => {
+            DataType::Struct(fields.iter().map(|field| field_to_arrow(field, strings)).collect())
+        }
         Type::Map { sorted, key, value } => {
             let entries = DataType::Struct(Fields::from(vec![item(key), item(value)]));
             DataType::Map(Arc::new(arrow_schema::Field::new("entries", entries, false)), *sorted)
         }
-        Type::Dictionary { index, value, .. } => {
-            DataType::Dictionary(Box::new(type_to_arrow(index, strings)), Box::new(type_to_arrow(value, strings)))
-        }
+        Type::Dictionary { index, value, .. } => DataType::Dictionary(
+            Box::new(type_to_arrow(index, strings)),
+            Box::new(type_to_arrow(value, strings)),
+        ),
     }
 }
 
@@ -111,7 +122,13 @@ fn unit_to_arrow(unit: Unit) -> TimeUnit {
 /// # Errors
 /// When a column has a type that types.md does not carry; the error names the column.
 pub fn schema_from_arrow(schema: &arrow_schema::Schema) -> Result<Schema> {
-    Ok(Schema { fields: schema.fields().iter().map(|field| field_from_arrow(field)).collect::<Result<_>>()? })
+    Ok(Schema {
+        fields: schema
+            .fields()
+            .iter()
+            .map(|field| field_from_arrow(field))
+            .collect::<Result<_>>()?,
+    })
 }
 
 fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
@@ -121,7 +138,8 @@ fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
     if let Type::Dictionary { ordered, .. } = &mut data_type {
         *ordered = field.dict_is_ordered() == Some(true);
     }
-    let mut metadata: Vec<_> = field.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+    let mut metadata: Vec<_> =
+        field.metadata().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     metadata.sort();
     Ok(Field { name: field.name().clone(), data_type, nullable: field.is_nullable(), metadata })
 }
@@ -142,10 +160,18 @@ fn type_from_arrow(data_type: &DataType) -> Result<Type> {
         DataType::Float16 => Type::Float16,
         DataType::Float32 => Type::Float32,
         DataType::Float64 => Type::Float64,
-        DataType::Decimal32(precision, scale) => Type::Decimal32 { precision: *precision, scale: *scale },
-        DataType::Decimal64(precision, scale) => Type::Decimal64 { precision: *precision, scale: *scale },
-        DataType::Decimal128(precision, scale) => Type::Decimal128 { precision: *precision, scale: *scale },
-        DataType::Decimal256(precision, scale) => Type::Decimal256 { precision: *precision, scale: *scale },
+        DataType::Decimal32(precision, scale) => {
+            Type::Decimal32 { precision: *precision, scale: *scale }
+        }
+        DataType::Decimal64(precision, scale) => {
+            Type::Decimal64 { precision: *precision, scale: *scale }
+        }
+        DataType::Decimal128(precision, scale) => {
+            Type::Decimal128 { precision: *precision, scale: *scale }
+        }
+        DataType::Decimal256(precision, scale) => {
+            Type::Decimal256 { precision: *precision, scale: *scale }
+        }
         DataType::Date32 => Type::Date32,
         DataType::Date64 => Type::Date64,
         DataType::Time32(unit) => Type::Time32(unit_from_arrow(unit)),
@@ -176,19 +202,27 @@ fn type_from_arrow(data_type: &DataType) -> Result<Type> {
             Type::Struct(fields.iter().map(|field| field_from_arrow(field)).collect::<Result<_>>()?)
         }
         DataType::Map(entries, sorted) => {
-            let DataType::Struct(fields) = entries.data_type() else { refuse!(Unsupported, "a map without entries") };
-            let [key, value] = &fields[..] else { refuse!(Unsupported, "a map of {} fields", fields.len()) };
+            let DataType::Struct(fields) = entries.data_type() else {
+                refuse!(Unsupported, "a map without entries")
+            };
+            let [key, value] = &fields[..] else {
+                refuse!(Unsupported, "a map of {} fields", fields.len())
+            };
             let key = Field { nullable: false, ..field_from_arrow(key)? };
             Type::Map { sorted: *sorted, key: Box::new(key), value: item(value)? }
         }
         DataType::Dictionary(index, value) => match type_from_arrow(value)? {
             Type::Dictionary { .. } => refuse!(Unsupported, "a dictionary of a dictionary"),
-            value => {
-                Type::Dictionary { index: Box::new(type_from_arrow(index)?), ordered: false, value: Box::new(value) }
-            }
+            value => Type::Dictionary {
+                index: Box::new(type_from_arrow(index)?),
+                ordered: false,
+                value: Box::new(value),
+            },
         },
         DataType::RunEndEncoded(_, values) => type_from_arrow(values.data_type())?,
-        DataType::Union(..) => refuse!(Unsupported, "a union can't be sent; select its fields one by one"),
+        DataType::Union(..) => {
+            refuse!(Unsupported, "a union can't be sent; select its fields one by one")
+        }
     })
 }
 
@@ -204,7 +238,8 @@ fn unit_from_arrow(unit: &TimeUnit) -> Unit {
 /// A batch that shares the buffers of a record batch. Views and 64-bit offsets are rewritten.
 ///
 /// # Errors
-/// When a column's strings have more than 2³¹ bytes (kind limit: try fewer rows), or its type is not carried.
+/// When a column's strings have more than 2³¹ bytes (kind limit: try fewer rows), or its type is
+/// not carried.
 pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
     let columns = batch.columns().iter().map(column_from_arrow).collect::<Result<_>>()?;
     Ok(Batch { rows: batch.num_rows(), columns })
@@ -215,10 +250,14 @@ pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
 /// # Errors
 /// As there.
 pub fn column_from_arrow(array: &ArrayRef) -> Result<Column> {
-    let Some(plain) = plain_type(array.data_type()) else { return column_from_data(&array.to_data()) };
+    let Some(plain) = plain_type(array.data_type()) else {
+        return column_from_data(&array.to_data());
+    };
     match arrow_cast::cast(array, &plain) {
         Ok(array) => column_from_arrow(&array),
-        Err(error) => refuse!(Limit, "{} rows of {} are too large: {error}", array.len(), array.data_type()),
+        Err(error) => {
+            refuse!(Limit, "{} rows of {} are too large: {error}", array.len(), array.data_type())
+        }
     }
 }
 
@@ -251,7 +290,8 @@ fn shared(buffer: &Buffer) -> Bytes {
 fn column_from_data(data: &ArrayData) -> Result<Column> {
     let (rows, from) = (data.len(), data.offset());
     let bytes = |i: usize| shared(&data.buffers()[i]);
-    let child = |i: usize| column_from_arrow(&make_array(data.child_data()[i].clone())).map(Box::new);
+    let child =
+        |i: usize| column_from_arrow(&make_array(data.child_data()[i].clone())).map(Box::new);
     let offsets = || match data.buffers()[0].is_empty() {
         // Arrow allows an array of no values to have no offsets.
         true => Bytes::from_static(&[0; 4]),
@@ -261,7 +301,9 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
         DataType::Null => Values::Null,
         DataType::Boolean => Values::Boolean(Bitmap { bytes: bytes(0), offset: from, len: rows }),
         DataType::Utf8 | DataType::Binary => Values::Bytes { offsets: offsets(), data: bytes(1) },
-        DataType::List(_) | DataType::Map(..) => Values::List { offsets: offsets(), child: child(0)? },
+        DataType::List(_) | DataType::Map(..) => {
+            Values::List { offsets: offsets(), child: child(0)? }
+        }
         DataType::FixedSizeList(_, size) => {
             let size = usize::try_from(*size).unwrap_or(0);
             Values::FixedList { size, child: Box::new(child(0)?.slice(from * size, rows * size)) }
@@ -297,9 +339,9 @@ fn column_from_data(data: &ArrayData) -> Result<Column> {
 
 /// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
-/// It is the only way from chunks to Arrow: arrays are built unchecked from columns that [`decode`] has just checked
-/// against the stream's schema, or that a [`crate::BatchBuilder`] made to fit it, and the Arrow schema is made from that same
-/// schema.
+/// It is the only way from chunks to Arrow: arrays are built unchecked from columns that [`decode`]
+/// has just checked against the stream's schema, or that a [`crate::BatchBuilder`] made to fit it,
+/// and the Arrow schema is made from that same schema.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schema: Arc<Schema>,
@@ -352,7 +394,12 @@ impl Decoder {
     ///
     /// # Errors
     /// As [`Self::decode`].
-    pub fn read_with(&self, chunk: &Bytes, limits: &Limits, tables: &Tables) -> Result<(Header, RecordBatch)> {
+    pub fn read_with(
+        &self,
+        chunk: &Bytes,
+        limits: &Limits,
+        tables: &Tables,
+    ) -> Result<(Header, RecordBatch)> {
         let (header, batch) = read_with(chunk, &self.schema, limits, tables)?;
         Ok((header, self.batch(batch)?))
     }
@@ -360,7 +407,8 @@ impl Decoder {
     /// Rows that were built, into Arrow.
     ///
     /// # Errors
-    /// When they are of another schema, a string is not UTF-8, or strings are too long for the layout that was asked for.
+    /// When they are of another schema, a string is not UTF-8, or strings are too long for the
+    /// layout that was asked for.
     pub fn built(&self, built: Built) -> Result<RecordBatch> {
         if !self.is_for(built.schema()) {
             refuse!(Unsupported, "the batch was built with another schema");
@@ -371,18 +419,26 @@ impl Decoder {
 
     fn batch(&self, batch: Batch) -> Result<RecordBatch> {
         let columns = batch.columns.into_iter().zip(self.arrow_schema.fields());
-        let array = |(column, field): (Column, &arrow_schema::FieldRef)| array(column, field.data_type(), Checks::Done);
+        let array = |(column, field): (Column, &arrow_schema::FieldRef)| {
+            array(column, field.data_type(), Checks::Done)
+        };
         record_batch(&self.arrow_schema, batch.rows, columns.map(array).collect::<Result<_>>()?)
     }
 }
 
-/// A record batch of this Arrow schema from columns that anybody may have made: whatever Arrow relies on is checked first.
+/// A record batch of this Arrow schema from columns that anybody may have made: whatever Arrow
+/// relies on is checked first.
 ///
 /// # Errors
 /// When the columns do not fit the schema, or strings are too long for its types.
 pub fn batch_to_arrow(batch: Batch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.columns.len() != schema.fields().len() {
-        refuse!(Unsupported, "{} columns for a schema of {}", batch.columns.len(), schema.fields().len());
+        refuse!(
+            Unsupported,
+            "{} columns for a schema of {}",
+            batch.columns.len(),
+            schema.fields().len()
+        );
     }
     let columns = batch.columns.into_iter().zip(schema.fields());
     let array = |(column, field): (Column, &arrow_schema::FieldRef)| {
@@ -393,8 +449,9 @@ pub fn batch_to_arrow(batch: Batch, schema: &SchemaRef) -> Result<RecordBatch> {
 
 fn record_batch(schema: &SchemaRef, rows: usize, arrays: Vec<ArrayRef>) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
-        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}")))
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(|error| {
+        Error::new(ErrorKind::Unsupported, format!("the batch does not fit its schema: {error}"))
+    })
 }
 
 /// Whether somebody has checked what arrays rely on.
@@ -413,10 +470,12 @@ fn array(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayRe
     cast(make_array(data(column, &plain, checks)?), data_type)
 }
 
-/// The type of the same values without wide offsets, views and runs of lists; those of strings stay.
+/// The type of the same values without wide offsets, views and runs of lists; those of strings
+/// stay.
 fn plain(data_type: &DataType) -> DataType {
-    let item =
-        |field: &arrow_schema::FieldRef| Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())));
+    let item = |field: &arrow_schema::FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())))
+    };
     match data_type {
         DataType::List(field)
         | DataType::LargeList(field)
@@ -425,7 +484,9 @@ fn plain(data_type: &DataType) -> DataType {
         DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
         DataType::Map(entries, sorted) => DataType::Map(item(entries), *sorted),
-        DataType::Dictionary(index, value) => DataType::Dictionary(index.clone(), Box::new(plain(value))),
+        DataType::Dictionary(index, value) => {
+            DataType::Dictionary(index.clone(), Box::new(plain(value)))
+        }
         DataType::RunEndEncoded(_, values) => plain(values.data_type()),
         other => other.clone(),
     }
@@ -436,8 +497,9 @@ fn cast(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(array);
     }
-    arrow_cast::cast(&array, data_type)
-        .map_err(|error| Error::new(ErrorKind::Unsupported, format!("{} as {data_type}: {error}", array.data_type())))
+    arrow_cast::cast(&array, data_type).map_err(|error| {
+        Error::new(ErrorKind::Unsupported, format!("{} as {data_type}: {error}", array.data_type()))
+    })
 }
 
 fn bits_to_arrow(bits: Bitmap) -> Result<BooleanBuffer> {
@@ -462,9 +524,9 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         (Values::Bytes { offsets, data }, DataType::Utf8 | DataType::Binary) => {
             builder.add_buffer(Buffer::from(offsets)).add_buffer(Buffer::from(data))
         }
-        (Values::List { offsets, child }, DataType::List(item)) => {
-            builder.add_buffer(Buffer::from(offsets)).add_child_data(array(*child, item.data_type(), checks)?.to_data())
-        }
+        (Values::List { offsets, child }, DataType::List(item)) => builder
+            .add_buffer(Buffer::from(offsets))
+            .add_child_data(array(*child, item.data_type(), checks)?.to_data()),
         (Values::List { offsets, child }, DataType::Map(entries, _)) => builder
             .add_buffer(Buffer::from(offsets))
             .add_child_data(array(*child, entries.data_type(), checks)?.to_data()),
@@ -473,26 +535,36 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         }
         (Values::Struct(children), DataType::Struct(fields)) => {
             let children = children.into_iter().zip(fields);
-            let children = children.map(|(child, field)| Ok(array(child, field.data_type(), checks)?.to_data()));
+            let children = children
+                .map(|(child, field)| Ok(array(child, field.data_type(), checks)?.to_data()));
             builder.child_data(children.collect::<Result<_>>()?)
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
-            // Where all values are missing there are no entries, yet Arrow wants even a hidden index to be one of them.
-            let entries = if entries.rows == 0 { missing_entry(value)? } else { array(*entries, value, checks)? };
+            // Where all values are missing there are no entries, yet Arrow wants even a hidden
+            // index to be one of them.
+            let entries = if entries.rows == 0 {
+                missing_entry(value)?
+            } else {
+                array(*entries, value, checks)?
+            };
             builder.add_buffer(Buffer::from(indexes)).add_child_data(entries.to_data())
         }
         (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
         (_, data_type) => refuse!(Unsupported, "a column does not have its type {data_type}"),
     };
-    // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are copied.
+    // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are
+    // copied.
     let builder = builder.align_buffers(true);
     if let Checks::Needed = checks {
-        let refused = |error| Error::new(ErrorKind::Unsupported, format!("not a column of {data_type}: {error}"));
+        let refused = |error| {
+            Error::new(ErrorKind::Unsupported, format!("not a column of {data_type}: {error}"))
+        };
         return builder.build().map_err(refused);
     }
-    // SAFETY: the column comes from `Decoder`. Either its `decode` has checked every length, offset, index, bitmap and string
-    // against the same schema that `data_type` was made from; or a `BatchBuilder` of that schema, which takes only what fits,
-    // has made the column, and `built` has checked its strings. Arrow's layout of each type is the chunk's.
+    // SAFETY: the column comes from `Decoder`. Either its `decode` has checked every length,
+    // offset, index, bitmap and string against the same schema that `data_type` was made from; or a
+    // `BatchBuilder` of that schema, which takes only what fits, has made the column, and `built`
+    // has checked its strings. Arrow's layout of each type is the chunk's.
     Ok(unsafe { builder.build_unchecked() })
 }
 
@@ -502,7 +574,10 @@ fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
     match value_bytes(data_type) {
         0..=BYTES_MAX => Ok(new_null_array(data_type, 1)),
         bytes => {
-            refuse!(Limit, "a dictionary without entries, of which each would have {bytes} bytes, over {BYTES_MAX}")
+            refuse!(
+                Limit,
+                "a dictionary without entries, of which each would have {bytes} bytes, over {BYTES_MAX}"
+            )
         }
     }
 }
@@ -535,7 +610,8 @@ mod tests {
     /// A map of one pair.
     fn built(key: &[u8], value: &[u8]) -> (Schema, Built) {
         let text = || Box::new(field(Type::Utf8));
-        let schema = Schema { fields: vec![field(Type::Map { sorted: false, key: text(), value: text() })] };
+        let schema =
+            Schema { fields: vec![field(Type::Map { sorted: false, key: text(), value: text() })] };
         let mut builder = BatchBuilder::new(schema.clone()).unwrap();
         let map = &mut builder.columns()[0];
         let pair = map.item().unwrap();
@@ -561,14 +637,25 @@ mod tests {
         for (size, fits) in [(1 << 17, true), (1 << 30, false)] {
             let list = Type::FixedList { size, item: Box::new(field(Type::Int64)) };
             let index = Box::new(Type::Int8);
-            let dictionary = field(Type::Dictionary { index, ordered: false, value: Box::new(list) });
-            let child =
-                Box::new(Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } });
-            let entries = Column { rows: 0, validity: None, values: Values::FixedList { size: size as usize, child } };
+            let dictionary =
+                field(Type::Dictionary { index, ordered: false, value: Box::new(list) });
+            let child = Box::new(Column {
+                rows: 0,
+                validity: None,
+                values: Values::Fixed { width: 8, bytes: Bytes::new() },
+            });
+            let entries = Column {
+                rows: 0,
+                validity: None,
+                values: Values::FixedList { size: size as usize, child },
+            };
             let indexes = Bytes::from_static(&[0]);
             let values = Values::Dictionary { width: 1, indexes, entries: Box::new(entries) };
             let missing = Bitmap { bytes: Bytes::from_static(&[0]), offset: 0, len: 1 };
-            let batch = Batch { rows: 1, columns: vec![Column { rows: 1, validity: Some(missing), values }] };
+            let batch = Batch {
+                rows: 1,
+                columns: vec![Column { rows: 1, validity: Some(missing), values }],
+            };
             let decoder = Decoder::new(Schema { fields: vec![dictionary] }, StringLayout::Offsets);
             assert_eq!(decoder.batch(batch).is_ok(), fits);
         }

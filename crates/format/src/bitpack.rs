@@ -1,8 +1,9 @@
 //! Bit-packing: `spec/encodings.md` section 4.
 //!
-//! A block of 1024 values is interleaved over lanes, so that the plain loops below compile to vector code on every
-//! processor; what is left over is one bit string. Whole bytes need no lanes and stay in order. Values go in and come out in their
-//! own width, a row of lanes at a time: the reference is subtracted and added on the way, in registers.
+//! A block of 1024 values is interleaved over lanes, so that the plain loops below compile to
+//! vector code on every processor; what is left over is one bit string. Whole bytes need no lanes
+//! and stay in order. Values go in and come out in their own width, a row of lanes at a time: the
+//! reference is subtracted and added on the way, in registers.
 
 use crate::room::{Flat, Writer};
 use crate::vector::widest;
@@ -35,8 +36,8 @@ pub(crate) fn bits_for(max: u64) -> u32 {
 }
 
 widest! {
-    /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may be farther: for these
-    /// 0 is packed, and `bits` is less than the width.
+    /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may
+    /// be farther: for these 0 is packed, and `bits` is less than the width.
     pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
         match bits {
             0 => return,
@@ -84,9 +85,14 @@ fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
 }
 
 #[inline(always)]
-fn unpack_bytes<S: Sums, const BYTES: usize>(packed: &[u8], reference: S, out: &mut Writer<'_, S::Raw>) {
-    let sum =
-        |raw: &[u8; BYTES]| reference.sum_32(raw.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)));
+fn unpack_bytes<S: Sums, const BYTES: usize>(
+    packed: &[u8],
+    reference: S,
+    out: &mut Writer<'_, S::Raw>,
+) {
+    let sum = |raw: &[u8; BYTES]| {
+        reference.sum_32(raw.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)))
+    };
     let (rows, rest) = packed.as_chunks::<BYTES>().0.as_chunks::<LANES_32>();
     rows.iter().for_each(|row| out.extend_by(row, sum));
     out.extend(rest.iter().map(sum));
@@ -95,7 +101,12 @@ fn unpack_bytes<S: Sums, const BYTES: usize>(packed: &[u8], reference: S, out: &
 macro_rules! block {
     ($pack:ident, $unpack:ident, $word:ty, $lanes:ident, $low:ident) => {
         #[inline(always)]
-        fn $pack<T: Word, const MOST: bool>(values: &[T::Raw; BLOCK], reference: T, bits: u32, out: &mut Vec<u8>) {
+        fn $pack<T: Word, const MOST: bool>(
+            values: &[T::Raw; BLOCK],
+            reference: T,
+            bits: u32,
+            out: &mut Vec<u8>,
+        ) {
             const WIDTH: u32 = <$word>::BITS;
             let mut words = [0 as $word; $lanes];
             let mut filled = 0;
@@ -145,8 +156,8 @@ macro_rules! block {
                     }
                 } else {
                     for ((value, low), high) in row.iter_mut().zip(&words[at]).zip(&words[at + 1]) {
-                        let both =
-                            <$word>::from_le_bytes(*low) >> shift | <$word>::from_le_bytes(*high) << (WIDTH - shift);
+                        let both = <$word>::from_le_bytes(*low) >> shift
+                            | <$word>::from_le_bytes(*high) << (WIDTH - shift);
                         *value = both & mask;
                     }
                 }
@@ -160,7 +171,12 @@ block!(pack_block_32, unpack_block_32, u32, LANES_32, low_32);
 block!(pack_block_64, unpack_block_64, u64, LANES_64, low_64);
 
 #[inline(always)]
-fn pack_tail<T: Word, const MOST: bool>(values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
+fn pack_tail<T: Word, const MOST: bool>(
+    values: &[T::Raw],
+    reference: T,
+    bits: u32,
+    out: &mut Vec<u8>,
+) {
     let mut pending = 0u128;
     let mut filled = 0;
     for raw in values {
@@ -202,7 +218,8 @@ macro_rules! sums {
 }
 sums!(u8 u16 u32 u64 u128);
 
-/// A reference of 128 bits of which no sum leaves the range of 64: additions of 128 bits are no vector instructions.
+/// A reference of 128 bits of which no sum leaves the range of 64: additions of 128 bits are no
+/// vector instructions.
 #[derive(Clone, Copy)]
 pub(crate) struct Near(i64);
 
@@ -210,7 +227,8 @@ impl Near {
     /// None if a value of so many bits may lead out of the range.
     pub(crate) fn new(reference: i128, bits: u32) -> Option<Self> {
         let near = i64::try_from(reference).ok()?;
-        near.checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0)).map(|_| Self(near))
+        near.checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0))
+            .map(|_| Self(near))
     }
 }
 
@@ -233,8 +251,8 @@ impl Sums for Near {
 }
 
 widest! {
-    /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the size that [`packed_bytes`]
-    /// gives.
+    /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the
+    /// size that [`packed_bytes`] gives.
     pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Writer<'_, S::Raw>) {
         match bits {
             0 => return out.repeat(reference.sum_32(0), count),
@@ -290,7 +308,8 @@ mod tests {
 
     /// The definition in the specification, bit by bit.
     fn packed_by_the_book(values: &[u64], bits: u32) -> Vec<u8> {
-        let (bits, mut out) = (bits as usize, vec![0u8; packed_bytes(values.len(), bits).unwrap_or(0)]);
+        let (bits, mut out) =
+            (bits as usize, vec![0u8; packed_bytes(values.len(), bits).unwrap_or(0)]);
         let (lanes, word_bits) = if bits <= 32 { (32, 32) } else { (16, 64) };
         for (i, value) in values.iter().enumerate() {
             for bit in 0..bits {
@@ -323,13 +342,16 @@ mod tests {
         });
         packed.iter().for_each(|packed| assert_eq!(*packed, expected, "{context}"));
         let back = at_each_level(|| {
-            written(values.len() * size_of::<T>(), |out| unpack::<T>(&expected, values.len(), bits, reference, out))
+            written(values.len() * size_of::<T>(), |out| {
+                unpack::<T>(&expected, values.len(), bits, reference, out)
+            })
         });
         back.iter().for_each(|back| assert_eq!(T::slice(back), moved, "{context}"));
         if bits > 0 {
             // Half of the values as exceptions.
             let fewer = bits - 1;
-            let near: Vec<u64> = values.iter().map(|value| if value >> fewer == 0 { *value } else { 0 }).collect();
+            let near: Vec<u64> =
+                values.iter().map(|value| if value >> fewer == 0 { *value } else { 0 }).collect();
             let packed = at_each_level(|| {
                 let mut out = Vec::new();
                 pack::<T, true>(&moved, reference, fewer, &mut out);
@@ -370,14 +392,25 @@ mod tests {
 
     #[test]
     fn references_of_128_bits_near_zero_add_up_as_wide_ones_do() {
-        for (reference, bits) in [(-5, 3), (-1000, 12), (1 << 40, 33), (i64::MIN.into(), 63), (0, 63)] {
-            let values: Vec<u64> = (0..2049u64).map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)).collect();
+        for (reference, bits) in
+            [(-5, 3), (-1000, 12), (1 << 40, 33), (i64::MIN.into(), 63), (0, 63)]
+        {
+            let values: Vec<u64> = (0..2049u64)
+                .map(|i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits))
+                .collect();
             let packed = packed_by_the_book(&values, bits);
             let near = Near::new(reference, bits).map(|near| {
-                at_each_level(|| written(16 * values.len(), |out| unpack(&packed, values.len(), bits, near, out)))
+                at_each_level(|| {
+                    written(16 * values.len(), |out| unpack(&packed, values.len(), bits, near, out))
+                })
             });
-            let wide = written(16 * values.len(), |out| unpack(&packed, values.len(), bits, reference as u128, out));
-            assert!(near.is_some_and(|levels| levels.iter().all(|near| *near == wide)), "{reference} {bits}");
+            let wide = written(16 * values.len(), |out| {
+                unpack(&packed, values.len(), bits, reference as u128, out)
+            });
+            assert!(
+                near.is_some_and(|levels| levels.iter().all(|near| *near == wide)),
+                "{reference} {bits}"
+            );
         }
         assert!(Near::new(i64::MAX.into(), 1).is_none());
         assert!(Near::new(1, 63).is_none());

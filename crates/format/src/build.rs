@@ -1,10 +1,12 @@
 //! Columns under construction, value by value: for sources that have rows, not columns.
 //!
-//! A builder takes values in the order of its column: a null, a boolean, a value of fixed width, a string. Those of a list go
-//! to its [`item`](Builder::item) before [`close_list`](Builder::close_list) (a map is a list of pairs), those of a struct to its
-//! [`fields`](Builder::fields) before [`close_struct`](Builder::close_struct). What does not fit the column's type is refused, so that
-//! whatever comes out of [`BatchBuilder::finish`] fits its schema. Memory is reserved before it is used, and where there is
-//! none left that is an error. A row that grows over [`BatchBuilder::set_bytes_max`] is refused while it grows.
+//! A builder takes values in the order of its column: a null, a boolean, a value of fixed width, a
+//! string. Those of a list go to its [`item`](Builder::item) before
+//! [`close_list`](Builder::close_list) (a map is a list of pairs), those of a struct to its
+//! [`fields`](Builder::fields) before [`close_struct`](Builder::close_struct). What does not fit
+//! the column's type is refused, so that whatever comes out of [`BatchBuilder::finish`] fits its
+//! schema. Memory is reserved before it is used, and where there is none left that is an error. A
+//! row that grows over [`BatchBuilder::set_bytes_max`] is refused while it grows.
 //!
 //! ```
 //! use dray_format::{BatchBuilder, Field, Schema, Type};
@@ -44,7 +46,8 @@ pub struct BatchBuilder {
     budget: Arc<Budget>,
 }
 
-/// What all columns of a batch share. One thread builds a batch; the atomics let it move to another one.
+/// What all columns of a batch share. One thread builds a batch; the atomics let it move to another
+/// one.
 #[derive(Debug)]
 struct Budget {
     /// The bytes of all buffers when they last grew: never more than there are, and most of them.
@@ -65,7 +68,10 @@ impl Budget {
         let wanted = self.bytes.load(Relaxed).saturating_add(bytes);
         if wanted > self.bytes_max.load(Relaxed) {
             let row_bytes_max = self.row_bytes_max.load(Relaxed);
-            refuse!(Limit, "a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max");
+            refuse!(
+                Limit,
+                "a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max"
+            );
         }
         self.bytes.store(wanted, Relaxed);
         Ok(())
@@ -140,7 +146,8 @@ fn no_memory(bytes: usize) -> Error {
     Error::new(ErrorKind::Limit, format!("no memory for {bytes} bytes"))
 }
 
-/// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8 yet.
+/// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8
+/// yet.
 #[derive(Debug, Clone)]
 pub struct Built {
     schema: Arc<Schema>,
@@ -168,7 +175,8 @@ impl BatchBuilder {
     /// A builder of rows of this schema.
     ///
     /// # Errors
-    /// When a column has a type that is not built value by value: dictionaries and fixed-size lists.
+    /// When a column has a type that is not built value by value: dictionaries and fixed-size
+    /// lists.
     pub fn new(schema: impl Into<Arc<Schema>>) -> Result<Self> {
         Self::with_interrupts(schema, None)
     }
@@ -177,16 +185,24 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn with_interrupts(schema: impl Into<Arc<Schema>>, interrupted: Option<fn() -> bool>) -> Result<Self> {
+    pub fn with_interrupts(
+        schema: impl Into<Arc<Schema>>,
+        interrupted: Option<fn() -> bool>,
+    ) -> Result<Self> {
         let schema = schema.into();
         let budget = Budget::new(interrupted);
-        let columns = schema.fields.iter().map(|field| Builder::new(field, &budget)).collect::<Result<_>>()?;
+        let columns = schema
+            .fields
+            .iter()
+            .map(|field| Builder::new(field, &budget))
+            .collect::<Result<_>>()?;
         Ok(Self { schema, rows: 0, columns, budget })
     }
 
-    /// Refuses a row once it has grown over `row_bytes_max`, where those before it in the batch have at most
-    /// `waiting_bytes_max` together: how many they really have is not counted. What is in use of a limit is known when a
-    /// buffer grows, so a row may come out larger, but not by more than its buffers have room for.
+    /// Refuses a row once it has grown over `row_bytes_max`, where those before it in the batch
+    /// have at most `waiting_bytes_max` together: how many they really have is not counted. What is
+    /// in use of a limit is known when a buffer grows, so a row may come out larger, but not by
+    /// more than its buffers have room for.
     pub fn set_bytes_max(&mut self, row_bytes_max: usize, waiting_bytes_max: usize) {
         self.budget.row_bytes_max.store(row_bytes_max, Relaxed);
         self.budget.bytes_max.store(row_bytes_max.saturating_add(waiting_bytes_max), Relaxed);
@@ -233,8 +249,9 @@ impl BatchBuilder {
         self.finish_by(&mut take_buffer)
     }
 
-    /// The same, as copies that `copy` makes of each buffer, or none for want of memory. The buffers stay for the next rows:
-    /// who keeps all batches spares the system's work for fresh memory here, and knows a better place for them.
+    /// The same, as copies that `copy` makes of each buffer, or none for want of memory. The
+    /// buffers stay for the next rows: who keeps all batches spares the system's work for fresh
+    /// memory here, and knows a better place for them.
     ///
     /// # Errors
     /// As [`Self::finish`].
@@ -251,7 +268,11 @@ impl BatchBuilder {
 
     fn finish_by(&mut self, take: Take<'_>) -> Result<Built> {
         let rows = std::mem::take(&mut self.rows);
-        let columns = self.columns.iter_mut().map(|column| column.finish(rows, take)).collect::<Result<_>>()?;
+        let columns = self
+            .columns
+            .iter_mut()
+            .map(|column| column.finish(rows, take))
+            .collect::<Result<_>>()?;
         Ok(Built { schema: self.schema.clone(), batch: Batch { rows, columns } })
     }
 }
@@ -290,13 +311,22 @@ impl Builder {
             (Storage::Map, Type::Map { key, value, .. }) => {
                 // A map is a list of pairs.
                 let fields = vec![Self::new(key, budget)?, Self::new(value, budget)?];
-                let pair = Self { rows: 0, nullable: false, validity: buffer(), slots: Slots::Struct(fields) };
+                let pair = Self {
+                    rows: 0,
+                    nullable: false,
+                    validity: buffer(),
+                    slots: Slots::Struct(fields),
+                };
                 Slots::List { offsets: buffer(), item: Box::new(pair) }
             }
-            (Storage::Struct, Type::Struct(fields)) => {
-                Slots::Struct(fields.iter().map(|field| Self::new(field, budget)).collect::<Result<_>>()?)
-            }
-            (_, other) => refuse!(Unsupported, "column {:?}: {other:?} is not built value by value", field.name),
+            (Storage::Struct, Type::Struct(fields)) => Slots::Struct(
+                fields.iter().map(|field| Self::new(field, budget)).collect::<Result<_>>()?,
+            ),
+            (_, other) => refuse!(
+                Unsupported,
+                "column {:?}: {other:?} is not built value by value",
+                field.name
+            ),
         };
         Ok(Self { rows: 0, nullable: field.nullable, validity: buffer(), slots })
     }
@@ -384,11 +414,16 @@ impl Builder {
         self.count()
     }
 
-    /// Lets `write` append the bytes of a string or binary value: at most `bytes_max`, for which there is room.
+    /// Lets `write` append the bytes of a string or binary value: at most `bytes_max`, for which
+    /// there is room.
     ///
     /// # Errors
     /// As [`Self::push_bytes`], and when more bytes were written.
-    pub fn push_written(&mut self, bytes_max: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+    pub fn push_written(
+        &mut self,
+        bytes_max: usize,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<()> {
         let Slots::Bytes { offsets, data } = &mut self.slots else { return Err(unfit("a string")) };
         push_offset(offsets, data.len())?;
         data.reserve(bytes_max)?;
@@ -396,7 +431,10 @@ impl Builder {
         write(&mut data.bytes);
         let written = data.len() - before.min(data.len());
         if written > bytes_max {
-            refuse!(Unsupported, "{written} bytes of a string were written, expected at most {bytes_max}");
+            refuse!(
+                Unsupported,
+                "{written} bytes of a string were written, expected at most {bytes_max}"
+            );
         }
         self.count()
     }
@@ -441,7 +479,8 @@ impl Builder {
     /// Ends a struct, once each of its fields has its value.
     ///
     /// # Errors
-    /// When the column is not one of structs, a field has another number of values, or memory is short.
+    /// When the column is not one of structs, a field has another number of values, or memory is
+    /// short.
     pub fn close_struct(&mut self) -> Result<()> {
         let rows = self.rows + 1;
         if self.fields()?.iter().any(|field| field.rows != rows) {
@@ -492,8 +531,12 @@ impl Builder {
         };
         let values = match &mut self.slots {
             Slots::Null => Values::Null,
-            Slots::Boolean(bits) => Values::Boolean(Bitmap { bytes: bits.taken(take)?, offset: 0, len: rows }),
-            Slots::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: bytes.taken(take)? },
+            Slots::Boolean(bits) => {
+                Values::Boolean(Bitmap { bytes: bits.taken(take)?, offset: 0, len: rows })
+            }
+            Slots::Fixed { width, bytes } => {
+                Values::Fixed { width: *width, bytes: bytes.taken(take)? }
+            }
             Slots::Bytes { offsets, data } => {
                 push_offset(offsets, data.len())?;
                 Values::Bytes { offsets: offsets.taken(take)?, data: data.taken(take)? }
@@ -501,11 +544,14 @@ impl Builder {
             Slots::List { offsets, item } => {
                 let items = item.rows;
                 push_offset(offsets, items)?;
-                Values::List { offsets: offsets.taken(take)?, child: Box::new(item.finish(items, take)?) }
+                Values::List {
+                    offsets: offsets.taken(take)?,
+                    child: Box::new(item.finish(items, take)?),
+                }
             }
-            Slots::Struct(fields) => {
-                Values::Struct(fields.iter_mut().map(|field| field.finish(rows, take)).collect::<Result<_>>()?)
-            }
+            Slots::Struct(fields) => Values::Struct(
+                fields.iter_mut().map(|field| field.finish(rows, take)).collect::<Result<_>>()?,
+            ),
         };
         self.rows = 0;
         Ok(Column { rows, validity, values })
@@ -514,7 +560,8 @@ impl Builder {
 
 #[inline]
 fn push_offset(offsets: &mut Buffer, offset: usize) -> Result<()> {
-    let Some(offset) = u32::try_from(offset).ok().filter(|offset| *offset as usize <= COUNT_MAX) else {
+    let Some(offset) = u32::try_from(offset).ok().filter(|offset| *offset as usize <= COUNT_MAX)
+    else {
         refuse!(Limit, "one column of a batch has over {COUNT_MAX} bytes or items")
     };
     offsets.reserve(4)?;
@@ -558,7 +605,12 @@ mod tests {
             metadata: vec![],
         };
         let item = Type::Struct((0..100).map(field).collect());
-        Type::List(Box::new(Field { name: "item".to_owned(), data_type: item, nullable: true, metadata: vec![] }))
+        Type::List(Box::new(Field {
+            name: "item".to_owned(),
+            data_type: item,
+            nullable: true,
+            metadata: vec![],
+        }))
     }
 
     #[test]
@@ -588,7 +640,10 @@ mod tests {
             builder.close_row().unwrap();
             assert_eq!(builder.finish().unwrap().batch().rows, 1);
         }
-        assert_eq!(builder.columns()[0].push_bytes(&vec![b'x'; 2 << 20]).unwrap_err().kind(), ErrorKind::Limit);
+        assert_eq!(
+            builder.columns()[0].push_bytes(&vec![b'x'; 2 << 20]).unwrap_err().kind(),
+            ErrorKind::Limit
+        );
     }
 
     #[test]

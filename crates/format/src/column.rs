@@ -1,7 +1,8 @@
 //! Columns in memory: the currency between a source, the chunk's writer and reader, and Arrow.
 //!
-//! A column is a tree of shared byte buffers in Arrow's layout, without Arrow: the PostgreSQL backend fills one from
-//! datums, the `arrow` module borrows one from an array. Slicing shares the buffers and copies nothing.
+//! A column is a tree of shared byte buffers in Arrow's layout, without Arrow: the PostgreSQL
+//! backend fills one from datums, the `arrow` module borrows one from an array. Slicing shares the
+//! buffers and copies nothing.
 
 use bytes::Bytes;
 
@@ -36,8 +37,8 @@ impl Bitmap {
         self.words().map(|(word, _)| word.count_ones() as usize).sum()
     }
 
-    /// The bits in words of 64, the first in the least significant place; the last word is filled up with zeros.
-    /// With each comes its number of bits.
+    /// The bits in words of 64, the first in the least significant place; the last word is filled
+    /// up with zeros. With each comes its number of bits.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
         let shift = self.offset % 8;
         let start = self.offset / 8;
@@ -58,7 +59,8 @@ impl Bitmap {
     }
 }
 
-/// The values of a column. Buffers may hold more than the column's rows at their end, but not at their start.
+/// The values of a column. Buffers may hold more than the column's rows at their end, but not at
+/// their start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
     /// Nothing: every value is missing.
@@ -72,8 +74,8 @@ pub enum Values {
         /// The values.
         bytes: Bytes,
     },
-    /// Decimals of 128 bits that fit fewer: two's complement, as they are. A source that knows so need not widen them, for
-    /// they are sent like this.
+    /// Decimals of 128 bits that fit fewer: two's complement, as they are. A source that knows so
+    /// need not widen them, for they are sent like this.
     Narrow {
         /// Bytes of a value: 4 or 8.
         width: usize,
@@ -137,7 +139,8 @@ impl Column {
 
     /// Whether value `i` is there.
     pub fn is_valid(&self, i: usize) -> bool {
-        !matches!(self.values, Values::Null) && self.validity.as_ref().is_none_or(|validity| validity.bit(i))
+        !matches!(self.values, Values::Null)
+            && self.validity.as_ref().is_none_or(|validity| validity.bit(i))
     }
 
     /// The values from `from` on, `rows` of them; shares the buffers.
@@ -148,32 +151,44 @@ impl Column {
         let values = match &self.values {
             Values::Null => Values::Null,
             Values::Boolean(bits) => Values::Boolean(bits.slice(from, rows)),
-            Values::Fixed { width, bytes } => {
-                Values::Fixed { width: *width, bytes: bytes.slice(from * width..(from + rows) * width) }
+            Values::Fixed { width, bytes } => Values::Fixed {
+                width: *width,
+                bytes: bytes.slice(from * width..(from + rows) * width),
+            },
+            Values::Narrow { width, bytes } => Values::Narrow {
+                width: *width,
+                bytes: bytes.slice(from * width..(from + rows) * width),
+            },
+            Values::Bytes { offsets, data } => Values::Bytes {
+                offsets: offsets.slice(from * 4..(from + rows + 1) * 4),
+                data: data.clone(),
+            },
+            Values::List { offsets, child } => Values::List {
+                offsets: offsets.slice(from * 4..(from + rows + 1) * 4),
+                child: child.clone(),
+            },
+            Values::FixedList { size, child } => Values::FixedList {
+                size: *size,
+                child: Box::new(child.slice(from * size, rows * size)),
+            },
+            Values::Struct(children) => {
+                Values::Struct(children.iter().map(|child| child.slice(from, rows)).collect())
             }
-            Values::Narrow { width, bytes } => {
-                Values::Narrow { width: *width, bytes: bytes.slice(from * width..(from + rows) * width) }
-            }
-            Values::Bytes { offsets, data } => {
-                Values::Bytes { offsets: offsets.slice(from * 4..(from + rows + 1) * 4), data: data.clone() }
-            }
-            Values::List { offsets, child } => {
-                Values::List { offsets: offsets.slice(from * 4..(from + rows + 1) * 4), child: child.clone() }
-            }
-            Values::FixedList { size, child } => {
-                Values::FixedList { size: *size, child: Box::new(child.slice(from * size, rows * size)) }
-            }
-            Values::Struct(children) => Values::Struct(children.iter().map(|child| child.slice(from, rows)).collect()),
             Values::Dictionary { width, indexes, entries } => Values::Dictionary {
                 width: *width,
                 indexes: indexes.slice(from * width..(from + rows) * width),
                 entries: entries.clone(),
             },
         };
-        Self { rows, validity: self.validity.as_ref().map(|validity| validity.slice(from, rows)), values }
+        Self {
+            rows,
+            validity: self.validity.as_ref().map(|validity| validity.slice(from, rows)),
+            values,
+        }
     }
 
-    /// How many of the column's values from `from` on, `rows` of them, take no bytes (chunk.md section 5); at least those that a reader counts.
+    /// How many of the column's values from `from` on, `rows` of them, take no bytes (chunk.md
+    /// section 5); at least those that a reader counts.
     pub(crate) fn weightless(&self, from: usize, rows: usize) -> usize {
         match &self.values {
             Values::Null => rows,
@@ -186,19 +201,21 @@ impl Column {
                 lists.saturating_add(child.weightless(from * size, rows * size))
             }
             Values::Struct(children) if children.is_empty() => rows,
-            Values::Struct(children) => {
-                children.iter().map(|child| child.weightless(from, rows)).fold(0, usize::saturating_add)
-            }
+            Values::Struct(children) => children
+                .iter()
+                .map(|child| child.weightless(from, rows))
+                .fold(0, usize::saturating_add),
             Values::Dictionary { entries, .. } => entries.weightless(0, entries.rows),
             _ => 0,
         }
     }
 
-    /// The bytes of the column's values from `from` on, `rows` of them, as a chunk holds them unencoded: an upper bound,
-    /// without descriptors and padding, and one of what they count in `decoded_bytes`.
+    /// The bytes of the column's values from `from` on, `rows` of them, as a chunk holds them
+    /// unencoded: an upper bound, without descriptors and padding, and one of what they count in
+    /// `decoded_bytes`.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
-        // A mask is counted even where there is none: the column may get one from a struct above it, or from other
-        // pieces of the same chunk.
+        // A mask is counted even where there is none: the column may get one from a struct above
+        // it, or from other pieces of the same chunk.
         let mask = rows.div_ceil(8);
         let values = match &self.values {
             // They take none, but may not be too many in a chunk either.
@@ -217,8 +234,12 @@ impl Column {
                 lists + child.plain_bytes(from * size, rows * size)
             }
             Values::Struct(children) if children.is_empty() => rows as u64,
-            Values::Struct(children) => children.iter().map(|child| child.plain_bytes(from, rows)).sum(),
-            Values::Dictionary { width, entries, .. } => (rows * width) as u64 + entries.plain_bytes(0, entries.rows),
+            Values::Struct(children) => {
+                children.iter().map(|child| child.plain_bytes(from, rows)).sum()
+            }
+            Values::Dictionary { width, entries, .. } => {
+                (rows * width) as u64 + entries.plain_bytes(0, entries.rows)
+            }
         };
         mask as u64 + values
     }

@@ -34,7 +34,8 @@ pub(crate) struct Unpacker {
 }
 
 impl Unpacker {
-    /// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out of the chunk's budget.
+    /// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out
+    /// of the chunk's budget.
     pub(crate) fn unpack(
         &mut self,
         compressor: Compressor,
@@ -61,7 +62,10 @@ impl Unpacker {
         if unpacked != Some(raw_bytes) {
             return Err(Error::new(
                 ErrorKind::Compressed,
-                format!("a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes", packed.len()),
+                format!(
+                    "a {compressor:?} buffer of {} bytes does not unpack to its {raw_bytes} bytes",
+                    packed.len()
+                ),
             ));
         }
         room.finish()
@@ -75,20 +79,28 @@ impl Unpacker {
     }
 }
 
-/// What packs buffers. zstd's working memory, which takes longer to set up than a small buffer to pack, is kept from one to the next.
+/// What packs buffers. zstd's working memory, which takes longer to set up than a small buffer to
+/// pack, is kept from one to the next.
 #[derive(Default)]
 pub(crate) struct Packer {
     zstd: Option<zstd::bulk::Compressor<'static>>,
 }
 
 impl Packer {
-    /// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then stays as it is.
-    pub(crate) fn pack(&mut self, compressor: Compressor, level: i32, raw: &[u8]) -> Option<Vec<u8>> {
+    /// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then
+    /// stays as it is.
+    pub(crate) fn pack(
+        &mut self,
+        compressor: Compressor,
+        level: i32,
+        raw: &[u8],
+    ) -> Option<Vec<u8>> {
         match compressor {
             Compressor::None => None,
             Compressor::Lz4 => Some(lz4_flex::block::compress(raw)),
             Compressor::Zstd => {
-                let mut zstd = self.zstd.take().map_or_else(|| zstd::bulk::Compressor::new(level), Ok).ok()?;
+                let mut zstd =
+                    self.zstd.take().map_or_else(|| zstd::bulk::Compressor::new(level), Ok).ok()?;
                 zstd.set_compression_level(level).ok()?;
                 let packed = zstd.compress(raw).ok();
                 self.zstd = Some(zstd);

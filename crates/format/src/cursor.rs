@@ -1,4 +1,5 @@
-//! Reading and writing little-endian fields. One reader, whose errors name the field that is missing.
+//! Reading and writing little-endian fields. One reader, whose errors name the field that is
+//! missing.
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -34,7 +35,10 @@ impl<'a> Cursor<'a> {
         let Some((taken, rest)) = self.bytes.split_at_checked(count) else {
             return Err(Error::new(
                 self.truncated,
-                format!("the bytes end in field {field}: {count} needed, {} left", self.bytes.len()),
+                format!(
+                    "the bytes end in field {field}: {count} needed, {} left",
+                    self.bytes.len()
+                ),
             ));
         };
         self.bytes = rest;
@@ -50,7 +54,8 @@ impl<'a> Cursor<'a> {
     /// A u32 length, then that many bytes of UTF-8.
     pub fn string(&mut self, field: &'static str) -> Result<&'a str> {
         let bytes = self.bytes(field)?;
-        std::str::from_utf8(bytes).map_err(|_| Error::new(self.truncated, format!("field {field} is not UTF-8")))
+        std::str::from_utf8(bytes)
+            .map_err(|_| Error::new(self.truncated, format!("field {field} is not UTF-8")))
     }
 
     /// Whether nothing is left.
@@ -70,7 +75,10 @@ impl<'a> Cursor<'a> {
 /// When they are longer than a u32 can say.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     let Ok(count) = u32::try_from(bytes.len()) else {
-        return Err(Error::new(ErrorKind::Limit, format!("{} bytes are too many for one field", bytes.len())));
+        return Err(Error::new(
+            ErrorKind::Limit,
+            format!("{} bytes are too many for one field", bytes.len()),
+        ));
     };
     out.extend_from_slice(&count.to_le_bytes());
     out.extend_from_slice(bytes);

@@ -1,9 +1,10 @@
-//! Floats that were decimals (`spec/encodings.md` section 2.1): the arithmetic that both sides share.
+//! Floats that were decimals (`spec/encodings.md` section 2.1): the arithmetic that both sides
+//! share.
 
 /// The powers of ten that a float64 holds exactly.
 pub(crate) const POWERS: [f64; 23] = [
-    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20,
-    1e21, 1e22,
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 ];
 
 /// An integer divided by a power of ten, as a float of W bytes. W is 4 or 8.

@@ -1,7 +1,9 @@
-//! The light encodings, and the rule that chooses among them: `spec/encodings.md` sections 2, 3 and 6.
+//! The light encodings, and the rule that chooses among them: `spec/encodings.md` sections 2, 3 and
+//! 6.
 //!
-//! The rule is the smallest of what was tried; what is tried is what a sample promises. A later rule will weigh time as well;
-//! the place to change is [`fixed`] and [`strings`], and nothing else knows.
+//! The rule is the smallest of what was tried; what is tried is what a sample promises. A later
+//! rule will weigh time as well; the place to change is [`fixed`] and [`strings`], and nothing else
+//! knows.
 
 mod decimals;
 mod dictionary;
@@ -34,10 +36,12 @@ use crate::types::Type;
 use crate::word::{Word, for_word};
 use crate::write::{Compression, Strings, Writer, joined};
 
-/// What the descriptors and the padding of an encoding's parts may take more than those of plain values.
+/// What the descriptors and the padding of an encoding's parts may take more than those of plain
+/// values.
 const OVERHEAD_BYTES: usize = 128;
 
-/// Writes values of fixed width, as small as the rule makes them; by the differences from one of `bases` too.
+/// Writes values of fixed width, as small as the rule makes them; by the differences from one of
+/// `bases` too.
 pub(crate) fn fixed(
     writer: &mut Writer,
     data_type: &Type,
@@ -49,7 +53,9 @@ pub(crate) fn fixed(
 ) -> Result<()> {
     use Type::*;
     let order = match data_type {
-        Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => Order::None,
+        Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => {
+            Order::None
+        }
         UInt8 | UInt16 | UInt32 | UInt64 => Order::Unsigned,
         _ => Order::Signed,
     };
@@ -72,12 +78,16 @@ fn smallest(
         return best;
     }
     if floats && let Some((exponent, likely_bytes)) = likely_exponent(&slots) {
-        best.consider(likely_bytes, &mut tried.decimals, || Decimals::of(&slots, exponent).map(Encoded::Decimals));
+        best.consider(likely_bytes, &mut tried.decimals, || {
+            Decimals::of(&slots, exponent).map(Encoded::Decimals)
+        });
     }
     let sample = for_word!(slots.width, [u8 u16 u32 u64 u128], sampled, (&slots), else None);
     if let Some(sample) = sample {
-        let (of_runs, of_delta) = (likely_runs(&slots, &sample, best.bytes()), likely_delta(&slots, &sample));
-        // Differences are quicker than runs on both sides, and so are preferred to what is hardly smaller.
+        let (of_runs, of_delta) =
+            (likely_runs(&slots, &sample, best.bytes()), likely_delta(&slots, &sample));
+        // Differences are quicker than runs on both sides, and so are preferred to what is hardly
+        // smaller.
         if of_delta <= of_runs / 8 * 9 {
             best.consider(of_delta, &mut tried.delta, || delta(&slots));
             best.consider(of_runs, &mut tried.runs, || runs(&slots));
@@ -161,7 +171,12 @@ impl Encoded {
     }
 
     /// Tries another way that likely takes so many bytes, if that saves an eighth.
-    fn consider(&mut self, likely_bytes: usize, tried: &mut memory::Vain, other: impl FnOnce() -> Option<Self>) {
+    fn consider(
+        &mut self,
+        likely_bytes: usize,
+        tried: &mut memory::Vain,
+        other: impl FnOnce() -> Option<Self>,
+    ) {
         if likely_bytes > self.bytes() / 8 * 7 || !tried.is_due() {
             return;
         }
@@ -216,7 +231,9 @@ fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>, known: usize
         return packed_bytes(slots.count(), bits).unwrap_or(usize::MAX);
     }
     let entries = distinct(spread).filter(|entries| *entries <= slots.count() / 4);
-    entries.and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire)).unwrap_or(usize::MAX)
+    entries
+        .and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire))
+        .unwrap_or(usize::MAX)
 }
 
 fn dictionary(
@@ -228,11 +245,18 @@ fn dictionary(
     let known = keep.as_ref().map_or(0, |(kept, _)| kept.known().0);
     let arguments = (&slots.bytes, frame, slots.wire, bytes_max, known);
     fn search<T: Word>(
-        (values, frame, entry_bytes, bytes_max, known): (&Bytes, Option<(u64, u64)>, usize, usize, usize),
+        (values, frame, entry_bytes, bytes_max, known): (
+            &Bytes,
+            Option<(u64, u64)>,
+            usize,
+            usize,
+            usize,
+        ),
     ) -> Option<Distinct<Vec<u8>>> {
         distinct_words::<T>(values, frame, entry_bytes, bytes_max, known)
     }
-    let Distinct { entries, indexes } = for_word!(slots.width, [u16 u32 u64 u128], search, (arguments), else None)?;
+    let Distinct { entries, indexes } =
+        for_word!(slots.width, [u16 u32 u64 u128], search, (arguments), else None)?;
     let count = entries.len() / slots.width;
     let entries = slots.of(entries);
     if let Some((kept, tables)) = keep {
@@ -265,10 +289,15 @@ fn likely_runs(slots: &Slots, sample: &Sample, bytes: usize) -> usize {
 }
 
 fn runs(slots: &Slots) -> Option<Encoded> {
-    let (entries, lengths) = for_word!(slots.width, [u8 u16 u32 u64 u128], runs_of, (&slots.bytes), else None)?;
+    let (entries, lengths) =
+        for_word!(slots.width, [u8 u16 u32 u64 u128], runs_of, (&slots.bytes), else None)?;
     let count = lengths.len();
     let entries = Part::new(slots.of(entries));
-    Some(Encoded::Runs { count, entries, lengths: Part::new(Slots::unsigned(lengths.into_flattened(), 4)) })
+    Some(Encoded::Runs {
+        count,
+        entries,
+        lengths: Part::new(Slots::unsigned(lengths.into_flattened(), 4)),
+    })
 }
 
 /// The entries and lengths of runs, unless there are more than make sense.
@@ -298,13 +327,15 @@ fn likely_delta(slots: &Slots, sample: &Sample) -> usize {
     if !slots.have_differences() {
         return usize::MAX;
     }
-    // An exception takes about as many bits for its position as make the distance to the last one, and its own.
+    // An exception takes about as many bits for its position as make the distance to the last one,
+    // and its own.
     let n = slots.count();
     n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (slots.width + 2)
 }
 
 fn delta(slots: &Slots) -> Option<Encoded> {
-    let differences = for_word!(slots.width, [u8 u16 u32 u64], differences_of, (&slots.bytes), else return None);
+    let differences =
+        for_word!(slots.width, [u8 u16 u32 u64], differences_of, (&slots.bytes), else return None);
     let differences = Part::new(Slots::new(Bytes::from(differences), slots.width, Order::Signed));
     Some(Encoded::Delta { first: slots.bytes[..slots.width].to_vec(), differences })
 }
@@ -318,8 +349,9 @@ pub(crate) fn integers(writer: &mut Writer, values: Bytes, width: usize) -> Resu
     Part::new(Slots::new(values, width, Order::Unsigned)).write(writer)
 }
 
-/// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs nothing, so unless the values
-/// are to be made smaller than they came, this only moves zero to the middle of the unsigned range.
+/// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs
+/// nothing, so unless the values are to be made smaller than they came, this only moves zero to the
+/// middle of the unsigned range.
 pub(crate) fn narrow(
     writer: &mut Writer,
     data_type: &Type,
@@ -338,7 +370,8 @@ pub(crate) fn narrow(
     };
     if writer.compression.encodes() {
         let slots = Slots::signed(values, width, DECIMAL_BYTES);
-        let encoded = smallest(slots, false, tried, (kept, writer.tables.as_ref()), &Bases::default());
+        let encoded =
+            smallest(slots, false, tried, (kept, writer.tables.as_ref()), &Bases::default());
         return encoded.write(writer, kept);
     }
     let moved = match width {
@@ -381,15 +414,18 @@ pub(crate) fn strings(
         return writer.buffer(vec![data.slice(..longest)]);
     }
     // What the strings take without a dictionary.
-    let bytes_max = data.len() + packed_bytes(n, bits_for((longest - shortest.min(longest)) as u64)).unwrap_or(0);
+    let bytes_max = data.len()
+        + packed_bytes(n, bits_for((longest - shortest.min(longest)) as u64)).unwrap_or(0);
     let searched = Searched { offsets: &offsets, data: &data, shortest, longest };
     let known = writer.tables.as_ref().map_or((0, 0), |_| kept.known());
     if n > 0 && (known.0 > 0 || searched.may_repeat(bytes_max)) && tried.dictionary.is_due() {
         let found = searched.distinct(bytes_max, known);
         let plan = match (&found, &writer.tables) {
             (Some(Distinct { entries, indexes }), Some(tables)) => {
-                let entries = kept::Entries::Strings { lengths: &entries.lengths, data: &entries.data };
-                kept.plan(tables, Kind::Strings { utf8 }, &entries, indexes).filter(|plan| plan.bytes < bytes_max)
+                let entries =
+                    kept::Entries::Strings { lengths: &entries.lengths, data: &entries.data };
+                kept.plan(tables, Kind::Strings { utf8 }, &entries, indexes)
+                    .filter(|plan| plan.bytes < bytes_max)
             }
             _ => None,
         };
@@ -410,7 +446,12 @@ pub(crate) fn strings(
     write_lengths(writer, lengths, data, memory)
 }
 
-fn write_lengths(writer: &mut Writer, lengths: Vec<[u8; 4]>, data: Bytes, memory: &mut symbols::Memory) -> Result<()> {
+fn write_lengths(
+    writer: &mut Writer,
+    lengths: Vec<[u8; 4]>,
+    data: Bytes,
+    memory: &mut symbols::Memory,
+) -> Result<()> {
     let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
     if writer.compression == Compression::Symbols
         && let Some(coded) = memory.encode(&data, writer.clock, writer.tables.is_some())

@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Why a chunk or a schema was refused. [`Error::name`] gives the name that `spec/chunk.md` section 9 lists.
+/// Why a chunk or a schema was refused. [`Error::name`] gives the name that `spec/chunk.md` section
+/// 9 lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -90,8 +91,9 @@ impl Error {
 
     /// The error of a writer whose one row is larger than the reader accepts.
     pub fn row_too_large(needed: u64, row_bytes_max: u64) -> Self {
-        let what =
-            format!("a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that");
+        let what = format!(
+            "a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that"
+        );
         Self::new(ErrorKind::Limit, what)
     }
 

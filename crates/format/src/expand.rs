@@ -1,4 +1,5 @@
-//! Putting missing values back in their places (chunk.md section 3, nulls code 02), and leaving them out.
+//! Putting missing values back in their places (chunk.md section 3, nulls code 02), and leaving
+//! them out.
 
 use bytes::Bytes;
 

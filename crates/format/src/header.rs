@@ -54,23 +54,36 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header and holds it against the reader's limits, before anything is allocated for it.
+    /// Reads a header and holds it against the reader's limits, before anything is allocated for
+    /// it.
     ///
     /// # Errors
     /// When it breaks a rule of chunk.md section 2, or is over a limit.
     pub fn decode(bytes: &[u8; HEADER_BYTES], limits: &Limits) -> Result<Self> {
         let header = Self::decode_fields(bytes, MAGIC, FLAG_CHECKSUM | FLAG_JUMBO)?;
         if header.rows == 0 || header.jumbo && header.rows != 1 {
-            refuse!(Rows, "a chunk of {} rows{}", header.rows, if header.jumbo { " is marked as jumbo" } else { "" });
+            refuse!(
+                Rows,
+                "a chunk of {} rows{}",
+                header.rows,
+                if header.jumbo { " is marked as jumbo" } else { "" }
+            );
         }
         header.check(limits)?;
         Ok(header)
     }
 
-    /// The fields that chunks and state frames have in common, unless one has a value that it can't have in either.
-    fn decode_fields(bytes: &[u8; HEADER_BYTES], magic: [u8; 4], flags_defined: u16) -> Result<Self> {
+    /// The fields that chunks and state frames have in common, unless one has a value that it can't
+    /// have in either.
+    fn decode_fields(
+        bytes: &[u8; HEADER_BYTES],
+        magic: [u8; 4],
+        flags_defined: u16,
+    ) -> Result<Self> {
         let u16_at = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let u32_at = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
         let u64_at = |at: usize| u64::from(u32_at(at)) | u64::from(u32_at(at + 4)) << 32;
         if bytes[..4] != magic {
             refuse!(Magic, "it begins with {:02x?}, expected {magic:02x?}", &bytes[..4]);
@@ -107,10 +120,18 @@ impl Header {
             false => (limits.chunk_bytes_max, limits.decoded_bytes_max),
         };
         if self.chunk_bytes() > chunk_max {
-            refuse!(Limit, "a chunk of {} bytes is over the limit of {chunk_max}", self.chunk_bytes());
+            refuse!(
+                Limit,
+                "a chunk of {} bytes is over the limit of {chunk_max}",
+                self.chunk_bytes()
+            );
         }
         if self.decoded_bytes > decoded_max {
-            refuse!(Limit, "a chunk that decodes to {} bytes is over the limit of {decoded_max}", self.decoded_bytes);
+            refuse!(
+                Limit,
+                "a chunk that decodes to {} bytes is over the limit of {decoded_max}",
+                self.decoded_bytes
+            );
         }
         if self.rows as usize > crate::types::COUNT_MAX {
             refuse!(Limit, "{} rows are too many for a chunk", self.rows);
@@ -125,7 +146,8 @@ impl Header {
 
     fn encode_fields(&self, magic: [u8; 4]) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 } | if self.jumbo { FLAG_JUMBO } else { 0 };
+        let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 }
+            | if self.jumbo { FLAG_JUMBO } else { 0 };
         bytes[..4].copy_from_slice(&magic);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[6..8].copy_from_slice(&flags.to_le_bytes());
@@ -158,7 +180,8 @@ impl Header {
         crc32c(parts, &Self { checksum: Some(0), ..*self }.encode_fields(magic))
     }
 
-    /// Compares the checksum, if there is one, with that of the bytes received: descriptors with their padding, and body.
+    /// Compares the checksum, if there is one, with that of the bytes received: descriptors with
+    /// their padding, and body.
     ///
     /// # Errors
     /// When they differ.
@@ -170,7 +193,8 @@ impl Header {
         let Some(expected) = self.checksum else {
             return Ok(());
         };
-        let found = self.finish_checksum_of(magic, parts.iter().fold(0, |crc, part| crc32c(crc, part)));
+        let found =
+            self.finish_checksum_of(magic, parts.iter().fold(0, |crc, part| crc32c(crc, part)));
         if found != expected {
             let sequence = self.sequence;
             refuse!(
@@ -182,12 +206,14 @@ impl Header {
     }
 }
 
-/// What a state frame says about itself (state.md section 1): a chunk's fields, where `rows` is the number of its tables.
+/// What a state frame says about itself (state.md section 1): a chunk's fields, where `rows` is the
+/// number of its tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateHeader(pub(crate) Header);
 
 impl StateHeader {
-    /// Reads a header and holds it against the reader's limits, before anything is allocated for it.
+    /// Reads a header and holds it against the reader's limits, before anything is allocated for
+    /// it.
     ///
     /// # Errors
     /// When it breaks a rule of state.md section 1, or is over a limit.

@@ -10,11 +10,12 @@ use crate::arrow::{column_from_arrow, plain_type};
 use crate::column::Batch;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Kept batches may hold so many times the bytes of their rows: arrays are often built in memory that doubled.
+/// Kept batches may hold so many times the bytes of their rows: arrays are often built in memory
+/// that doubled.
 const HELD_FACTOR: usize = 2;
 
-/// The allocations of record batches that are kept, each counted once: a batch may be a slice of a larger one, and a message's columns may
-/// share one allocation with others that nobody wants.
+/// The allocations of record batches that are kept, each counted once: a batch may be a slice of a
+/// larger one, and a message's columns may share one allocation with others that nobody wants.
 #[derive(Debug)]
 pub struct Held {
     /// By their addresses, with their bytes.
@@ -25,13 +26,14 @@ pub struct Held {
 }
 
 impl Held {
-    /// Nothing yet. Besides twice the bytes of the rows, so much may be held for nothing, or for batches that are still to come.
+    /// Nothing yet. Besides twice the bytes of the rows, so much may be held for nothing, or for
+    /// batches that are still to come.
     pub fn new(surplus_bytes_max: usize) -> Self {
         Self { allocations: HashMap::new(), held_bytes: 0, row_bytes: 0, surplus_bytes_max }
     }
 
-    /// The bytes that a batch holds which those before it don't. If these would be too many, its columns are copied first. `batch` was made
-    /// from `arrays`.
+    /// The bytes that a batch holds which those before it don't. If these would be too many, its
+    /// columns are copied first. `batch` was made from `arrays`.
     ///
     /// # Errors
     /// Those of [`column_from_arrow`].
@@ -46,7 +48,9 @@ impl Held {
                 false => held_bytes += column.plain_bytes(0, column.rows) as usize,
             }
         }
-        let allowed = HELD_FACTOR.saturating_mul(self.row_bytes + row_bytes).saturating_add(self.surplus_bytes_max);
+        let allowed = HELD_FACTOR
+            .saturating_mul(self.row_bytes + row_bytes)
+            .saturating_add(self.surplus_bytes_max);
         if self.held_bytes + held_bytes > allowed {
             for (address, bytes) in before.into_iter().rev() {
                 self.allocations.insert(address, bytes);
@@ -64,7 +68,12 @@ impl Held {
     }
 
     /// Counts the allocations of an array, and notes what was known of each before.
-    fn count(&mut self, data: &ArrayData, held_bytes: &mut usize, before: &mut Vec<(usize, usize)>) {
+    fn count(
+        &mut self,
+        data: &ArrayData,
+        held_bytes: &mut usize,
+        before: &mut Vec<(usize, usize)>,
+    ) {
         let validity = data.nulls().map(|nulls| nulls.buffer());
         for buffer in data.buffers().iter().chain(validity) {
             let known = self.allocations.entry(buffer.data_ptr().as_ptr() as usize).or_default();
@@ -81,7 +90,8 @@ impl Held {
 fn copied(array: &ArrayRef) -> Result<ArrayRef> {
     let data = array.to_data();
     let mut copy = MutableArrayData::new(vec![&data], false, data.len());
-    let refused = |error| Error::new(ErrorKind::Limit, format!("can't copy {} rows: {error}", data.len()));
+    let refused =
+        |error| Error::new(ErrorKind::Limit, format!("can't copy {} rows: {error}", data.len()));
     copy.try_extend(0, 0, data.len()).map_err(refused)?;
     Ok(make_array(copy.freeze()))
 }
@@ -95,14 +105,18 @@ mod tests {
     use arrow_array::{Int64Array, RecordBatch, StringArray, StringViewArray};
 
     use super::Held;
-    use crate::arrow::{StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow};
+    use crate::arrow::{
+        StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow,
+    };
 
     const ROWS: usize = 10_000;
 
     fn table() -> RecordBatch {
         let numbers = Int64Array::from_iter_values(0..ROWS as i64);
-        let strings = StringArray::from_iter_values((0..ROWS).map(|row| format!("string {row:05}")));
-        RecordBatch::try_from_iter([("n", Arc::new(numbers) as _), ("s", Arc::new(strings) as _)]).unwrap()
+        let strings =
+            StringArray::from_iter_values((0..ROWS).map(|row| format!("string {row:05}")));
+        RecordBatch::try_from_iter([("n", Arc::new(numbers) as _), ("s", Arc::new(strings) as _)])
+            .unwrap()
     }
 
     #[test]
@@ -136,7 +150,9 @@ mod tests {
 
     #[test]
     fn rewritten_columns_are_their_own() {
-        let views = StringViewArray::from_iter_values((0..ROWS).map(|row| format!("a longer string {row}")));
+        let views = StringViewArray::from_iter_values(
+            (0..ROWS).map(|row| format!("a longer string {row}")),
+        );
         let table = RecordBatch::try_from_iter([("s", Arc::new(views) as _)]).unwrap();
         let slice = table.slice(0, 10);
         let mut batch = batch_from_arrow(&slice).unwrap();

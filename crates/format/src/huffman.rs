@@ -15,8 +15,8 @@ pub(crate) struct Code {
     pub(crate) len: usize,
 }
 
-/// The canonical codes of these lengths, of which 0 is that of a value without a code. None unless any bits mean something, and no code
-/// is longer than [`CODE_BITS_MAX`].
+/// The canonical codes of these lengths, of which 0 is that of a value without a code. None unless
+/// any bits mean something, and no code is longer than [`CODE_BITS_MAX`].
 pub(crate) fn codes(lengths: &[u8]) -> Option<impl Iterator<Item = Code> + '_> {
     let mut counts = [0usize; CODE_BITS_MAX + 1];
     for length in lengths {

@@ -1,5 +1,5 @@
-//! The chunk: some rows of a result, column by column, as bytes. `spec/chunk.md`, `spec/encodings.md` and `spec/types.md`
-//! are the law; this crate writes and reads what they say.
+//! The chunk: some rows of a result, column by column, as bytes. `spec/chunk.md`,
+//! `spec/encodings.md` and `spec/types.md` are the law; this crate writes and reads what they say.
 //!
 //! ```text
 //!   source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
@@ -7,9 +7,9 @@
 //!   Arrow  ◀── Batch of Columns ◀──decode──── Header, descriptors, body
 //! ```
 //!
-//! A [`Column`] is shared buffers in Arrow's layout. Unencoded, its buffers *are* the chunk's: nothing is copied on either
-//! side. No I/O happens here, no thread is started, and nothing of Arrow is needed unless the feature `arrow` asks for
-//! the conversions in [`arrow`].
+//! A [`Column`] is shared buffers in Arrow's layout. Unencoded, its buffers *are* the chunk's:
+//! nothing is copied on either side. No I/O happens here, no thread is started, and nothing of
+//! Arrow is needed unless the feature `arrow` asks for the conversions in [`arrow`].
 //!
 //! ```
 //! use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values, read, write};
@@ -60,6 +60,10 @@ pub use error::{Error, ErrorKind, Result};
 pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
 pub use room::{Memory, Piece};
-pub use types::{COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit, WEIGHTLESS_MAX};
+pub use types::{
+    COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit, WEIGHTLESS_MAX,
+};
 pub use word::copy_few;
-pub use write::{Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write};
+pub use write::{
+    Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write,
+};

@@ -1,7 +1,8 @@
 //! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
 //!
-//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own or of the caller's, each allocation
-//! taken out of the size that the chunk declared. All that is read here is hostile until checked.
+//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own or of
+//! the caller's, each allocation taken out of the size that the chunk declared. All that is read
+//! here is hostile until checked.
 
 mod checks;
 mod decimals;
@@ -70,13 +71,23 @@ pub fn read(chunk: &Bytes, schema: &Schema, limits: &Limits) -> Result<(Header, 
 ///
 /// # Errors
 /// As there.
-pub fn read_with(chunk: &Bytes, schema: &Schema, limits: &Limits, tables: &Tables) -> Result<(Header, Batch)> {
+pub fn read_with(
+    chunk: &Bytes,
+    schema: &Schema,
+    limits: &Limits,
+    tables: &Tables,
+) -> Result<(Header, Batch)> {
     let Some((raw, rest)) = chunk.split_first_chunk::<HEADER_BYTES>() else {
         refuse!(Size, "a chunk of {} bytes is shorter than its header", chunk.len())
     };
     let header = Header::decode(raw, limits)?;
     if header.chunk_bytes() != chunk.len() as u64 {
-        refuse!(Size, "the chunk has {} bytes, its header says {}", chunk.len(), header.chunk_bytes());
+        refuse!(
+            Size,
+            "the chunk has {} bytes, its header says {}",
+            chunk.len(),
+            header.chunk_bytes()
+        );
     }
     // Both parts lie within the chunk, as its size has just shown.
     let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
@@ -86,8 +97,9 @@ pub fn read_with(chunk: &Bytes, schema: &Schema, limits: &Limits, tables: &Table
     Ok((header, batch))
 }
 
-/// Decodes a chunk whose header has been checked against the limits, with the tables that stand there. `descriptors` includes
-/// their padding. Buffers are decoded into `memory`, without one to the heap; `profile` gathers how the columns were coded.
+/// Decodes a chunk whose header has been checked against the limits, with the tables that stand
+/// there. `descriptors` includes their padding. Buffers are decoded into `memory`, without one to
+/// the heap; `profile` gathers how the columns were coded.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification.
@@ -113,7 +125,10 @@ pub fn decode(
         let before = (reader.at, reader.budget);
         let started = profile.as_ref().map(|_| Instant::now());
         columns.push(reader.field(field, rows, &columns).map_err(|error| {
-            Error::new(error.kind(), format!("chunk {}, column {:?}: {error}", header.sequence, field.name))
+            Error::new(
+                error.kind(),
+                format!("chunk {}, column {:?}: {error}", header.sequence, field.name),
+            )
         })?);
         if let Some(profile) = &mut profile {
             profile.columns.resize_with(schema.fields.len(), ColumnProfile::default);
@@ -166,9 +181,21 @@ struct Reader<'a, 'm> {
 
 impl<'a> Reader<'a, '_> {
     /// A reader of a chunk, or of a state frame.
-    fn new(header: &Header, descriptors: &'a [u8], body: &'a Bytes, tables: &'a Tables) -> Result<Self> {
-        let Some((descriptors, padding)) = descriptors.split_at_checked(header.descriptor_bytes as usize) else {
-            refuse!(Size, "{} bytes of descriptors, the header says {}", descriptors.len(), header.descriptor_bytes)
+    fn new(
+        header: &Header,
+        descriptors: &'a [u8],
+        body: &'a Bytes,
+        tables: &'a Tables,
+    ) -> Result<Self> {
+        let Some((descriptors, padding)) =
+            descriptors.split_at_checked(header.descriptor_bytes as usize)
+        else {
+            refuse!(
+                Size,
+                "{} bytes of descriptors, the header says {}",
+                descriptors.len(),
+                header.descriptor_bytes
+            )
         };
         check_padding(padding)?;
         if body.len() != header.body_bytes as usize {
@@ -207,7 +234,9 @@ impl<'a> Reader<'a, '_> {
 impl Reader<'_, '_> {
     fn charge(&mut self, count: usize, bytes: usize) -> Result<usize> {
         let total = count.checked_mul(bytes).filter(|total| *total as u64 <= self.budget);
-        let Some(total) = total else { refuse!(Decoded, "{count} times {bytes} bytes are more than it declares") };
+        let Some(total) = total else {
+            refuse!(Decoded, "{count} times {bytes} bytes are more than it declares")
+        };
         self.budget -= total as u64;
         Ok(total)
     }
@@ -238,7 +267,9 @@ impl Reader<'_, '_> {
         if bytes > 0 {
             let start = self.at.next_multiple_of(alignment(bytes));
             let end = start.checked_add(bytes).filter(|end| *end <= self.body.len());
-            let Some(end) = end else { refuse!(Length, "a buffer of {bytes} bytes leaves the body") };
+            let Some(end) = end else {
+                refuse!(Length, "a buffer of {bytes} bytes leaves the body")
+            };
             check_padding(&self.body[self.at..start])?;
             self.at = end;
         }
@@ -261,7 +292,10 @@ impl Reader<'_, '_> {
     /// The contents of a buffer. The caller has held their size against what was declared.
     fn unpack(&mut self, placed: Placed, to: Use) -> Result<Bytes> {
         match placed.compressor {
-            Compressor::None if to == Use::Part || !self.memory.as_ref().is_some_and(|memory| memory.takes_plain()) => {
+            Compressor::None
+                if to == Use::Part
+                    || !self.memory.as_ref().is_some_and(|memory| memory.takes_plain()) =>
+            {
                 return Ok(placed.packed);
             }
             Compressor::None => {}
@@ -285,7 +319,11 @@ impl Reader<'_, '_> {
     fn check_string_bytes(&self, bytes: usize) -> Result<()> {
         check_count(bytes)?;
         if bytes as u64 > self.budget {
-            refuse!(Decoded, "{bytes} bytes of strings, {} of those declared are left", self.budget);
+            refuse!(
+                Decoded,
+                "{bytes} bytes of strings, {} of those declared are left",
+                self.budget
+            );
         }
         Ok(())
     }
@@ -310,7 +348,8 @@ impl Reader<'_, '_> {
             self.weightless(n)?;
             return Ok(Column { rows: n, validity: None, values: Values::Null });
         }
-        let packable = matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
+        let packable =
+            matches!(storage, Storage::Boolean | Storage::Fixed(_) | Storage::Bytes { .. });
         if nulls > 3 || nulls != 0 && n == 0 || nulls == 2 && !packable {
             refuse!(Code, "nulls code {nulls} for {n} values of type {:?}", field.data_type);
         }
@@ -328,7 +367,11 @@ impl Reader<'_, '_> {
             self.note("missing");
             let bytes = self.zeros(bitmap_bytes, Use::Kept).finish()?;
             let validity = Some(Bitmap { bytes, offset: 0, len: n });
-            return Ok(Column { rows: n, validity, values: self.zero_values(&field.data_type, n)? });
+            return Ok(Column {
+                rows: n,
+                validity,
+                values: self.zero_values(&field.data_type, n)?,
+            });
         }
         let missing = self.descriptors.u32("missing")? as usize;
         if missing == 0 || missing > n {
@@ -336,7 +379,11 @@ impl Reader<'_, '_> {
         }
         let validity = Bitmap { bytes: self.bits(n, Use::Kept)?, offset: 0, len: n };
         if missing != n - validity.ones() {
-            refuse!(Missing, "{missing} missing values announced, the bitmap has {}", n - validity.ones());
+            refuse!(
+                Missing,
+                "{missing} missing values announced, the bitmap has {}",
+                n - validity.ones()
+            );
         }
         let values = if nulls == 1 {
             self.values(&field.data_type, n, n)?
@@ -358,7 +405,12 @@ impl Reader<'_, '_> {
     }
 
     /// The values of a column from which the missing ones were left out, put back in their places.
-    fn packed_values(&mut self, data_type: &Type, validity: &Bitmap, present: usize) -> Result<Values> {
+    fn packed_values(
+        &mut self,
+        data_type: &Type,
+        validity: &Bitmap,
+        present: usize,
+    ) -> Result<Values> {
         let n = validity.len;
         self.note("packed nulls");
         Ok(match self.values(data_type, present, n)? {
@@ -377,7 +429,8 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `n` values, of a column that will have `rows` of them once the missing ones are back in their places.
+    /// `n` values, of a column that will have `rows` of them once the missing ones are back in
+    /// their places.
     fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
         let to = if n == rows { Use::Kept } else { Use::Part };
         match data_type.storage() {
@@ -416,7 +469,9 @@ impl Reader<'_, '_> {
                 Ok(Values::List { offsets, child: Box::new(child) })
             }
             Storage::FixedList(size) => {
-                let Type::FixedList { item, .. } = data_type else { refuse!(Schema, "not a fixed-size list") };
+                let Type::FixedList { item, .. } = data_type else {
+                    refuse!(Schema, "not a fixed-size list")
+                };
                 let total = fixed_list_total(n, size)?;
                 if size == 0 {
                     self.weightless(n)?;
@@ -428,7 +483,9 @@ impl Reader<'_, '_> {
                 if fields.is_empty() {
                     self.weightless(n)?;
                 }
-                Ok(Values::Struct(fields.iter().map(|field| self.column(field, n)).collect::<Result<_>>()?))
+                Ok(Values::Struct(
+                    fields.iter().map(|field| self.column(field, n)).collect::<Result<_>>()?,
+                ))
             }
             Storage::Dictionary => self.dictionary_type(data_type, n, rows),
         }
@@ -466,7 +523,8 @@ impl Reader<'_, '_> {
         Ok(count)
     }
 
-    /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always kept.
+    /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always
+    /// kept.
     fn strings(&mut self, n: usize, utf8: bool, to: Use) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
             0 | 2 | 4 => {
@@ -499,7 +557,8 @@ impl Reader<'_, '_> {
                 self.note("dictionary");
                 self.descriptors.u8("encoding")?;
                 let count = self.dictionary_count(n)?;
-                let (entry_offsets, entries) = self.flat_strings(count, utf8, Use::Part, Use::Part)?;
+                let (entry_offsets, entries) =
+                    self.flat_strings(count, utf8, Use::Part, Use::Part)?;
                 self.dictionary_strings(n, &entry_offsets, &entries, to)
             }
             5 => {
@@ -514,7 +573,13 @@ impl Reader<'_, '_> {
     }
 
     /// n strings, by their indexes among entries.
-    fn dictionary_strings(&mut self, n: usize, entry_offsets: &[u8], entries: &[u8], to: Use) -> Result<Values> {
+    fn dictionary_strings(
+        &mut self,
+        n: usize,
+        entry_offsets: &[u8],
+        entries: &[u8],
+        to: Use,
+    ) -> Result<Values> {
         let indexes = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
         check_indexes(&indexes, entry_offsets.len() / 4 - 1)?;
         let entries = Entries::new(entry_offsets, entries)?;
@@ -528,7 +593,13 @@ impl Reader<'_, '_> {
     }
 
     /// n strings as offsets, lengths or symbols: `(offsets, data)`, checked.
-    fn flat_strings(&mut self, n: usize, utf8: bool, offsets_to: Use, data_to: Use) -> Result<(Bytes, Bytes)> {
+    fn flat_strings(
+        &mut self,
+        n: usize,
+        utf8: bool,
+        offsets_to: Use,
+        data_to: Use,
+    ) -> Result<(Bytes, Bytes)> {
         let code = self.descriptors.u8("encoding")?;
         let (offsets, total) = match code {
             0 => {
@@ -559,8 +630,12 @@ impl Reader<'_, '_> {
     }
 
     fn dictionary_type(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
-        let Type::Dictionary { index, value, .. } = data_type else { refuse!(Schema, "not a dictionary") };
-        let Some(width) = index.width() else { refuse!(Schema, "a dictionary's index has no width") };
+        let Type::Dictionary { index, value, .. } = data_type else {
+            refuse!(Schema, "not a dictionary")
+        };
+        let Some(width) = index.width() else {
+            refuse!(Schema, "a dictionary's index has no width")
+        };
         let count = self.descriptors.u32("count")? as usize;
         check_count(count)?;
         let entries = self.column(&entries_field(value), count)?;
@@ -597,18 +672,24 @@ impl Reader<'_, '_> {
                 self.weightless(n)?;
                 Values::Null
             }
-            Type::Boolean => {
-                Values::Boolean(Bitmap { bytes: self.charged_zeros(n.div_ceil(8), 1)?, offset: 0, len: n })
+            Type::Boolean => Values::Boolean(Bitmap {
+                bytes: self.charged_zeros(n.div_ceil(8), 1)?,
+                offset: 0,
+                len: n,
+            }),
+            Type::Utf8 | Type::Binary => {
+                Values::Bytes { offsets: self.charged_zeros(n + 1, 4)?, data: Bytes::new() }
             }
-            Type::Utf8 | Type::Binary => Values::Bytes { offsets: self.charged_zeros(n + 1, 4)?, data: Bytes::new() },
             Type::List(item) => Values::List {
                 offsets: self.charged_zeros(n + 1, 4)?,
                 child: Box::new(self.zeros_of(&item.data_type, 0)?),
             },
             Type::Map { key, value, .. } => {
                 let offsets = self.charged_zeros(n + 1, 4)?;
-                let children = vec![self.zeros_of(&key.data_type, 0)?, self.zeros_of(&value.data_type, 0)?];
-                let child = Box::new(Column { rows: 0, validity: None, values: Values::Struct(children) });
+                let children =
+                    vec![self.zeros_of(&key.data_type, 0)?, self.zeros_of(&value.data_type, 0)?];
+                let child =
+                    Box::new(Column { rows: 0, validity: None, values: Values::Struct(children) });
                 Values::List { offsets, child }
             }
             Type::FixedList { size, item } => {
@@ -616,16 +697,26 @@ impl Reader<'_, '_> {
                 if *size == 0 {
                     self.weightless(n)?;
                 }
-                Values::FixedList { size: *size as usize, child: Box::new(self.zeros_of(&item.data_type, total)?) }
+                Values::FixedList {
+                    size: *size as usize,
+                    child: Box::new(self.zeros_of(&item.data_type, total)?),
+                }
             }
             Type::Struct(fields) => {
                 if fields.is_empty() {
                     self.weightless(n)?;
                 }
-                Values::Struct(fields.iter().map(|field| self.zeros_of(&field.data_type, n)).collect::<Result<_>>()?)
+                Values::Struct(
+                    fields
+                        .iter()
+                        .map(|field| self.zeros_of(&field.data_type, n))
+                        .collect::<Result<_>>()?,
+                )
             }
             Type::Dictionary { index, value, .. } => {
-                let Some(width) = index.width() else { refuse!(Schema, "a dictionary's index has no width") };
+                let Some(width) = index.width() else {
+                    refuse!(Schema, "a dictionary's index has no width")
+                };
                 let indexes = self.charged_zeros(n, width)?;
                 Values::Dictionary { width, indexes, entries: Box::new(self.zeros_of(value, 0)?) }
             }
@@ -680,9 +771,11 @@ pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
     }
 }
 
-/// Checks the indexes of a column whose type is a dictionary; those under missing values may be anything.
+/// Checks the indexes of a column whose type is a dictionary; those under missing values may be
+/// anything.
 fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
-    let (Type::Dictionary { index, .. }, Values::Dictionary { width, indexes, entries }) = (data_type, &column.values)
+    let (Type::Dictionary { index, .. }, Values::Dictionary { width, indexes, entries }) =
+        (data_type, &column.values)
     else {
         return Ok(());
     };

@@ -1,7 +1,7 @@
 //! Memory that buffers are decoded into: the heap's, or what the reader's caller lends.
 //!
-//! A [`Room`] is filled front to back through a [`Writer`] and so never read before it is written; what it becomes has
-//! exactly the size that was asked for.
+//! A [`Room`] is filled front to back through a [`Writer`] and so never read before it is written;
+//! what it becomes has exactly the size that was asked for.
 
 #![allow(unsafe_code, reason = "memory is not initialised before it is written")]
 
@@ -11,19 +11,22 @@ use bytes::Bytes;
 
 use crate::error::{Result, refuse};
 
-/// Where a caller wants the buffers of columns to be. What a reader needs only meanwhile is always on the heap.
+/// Where a caller wants the buffers of columns to be. What a reader needs only meanwhile is always
+/// on the heap.
 pub trait Memory {
     /// A piece of exactly `bytes` bytes, aligned to 64; none for one on the heap.
     fn piece(&mut self, bytes: usize) -> Option<Box<dyn Piece>>;
 
-    /// Whether plain buffers are to be copied here as well, so that nothing is left that points into the chunk's body.
+    /// Whether plain buffers are to be copied here as well, so that nothing is left that points
+    /// into the chunk's body.
     fn takes_plain(&self) -> bool;
 }
 
 /// Memory that nobody else refers to.
 ///
 /// # Safety
-/// `room` always gives the same bytes, and `into_bytes` these bytes as they were last: columns are not checked again after that.
+/// `room` always gives the same bytes, and `into_bytes` these bytes as they were last: columns are
+/// not checked again after that.
 pub unsafe trait Piece {
     /// All of it, of any contents.
     fn room(&mut self) -> &mut [u8];
@@ -70,7 +73,8 @@ impl Room {
                 piece.room().fill(0);
                 Source::Lent { piece, written: bytes }
             }
-            // calloc gives zeroed pages without touching them; the chunk's declared size bounds them.
+            // calloc gives zeroed pages without touching them; the chunk's declared size bounds
+            // them.
             None => Source::Heap(vec![0; bytes]),
         };
         Self { source, bytes }
@@ -87,12 +91,14 @@ impl Room {
                 let before = heap.len();
                 let rest = &mut heap.spare_capacity_mut()[..self.bytes - before];
                 let written = before + Writer::filled(rest, fill);
-                // SAFETY: the writer has counted what it has written behind `before`, within the capacity.
+                // SAFETY: the writer has counted what it has written behind `before`, within the
+                // capacity.
                 unsafe { heap.set_len(written) };
             }
             Source::Lent { piece, written } => {
                 let rest = &mut piece.room()[*written..];
-                // SAFETY: the same bytes. The writer puts nothing among them that is not initialised.
+                // SAFETY: the same bytes. The writer puts nothing among them that is not
+                // initialised.
                 let rest = unsafe { &mut *(std::ptr::from_mut(rest) as *mut [MaybeUninit<u8>]) };
                 *written += Writer::filled(rest, fill);
             }

@@ -1,4 +1,5 @@
-//! Symbols: byte strings that come again and again, and the codes that stand for them (`spec/encodings.md` section 3.1).
+//! Symbols: byte strings that come again and again, and the codes that stand for them
+//! (`spec/encodings.md` section 3.1).
 
 /// The most bytes of a symbol.
 pub(crate) const SYMBOL_BYTES_MAX: usize = 16;

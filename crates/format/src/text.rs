@@ -6,33 +6,47 @@ use crate::read::check_utf8;
 use crate::types::{Field, Schema, Type};
 
 impl Batch {
-    /// Checks that all strings of these columns are UTF-8, those within others too. The batch fits the schema, as what a
-    /// [`BatchBuilder`](crate::BatchBuilder) has made does.
+    /// Checks that all strings of these columns are UTF-8, those within others too. The batch fits
+    /// the schema, as what a [`BatchBuilder`](crate::BatchBuilder) has made does.
     ///
     /// # Errors
-    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when one is not, naming its column; and when a column is not of its type.
+    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when one is not, naming its column; and when a
+    /// column is not of its type.
     pub fn check_strings(&self, schema: &Schema) -> Result<()> {
         if schema.fields.len() != self.columns.len() {
-            refuse!(Unsupported, "{} columns for a schema of {}", self.columns.len(), schema.fields.len());
+            refuse!(
+                Unsupported,
+                "{} columns for a schema of {}",
+                self.columns.len(),
+                schema.fields.len()
+            );
         }
         schema.fields.iter().zip(&self.columns).try_for_each(|(field, column)| {
-            check(&field.data_type, column, 0, self.rows)
-                .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name)))
+            check(&field.data_type, column, 0, self.rows).map_err(|error| {
+                Error::new(error.kind(), format!("column {:?}: {error}", field.name))
+            })
         })
     }
 }
 
-/// Checks the strings of so many values. What may hold strings and has values of another kind is refused: nobody would check
-/// them.
+/// Checks the strings of so many values. What may hold strings and has values of another kind is
+/// refused: nobody would check them.
 fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<()> {
     match (data_type, &column.values) {
         (Type::Utf8, Values::Bytes { offsets, data }) => {
             let (first, bytes) = span(offsets, from, rows);
             let Some(text) = data.get(first..first + bytes) else {
-                refuse!(Offsets, "strings of {bytes} bytes from {first} on in data of {}", data.len());
+                refuse!(
+                    Offsets,
+                    "strings of {bytes} bytes from {first} on in data of {}",
+                    data.len()
+                );
             };
             // Below the end of the strings, and so below 2^32.
-            check_utf8(text, u32s(&offsets[from * 4..(from + rows + 1) * 4]).map(|offset| offset - first as u32))
+            check_utf8(
+                text,
+                u32s(&offsets[from * 4..(from + rows + 1) * 4]).map(|offset| offset - first as u32),
+            )
         }
         (Type::Binary, Values::Bytes { .. }) => Ok(()),
         (Type::List(item), Values::List { offsets, child }) => {
@@ -49,8 +63,12 @@ fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<
             }
             _ => refuse!(Unsupported, "a map that is not a list of pairs"),
         },
-        (Type::Struct(fields), Values::Struct(children)) => check_fields(fields.iter(), children, from, rows),
-        (Type::Dictionary { value, .. }, Values::Dictionary { entries, .. }) => check(value, entries, 0, entries.rows),
+        (Type::Struct(fields), Values::Struct(children)) => {
+            check_fields(fields.iter(), children, from, rows)
+        }
+        (Type::Dictionary { value, .. }, Values::Dictionary { entries, .. }) => {
+            check(value, entries, 0, entries.rows)
+        }
         (
             Type::Utf8
             | Type::Binary
@@ -93,7 +111,8 @@ mod tests {
     fn built(strings: &[&[u8]]) -> (Schema, Batch) {
         let text = || Box::new(field(Type::Utf8));
         let map = Type::Map { sorted: false, key: text(), value: text() };
-        let schema = Schema { fields: vec![field(Type::Utf8), field(Type::List(text())), field(map)] };
+        let schema =
+            Schema { fields: vec![field(Type::Utf8), field(Type::List(text())), field(map)] };
         let mut builder = BatchBuilder::new(schema.clone()).unwrap();
         for string in strings {
             let [plain, list, map] = builder.columns() else { panic!("three columns") };
@@ -114,11 +133,14 @@ mod tests {
     fn strings_anywhere_are_checked_where_the_rows_are() {
         // The second character of two bytes is cut where the fourth row begins.
         let (schema, batch) = built(&[b"a", b"\xc3\xa9", b"b\xc3", b"\xa9", b"c", b"\xff", b"d"]);
-        let alone = |at: usize| (Schema { fields: vec![schema.fields[at].clone()] }, batch.columns[at].clone());
+        let alone = |at: usize| {
+            (Schema { fields: vec![schema.fields[at].clone()] }, batch.columns[at].clone())
+        };
         for (schema, column) in (0..3).map(alone) {
             for from in 0..batch.rows {
                 for rows in 0..=batch.rows - from {
-                    let checked = Batch { rows, columns: vec![column.slice(from, rows)] }.check_strings(&schema);
+                    let checked = Batch { rows, columns: vec![column.slice(from, rows)] }
+                        .check_strings(&schema);
                     let expected = (from..from + rows).all(|row| !matches!(row, 2 | 3 | 5));
                     assert_eq!(checked.is_ok(), expected, "{from} {rows}");
                     assert!(checked.err().is_none_or(|error| error.kind() == ErrorKind::Utf8));
@@ -132,7 +154,10 @@ mod tests {
         let (_, batch) = built(&[b"v"]);
         let list = Type::List(Box::new(field(Type::Utf8)));
         for other in [Type::Utf8, Type::Struct(Vec::new()), list] {
-            assert_eq!(check(&other, &batch.columns[2], 0, 1).unwrap_err().kind(), ErrorKind::Unsupported);
+            assert_eq!(
+                check(&other, &batch.columns[2], 0, 1).unwrap_err().kind(),
+                ErrorKind::Unsupported
+            );
         }
     }
 }

@@ -132,7 +132,9 @@ impl Type {
             Boolean => Storage::Boolean,
             Int8 | UInt8 => Storage::Fixed(1),
             Int16 | UInt16 | Float16 => Storage::Fixed(2),
-            Int32 | UInt32 | Float32 | Decimal32 { .. } | Date32 | Time32(_) | IntervalMonths => Storage::Fixed(4),
+            Int32 | UInt32 | Float32 | Decimal32 { .. } | Date32 | Time32(_) | IntervalMonths => {
+                Storage::Fixed(4)
+            }
             Int64 | UInt64 | Float64 | Decimal64 { .. } | Date64 | Time64(_) => Storage::Fixed(8),
             Timestamp { .. } | Duration(_) | IntervalDayTime => Storage::Fixed(8),
             Decimal128 { .. } | IntervalMonthDayNano => Storage::Fixed(16),
@@ -207,7 +209,11 @@ impl Schema {
     /// When the bytes break a rule of types.md.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         if bytes.len() > SCHEMA_BYTES_MAX {
-            refuse!(Schema, "a schema of {} bytes is over the limit of {SCHEMA_BYTES_MAX}", bytes.len());
+            refuse!(
+                Schema,
+                "a schema of {} bytes is over the limit of {SCHEMA_BYTES_MAX}",
+                bytes.len()
+            );
         }
         let mut reader = SchemaReader {
             cursor: Cursor::new(bytes, ErrorKind::Schema),
@@ -226,7 +232,8 @@ impl Schema {
         self.fields.iter().map(|field| nodes(&field.data_type)).sum()
     }
 
-    /// Whether there may be values that take no bytes, of which a chunk has at most [`WEIGHTLESS_MAX`].
+    /// Whether there may be values that take no bytes, of which a chunk has at most
+    /// [`WEIGHTLESS_MAX`].
     pub fn has_weightless(&self) -> bool {
         self.fields.is_empty() || self.fields.iter().any(|field| has_weightless(&field.data_type))
     }
@@ -235,9 +242,13 @@ impl Schema {
 fn has_weightless(data_type: &Type) -> bool {
     match data_type {
         Type::Null | Type::FixedList { size: 0, .. } => true,
-        Type::Struct(fields) => fields.is_empty() || fields.iter().any(|field| has_weightless(&field.data_type)),
+        Type::Struct(fields) => {
+            fields.is_empty() || fields.iter().any(|field| has_weightless(&field.data_type))
+        }
         Type::List(item) | Type::FixedList { item, .. } => has_weightless(&item.data_type),
-        Type::Map { key, value, .. } => has_weightless(&key.data_type) || has_weightless(&value.data_type),
+        Type::Map { key, value, .. } => {
+            has_weightless(&key.data_type) || has_weightless(&value.data_type)
+        }
         Type::Dictionary { value, .. } => has_weightless(value),
         _ => false,
     }
@@ -254,7 +265,9 @@ fn nodes(data_type: &Type) -> usize {
 }
 
 fn encode_fields(fields: &[Field], out: &mut Vec<u8>) -> Result<()> {
-    let Ok(count) = u32::try_from(fields.len()) else { refuse!(Schema, "{} fields are too many", fields.len()) };
+    let Ok(count) = u32::try_from(fields.len()) else {
+        refuse!(Schema, "{} fields are too many", fields.len())
+    };
     out.extend_from_slice(&count.to_le_bytes());
     fields.iter().try_for_each(|field| encode_field(field, out))
 }
@@ -264,7 +277,12 @@ fn encode_field(field: &Field, out: &mut Vec<u8>) -> Result<()> {
     out.push(u8::from(field.nullable));
     encode_type(&field.data_type, out)?;
     let Ok(pairs) = u16::try_from(field.metadata.len()) else {
-        refuse!(Schema, "column {} has {} metadata entries, over 65,535", field.name, field.metadata.len())
+        refuse!(
+            Schema,
+            "column {} has {} metadata entries, over 65,535",
+            field.name,
+            field.metadata.len()
+        )
     };
     out.extend_from_slice(&pairs.to_le_bytes());
     for (key, value) in &field.metadata {
@@ -281,7 +299,9 @@ fn encode_type(data_type: &Type, out: &mut Vec<u8>) -> Result<()> {
         Decimal32 { precision, scale }
         | Decimal64 { precision, scale }
         | Decimal128 { precision, scale }
-        | Decimal256 { precision, scale } => out.extend_from_slice(&[*precision, scale.to_le_bytes()[0]]),
+        | Decimal256 { precision, scale } => {
+            out.extend_from_slice(&[*precision, scale.to_le_bytes()[0]])
+        }
         Time32(unit) | Time64(unit) | Duration(unit) => out.push(*unit as u8),
         Timestamp { unit, zone } => {
             out.push(*unit as u8);
@@ -318,9 +338,13 @@ struct SchemaReader<'a> {
 impl SchemaReader<'_> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field>> {
         let count = self.cursor.u32("fields")? as usize;
-        // The smallest field has eight bytes, so that a count can't ask for more memory than was sent.
+        // The smallest field has eight bytes, so that a count can't ask for more memory than was
+        // sent.
         if count > self.fields_left {
-            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields, those within others counted");
+            refuse!(
+                Schema,
+                "the schema has more than {FIELDS_MAX} fields, those within others counted"
+            );
         }
         if count > self.cursor.remaining() / 8 {
             refuse!(Schema, "the schema announces {count} fields, more than it can hold");
@@ -330,7 +354,10 @@ impl SchemaReader<'_> {
 
     fn field(&mut self, depth: usize) -> Result<Field> {
         let Some(left) = self.fields_left.checked_sub(1) else {
-            refuse!(Schema, "the schema has more than {FIELDS_MAX} fields, those within others counted")
+            refuse!(
+                Schema,
+                "the schema has more than {FIELDS_MAX} fields, those within others counted"
+            )
         };
         self.fields_left = left;
         let name = self.c_string("name")?;
@@ -402,9 +429,15 @@ impl SchemaReader<'_> {
             11 => Type::Float32,
             12 => Type::Float64,
             13 => self.decimal(9).map(|(precision, scale)| Type::Decimal32 { precision, scale })?,
-            14 => self.decimal(18).map(|(precision, scale)| Type::Decimal64 { precision, scale })?,
-            15 => self.decimal(38).map(|(precision, scale)| Type::Decimal128 { precision, scale })?,
-            16 => self.decimal(76).map(|(precision, scale)| Type::Decimal256 { precision, scale })?,
+            14 => {
+                self.decimal(18).map(|(precision, scale)| Type::Decimal64 { precision, scale })?
+            }
+            15 => {
+                self.decimal(38).map(|(precision, scale)| Type::Decimal128 { precision, scale })?
+            }
+            16 => {
+                self.decimal(76).map(|(precision, scale)| Type::Decimal256 { precision, scale })?
+            }
             17 => Type::Date32,
             18 => Type::Date64,
             19 => Type::Time32(self.unit(&[Second, Millisecond])?),
@@ -422,7 +455,10 @@ impl SchemaReader<'_> {
             27 => Type::Binary,
             28 => match self.cursor.u32("width")? {
                 width @ 1..=FIXED_BINARY_MAX => Type::FixedBinary(width),
-                width => refuse!(Schema, "a fixed-size binary has width {width}, expected 1 to {FIXED_BINARY_MAX}"),
+                width => refuse!(
+                    Schema,
+                    "a fixed-size binary has width {width}, expected 1 to {FIXED_BINARY_MAX}"
+                ),
             },
             29 => Type::List(Box::new(self.field(depth + 1)?)),
             30 => {
@@ -444,7 +480,11 @@ impl SchemaReader<'_> {
             33 => {
                 let index = Box::new(self.data_type(depth + 1)?);
                 if !(2..=9).contains(&index.id()) {
-                    refuse!(Schema, "a dictionary's index is of type {}, expected an integer", index.id());
+                    refuse!(
+                        Schema,
+                        "a dictionary's index is of type {}, expected an integer",
+                        index.id()
+                    );
                 }
                 let ordered = self.boolean("ordered")?;
                 let value = Box::new(self.data_type(depth + 1)?);

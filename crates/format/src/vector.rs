@@ -1,8 +1,10 @@
-//! Plain loops, compiled once more for each width of vector that a processor may have, and chosen when they run.
+//! Plain loops, compiled once more for each width of vector that a processor may have, and chosen
+//! when they run.
 //!
-//! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for what every processor has (SSE2, or NEON,
-//! which is all that ARM's 64 bits need). The compiler turns the same loop into vector code in each, so the copies cannot differ
-//! in what they say; the tests run them against each other all the same. `unsafe` here are only the calls.
+//! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for what every
+//! processor has (SSE2, or NEON, which is all that ARM's 64 bits need). The compiler turns the same
+//! loop into vector code in each, so the copies cannot differ in what they say; the tests run them
+//! against each other all the same. `unsafe` here are only the calls.
 
 /// The instructions that a copy may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +30,10 @@ fn detect() -> Level {
         ($($feature:tt)*) => { $(is_x86_feature_detected!($feature))&&* };
     }
     // Exactly the features that the copies below are compiled for.
-    match (have!("avx2" "bmi1" "bmi2" "lzcnt" "popcnt"), have!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl")) {
+    match (
+        have!("avx2" "bmi1" "bmi2" "lzcnt" "popcnt"),
+        have!("avx512f" "avx512bw" "avx512cd" "avx512dq" "avx512vl"),
+    ) {
         (true, true) => Level::Avx512,
         (true, false) => Level::Avx2,
         _ => Level::Plain,
@@ -40,8 +45,9 @@ fn detect() -> Level {
     Level::Plain
 }
 
-/// Declares a function whose body is compiled for each level. Its generics stand in brackets, once declared, once named. All
-/// that the body calls in its loops must be inlined always, or it is compiled for every processor.
+/// Declares a function whose body is compiled for each level. Its generics stand in brackets, once
+/// declared, once named. All that the body calls in its loops must be inlined always, or it is
+/// compiled for every processor.
 macro_rules! widest {
     (
         $(#[$meta:meta])*
@@ -92,8 +98,9 @@ pub(crate) mod tests {
 
     /// The results of `run` at every level that this processor has, the plain one first.
     pub(crate) fn at_each_level<R>(run: impl Fn() -> R) -> Vec<R> {
-        let levels =
-            [Level::Plain, Level::Avx2, Level::Avx512].into_iter().filter(|level| *level <= level_of_processor());
+        let levels = [Level::Plain, Level::Avx2, Level::Avx512]
+            .into_iter()
+            .filter(|level| *level <= level_of_processor());
         let results = levels.map(|level| {
             LEVEL_MAX.set(level);
             run()

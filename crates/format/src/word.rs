@@ -128,8 +128,9 @@ macro_rules! for_word {
 }
 pub(crate) use for_word;
 
-/// Copies bytes to a place of their number, and nothing to one of another. Strings are mostly short enough for two overlapping copies of a size that the
-/// compiler knows, which are faster than one of the right size.
+/// Copies bytes to a place of their number, and nothing to one of another. Strings are mostly short
+/// enough for two overlapping copies of a size that the compiler knows, which are faster than one
+/// of the right size.
 #[inline(always)]
 pub fn copy_few(to: &mut [u8], from: &[u8]) {
     if to.len() != from.len() {

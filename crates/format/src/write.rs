@@ -1,7 +1,7 @@
 //! From columns to a chunk's bytes: `spec/chunk.md` sections 3 to 5.
 //!
-//! A chunk is made of slices of one or more batches. Where nothing is encoded, the body is a list of references to the
-//! batches' own buffers, which the socket gathers: no value is copied here.
+//! A chunk is made of slices of one or more batches. Where nothing is encoded, the body is a list
+//! of references to the batches' own buffers, which the socket gathers: no value is copied here.
 
 mod gather;
 
@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 
 use self::gather::{
-    BitWriter, concat_bits, fixed_bytes, gather_fixed, gather_lists, gather_strings, masked_child, name, narrow_width,
-    same_entries, struct_child,
+    BitWriter, concat_bits, fixed_bytes, gather_fixed, gather_lists, gather_strings, masked_child,
+    name, narrow_width, same_entries, struct_child,
 };
 pub(crate) use self::gather::{Strings, joined};
 use crate::column::{Batch, Column, Values};
@@ -36,8 +36,8 @@ pub enum Compression {
     /// Every buffer plain, as batches have it.
     #[default]
     None,
-    /// What costs next to nothing and makes readers copy: where most values are missing these are left out, and
-    /// [`Values::Narrow`] stays narrow.
+    /// What costs next to nothing and makes readers copy: where most values are missing these are
+    /// left out, and [`Values::Narrow`] stays narrow.
     Compact,
     /// Light encodings alone: quick, and all that numbers mostly gain by.
     Light,
@@ -79,7 +79,8 @@ pub struct Chunk {
     state: Option<StateFrame>,
 }
 
-/// The tables that a chunk needs and those before it did not have: ready to be sent, ahead of the chunk.
+/// The tables that a chunk needs and those before it did not have: ready to be sent, ahead of the
+/// chunk.
 #[derive(Debug, Clone)]
 pub struct StateFrame {
     header: StateHeader,
@@ -105,11 +106,13 @@ impl StateFrame {
 pub struct Written {
     /// What it decodes to, in bytes.
     pub decoded_bytes: u64,
-    /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding included.
+    /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding
+    /// included.
     pub bytes: u64,
     /// What of these is in the state frame.
     pub state_bytes: u64,
-    /// How long it took to write, but for what is learned once and kept for the chunks after: the symbols of strings.
+    /// How long it took to write, but for what is learned once and kept for the chunks after: the
+    /// symbols of strings.
     pub encode_ns: u64,
 }
 
@@ -139,12 +142,14 @@ impl Chunk {
         &self.columns
     }
 
-    /// The state frame that must be sent ahead of the chunk, if there is one and it has not been taken yet.
+    /// The state frame that must be sent ahead of the chunk, if there is one and it has not been
+    /// taken yet.
     pub fn take_state(&mut self) -> Option<StateFrame> {
         self.state.take()
     }
 
-    /// Gives the chunk its number, and says how many state frames are before it: its header's bytes, and the parts that follow them.
+    /// Gives the chunk its number, and says how many state frames are before it: its header's
+    /// bytes, and the parts that follow them.
     pub fn numbered(mut self, sequence: u64, states: u32) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
         (self.header.sequence, self.header.states) = (sequence, states);
         if let Some(parts) = self.parts_checksum {
@@ -162,16 +167,17 @@ impl Chunk {
     }
 }
 
-/// An upper bound of the size of a chunk of these columns with `plain_bytes` ([`Batch::plain_bytes`]) in them.
+/// An upper bound of the size of a chunk of these columns with `plain_bytes`
+/// ([`Batch::plain_bytes`]) in them.
 ///
-/// A column adds at most 54 bytes of descriptors and padding of small buffers; a large buffer's padding is less than a
-/// 64th of it.
+/// A column adds at most 54 bytes of descriptors and padding of small buffers; a large buffer's
+/// padding is less than a 64th of it.
 pub fn chunk_bytes_bound(nodes: usize, plain_bytes: u64) -> u64 {
     2 * HEADER_BYTES as u64 + 64 * nodes as u64 + plain_bytes + plain_bytes / 64
 }
 
-/// Writes the rows of `batches` as one chunk that stands for itself. It is no larger than [`chunk_bytes_bound`], whatever the
-/// compression.
+/// Writes the rows of `batches` as one chunk that stands for itself. It is no larger than
+/// [`chunk_bytes_bound`], whatever the compression.
 ///
 /// # Errors
 /// As [`Encoder::write`].
@@ -189,7 +195,11 @@ pub fn write(
 fn check_weightless(batches: &[Batch]) -> Result<()> {
     let of = |batch: &Batch| match batch.columns.len() {
         0 => batch.rows,
-        _ => batch.columns.iter().map(|column| column.weightless(0, column.rows)).fold(0, usize::saturating_add),
+        _ => batch
+            .columns
+            .iter()
+            .map(|column| column.weightless(0, column.rows))
+            .fold(0, usize::saturating_add),
     };
     let count = batches.iter().map(of).fold(0, usize::saturating_add);
     if count > WEIGHTLESS_MAX {
@@ -202,7 +212,8 @@ fn check_weightless(batches: &[Batch]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the chunks of one stream, and keeps from one to the next what it has learned about each column.
+/// Makes the chunks of one stream, and keeps from one to the next what it has learned about each
+/// column.
 #[derive(Debug)]
 pub struct Encoder {
     schema: Arc<Schema>,
@@ -253,21 +264,23 @@ impl Encoder {
         Self { schema, memories, checksum, clock: wall_time, room: None }
     }
 
-    /// Lets chunks of several rows have tables that outlive them ([`Chunk::take_state`]). All encoders of a stream share the room for
-    /// these; all that one of them makes must be sent, in order.
+    /// Lets chunks of several rows have tables that outlive them ([`Chunk::take_state`]). All
+    /// encoders of a stream share the room for these; all that one of them makes must be sent, in
+    /// order.
     #[must_use]
     pub fn keeping_tables(self, room: Arc<TableRoom>) -> Self {
         Self { room: Some(room), ..self }
     }
 
-    /// Has what columns take ([`Written::encode_ns`]) measured by another clock than that on the wall.
+    /// Has what columns take ([`Written::encode_ns`]) measured by another clock than that on the
+    /// wall.
     #[must_use]
     pub fn timed_by(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// Writes the rows of `batches` as one chunk, field i of the schema under `compression(i)`. The chunk is no larger than
-    /// [`chunk_bytes_bound`].
+    /// Writes the rows of `batches` as one chunk, field i of the schema under `compression(i)`. The
+    /// chunk is no larger than [`chunk_bytes_bound`].
     ///
     /// # Errors
     /// When the batches do not fit the schema, or are too large for one chunk.
@@ -278,7 +291,9 @@ impl Encoder {
         jumbo: bool,
     ) -> Result<Chunk> {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
-        let Ok(header_rows @ 1..) = u32::try_from(rows) else { refuse!(Unsupported, "a chunk can't have {rows} rows") };
+        let Ok(header_rows @ 1..) = u32::try_from(rows) else {
+            refuse!(Unsupported, "a chunk can't have {rows} rows")
+        };
         check_count(rows)?;
         check_weightless(batches)?;
         let mut writer = Writer::new(self.clock);
@@ -291,7 +306,8 @@ impl Encoder {
         for (i, (field, memory)) in self.schema.fields.iter().zip(&mut self.memories).enumerate() {
             let mut pieces = Vec::with_capacity(batches.len());
             for batch in batches {
-                let Some(column) = batch.columns.get(i).filter(|column| column.rows == batch.rows) else {
+                let Some(column) = batch.columns.get(i).filter(|column| column.rows == batch.rows)
+                else {
                     refuse!(Unsupported, "a batch has no column {i} of {} rows", batch.rows)
                 };
                 pieces.push(column.clone());
@@ -305,8 +321,10 @@ impl Encoder {
                 decoded_bytes: writer.decoded - before.0,
                 bytes: writer.written_bytes() - before.1 + state_bytes,
                 state_bytes,
-                encode_ns: u64::try_from(now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos())
-                    .unwrap_or(u64::MAX),
+                encode_ns: u64::try_from(
+                    now.saturating_sub(then).saturating_sub(memory.take_learning()).as_nanos(),
+                )
+                .unwrap_or(u64::MAX),
             });
         }
         let state = match writer.tables.take() {
@@ -382,7 +400,8 @@ impl Writer {
         }
     }
 
-    /// The header of what was written, of so many rows or tables, the checksum of its parts, and these.
+    /// The header of what was written, of so many rows or tables, the checksum of its parts, and
+    /// these.
     fn finish(mut self, rows: u32, checksum: bool) -> Result<(Header, Option<u32>, Vec<Bytes>)> {
         let (Ok(descriptor_bytes), Ok(body_bytes)) =
             (u32::try_from(self.descriptors.len()), u32::try_from(self.body.bytes))
@@ -449,7 +468,10 @@ impl Writer {
         if raw.len() < COMPRESSED_BYTES_MIN {
             return None;
         }
-        self.packer.pack(compressor, level, raw).filter(|packed| packed.len() < bytes / 10 * 9).map(Bytes::from)
+        self.packer
+            .pack(compressor, level, raw)
+            .filter(|packed| packed.len() < bytes / 10 * 9)
+            .map(Bytes::from)
     }
 
     /// Writes what [`Self::compressed`] has made of `raw_bytes` bytes.
@@ -458,13 +480,23 @@ impl Writer {
     }
 
     /// Writes one buffer that is already compressed, or is not to be.
-    pub(crate) fn stored_buffer(&mut self, compressor: Compressor, stored: Bytes, raw_bytes: usize) -> Result<()> {
+    pub(crate) fn stored_buffer(
+        &mut self,
+        compressor: Compressor,
+        stored: Bytes,
+        raw_bytes: usize,
+    ) -> Result<()> {
         self.buffer_head(compressor, stored.len(), raw_bytes)?;
         self.body.push(stored);
         Ok(())
     }
 
-    fn buffer_head(&mut self, compressor: Compressor, bytes: usize, raw_bytes: usize) -> Result<()> {
+    fn buffer_head(
+        &mut self,
+        compressor: Compressor,
+        bytes: usize,
+        raw_bytes: usize,
+    ) -> Result<()> {
         self.descriptors.push(compressor as u8);
         self.put_u32(bytes)?;
         if compressor != Compressor::None {
@@ -498,28 +530,49 @@ impl Writer {
         bases: &mut Bases,
     ) -> Result<()> {
         let data_type = &field.data_type;
-        if let Some(width) = data_type.width().filter(|_| self.compression.encodes() && Bases::take(data_type))
+        if let Some(width) =
+            data_type.width().filter(|_| self.compression.encodes() && Bases::take(data_type))
             && narrow_width(&pieces).is_none()
             && pieces.iter().all(|piece| piece.missing() == 0)
         {
             self.descriptors.push(0);
             self.count(n, width);
             let values = gather_fixed(&pieces, width, false)?;
-            encode::fixed(self, data_type, values.clone(), width, &mut memory.tried, &mut memory.kept, bases)?;
+            encode::fixed(
+                self,
+                data_type,
+                values.clone(),
+                width,
+                &mut memory.tried,
+                &mut memory.kept,
+                bases,
+            )?;
             bases.push(number, width, values);
             return Ok(());
         }
         self.column(field, pieces, n, memory)
     }
 
-    fn column(&mut self, field: &Field, pieces: Vec<Column>, n: usize, memory: &mut Memory) -> Result<()> {
+    fn column(
+        &mut self,
+        field: &Field,
+        pieces: Vec<Column>,
+        n: usize,
+        memory: &mut Memory,
+    ) -> Result<()> {
         pieces.iter().try_for_each(|piece| check_not_null(field, piece, 0))?;
         self.masked_column(field, pieces, n, memory)
     }
 
-    /// Writes a column in which what lies under the missing values of a struct or fixed-size list above is missing too,
-    /// even if the field is not nullable: there it is zero.
-    fn masked_column(&mut self, field: &Field, pieces: Vec<Column>, n: usize, memory: &mut Memory) -> Result<()> {
+    /// Writes a column in which what lies under the missing values of a struct or fixed-size list
+    /// above is missing too, even if the field is not nullable: there it is zero.
+    fn masked_column(
+        &mut self,
+        field: &Field,
+        pieces: Vec<Column>,
+        n: usize,
+        memory: &mut Memory,
+    ) -> Result<()> {
         let storage = field.data_type.storage();
         if storage == Storage::Null {
             self.descriptors.push(3);
@@ -548,7 +601,8 @@ impl Writer {
         self.values(&field.data_type, pieces, n, packed, memory)
     }
 
-    /// The values of a column of n rows. With `packed` the missing ones are left out, else they become zero.
+    /// The values of a column of n rows. With `packed` the missing ones are left out, else they
+    /// become zero.
     fn values(
         &mut self,
         data_type: &Type,
@@ -578,13 +632,25 @@ impl Writer {
                 if self.compression.encodes() {
                     let values = gather_fixed(&pieces, width, packed)?;
                     let Memory { tried, kept, .. } = memory;
-                    return encode::fixed(self, data_type, values, width, tried, kept, &Bases::default());
+                    return encode::fixed(
+                        self,
+                        data_type,
+                        values,
+                        width,
+                        tried,
+                        kept,
+                        &Bases::default(),
+                    );
                 }
                 self.descriptors.push(0);
-                let missing = pieces.iter().any(|piece| piece.validity.is_some() && piece.missing() > 0);
+                let missing =
+                    pieces.iter().any(|piece| piece.validity.is_some() && piece.missing() > 0);
                 let parts = match missing {
                     true => vec![gather_fixed(&pieces, width, packed)?],
-                    false => pieces.iter().map(|piece| fixed_bytes(piece, width)).collect::<Result<_>>()?,
+                    false => pieces
+                        .iter()
+                        .map(|piece| fixed_bytes(piece, width))
+                        .collect::<Result<_>>()?,
                 };
                 self.buffer(parts)
             }
@@ -619,7 +685,9 @@ impl Writer {
                 }
             }
             Storage::FixedList(size) => {
-                let Type::FixedList { item, .. } = data_type else { refuse!(Unsupported, "not a fixed-size list") };
+                let Type::FixedList { item, .. } = data_type else {
+                    refuse!(Unsupported, "not a fixed-size list")
+                };
                 let total = fixed_list_total(n, size)?;
                 let children = pieces.iter().map(|piece| match &piece.values {
                     Values::FixedList { child, .. } => masked_child(item, child, piece, size),
@@ -632,8 +700,10 @@ impl Writer {
                 let Type::Struct(fields) = data_type else { refuse!(Unsupported, "not a struct") };
                 for (i, field) in fields.iter().enumerate() {
                     let children = struct_child(&pieces, i)?;
-                    let masked =
-                        children.iter().zip(&pieces).map(|(child, parent)| masked_child(field, child, parent, 1));
+                    let masked = children
+                        .iter()
+                        .zip(&pieces)
+                        .map(|(child, parent)| masked_child(field, child, parent, 1));
                     let masked = masked.collect::<Result<_>>()?;
                     self.masked_column(field, masked, n, memory.child(i))?;
                 }
@@ -650,8 +720,13 @@ impl Writer {
                 refuse!(Unsupported, "{} instead of booleans", name(&piece.values))
             };
             match &piece.validity {
-                Some(validity) if packed => ones(validity).for_each(|i| out.push(u64::from(bits.bit(i)), 1)),
-                Some(validity) => bits.words().zip(validity.words()).for_each(|((a, n), (b, _))| out.push(a & b, n)),
+                Some(validity) if packed => {
+                    ones(validity).for_each(|i| out.push(u64::from(bits.bit(i)), 1))
+                }
+                Some(validity) => bits
+                    .words()
+                    .zip(validity.words())
+                    .for_each(|((a, n), (b, _))| out.push(a & b, n)),
                 None => bits.words().for_each(|(word, n)| out.push(word, n)),
             }
         }
@@ -668,8 +743,16 @@ impl Writer {
     }
 
     /// Values of a dictionary type. Pieces with other entries are appended to the first one's.
-    fn dictionary(&mut self, data_type: &Type, pieces: &[Column], n: usize, memory: &mut Memory) -> Result<()> {
-        let Type::Dictionary { index, value, .. } = data_type else { refuse!(Unsupported, "not a dictionary") };
+    fn dictionary(
+        &mut self,
+        data_type: &Type,
+        pieces: &[Column],
+        n: usize,
+        memory: &mut Memory,
+    ) -> Result<()> {
+        let Type::Dictionary { index, value, .. } = data_type else {
+            refuse!(Unsupported, "not a dictionary")
+        };
         let mut dictionaries: Vec<&Column> = Vec::new();
         let mut starts = Vec::new();
         let mut count = 0usize;
@@ -686,7 +769,12 @@ impl Writer {
             }
         }
         self.put_u32(count)?;
-        self.column(&entries_field(value), dictionaries.into_iter().cloned().collect(), count, memory.child(0))?;
+        self.column(
+            &entries_field(value),
+            dictionaries.into_iter().cloned().collect(),
+            count,
+            memory.child(0),
+        )?;
         let width = index.width().unwrap_or(0);
         self.count(n, width);
         let mut indexes = Vec::with_capacity(n * width);
@@ -699,8 +787,10 @@ impl Writer {
             for (i, raw) in gathered.chunks_exact(width).enumerate() {
                 let mut wide = [0; 8];
                 wide[..width].copy_from_slice(raw);
-                let moved = if piece.is_valid(i) { u64::from_le_bytes(wide) + start as u64 } else { 0 };
-                let signed = !matches!(**index, Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64);
+                let moved =
+                    if piece.is_valid(i) { u64::from_le_bytes(wide) + start as u64 } else { 0 };
+                let signed =
+                    !matches!(**index, Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64);
                 if moved >> (8 * width - usize::from(signed)).min(63) != 0 {
                     refuse!(
                         Unsupported,
@@ -718,11 +808,16 @@ impl Writer {
     }
 }
 
-/// Checks that a column that must not have missing values has none, beyond those that a parent hides.
+/// Checks that a column that must not have missing values has none, beyond those that a parent
+/// hides.
 fn check_not_null(field: &Field, column: &Column, hidden: usize) -> Result<()> {
     if !field.nullable && field.data_type != Type::Null && column.missing() > hidden {
         let missing = column.missing() - hidden;
-        refuse!(Missing, "column {:?} is declared NOT NULL, and {missing} of its values are NULL", field.name);
+        refuse!(
+            Missing,
+            "column {:?} is declared NOT NULL, and {missing} of its values are NULL",
+            field.name
+        );
     }
     Ok(())
 }
@@ -738,11 +833,15 @@ fn zero_bytes(data_type: &Type, n: usize) -> Result<u64> {
         Type::Map { key, value, .. } => {
             (n64 + 1) * 4 + zero_bytes(&key.data_type, 0)? + zero_bytes(&value.data_type, 0)?
         }
-        Type::FixedList { size, item } => zero_bytes(&item.data_type, fixed_list_total(n, *size as usize)?)?,
-        Type::Struct(fields) => {
-            fields.iter().try_fold(0, |sum, field| Ok::<_, Error>(sum + zero_bytes(&field.data_type, n)?))?
+        Type::FixedList { size, item } => {
+            zero_bytes(&item.data_type, fixed_list_total(n, *size as usize)?)?
         }
-        Type::Dictionary { index, value, .. } => n64 * index.width().unwrap_or(0) as u64 + zero_bytes(value, 0)?,
+        Type::Struct(fields) => fields
+            .iter()
+            .try_fold(0, |sum, field| Ok::<_, Error>(sum + zero_bytes(&field.data_type, n)?))?,
+        Type::Dictionary { index, value, .. } => {
+            n64 * index.width().unwrap_or(0) as u64 + zero_bytes(value, 0)?
+        }
         fixed => n64 * fixed.width().unwrap_or(0) as u64,
     })
 }

@@ -1,5 +1,5 @@
-//! Strings coded with symbols, floats that were decimals, and columns relative to others: all kinds of data, chunk after chunk,
-//! come back bit for bit.
+//! Strings coded with symbols, floats that were decimals, and columns relative to others: all kinds
+//! of data, chunk after chunk, come back bit for bit.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, Field, Limits, Profile, Schema, Tables, Type, Values,
-    chunk_bytes_bound, decode, read,
+    Batch, Bitmap, Column, Compression, Encoder, Field, Limits, Profile, Schema, Tables, Type,
+    Values, chunk_bytes_bound, decode, read,
 };
 use random::Random;
 
 fn schema(data_type: Type) -> Arc<Schema> {
-    Arc::new(Schema { fields: vec![Field { name: "c".into(), data_type, nullable: false, metadata: vec![] }] })
+    Arc::new(Schema {
+        fields: vec![Field { name: "c".into(), data_type, nullable: false, metadata: vec![] }],
+    })
 }
 
 fn batch(rows: usize, values: Values) -> Batch {
@@ -29,7 +31,8 @@ fn strings(values: &[Vec<u8>]) -> Batch {
     batch(values.len(), Values::Bytes { offsets, data: Bytes::from(values.concat()) })
 }
 
-/// Writes a batch, reads it back, and returns the names of the last column's encodings and the chunk's size.
+/// Writes a batch, reads it back, and returns the names of the last column's encodings and the
+/// chunk's size.
 fn through(encoder: &mut Encoder, schema: &Schema, batch: &Batch) -> (Vec<&'static str>, u64) {
     through_with(Compression::Symbols, encoder, schema, batch)
 }
@@ -40,7 +43,8 @@ fn through_with(
     schema: &Schema,
     batch: &Batch,
 ) -> (Vec<&'static str>, u64) {
-    let pieces = [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
+    let pieces =
+        [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
     let chunk = encoder.write(&pieces, |_| compression, false).unwrap();
     let plain: u64 = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
     assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain));
@@ -50,27 +54,38 @@ fn through_with(
     let mut profile = Profile::default();
     let descriptors = &bytes[64..bytes.len() - header.body_bytes as usize];
     let body = bytes.slice(bytes.len() - header.body_bytes as usize..);
-    decode(&header, schema, descriptors, &body, &Tables::default(), None, Some(&mut profile)).unwrap();
+    decode(&header, schema, descriptors, &body, &Tables::default(), None, Some(&mut profile))
+        .unwrap();
     (profile.columns[schema.fields.len() - 1].encodings.clone(), chunk.chunk_bytes())
 }
 
 fn integers(data_type: &Type, values: &[i64]) -> Column {
     let width = data_type.width().unwrap();
-    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec()).collect();
+    let bytes: Vec<u8> =
+        values.iter().flat_map(|value| value.to_le_bytes()[..width].to_vec()).collect();
     let rows = values.len();
     Column { rows, validity: None, values: Values::Fixed { width, bytes: Bytes::from(bytes) } }
 }
 
 /// Two columns of a type: any values, and others that `follow` makes of them.
-fn pair(random: &mut Random, data_type: &Type, rows: usize, mut follow: impl FnMut(&mut Random, i64) -> i64) -> Batch {
+fn pair(
+    random: &mut Random,
+    data_type: &Type,
+    rows: usize,
+    mut follow: impl FnMut(&mut Random, i64) -> i64,
+) -> Batch {
     let first: Vec<i64> = (0..rows).map(|_| random.next() as i64).collect();
     let second: Vec<i64> = first.iter().map(|value| follow(random, *value)).collect();
     Batch { rows, columns: vec![integers(data_type, &first), integers(data_type, &second)] }
 }
 
 fn schema_of_pair(data_type: &Type) -> Arc<Schema> {
-    let field =
-        |name: &str| Field { name: name.into(), data_type: data_type.clone(), nullable: true, metadata: vec![] };
+    let field = |name: &str| Field {
+        name: name.into(),
+        data_type: data_type.clone(),
+        nullable: true,
+        metadata: vec![],
+    };
     Arc::new(Schema { fields: vec![field("a"), field("b")] })
 }
 
@@ -81,16 +96,24 @@ fn what_follows_another_column_is_relative_to_it() {
         let mut random = Random::new(3);
         let mut encoder = Encoder::new(schema.clone(), false);
         // Within 30 of it, wrapping at the type's ends; or at one of 40 distances; or anywhere.
-        let near =
-            pair(&mut random, &data_type, 10_000, |random, value| value.wrapping_add(random.below(30) as i64 - 9));
+        let near = pair(&mut random, &data_type, 10_000, |random, value| {
+            value.wrapping_add(random.below(30) as i64 - 9)
+        });
         let distances: Vec<i64> = (0..40).map(|_| random.next() as i64).collect();
-        let few = pair(&mut random, &data_type, 10_000, |random, value| value.wrapping_sub(random.pick(&distances)));
+        let few = pair(&mut random, &data_type, 10_000, |random, value| {
+            value.wrapping_sub(random.pick(&distances))
+        });
         let far = pair(&mut random, &data_type, 10_000, |random, _| random.next() as i64);
-        for (batch, expected) in [(&near, true), (&few, true), (&far, false), (&near, false), (&near, true)] {
+        for (batch, expected) in
+            [(&near, true), (&few, true), (&far, false), (&near, false), (&near, true)]
+        {
             let (encodings, bytes) = through(&mut encoder, &schema, batch);
             assert_eq!(encodings.contains(&"relative"), expected, "{data_type:?}: {encodings:?}");
             let one = (batch.plain_bytes(0, batch.rows) / 2) as f64;
-            assert!(!expected || (bytes as f64) < one + 10_500.0, "{data_type:?}: {bytes} bytes of {one} a column");
+            assert!(
+                !expected || (bytes as f64) < one + 10_500.0,
+                "{data_type:?}: {bytes} bytes of {one} a column"
+            );
         }
         // A base, or a value, that is missing.
         for of in [0, 1] {
@@ -118,13 +141,28 @@ fn what_follows_another_column_is_relative_to_it() {
 }
 
 fn words(random: &mut Random, n: usize, words: &[&str]) -> Vec<Vec<u8>> {
-    let mut line = || (0..random.below(9)).map(|_| random.pick(words)).collect::<Vec<_>>().join(" ").into_bytes();
+    let mut line = || {
+        (0..random.below(9)).map(|_| random.pick(words)).collect::<Vec<_>>().join(" ").into_bytes()
+    };
     (0..n).map(|_| line()).collect()
 }
 
-const ENGLISH: &[&str] =
-    &["carefully", "furiously", "final", "deposits", "sleep", "quickly", "the", "ironic", "accounts", "x", "é", "語"];
-const OTHERS: &[&str] = &["https://", "example.org", "/index", ".html", "?id=", "%20", "🐎🐎🐎", "0123456789"];
+const ENGLISH: &[&str] = &[
+    "carefully",
+    "furiously",
+    "final",
+    "deposits",
+    "sleep",
+    "quickly",
+    "the",
+    "ironic",
+    "accounts",
+    "x",
+    "é",
+    "語",
+];
+const OTHERS: &[&str] =
+    &["https://", "example.org", "/index", ".html", "?id=", "%20", "🐎🐎🐎", "0123456789"];
 
 #[test]
 fn symbols_follow_a_stream() {
@@ -139,9 +177,15 @@ fn symbols_follow_a_stream() {
         assert!(bytes < plain / 3, "round {round}: {bytes} bytes of {plain}");
     }
     // Too little for a table, nothing at all, what can't be compressed, and words again.
-    assert!(!through(&mut encoder, &schema, &strings(&words(&mut random, 50, ENGLISH))).0.contains(&"symbols"));
+    assert!(
+        !through(&mut encoder, &schema, &strings(&words(&mut random, 50, ENGLISH)))
+            .0
+            .contains(&"symbols")
+    );
     through(&mut encoder, &schema, &strings(&[vec![], vec![], b"a".to_vec()]));
-    let noise = (0..3000).map(|_| (0..40).map(|_| (random.next() & 0x7F) as u8).collect()).collect::<Vec<_>>();
+    let noise = (0..3000)
+        .map(|_| (0..40).map(|_| (random.next() & 0x7F) as u8).collect())
+        .collect::<Vec<_>>();
     assert!(!through(&mut encoder, &schema, &strings(&noise)).0.contains(&"symbols"));
     let mut coded = false;
     for _ in 0..5 {
@@ -154,7 +198,15 @@ fn symbols_follow_a_stream() {
 /// Words of which the first come most.
 fn skewed_words(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
     let rank = |random: &mut Random| (0..4).map(|_| random.below(3000)).min().unwrap_or(0);
-    (0..n).map(|_| (0..4).map(|_| format!("{:x}", rank(random) * 7919)).collect::<Vec<_>>().join("-").into()).collect()
+    (0..n)
+        .map(|_| {
+            (0..4)
+                .map(|_| format!("{:x}", rank(random) * 7919))
+                .collect::<Vec<_>>()
+                .join("-")
+                .into()
+        })
+        .collect()
 }
 
 #[test]
@@ -163,7 +215,8 @@ fn frequent_symbols_have_short_codes() {
     let mut encoder = Encoder::new(schema.clone(), false);
     let mut random = Random::new(5);
     for n in [20_000, 20_001, 20_002, 20_003, 3000] {
-        let (encodings, _) = through(&mut encoder, &schema, &strings(&skewed_words(&mut random, n)));
+        let (encodings, _) =
+            through(&mut encoder, &schema, &strings(&skewed_words(&mut random, n)));
         assert!(encodings.contains(&"huffman"), "{n} strings: {encodings:?}");
     }
 }
@@ -171,7 +224,8 @@ fn frequent_symbols_have_short_codes() {
 #[test]
 fn few_values_have_huffman_codes_where_zstd_may() {
     let decimals = Type::Decimal128 { precision: 38, scale: 2 };
-    for data_type in [Type::Int8, Type::UInt16, Type::Date32, Type::Float64, Type::UInt64, decimals] {
+    for data_type in [Type::Int8, Type::UInt16, Type::Date32, Type::Float64, Type::UInt64, decimals]
+    {
         let schema = schema(data_type.clone());
         let width = data_type.width().unwrap();
         let mut random = Random::new(11);
@@ -185,14 +239,19 @@ fn few_values_have_huffman_codes_where_zstd_may() {
                 .collect();
             let batch = batch(20_001, Values::Fixed { width, bytes: Bytes::from(values) });
             let encoder = || Encoder::new(schema.clone(), true);
-            let (encodings, bytes) = through_with(Compression::Zstd(1), &mut encoder(), &schema, &batch);
-            let (before, bytes_before) = through_with(Compression::Light, &mut encoder(), &schema, &batch);
+            let (encodings, bytes) =
+                through_with(Compression::Zstd(1), &mut encoder(), &schema, &batch);
+            let (before, bytes_before) =
+                through_with(Compression::Light, &mut encoder(), &schema, &batch);
             assert!(bytes <= bytes_before && !before.contains(&"huffman"));
             // What wraps, and bits of a float, are far apart unless they are a dictionary's.
             let ordered = !matches!(data_type, Type::Float64 | Type::UInt16 | Type::UInt64);
             // Whole bytes are left to the compressor.
             let expected = ordered && kinds < 4000 && (width > 1 || kinds < 100);
-            assert!(!expected || encodings.contains(&"huffman"), "{data_type:?}, {kinds}: {encodings:?}");
+            assert!(
+                !expected || encodings.contains(&"huffman"),
+                "{data_type:?}, {kinds}: {encodings:?}"
+            );
         }
     }
 }
@@ -203,7 +262,8 @@ fn any_bytes_come_back_from_symbols() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
         let mut encoder = Encoder::new(schema.clone(), false);
-        // Few to all bytes, in strings that repeat themselves and each other, and strings longer than any symbol.
+        // Few to all bytes, in strings that repeat themselves and each other, and strings longer
+        // than any symbol.
         let alphabet = random.pick(&[1, 2, 3, 17, 256]);
         let period = random.pick(&[1, 2, 3, 7, 16, 17, 1000]);
         let parts: Vec<Vec<u8>> = (0..random.pick(&[1, 5, 300, 5000]))
@@ -256,9 +316,12 @@ fn damaged_chunks_are_refused_or_decode() {
     let mut random = Random::new(9);
     let of_strings = schema(Type::Utf8);
     let of_floats = schema(Type::Float64);
-    let prices: Vec<f64> =
-        (0..2000).map(|i| if i % 90 == 0 { ODD[i / 90 % 16] } else { random.below(99_999) as f64 / 100.0 }).collect();
-    let dates = pair(&mut random, &Type::Date32, 2000, |random, value| value.wrapping_add(random.below(30) as i64));
+    let prices: Vec<f64> = (0..2000)
+        .map(|i| if i % 90 == 0 { ODD[i / 90 % 16] } else { random.below(99_999) as f64 / 100.0 })
+        .collect();
+    let dates = pair(&mut random, &Type::Date32, 2000, |random, value| {
+        value.wrapping_add(random.below(30) as i64)
+    });
     let chunks = [
         (schema_of_pair(&Type::Date32), dates, "relative"),
         (of_strings, strings(&words(&mut random, 2000, ENGLISH)), "symbols"),
@@ -273,8 +336,11 @@ fn damaged_chunks_are_refused_or_decode() {
             let mut damaged = chunk.to_vec();
             for _ in 0..1 + random.below(3) {
                 // Most of the meaning stands at the beginning.
-                let at =
-                    64 + random.below(damaged.len() - 64).min(random.below(damaged.len() - 64)).min(random.below(256));
+                let at = 64
+                    + random
+                        .below(damaged.len() - 64)
+                        .min(random.below(damaged.len() - 64))
+                        .min(random.below(256));
                 damaged[at] ^= 1 << random.below(8);
             }
             if let Ok((header, found)) = read(&Bytes::from(damaged), &schema, &Limits::default()) {
@@ -307,20 +373,24 @@ fn decimals_come_back_bit_for_bit() {
 #[test]
 fn prices_are_decimals() {
     let mut random = Random::new(5);
-    let mut prices: Vec<f64> = (0..10_000).map(|_| random.below(1_000_000) as f64 / 100.0).collect();
+    let mut prices: Vec<f64> =
+        (0..10_000).map(|_| random.below(1_000_000) as f64 / 100.0).collect();
     let of_64 = schema(Type::Float64);
     for (odd, per_value) in [(0, 2.6), (30, 2.7)] {
         (0..odd).for_each(|i| prices[i * 300 + 7] = ODD[i % ODD.len()]);
-        let (encodings, bytes) = through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&prices));
+        let (encodings, bytes) =
+            through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&prices));
         assert!(encodings.contains(&"decimals"), "{encodings:?}");
         assert!((bytes as f64) < per_value * 10_000.0, "{bytes} bytes");
     }
     let small: Vec<f32> = prices.iter().map(|price| *price as f32).collect();
     let of_32 = schema(Type::Float32);
-    let (encodings, _) = through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&small));
+    let (encodings, _) =
+        through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&small));
     assert!(encodings.contains(&"decimals"), "{encodings:?}");
     // Real numbers stay as they are.
     let reals: Vec<f64> = (0..10_000).map(|i| f64::from(i).sqrt()).collect();
-    let (encodings, _) = through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&reals));
+    let (encodings, _) =
+        through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&reals));
     assert!(!encodings.contains(&"decimals"), "{encodings:?}");
 }

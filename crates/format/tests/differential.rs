@@ -1,5 +1,5 @@
-//! The reader against the decoder in Python that was written from the specification alone: of damaged chunks both accept the same ones,
-//! with the same values.
+//! The reader against the decoder in Python that was written from the specification alone: of
+//! damaged chunks both accept the same ones, with the same values.
 //!
 //! The seed is printed; `DRAY_SEED` sets it, `DRAY_ROUNDS` how often each vector is damaged.
 
@@ -26,8 +26,10 @@ fn number(variable: &str) -> Option<u64> {
 
 /// The interpreter that has what the decoder needs; see scripts/setup.
 fn python() -> PathBuf {
-    let home = |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let cache = home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache"))).unwrap();
+    let home =
+        |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let cache =
+        home("XDG_CACHE_HOME").or_else(|| home("HOME").map(|home| home.join(".cache"))).unwrap();
     home("DRAY_PYTHON").unwrap_or_else(|| cache.join("dray/venv/bin/python"))
 }
 
@@ -38,12 +40,14 @@ fn spec() -> PathBuf {
 fn vectors() -> Vec<Vec<u8>> {
     let folder = |name: &str| fs::read_dir(spec().join("vectors").join(name)).unwrap();
     let paths = folder("accept").chain(folder("reject")).map(|entry| entry.unwrap().path());
-    let mut paths: Vec<_> = paths.filter(|path| path.extension().is_some_and(|kind| kind == "chunk")).collect();
+    let mut paths: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|kind| kind == "chunk")).collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// The container with some bytes changed: mostly in what is short and means much. Checksums are taken off, so that damage behind them is met.
+/// The container with some bytes changed: mostly in what is short and means much. Checksums are
+/// taken off, so that damage behind them is met.
 fn damaged(container: &[u8], random: &mut Random) -> Vec<u8> {
     let mut out = container.to_vec();
     let schema_bytes = out.first_chunk().map_or(0, |raw| u32::from_le_bytes(*raw) as usize);
@@ -75,13 +79,17 @@ fn damaged(container: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// The columns' values, or the refusal's name.
 fn judged(container: &[u8]) -> Result<Value, &'static str> {
-    let Some((schema_bytes, rest)) = container.split_first_chunk::<4>() else { return Err("schema") };
-    let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize) else {
+    let Some((schema_bytes, rest)) = container.split_first_chunk::<4>() else {
+        return Err("schema");
+    };
+    let Some((schema, chunk)) = rest.split_at_checked(u32::from_le_bytes(*schema_bytes) as usize)
+    else {
         return Err("schema");
     };
     let read = || {
         let schema = Schema::decode(schema)?;
-        let (mut chunk, mut tables, limits) = (Bytes::copy_from_slice(chunk), Tables::default(), Limits::default());
+        let (mut chunk, mut tables, limits) =
+            (Bytes::copy_from_slice(chunk), Tables::default(), Limits::default());
         tables.take(&mut chunk, &limits)?;
         let (_, batch) = read_with(&chunk, &schema, &limits, &tables)?;
         let columns = batch.columns.iter().zip(&schema.fields);
@@ -111,7 +119,8 @@ fn both_decoders_accept_the_same_chunks() {
     });
     fs::write(&path, input.collect::<Vec<u8>>()).unwrap();
     let judge = spec().join("decoder/judge.py");
-    let output = Command::new(python()).arg(judge).stdin(File::open(&path).unwrap()).output().unwrap();
+    let output =
+        Command::new(python()).arg(judge).stdin(File::open(&path).unwrap()).output().unwrap();
     fs::remove_file(&path).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let verdicts: Vec<_> = std::str::from_utf8(&output.stdout).unwrap().lines().collect();

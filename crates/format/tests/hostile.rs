@@ -1,4 +1,5 @@
-//! Damaged chunks and schemas: an error or other values, never a panic, and never more memory than was declared.
+//! Damaged chunks and schemas: an error or other values, never a panic, and never more memory than
+//! was declared.
 //!
 //! Built with debug assertions, an arithmetic overflow is a panic too.
 
@@ -17,8 +18,8 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header, Limits, Schema, Type, Values, WEIGHTLESS_MAX,
-    read, write,
+    Batch, Bitmap, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header, Limits, Schema, Type,
+    Values, WEIGHTLESS_MAX, read, write,
 };
 use random::Random;
 
@@ -27,8 +28,8 @@ struct CountingAllocator;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came. `alloc_zeroed` and `realloc` come through here,
-// as the trait's own versions do.
+// SAFETY: every call is handed on to the system's allocator as it came. `alloc_zeroed` and
+// `realloc` come through here, as the trait's own versions do.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
@@ -47,10 +48,12 @@ unsafe impl GlobalAlloc for CountingAllocator {
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
+const LIMITS: Limits =
+    Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 
-/// What decoding may take at one time: what the chunk declares, and beside it one column's dictionary and indexes; at
-/// worst four bytes of index for a value of one byte. Columns themselves and messages are small change.
+/// What decoding may take at one time: what the chunk declares, and beside it one column's
+/// dictionary and indexes; at worst four bytes of index for a value of one byte. Columns themselves
+/// and messages are small change.
 const PEAK_MAX: usize = 6 * LIMITS.decoded_bytes_max as usize;
 
 /// The most memory that `run` had allocated at one time, beyond what there was.
@@ -76,7 +79,11 @@ fn chunks() -> Vec<(String, Schema, Vec<u8>)> {
         let mut chunk = chunk.to_vec();
         chunk[6] &= !1;
         chunk[28..32].fill(0);
-        out.push((path.file_stem().unwrap().display().to_string(), Schema::decode(schema).unwrap(), chunk));
+        out.push((
+            path.file_stem().unwrap().display().to_string(),
+            Schema::decode(schema).unwrap(),
+            chunk,
+        ));
     }
     for seed in 0..60 {
         let mut random = Random::new(seed);
@@ -110,7 +117,8 @@ fn decode(name: &str, schema: &Schema, chunk: Vec<u8>) -> bool {
     if decoded.is_none() {
         return false;
     }
-    let (_, arrow) = Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &LIMITS).unwrap();
+    let (_, arrow) =
+        Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &LIMITS).unwrap();
     for column in arrow.columns() {
         column.to_data().validate_full().unwrap_or_else(|error| panic!("{name}: {error}"));
     }
@@ -123,7 +131,10 @@ fn damage_is_an_error() {
     let chunks = chunks();
     for (name, schema, chunk) in &chunks {
         for length in (0..chunk.len().min(400)).chain((400..chunk.len()).step_by(97)) {
-            assert!(!decode(name, schema, chunk[..length].to_vec()), "{name} cut to {length} bytes");
+            assert!(
+                !decode(name, schema, chunk[..length].to_vec()),
+                "{name} cut to {length} bytes"
+            );
         }
         assert!(!decode(name, schema, [&chunk[..], &[0]].concat()), "{name} with a byte more");
     }
@@ -133,14 +144,19 @@ fn damage_is_an_error() {
             let mut damaged = chunk.clone();
             for _ in 0..1 + random.below(3) {
                 // Most damage goes where the structure is: behind the header.
-                let end = if random.below(3) > 0 { chunk.len().min(HEADER_BYTES + 128) } else { chunk.len() };
+                let end = if random.below(3) > 0 {
+                    chunk.len().min(HEADER_BYTES + 128)
+                } else {
+                    chunk.len()
+                };
                 let at = random.below(end);
                 match random.below(4) {
                     0 => damaged[at] ^= 1 << random.below(8),
                     1 => damaged[at] = random.next() as u8,
                     2 => damaged[at] = random.pick(&[0, 1, 2, 3, 0x7F, 0x80, 0xFF]),
                     _ => {
-                        let number = random.pick(&[0, 1, 0x7FFF_FFFF, 0x8000_0000, u32::MAX, 1 << 20]);
+                        let number =
+                            random.pick(&[0, 1, 0x7FFF_FFFF, 0x8000_0000, u32::MAX, 1 << 20]);
                         let end = damaged.len().min(at + 4);
                         damaged[at..end].copy_from_slice(&number.to_le_bytes()[..end - at]);
                     }
@@ -161,7 +177,8 @@ fn damage_is_an_error() {
     columns_that_nobody_can_hold();
 }
 
-/// A missing list of millions of NULLs takes no bytes in a chunk, and few to write again. Of more than a reader accepts none is written.
+/// A missing list of millions of NULLs takes no bytes in a chunk, and few to write again. Of more
+/// than a reader accepts none is written.
 fn billions_of_nothing() {
     lists_of_nothing(WEIGHTLESS_MAX as u32, true);
     lists_of_nothing(WEIGHTLESS_MAX as u32 + 1, false);
@@ -169,29 +186,51 @@ fn billions_of_nothing() {
 }
 
 fn lists_of_nothing(size: u32, fits: bool) {
-    let item = dray_format::Field { name: "item".into(), data_type: Type::Null, nullable: true, metadata: vec![] };
+    let item = dray_format::Field {
+        name: "item".into(),
+        data_type: Type::Null,
+        nullable: true,
+        metadata: vec![],
+    };
     let data_type = Type::FixedList { size, item: Box::new(item) };
-    let list = dray_format::Field { name: "list".into(), data_type, nullable: true, metadata: vec![] };
+    let list =
+        dray_format::Field { name: "list".into(), data_type, nullable: true, metadata: vec![] };
     let schema = Schema { fields: vec![list] };
     let child = Box::new(Column { rows: size as usize, validity: None, values: Values::Null });
     let missing = Bitmap { bytes: Bytes::from_static(&[0]), offset: 0, len: 1 };
     let values = Values::FixedList { size: size as usize, child };
-    let batch = Batch { rows: 1, columns: vec![Column { rows: 1, validity: Some(missing), values }] };
-    let present = Batch { columns: vec![Column { validity: None, ..batch.columns[0].clone() }], ..batch.clone() };
-    for (batches, fits) in [(vec![batch.clone()], fits), (vec![present.clone()], fits), (vec![batch, present], false)] {
-        let peak = peak(|| assert_eq!(write(&schema, &batches, Compression::Light, false, false).is_ok(), fits));
+    let batch =
+        Batch { rows: 1, columns: vec![Column { rows: 1, validity: Some(missing), values }] };
+    let present = Batch {
+        columns: vec![Column { validity: None, ..batch.columns[0].clone() }],
+        ..batch.clone()
+    };
+    for (batches, fits) in
+        [(vec![batch.clone()], fits), (vec![present.clone()], fits), (vec![batch, present], false)]
+    {
+        let peak = peak(|| {
+            assert_eq!(write(&schema, &batches, Compression::Light, false, false).is_ok(), fits)
+        });
         assert!(peak < 10_000, "{peak} bytes");
     }
 }
 
 /// Quarters of 256 MiB of Huffman codes for six values, which a compressor makes of some KB.
 fn huffman_codes_that_nothing_needs() {
-    let field = dray_format::Field { name: "x".into(), data_type: Type::UInt16, nullable: false, metadata: vec![] };
+    let field = dray_format::Field {
+        name: "x".into(),
+        data_type: Type::UInt16,
+        nullable: false,
+        metadata: vec![],
+    };
     let schema = Schema { fields: vec![field] };
     let quarter = 64u32 << 20;
     let packed = zstd::bulk::compress(&vec![0; 4 * quarter as usize], 19).unwrap();
-    let numbers = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
-    // No value is missing; Huffman codes over 0, of 4 values, with lengths of 4 bytes; the quarters, and a zstd frame.
+    let numbers = |numbers: &[u32]| {
+        numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>()
+    };
+    // No value is missing; Huffman codes over 0, of 4 values, with lengths of 4 bytes; the
+    // quarters, and a zstd frame.
     let mut descriptors = vec![0, 10, 0, 0];
     descriptors.extend(numbers(&[4]));
     descriptors.extend([0, 0]);
@@ -210,7 +249,8 @@ fn huffman_codes_that_nothing_needs() {
         decoded_bytes: 12,
         states: 0,
     };
-    let chunk = [&header.encode()[..], &descriptors, &vec![0; 64 - descriptors.len() % 64], &body].concat();
+    let chunk =
+        [&header.encode()[..], &descriptors, &vec![0; 64 - descriptors.len() % 64], &body].concat();
     let chunk = Bytes::from(chunk);
     let mut refused = None;
     let peak = peak(|| refused = read(&chunk, &schema, &LIMITS).err());
@@ -224,7 +264,10 @@ fn columns_that_nobody_can_hold() {
         let field = [0, 0, 0, 0, 0, 2, 0, 0];
         let bytes = [&(count as u32).to_le_bytes()[..], &field.repeat(count)].concat();
         let peak = peak(|| assert_eq!(Schema::decode(&bytes).is_ok(), fits, "{count}"));
-        assert!(peak < if fits { 300 * FIELDS_MAX } else { 10_000 }, "{count} columns: {peak} bytes");
+        assert!(
+            peak < if fits { 300 * FIELDS_MAX } else { 10_000 },
+            "{count} columns: {peak} bytes"
+        );
     }
 }
 
@@ -233,7 +276,11 @@ fn schemas(chunks: &[(String, Schema, Vec<u8>)], random: &mut Random) {
         let mut accepted = false;
         let peak = peak(|| accepted = Schema::decode(bytes).is_ok());
         // The smallest field has eight bytes on the wire and some hundred in memory.
-        assert!(peak <= 40 * bytes.len() + 4096, "{name}: {peak} bytes for a schema of {}", bytes.len());
+        assert!(
+            peak <= 40 * bytes.len() + 4096,
+            "{name}: {peak} bytes for a schema of {}",
+            bytes.len()
+        );
         accepted
     };
     for (name, schema, _) in chunks {

@@ -1,5 +1,5 @@
-//! Tables that outlive chunks: streams of chunks come back as they were, take less than chunks that stand for themselves, and a reader
-//! that has lost a state frame notices.
+//! Tables that outlive chunks: streams of chunks come back as they were, take less than chunks that
+//! stand for themselves, and a reader that has lost a state frame notices.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use dray_format::{
-    Batch, Chunk, Column, Compression, Encoder, Field, Limits, Schema, TableRoom, Tables, Type, Values, read_with,
+    Batch, Chunk, Column, Compression, Encoder, Field, Limits, Schema, TableRoom, Tables, Type,
+    Values, read_with,
 };
 use random::Random;
 
@@ -54,7 +55,11 @@ impl Reader {
 
 fn fixed<const W: usize>(values: impl Iterator<Item = [u8; W]>) -> Column {
     let bytes: Vec<u8> = values.flatten().collect();
-    Column { rows: bytes.len() / W, validity: None, values: Values::Fixed { width: W, bytes: bytes.into() } }
+    Column {
+        rows: bytes.len() / W,
+        validity: None,
+        values: Values::Fixed { width: W, bytes: bytes.into() },
+    }
 }
 
 fn strings(values: impl Iterator<Item = String>) -> Column {
@@ -78,16 +83,31 @@ fn schema() -> Arc<Schema> {
         ("text", Type::Utf8),
         ("drifts", Type::Int32),
     ];
-    let field =
-        |(name, data_type): (&str, Type)| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
+    let field = |(name, data_type): (&str, Type)| Field {
+        name: name.into(),
+        data_type,
+        nullable: false,
+        metadata: vec![],
+    };
     Arc::new(Schema { fields: types.map(field).into() })
 }
 
-/// The rows of a chunk: few values that come again, in another mixture each time; strings of words; and values that never come again.
+/// The rows of a chunk: few values that come again, in another mixture each time; strings of words;
+/// and values that never come again.
 fn batch(random: &mut Random, number: usize) -> Batch {
-    let [cities, codes, prices, wides] =
-        [250, 40, 100, 60].map(|n| (0..ROWS).map(|_| random.below(n) + number % 3).collect::<Vec<_>>());
-    let words = ["carefully", "furiously", "final", "deposits", "sleep", "quickly", "the", "ironic", "accounts"];
+    let [cities, codes, prices, wides] = [250, 40, 100, 60]
+        .map(|n| (0..ROWS).map(|_| random.below(n) + number % 3).collect::<Vec<_>>());
+    let words = [
+        "carefully",
+        "furiously",
+        "final",
+        "deposits",
+        "sleep",
+        "quickly",
+        "the",
+        "ironic",
+        "accounts",
+    ];
     let mut text = || (0..6).map(|_| random.pick(&words)).collect::<Vec<_>>().join(" ");
     let scattered = |i: usize| (i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let columns = vec![
@@ -96,7 +116,10 @@ fn batch(random: &mut Random, number: usize) -> Batch {
         fixed(prices.iter().map(|i| scattered(*i).to_le_bytes())),
         fixed(wides.iter().map(|i| (u128::from(scattered(*i)) << 50).to_le_bytes())),
         strings((0..ROWS).map(|_| text())),
-        fixed((0..ROWS).map(|i| ((i / 100 + 20 * number) as u32).wrapping_mul(0x9E37_79B9).to_le_bytes())),
+        fixed(
+            (0..ROWS)
+                .map(|i| ((i / 100 + 20 * number) as u32).wrapping_mul(0x9E37_79B9).to_le_bytes()),
+        ),
     ];
     Batch { rows: ROWS, columns }
 }
@@ -107,7 +130,9 @@ fn room() -> Arc<TableRoom> {
 
 #[test]
 fn streams_come_back_and_take_less() {
-    for compression in [Compression::Light, Compression::Symbols, Compression::Lz4, Compression::Zstd(1)] {
+    for compression in
+        [Compression::Light, Compression::Symbols, Compression::Lz4, Compression::Zstd(1)]
+    {
         for checksum in [false, true] {
             let schema = schema();
             let mut random = Random::new(7);
@@ -116,8 +141,12 @@ fn streams_come_back_and_take_less() {
             let (mut reader, mut other) = (Reader::default(), Reader::default());
             for number in 0..12 {
                 let batch = batch(&mut random, number);
-                let chunk = keeping.write(std::slice::from_ref(&batch), |_| compression, false).unwrap();
-                assert!(reader.take(&schema, chunk).columns == batch.columns, "{compression:?}, chunk {number}");
+                let chunk =
+                    keeping.write(std::slice::from_ref(&batch), |_| compression, false).unwrap();
+                assert!(
+                    reader.take(&schema, chunk).columns == batch.columns,
+                    "{compression:?}, chunk {number}"
+                );
                 other.take(&schema, alone.write(&[batch], |_| compression, false).unwrap());
             }
             assert_eq!(other.state_bytes, 0);
@@ -126,7 +155,12 @@ fn streams_come_back_and_take_less() {
                 "{compression:?}: {} of {} bytes, {} of them tables",
                 reader.bytes, other.bytes, reader.state_bytes
             );
-            assert!(reader.bytes < other.bytes / 20 * 19, "{compression:?}: {} and {}", reader.bytes, other.bytes);
+            assert!(
+                reader.bytes < other.bytes / 20 * 19,
+                "{compression:?}: {} and {}",
+                reader.bytes,
+                other.bytes
+            );
         }
     }
 }
@@ -143,7 +177,8 @@ fn encoders_share_a_stream() {
         // In another order than that in which they began.
         let encoder = &mut encoders[[2, 0, 1, 1][number % 4]];
         let batch = batch(&mut random, number);
-        let chunk = encoder.write(std::slice::from_ref(&batch), |_| Compression::Symbols, false).unwrap();
+        let chunk =
+            encoder.write(std::slice::from_ref(&batch), |_| Compression::Symbols, false).unwrap();
         assert!(reader.take(&schema, chunk).columns == batch.columns);
     }
 }
@@ -152,14 +187,20 @@ fn encoders_share_a_stream() {
 fn tables_keep_within_what_the_reader_holds() {
     let schema = schema();
     let limits = Limits { decoded_bytes_max: 200_000, ..Limits::default() };
-    let room = Arc::new(TableRoom::new(&Limits { decoded_bytes_max: 9000, chunk_bytes_max: 5000, ..limits }));
+    let room = Arc::new(TableRoom::new(&Limits {
+        decoded_bytes_max: 9000,
+        chunk_bytes_max: 5000,
+        ..limits
+    }));
     let mut random = Random::new(9);
-    let mut reader = Reader { limits: Limits { decoded_bytes_max: 9000, ..limits }, ..Reader::default() };
+    let mut reader =
+        Reader { limits: Limits { decoded_bytes_max: 9000, ..limits }, ..Reader::default() };
     let mut encoders: Vec<_> =
         (0..4).map(|_| Encoder::new(schema.clone(), false).keeping_tables(room.clone())).collect();
     for number in 0..16 {
         let batch = batch(&mut random, number);
-        let mut chunk = encoders[number % 4].write(&[batch], |_| Compression::Symbols, false).unwrap();
+        let mut chunk =
+            encoders[number % 4].write(&[batch], |_| Compression::Symbols, false).unwrap();
         assert!(chunk.state_bytes() <= 5000);
         if let Some(frame) = chunk.take_state() {
             let (header, parts) = frame.numbered(reader.tables.frames().into());
@@ -194,7 +235,12 @@ fn what_is_lost_is_noticed() {
     let reader = Reader::default();
     let chunk = encoder.write(&[batch(&mut random, 0)], |_| Compression::Symbols, false).unwrap();
     let (state, bytes) = reader.sent(chunk);
-    let refused = |bytes: &Bytes, tables: &Tables| match read_with(bytes, &schema, &Limits::default(), tables) {
+    let refused = |bytes: &Bytes, tables: &Tables| match read_with(
+        bytes,
+        &schema,
+        &Limits::default(),
+        tables,
+    ) {
         Err(error) => error.name(),
         Ok(_) => "accepted",
     };
@@ -209,7 +255,10 @@ fn what_is_lost_is_noticed() {
     let mut damaged = state.to_vec();
     let last = damaged.len() - 1;
     damaged[last] ^= 1;
-    assert_eq!(Tables::default().take(&mut damaged.into(), &Limits::default()).unwrap_err().name(), "checksum");
+    assert_eq!(
+        Tables::default().take(&mut damaged.into(), &Limits::default()).unwrap_err().name(),
+        "checksum"
+    );
 }
 
 #[test]
@@ -222,11 +271,13 @@ fn damaged_tables_are_refused_or_harmless() {
     let mut reader = Reader::default();
     let limits = Limits::default();
     for number in 0..4 {
-        let chunk = encoder.write(&[batch(&mut random, number)], |_| Compression::Symbols, false).unwrap();
+        let chunk =
+            encoder.write(&[batch(&mut random, number)], |_| Compression::Symbols, false).unwrap();
         let (state, bytes) = reader.sent(chunk);
         for _ in 0..300 {
             let (mut state, mut bytes) = (state.to_vec(), bytes.to_vec());
-            let damaged = if random.below(2) == 0 && !state.is_empty() { &mut state } else { &mut bytes };
+            let damaged =
+                if random.below(2) == 0 && !state.is_empty() { &mut state } else { &mut bytes };
             for _ in 0..=random.below(3) {
                 // Most of the meaning stands at the beginning.
                 let at = random.below(damaged.len()).min(random.below(damaged.len()));

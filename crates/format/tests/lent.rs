@@ -48,7 +48,8 @@ fn lent_memory_holds_the_same_columns() {
     let mut lent_bytes = 0;
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let fields: Vec<Field> = (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<Field> =
+            (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let arrow_schema = Arc::new(Schema::new(fields));
         let pieces = random.pieces(&arrow_schema);
         if pieces.iter().all(|piece| piece.num_rows() == 0) {
@@ -56,7 +57,9 @@ fn lent_memory_holds_the_same_columns() {
         }
         let schema = schema_from_arrow(&arrow_schema).unwrap();
         let pieces: Vec<_> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
-        for compression in [Compression::None, Compression::Symbols, Compression::Lz4, Compression::Zstd(1)] {
+        for compression in
+            [Compression::None, Compression::Symbols, Compression::Lz4, Compression::Zstd(1)]
+        {
             let context = format!("seed {seed}, {compression:?}, schema {arrow_schema}");
             let chunk = write(&schema, &pieces, compression, false, false).unwrap().to_bytes(0);
             let (header, expected) = read(&chunk, &schema, &Limits::default()).unwrap();
@@ -67,18 +70,44 @@ fn lent_memory_holds_the_same_columns() {
             let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
             for takes_plain in [false, true] {
                 let mut lender = Lender { takes_plain, lent_bytes: 0 };
-                let found = decode(&header, &schema, descriptors, &body, &Tables::default(), Some(&mut lender), None)
-                    .expect(&context);
+                let found = decode(
+                    &header,
+                    &schema,
+                    descriptors,
+                    &body,
+                    &Tables::default(),
+                    Some(&mut lender),
+                    None,
+                )
+                .expect(&context);
                 assert!(found.columns == expected.columns, "{context}");
                 lent_bytes += lender.lent_bytes;
                 let found = decoder
-                    .decode(&header, descriptors, &body, &Tables::default(), Some(&mut lender), None)
+                    .decode(
+                        &header,
+                        descriptors,
+                        &body,
+                        &Tables::default(),
+                        Some(&mut lender),
+                        None,
+                    )
                     .expect(&context);
-                found.columns().iter().for_each(|column| column.to_data().validate_full().expect(&context));
+                found
+                    .columns()
+                    .iter()
+                    .for_each(|column| column.to_data().validate_full().expect(&context));
             }
             let mut lender = Lender { takes_plain: true, lent_bytes: 0 };
-            let _kept = decode(&header, &schema, descriptors, &body, &Tables::default(), Some(&mut lender), None)
-                .expect(&context);
+            let _kept = decode(
+                &header,
+                &schema,
+                descriptors,
+                &body,
+                &Tables::default(),
+                Some(&mut lender),
+                None,
+            )
+            .expect(&context);
             assert!(body.is_empty() || body.is_unique(), "something refers to the body, {context}");
         }
     }

@@ -1,4 +1,5 @@
-//! Columns that anybody may have made, into record batches of any Arrow schema that has their types.
+//! Columns that anybody may have made, into record batches of any Arrow schema that has their
+//! types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -18,7 +19,8 @@ use random::Random;
 fn batches_come_back() {
     for seed in 0..300 {
         let mut random = Random::new(seed);
-        let fields: Vec<Field> = (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<Field> =
+            (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let schema = Arc::new(Schema::new(fields));
         for piece in random.pieces(&schema) {
             let back = batch_to_arrow(batch_from_arrow(&piece).unwrap(), &schema).unwrap();
@@ -33,8 +35,12 @@ fn one(array: ArrayRef) -> RecordBatch {
 
 #[test]
 fn other_layouts_of_strings_and_lists_come_back() {
-    let strings: ArrayRef =
-        Arc::new(StringArray::from(vec![Some("short"), None, Some(""), Some("longer than a view")]));
+    let strings: ArrayRef = Arc::new(StringArray::from(vec![
+        Some("short"),
+        None,
+        Some(""),
+        Some("longer than a view"),
+    ]));
     let integers: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), Some(1), None, Some(2)]));
     let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(vec![
         Some(vec![Some(1), None]),
@@ -74,7 +80,9 @@ fn refused(values: Values, rows: usize, validity: Option<Bitmap>, data_type: Dat
 #[test]
 fn columns_that_arrow_could_not_trust_are_refused() {
     let bytes = |values: &'static [u8]| Bytes::from_static(values);
-    let offsets = |ends: &[u32]| Bytes::from(ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<_>>());
+    let offsets = |ends: &[u32]| {
+        Bytes::from(ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<_>>())
+    };
     let strings = |ends: &[u32], data| Values::Bytes { offsets: offsets(ends), data: bytes(data) };
     refused(strings(&[0, 1, 2], b"\xC3\xA9"), 2, None, DataType::Utf8);
     refused(strings(&[0, 1, 2], b"\xC3\xA9"), 2, None, DataType::Utf8View);
@@ -89,9 +97,19 @@ fn columns_that_arrow_could_not_trust_are_refused() {
     refused(Values::Fixed { width: 1, bytes: bytes(&[0; 5]) }, 5, Some(bits(4)), DataType::Int8);
     let entries = || Box::new(Column { rows: 1, validity: None, values: strings(&[0, 1], b"a") });
     let dictionary = DataType::Dictionary(Box::new(DataType::UInt8), Box::new(DataType::Utf8));
-    refused(Values::Dictionary { width: 1, indexes: bytes(&[0, 1]), entries: entries() }, 2, None, dictionary);
+    refused(
+        Values::Dictionary { width: 1, indexes: bytes(&[0, 1]), entries: entries() },
+        2,
+        None,
+        dictionary,
+    );
     let item = Arc::new(Field::new("item", DataType::Utf8, true));
-    refused(Values::List { offsets: offsets(&[0, 1, 2]), child: entries() }, 2, None, DataType::List(item));
+    refused(
+        Values::List { offsets: offsets(&[0, 1, 2]), child: entries() },
+        2,
+        None,
+        DataType::List(item),
+    );
     let schema = Arc::new(Schema::new(vec![Field::new("c", DataType::Null, true)]));
     assert!(batch_to_arrow(Batch { rows: 2, columns: vec![] }, &schema).is_err());
 }

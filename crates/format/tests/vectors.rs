@@ -17,7 +17,8 @@ use words::{field, values};
 fn vectors(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "chunk")).collect();
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "chunk")).collect();
     assert!(!files.is_empty(), "no vectors in {}", folder.display());
     files.sort();
     files
@@ -28,10 +29,12 @@ fn decode(path: &Path) -> Result<(Schema, Header, Batch, RecordBatch), Error> {
     let (schema_bytes, rest) = file.split_first_chunk::<4>().unwrap();
     let (schema, chunk) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
     let schema = Schema::decode(schema)?;
-    let (mut chunk, mut tables, limits) = (Bytes::copy_from_slice(chunk), Tables::default(), Limits::default());
+    let (mut chunk, mut tables, limits) =
+        (Bytes::copy_from_slice(chunk), Tables::default(), Limits::default());
     tables.take(&mut chunk, &limits)?;
     let (header, batch) = read_with(&chunk, &schema, &limits, &tables)?;
-    let (_, arrow) = Decoder::new(schema.clone(), StringLayout::Offsets).read_with(&chunk, &limits, &tables)?;
+    let (_, arrow) =
+        Decoder::new(schema.clone(), StringLayout::Offsets).read_with(&chunk, &limits, &tables)?;
     Ok((schema, header, batch, arrow))
 }
 
@@ -39,7 +42,8 @@ fn decode(path: &Path) -> Result<(Schema, Header, Batch, RecordBatch), Error> {
 fn accepted() {
     let mut failures = Vec::new();
     for path in vectors("accept") {
-        let expected: Value = serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
+        let expected: Value =
+            serde_json::from_slice(&fs::read(path.with_extension("json")).unwrap()).unwrap();
         let name = path.file_stem().unwrap().display();
         let (schema, header, batch, arrow) = match decode(&path) {
             Ok(decoded) => decoded,
@@ -48,7 +52,11 @@ fn accepted() {
                 continue;
             }
         };
-        let columns = batch.columns.iter().zip(&schema.fields).map(|(column, field)| values(column, &field.data_type));
+        let columns = batch
+            .columns
+            .iter()
+            .zip(&schema.fields)
+            .map(|(column, field)| values(column, &field.data_type));
         let found = json!({
             "about": expected["about"],
             "schema": schema.fields.iter().map(field).collect::<Vec<_>>(),

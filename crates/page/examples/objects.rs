@@ -1,14 +1,23 @@
-//! How fast whole nested objects are read where they lie: `cargo run --release -p dray-page --example objects [scale]`.
+//! How fast whole nested objects are read where they lie: `cargo run --release -p dray-page
+//! --example objects [scale]`.
 //!
-//! Customers with their orders, and these with their line items (TPC-H), as objects in pages, as a FlatBuffer each, and as one Arrow IPC stream. Each
-//! is read as a whole: all numbers are added up, and the lengths of all strings. Medians in nanoseconds an object and a line item:
+//! Customers with their orders, and these with their line items (TPC-H), as objects in pages, as a
+//! FlatBuffer each, and as one Arrow IPC stream. Each is read as a whole: all numbers are added up,
+//! and the lengths of all strings. Medians in nanoseconds an object and a line item:
 //!
-//! - `checked, in order`: bytes of unknown origin are verified once, and then all is read. Arrow's are decoded and fully validated.
+//! - `checked, in order`: bytes of unknown origin are verified once, and then all is read. Arrow's
+//!   are decoded and fully validated.
 //! - `in order`, `random`: the same without, by those who have verified them before.
 //!
-//! Fields of pages and Arrow's columns are looked up once, not for each object; `pages, as values` asks the layout for each value.
+//! Fields of pages and Arrow's columns are looked up once, not for each object; `pages, as values`
+//! asks the layout for each value.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::hint::black_box;
@@ -19,14 +28,17 @@ use std::time::{Duration, Instant};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, Date32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    Array, ArrayRef, Date32Array, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
+    StructArray,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{DataType, Field, Fields, Schema};
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_page::{Access, Accessor, Layout, ListAccessor, Object, PAGE_BYTES, PageBuilder, Value, VerifiedPage};
+use dray_page::{
+    Access, Accessor, Layout, ListAccessor, Object, PAGE_BYTES, PageBuilder, Value, VerifiedPage,
+};
 use tpchgen::generators::{LineItem, LineItemGenerator};
 
 #[global_allocator]
@@ -64,7 +76,14 @@ fn add(sum: Sum, value: i64) -> Sum {
 }
 
 fn longs(item: &LineItem<'_>) -> [i64; 6] {
-    [item.l_orderkey, item.l_partkey, item.l_suppkey, item.l_extendedprice.0, item.l_discount.0, item.l_tax.0]
+    [
+        item.l_orderkey,
+        item.l_partkey,
+        item.l_suppkey,
+        item.l_extendedprice.0,
+        item.l_discount.0,
+        item.l_tax.0,
+    ]
 }
 
 fn dates(item: &LineItem<'_>) -> [i32; 3] {
@@ -98,35 +117,52 @@ fn list(name: &str, items: StructArray, ends: impl Iterator<Item = usize>) -> Li
 fn as_arrow(items: &[LineItem<'_>], orders: &[std::ops::Range<usize>]) -> RecordBatch {
     let mut columns: Vec<ArrayRef> = Vec::new();
     for i in 0..6 {
-        columns.push(Arc::new(Int64Array::from_iter_values(items.iter().map(|item| longs(item)[i]))));
+        columns
+            .push(Arc::new(Int64Array::from_iter_values(items.iter().map(|item| longs(item)[i]))));
     }
-    columns.push(Arc::new(Int32Array::from_iter_values(items.iter().map(|item| item.l_linenumber))));
+    columns
+        .push(Arc::new(Int32Array::from_iter_values(items.iter().map(|item| item.l_linenumber))));
     for i in 0..3 {
-        columns.push(Arc::new(Date32Array::from_iter_values(items.iter().map(|item| dates(item)[i]))));
+        columns
+            .push(Arc::new(Date32Array::from_iter_values(items.iter().map(|item| dates(item)[i]))));
     }
     for i in 0..STRINGS {
-        columns.push(Arc::new(StringArray::from_iter_values(items.iter().map(|item| strings(item)[i].to_owned()))));
+        columns.push(Arc::new(StringArray::from_iter_values(
+            items.iter().map(|item| strings(item)[i].to_owned()),
+        )));
     }
-    let field = |(name, column): (&&str, &ArrayRef)| Field::new(*name, column.data_type().clone(), false);
+    let field =
+        |(name, column): (&&str, &ArrayRef)| Field::new(*name, column.data_type().clone(), false);
     let fields: Fields = NAMES.iter().zip(&columns).map(field).collect();
-    let items = list("items", StructArray::new(fields, columns, None), orders.iter().map(|order| order.end));
+    let items = list(
+        "items",
+        StructArray::new(fields, columns, None),
+        orders.iter().map(|order| order.end),
+    );
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..orders.len() as i64));
-    let fields =
-        [Field::new("orderkey", DataType::Int64, false), Field::new("items", items.data_type().clone(), false)];
-    let orders_array = StructArray::new(fields.into_iter().collect(), vec![keys, Arc::new(items)], None);
+    let fields = [
+        Field::new("orderkey", DataType::Int64, false),
+        Field::new("items", items.data_type().clone(), false),
+    ];
+    let orders_array =
+        StructArray::new(fields.into_iter().collect(), vec![keys, Arc::new(items)], None);
     let customers = orders.len().div_ceil(ORDERS);
     let ends = (1..=customers).map(|customer| (customer * ORDERS).min(orders.len()));
     let lists = list("orders", orders_array, ends);
     let keys: ArrayRef = Arc::new(Int64Array::from_iter_values(0..customers as i64));
-    let fields =
-        [Field::new("custkey", DataType::Int64, false), Field::new("orders", lists.data_type().clone(), false)];
-    RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![keys, Arc::new(lists)]).unwrap()
+    let fields = [
+        Field::new("custkey", DataType::Int64, false),
+        Field::new("orders", lists.data_type().clone(), false),
+    ];
+    RecordBatch::try_new(Arc::new(Schema::new(fields.to_vec())), vec![keys, Arc::new(lists)])
+        .unwrap()
 }
 
 /// FlatBuffers: what its compiler makes of a schema of these three tables, as far as this needs it.
 mod flat {
     use flatbuffers::{
-        FlatBufferBuilder, Follow, ForwardsUOffset, InvalidFlatbuffer, Table, Vector, Verifiable, Verifier, WIPOffset,
+        FlatBufferBuilder, Follow, ForwardsUOffset, InvalidFlatbuffer, Table, Vector, Verifiable,
+        Verifier, WIPOffset,
     };
     use tpchgen::generators::LineItem;
 
@@ -152,7 +188,10 @@ mod flat {
             }
 
             impl Verifiable for $name<'_> {
-                fn run_verifier($verifier: &mut Verifier<'_, '_>, at: usize) -> Result<(), InvalidFlatbuffer> {
+                fn run_verifier(
+                    $verifier: &mut Verifier<'_, '_>,
+                    at: usize,
+                ) -> Result<(), InvalidFlatbuffer> {
                     let $table = $verifier.visit_table(at)?;
                     $verify.finish();
                     Ok(())
@@ -177,21 +216,37 @@ mod flat {
     });
     table!(Order, |table, verifier| table
         .visit_field::<i64>("orderkey", slot(0), false)?
-        .visit_field::<ForwardsUOffset<Vector<'_, ForwardsUOffset<Item<'_>>>>>("items", slot(1), true)?);
+        .visit_field::<ForwardsUOffset<Vector<'_, ForwardsUOffset<Item<'_>>>>>(
+        "items",
+        slot(1),
+        true
+    )?);
     table!(Customer, |table, verifier| table
         .visit_field::<i64>("custkey", slot(0), false)?
-        .visit_field::<ForwardsUOffset<Vector<'_, ForwardsUOffset<Order<'_>>>>>("orders", slot(1), true)?);
+        .visit_field::<ForwardsUOffset<Vector<'_, ForwardsUOffset<Order<'_>>>>>(
+        "orders",
+        slot(1),
+        true
+    )?);
 
     impl<'a> Customer<'a> {
         pub fn sum(self) -> Sum {
             // SAFETY: the buffer was verified, or made here.
-            let (key, orders) =
-                unsafe { (self.0.get::<i64>(slot(0), Some(0)), self.0.get::<List<'a, Order<'a>>>(slot(1), None)) };
+            let (key, orders) = unsafe {
+                (
+                    self.0.get::<i64>(slot(0), Some(0)),
+                    self.0.get::<List<'a, Order<'a>>>(slot(1), None),
+                )
+            };
             let mut sum = add(0, key.unwrap());
             for order in orders.unwrap() {
                 // SAFETY: as before.
-                let (key, items) =
-                    unsafe { (order.0.get::<i64>(slot(0), Some(0)), order.0.get::<List<'a, Item<'a>>>(slot(1), None)) };
+                let (key, items) = unsafe {
+                    (
+                        order.0.get::<i64>(slot(0), Some(0)),
+                        order.0.get::<List<'a, Item<'a>>>(slot(1), None),
+                    )
+                };
                 sum = add(sum, key.unwrap());
                 for item in items.unwrap() {
                     for i in 0..6 {
@@ -200,7 +255,10 @@ mod flat {
                     }
                     for i in 6..10 {
                         // SAFETY: as before.
-                        sum = add(sum, i64::from(unsafe { item.0.get::<i32>(slot(i), Some(0)) }.unwrap()));
+                        sum = add(
+                            sum,
+                            i64::from(unsafe { item.0.get::<i32>(slot(i), Some(0)) }.unwrap()),
+                        );
                     }
                     for i in 10..10 + STRINGS {
                         // SAFETY: as before.
@@ -222,10 +280,19 @@ mod flat {
             for item in *items {
                 let texts = strings(item).map(|text| builder.create_string(text));
                 let start = builder.start_table();
-                longs(item).iter().enumerate().for_each(|(i, value)| builder.push_slot_always(slot(i), *value));
+                longs(item)
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, value)| builder.push_slot_always(slot(i), *value));
                 builder.push_slot_always(slot(6), item.l_linenumber);
-                dates(item).iter().enumerate().for_each(|(i, date)| builder.push_slot_always(slot(7 + i), *date));
-                texts.iter().enumerate().for_each(|(i, text)| builder.push_slot_always(slot(10 + i), *text));
+                dates(item)
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, date)| builder.push_slot_always(slot(7 + i), *date));
+                texts
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, text)| builder.push_slot_always(slot(10 + i), *text));
                 let end = builder.end_table(start);
                 of_order.push(WIPOffset::<Item<'_>>::new(end.value()));
             }
@@ -293,7 +360,8 @@ impl Accessors {
             from: usize,
         ) -> Result<[Accessor<T>; N], dray_page::Error> {
             let accessor = |name: &&str| layout.accessor(&["orders", "[]", "items", "[]", name]);
-            let accessors = NAMES[from..from + N].iter().map(accessor).collect::<Result<Vec<_>, _>>()?;
+            let accessors =
+                NAMES[from..from + N].iter().map(accessor).collect::<Result<Vec<_>, _>>()?;
             Ok(std::array::from_fn(|i| accessors[i]))
         }
         Ok(Self {
@@ -313,8 +381,14 @@ impl Accessors {
             sum = add(sum, self.orderkey.get(order).unwrap());
             for item in self.items.get(order).unwrap() {
                 sum = self.longs.iter().fold(sum, |sum, long| add(sum, long.get(item).unwrap()));
-                sum = self.ints.iter().fold(sum, |sum, int| add(sum, i64::from(int.get(item).unwrap())));
-                sum = self.strings.iter().fold(sum, |sum, text| add(sum, text.get(item).unwrap().len() as i64));
+                sum = self
+                    .ints
+                    .iter()
+                    .fold(sum, |sum, int| add(sum, i64::from(int.get(item).unwrap())));
+                sum = self
+                    .strings
+                    .iter()
+                    .fold(sum, |sum, text| add(sum, text.get(item).unwrap().len() as i64));
             }
         }
         sum
@@ -362,8 +436,14 @@ impl<'a> Columns<'a> {
             for item in range(self.items, order) {
                 sum = self.longs.iter().fold(sum, |sum, column| add(sum, column.value(item)));
                 sum = add(sum, i64::from(self.line_numbers.value(item)));
-                sum = self.dates.iter().fold(sum, |sum, column| add(sum, i64::from(column.value(item))));
-                sum = self.strings.iter().fold(sum, |sum, column| add(sum, column.value(item).len() as i64));
+                sum = self
+                    .dates
+                    .iter()
+                    .fold(sum, |sum, column| add(sum, i64::from(column.value(item))));
+                sum = self
+                    .strings
+                    .iter()
+                    .fold(sum, |sum, column| add(sum, column.value(item).len() as i64));
             }
         }
         sum
@@ -383,7 +463,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         .chunks(ORDERS)
         .enumerate()
         .map(|(customer, orders)| {
-            let of_orders: Vec<&[LineItem<'_>]> = orders.iter().map(|order| &items[order.clone()]).collect();
+            let of_orders: Vec<&[LineItem<'_>]> =
+                orders.iter().map(|order| &items[order.clone()]).collect();
             flat::customer(customer as i64, (customer * ORDERS) as i64, &of_orders)
         })
         .collect();
@@ -403,26 +484,35 @@ fn main() -> Result<(), Box<dyn Error>> {
     let objects: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
     let columns = Columns::of(&batch);
     // SAFETY: they were made here.
-    let of_buffer = |customer: usize| unsafe { flatbuffers::root_unchecked::<flat::Customer<'_>>(&buffers[customer]) };
-    let total = |sum: &dyn Fn(usize) -> Sum, order: &[usize]| order.iter().fold(0, |all: Sum, i| all ^ sum(*i));
+    let of_buffer = |customer: usize| unsafe {
+        flatbuffers::root_unchecked::<flat::Customer<'_>>(&buffers[customer])
+    };
+    let total = |sum: &dyn Fn(usize) -> Sum, order: &[usize]| {
+        order.iter().fold(0, |all: Sum, i| all ^ sum(*i))
+    };
 
     let accessors = Accessors::of(&layout)?;
-    let verified = |page: &VerifiedPage| VerifiedPage::verify(&layout, page.bytes().clone()).unwrap();
+    let verified =
+        |page: &VerifiedPage| VerifiedPage::verify(&layout, page.bytes().clone()).unwrap();
     let checked_pages = || -> Sum {
         let accessors = Accessors::of(&layout).unwrap();
-        let sum = |page: VerifiedPage| page.objects().fold(0, |all, object| all ^ accessors.sum(object));
+        let sum =
+            |page: VerifiedPage| page.objects().fold(0, |all, object| all ^ accessors.sum(object));
         pages.iter().map(|page| sum(verified(page))).fold(0, |all, sum| all ^ sum)
     };
     let checked_values = || -> Sum {
-        let sum = |page: VerifiedPage| page.objects().fold(0, |all, object| all ^ sum_of_values(object));
+        let sum =
+            |page: VerifiedPage| page.objects().fold(0, |all, object| all ^ sum_of_values(object));
         pages.iter().map(|page| sum(verified(page))).fold(0, |all, sum| all ^ sum)
     };
     let checked_buffers = || -> Sum {
-        let checked = buffers.iter().map(|buffer| flatbuffers::root::<flat::Customer<'_>>(buffer).unwrap());
+        let checked =
+            buffers.iter().map(|buffer| flatbuffers::root::<flat::Customer<'_>>(buffer).unwrap());
         checked.fold(0, |all, customer| all ^ customer.sum())
     };
     let checked_arrow = || -> Sum {
-        let batch = StreamReader::try_new(Cursor::new(&stream), None).unwrap().next().unwrap().unwrap();
+        let batch =
+            StreamReader::try_new(Cursor::new(&stream), None).unwrap().next().unwrap().unwrap();
         batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
         let columns = Columns::of(&batch);
         (0..batch.num_rows()).fold(0, |all, customer| all ^ columns.sum(customer))
@@ -433,15 +523,28 @@ fn main() -> Result<(), Box<dyn Error>> {
     let arrow = |i: usize| columns.sum(i);
     let expected = checked_pages();
     let checked = [checked_values(), checked_buffers(), checked_arrow()];
-    let others = [total(&object, &random), total(&values, &random), total(&buffer, &random), total(&arrow, &random)];
+    let others = [
+        total(&object, &random),
+        total(&values, &random),
+        total(&buffer, &random),
+        total(&arrow, &random),
+    ];
     assert!(checked.iter().chain(&others).all(|sum| *sum == expected));
 
-    let bytes =
-        [pages.iter().map(|page| page.bytes().len()).sum::<usize>(), buffers.iter().map(Vec::len).sum(), stream.len()];
-    println!("{:22}{:>14}{:>24}{:>24}{:>24}", "", "bytes", "checked, in order", "in order", "random");
+    let bytes = [
+        pages.iter().map(|page| page.bytes().len()).sum::<usize>(),
+        buffers.iter().map(Vec::len).sum(),
+        stream.len(),
+    ];
+    println!(
+        "{:22}{:>14}{:>24}{:>24}{:>24}",
+        "", "bytes", "checked, in order", "in order", "random"
+    );
     let row = |name: &str, bytes: usize, checked: &dyn Fn() -> Sum, sum: &dyn Fn(usize) -> Sum| {
         print!("{name:22}{bytes:>14}");
-        for ns in [median(checked), median(&|| total(sum, &in_order)), median(&|| total(sum, &random))] {
+        for ns in
+            [median(checked), median(&|| total(sum, &in_order)), median(&|| total(sum, &random))]
+        {
             print!("{:>15.0}{:>9.2}", ns / customers as f64, ns / items.len() as f64);
         }
         println!();

@@ -1,10 +1,16 @@
-//! How fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them again and copies their objects in a
-//! random order: `cargo run --release -p dray-page --example pages`.
+//! How fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them again
+//! and copies their objects in a random order: `cargo run --release -p dray-page --example pages`.
 //!
-//! Each figure is the median of runs over 262,144 rows, in nanoseconds a row and GB/s of extents. `nullable` are the
-//! same rows with every tenth value of each column missing; `customers` are customers with their orders in a list.
+//! Each figure is the median of runs over 262,144 rows, in nanoseconds a row and GB/s of extents.
+//! `nullable` are the same rows with every tenth value of each column missing; `customers` are
+//! customers with their orders in a list.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::hint::black_box;
@@ -32,10 +38,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     let batches: Vec<Batch> = rows.iter().map(batch_from_arrow).collect::<Result<_, _>>()?;
     println!(
         "{:12}{:>8}{:>18}{:>18}{:>18}{:>18}{:>18}{:>18}",
-        "ns/row GB/s", "bytes", "build", "verify", "+ checksum", "to columns", "copy, random", "columns, random"
+        "ns/row GB/s",
+        "bytes",
+        "build",
+        "verify",
+        "+ checksum",
+        "to columns",
+        "copy, random",
+        "columns, random"
     );
     measure("lineitem", &schema, &batches)?;
-    let gaps = |column: &Column| Column { validity: Some(every_tenth_missing(column.rows)), ..column.clone() };
+    let gaps = |column: &Column| Column {
+        validity: Some(every_tenth_missing(column.rows)),
+        ..column.clone()
+    };
     let sparse: Vec<Batch> = batches
         .iter()
         .map(|batch| Batch { rows: batch.rows, columns: batch.columns.iter().map(gaps).collect() })
@@ -48,14 +64,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn every_tenth_missing(rows: usize) -> Bitmap {
-    let bits =
-        (0..rows.div_ceil(8)).map(|byte| (0..8).fold(0, |bits, i| bits | u8::from((byte * 8 + i) % 10 != 9) << i));
+    let bits = (0..rows.div_ceil(8))
+        .map(|byte| (0..8).fold(0, |bits, i| bits | u8::from((byte * 8 + i) % 10 != 9) << i));
     Bitmap { bytes: bits.collect::<Vec<u8>>().into(), offset: 0, len: rows }
 }
 
 /// Lists of up to 31 rows each, beside a number.
 fn customers(schema: &Schema, batches: &[Batch]) -> (Schema, Vec<Batch>) {
-    let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
+    let field = |name: &str, data_type| Field {
+        name: name.into(),
+        data_type,
+        nullable: false,
+        metadata: vec![],
+    };
     let item = field("item", Type::Struct(schema.fields.clone()));
     let fields = vec![field("key", Type::Int64), field("orders", Type::List(Box::new(item)))];
     let lists = batches.iter().map(|batch| {
@@ -67,10 +88,17 @@ fn customers(schema: &Schema, batches: &[Batch]) -> (Schema, Vec<Batch>) {
         let rows = offsets.len() - 1;
         let keys = (0..rows as u64).flat_map(u64::to_le_bytes).collect::<Vec<u8>>().into();
         let offsets = offsets.into_iter().flat_map(u32::to_le_bytes).collect::<Vec<u8>>().into();
-        let items = Column { rows: batch.rows, validity: None, values: Values::Struct(batch.columns.clone()) };
+        let items = Column {
+            rows: batch.rows,
+            validity: None,
+            values: Values::Struct(batch.columns.clone()),
+        };
         let lists = Values::List { offsets, child: Box::new(items) };
         let columns = [Values::Fixed { width: 8, bytes: keys }, lists];
-        Batch { rows, columns: columns.map(|values| Column { rows, validity: None, values }).into() }
+        Batch {
+            rows,
+            columns: columns.map(|values| Column { rows, validity: None, values }).into(),
+        }
     });
     (Schema { fields }, lists.collect())
 }
@@ -84,10 +112,13 @@ fn measure(name: &str, schema: &Schema, batches: &[Batch]) -> Result<(), Box<dyn
     };
     let (pages, summed) = (build(false)?, build(true)?);
     let mut order: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
-    let (rows, bytes) = (order.len() as f64, order.iter().map(|object| object.bytes().len()).sum::<usize>() as f64);
+    let (rows, bytes) =
+        (order.len() as f64, order.iter().map(|object| object.bytes().len()).sum::<usize>() as f64);
     print!("{name:12}{:>8.1}", bytes / rows);
     let verify = |pages: &[VerifiedPage]| {
-        pages.iter().try_for_each(|page| VerifiedPage::verify(&layout, page.bytes().clone()).map(drop))
+        pages
+            .iter()
+            .try_for_each(|page| VerifiedPage::verify(&layout, page.bytes().clone()).map(drop))
     };
     let figures = |ns: f64| print!("{:>11.1}{:>7.2}", ns / rows, bytes / ns);
     figures(median(|| build(false))?);
@@ -118,8 +149,8 @@ fn columns(layout: &Arc<Layout>, objects: &[Object<'_>]) -> dray_page::Result<Ve
     objects.chunks(BATCH_ROWS).map(batch).collect()
 }
 
-/// The time of a run in nanoseconds, the median of many: the system counts processor time in steps of milliseconds, which is too
-/// coarse for one.
+/// The time of a run in nanoseconds, the median of many: the system counts processor time in steps
+/// of milliseconds, which is too coarse for one.
 fn median<T>(mut run: impl FnMut() -> dray_page::Result<T>) -> Result<f64, Box<dyn Error>> {
     black_box(run()?);
     let start = Instant::now();

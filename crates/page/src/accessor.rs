@@ -1,7 +1,7 @@
 //! Fields that are looked up once, and then read of any number of objects.
 //!
-//! A [`Value`](crate::Value) asks the layout what it is each time. An accessor has asked: names, types and places are those of the
-//! schema, so that reading a field is a comparison and a load.
+//! A [`Value`](crate::Value) asks the layout what it is each time. An accessor has asked: names,
+//! types and places are those of the schema, so that reading a field is a comparison and a load.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};
@@ -35,7 +35,9 @@ use std::ops::Range;
 use dray_format::{Field, Type, crc32c};
 
 use crate::error::{Result, refuse};
-use crate::layout::{INLINE_BYTES_MAX, Kind, LIST_BYTES, Layout, Place, Record, STRING_BYTES, bitmap_bytes};
+use crate::layout::{
+    INLINE_BYTES_MAX, Kind, LIST_BYTES, Layout, Place, Record, STRING_BYTES, bitmap_bytes,
+};
 use crate::object::Object;
 use crate::word::{bit_at, u32_at};
 
@@ -43,15 +45,21 @@ use crate::word::{bit_at, u32_at};
 const ITEMS: &str = "[]";
 
 impl Layout {
-    /// An accessor of the field with this path: the names of the structs around it and its own. The items of a list are called
-    /// `[]`, those of a map are its key and its value with their names, and a dictionary is its values.
+    /// An accessor of the field with this path: the names of the structs around it and its own. The
+    /// items of a list are called `[]`, those of a map are its key and its value with their names,
+    /// and a dictionary is its values.
     ///
     /// # Errors
     /// When there is no such field, or more than one; or when its type is not read as a `T`.
     pub fn accessor<T: Access + ?Sized>(&self, path: &[&str]) -> Result<Accessor<T>> {
         let found = self.find(path)?;
         if !T::fits(found.data_type) {
-            refuse!(Unsupported, "{}, which is not read as {}", found.described(path), type_name::<T>());
+            refuse!(
+                Unsupported,
+                "{}, which is not read as {}",
+                found.described(path),
+                type_name::<T>()
+            );
         }
         Ok(Accessor { site: found.site(), of: PhantomData })
     }
@@ -65,7 +73,11 @@ impl Layout {
         let (Kind::List(items) | Kind::FixedList { items, .. }) = &found.place.kind else {
             refuse!(Unsupported, "{}, which has no items", found.described(path));
         };
-        let shape = Shape { record_id: found.items_id(), stride: items.record.stride as u32, nullable: items.nullable };
+        let shape = Shape {
+            record_id: found.items_id(),
+            stride: items.record.stride as u32,
+            nullable: items.nullable,
+        };
         Ok(ListAccessor { site: found.site(), shape })
     }
 
@@ -95,8 +107,9 @@ impl<T: ?Sized> Clone for Accessor<T> {
 impl<T: ?Sized> Copy for Accessor<T> {}
 
 impl<T: Access + ?Sized> Accessor<T> {
-    /// The field's value in an object, or in an item of the list around it. Nothing where it is missing, and nothing in objects of
-    /// another schema or items of another list: a checksum of 32 bits tells them apart, against mistakes and not against who forges one.
+    /// The field's value in an object, or in an item of the list around it. Nothing where it is
+    /// missing, and nothing in objects of another schema or items of another list: a checksum of 32
+    /// bits tells them apart, against mistakes and not against who forges one.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
         let item = of.into();
@@ -112,7 +125,8 @@ pub struct ListAccessor {
 }
 
 impl ListAccessor {
-    /// The list's items in an object, or in an item of the list around it. Nothing where [`Accessor::get`] gives nothing.
+    /// The list's items in an object, or in an item of the list around it. Nothing where
+    /// [`Accessor::get`] gives nothing.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<Items<'a>> {
         let item = of.into();
@@ -203,11 +217,12 @@ impl ExactSizeIterator for Items<'_> {}
 /// Where a field is in a record, and what says that it is there.
 #[derive(Debug, Clone, Copy)]
 struct Site {
-    /// The id of the records that have it; its complement if it may be missing. So one comparison is all that one takes that can't be.
+    /// The id of the records that have it; its complement if it may be missing. So one comparison
+    /// is all that one takes that can't be.
     record_id: u32,
     at: u32,
-    /// The byte and the bit of it that tell: its own validity bit or, if it has none, that of the nearest struct around it. What is in a
-    /// missing struct is zero, bits too.
+    /// The byte and the bit of it that tell: its own validity bit or, if it has none, that of the
+    /// nearest struct around it. What is in a missing struct is zero, bits too.
     bit_at: u32,
     bit: u8,
 }
@@ -216,8 +231,10 @@ impl Site {
     /// Where the field is in this record, if it is there.
     #[inline(always)]
     fn find(&self, item: Item<'_>) -> Option<u32> {
-        let there = || item.record.get(self.bit_at as usize).is_some_and(|byte| byte & self.bit != 0);
-        let found = self.record_id == item.record_id || self.record_id == !item.record_id && there();
+        let there =
+            || item.record.get(self.bit_at as usize).is_some_and(|byte| byte & self.bit != 0);
+        let found =
+            self.record_id == item.record_id || self.record_id == !item.record_id && there();
         found.then_some(self.at)
     }
 }
@@ -231,10 +248,12 @@ struct Shape {
     nullable: bool,
 }
 
-/// What a field is read as: numbers from types that are stored as such, `bool`, `[u8]` from strings and binary values, `str` from strings,
-/// `[u8; N]` from any type of that width, and `()` from any type but null, to know whether a value is there.
+/// What a field is read as: numbers from types that are stored as such, `bool`, `[u8]` from strings
+/// and binary values, `str` from strings, `[u8; N]` from any type of that width, and `()` from any
+/// type but null, to know whether a value is there.
 ///
-/// Strings were checked before and are checked again as a `str`, because this crate has no unsafe code; whoever can do with `[u8]` spares that.
+/// Strings were checked before and are checked again as a `str`, because this crate has no unsafe
+/// code; whoever can do with `[u8]` spares that.
 pub trait Access {
     /// What it is.
     type Value<'a>;
@@ -363,16 +382,26 @@ struct Scope<'l> {
 type Named<'l> = Vec<(&'l str, &'l Type, &'l Place)>;
 
 fn named<'l>(fields: impl IntoIterator<Item = &'l Field>, places: &'l [Place]) -> Named<'l> {
-    fields.into_iter().zip(places).map(|(field, place)| (field.name.as_str(), &field.data_type, place)).collect()
+    fields
+        .into_iter()
+        .zip(places)
+        .map(|(field, place)| (field.name.as_str(), &field.data_type, place))
+        .collect()
 }
 
 impl<'l> Scope<'l> {
     /// The one that this path ends with.
     fn field(self, path: &[&str]) -> Result<Found<'l>> {
         let Self { record, record_id, bit, fields } = self;
-        let found: Named<'l> = fields.into_iter().filter(|(name, ..)| path.last() == Some(name)).collect();
+        let found: Named<'l> =
+            fields.into_iter().filter(|(name, ..)| path.last() == Some(name)).collect();
         let [(_, mut data_type, place)] = *found else {
-            refuse!(Unsupported, "there are {} fields {:?}, expected one", found.len(), path.join("."));
+            refuse!(
+                Unsupported,
+                "there are {} fields {:?}, expected one",
+                found.len(),
+                path.join(".")
+            );
         };
         while let Type::Dictionary { value, .. } = data_type {
             data_type = value;
@@ -398,9 +427,15 @@ impl<'l> Found<'l> {
         let items_id = self.items_id();
         let of_items = |record, fields| Scope { record, record_id: items_id, bit: None, fields };
         match (self.data_type, &self.place.kind) {
-            (Type::List(item) | Type::FixedList { item, .. }, Kind::List(items) | Kind::FixedList { items, .. }) => {
+            (
+                Type::List(item) | Type::FixedList { item, .. },
+                Kind::List(items) | Kind::FixedList { items, .. },
+            ) => {
                 let place = items.record.fields.iter();
-                of_items(&items.record, place.map(|place| (ITEMS, &item.data_type, place)).collect())
+                of_items(
+                    &items.record,
+                    place.map(|place| (ITEMS, &item.data_type, place)).collect(),
+                )
             }
             (Type::Map { key, value, .. }, Kind::List(items)) => {
                 let pair = match &*items.record.fields {
@@ -413,7 +448,12 @@ impl<'l> Found<'l> {
                 let Self { record, record_id, bit, .. } = self;
                 Scope { record, record_id, bit, fields: named(fields, places) }
             }
-            _ => Scope { record: self.record, record_id: self.record_id, bit: None, fields: Vec::new() },
+            _ => Scope {
+                record: self.record,
+                record_id: self.record_id,
+                bit: None,
+                fields: Vec::new(),
+            },
         }
     }
 

@@ -1,7 +1,8 @@
 //! Pages under construction: from columns, or from objects of other pages.
 //!
-//! A batch goes in three steps: it is held against the schema, so that nothing can go wrong later; the sizes of its objects are
-//! taken; and then a few hundred rows at a time, which stay in the cache, are written column by column into their places.
+//! A batch goes in three steps: it is held against the schema, so that nothing can go wrong later;
+//! the sizes of its objects are taken; and then a few hundred rows at a time, which stay in the
+//! cache, are written column by column into their places.
 
 mod check;
 mod measure;
@@ -17,7 +18,9 @@ use dray_format::{Batch, COUNT_MAX};
 use crate::error::{Result, refuse};
 use crate::layout::Layout;
 use crate::object::Object;
-use crate::page::{HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage};
+use crate::page::{
+    HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage,
+};
 use crate::rooms::{Room, Rooms, zeros};
 
 /// So many rows are written column by column before the next ones.
@@ -38,12 +41,18 @@ impl Rows<'_> {
     fn each(self, mut each: impl FnMut(usize, usize)) {
         match self {
             Self::All { from, count } => (0..count).for_each(|i| each(i, from + i)),
-            Self::Picked(pairs) => pairs.iter().for_each(|(object, row)| each(*object as usize, *row as usize)),
+            Self::Picked(pairs) => {
+                pairs.iter().for_each(|(object, row)| each(*object as usize, *row as usize))
+            }
         }
     }
 
     /// Those whose row passes; `others` are called with the rest.
-    fn filter(self, mut passes: impl FnMut(usize) -> bool, mut others: impl FnMut(usize, usize)) -> Vec<(u32, u32)> {
+    fn filter(
+        self,
+        mut passes: impl FnMut(usize) -> bool,
+        mut others: impl FnMut(usize, usize),
+    ) -> Vec<(u32, u32)> {
         let mut picked = Vec::new();
         self.each(|object, row| match passes(row) {
             // Rows and objects are below COUNT_MAX.
@@ -76,7 +85,8 @@ fn page_bytes_for(object_bytes: u32) -> usize {
 
 /// Pages under construction.
 ///
-/// What is full waits until it is taken by [`pop`](Self::pop); [`finish`](Self::finish) closes the last page.
+/// What is full waits until it is taken by [`pop`](Self::pop); [`finish`](Self::finish) closes the
+/// last page.
 #[derive(Debug)]
 pub struct PageBuilder {
     layout: Arc<Layout>,
@@ -90,18 +100,28 @@ pub struct PageBuilder {
 }
 
 impl PageBuilder {
-    /// A builder of pages of `page_bytes`, a power of two from 4 KiB to 1 GiB, with or without checksums.
+    /// A builder of pages of `page_bytes`, a power of two from 4 KiB to 1 GiB, with or without
+    /// checksums.
     ///
     /// # Errors
     /// When `page_bytes` is something else.
     pub fn new(layout: Arc<Layout>, page_bytes: usize, with_checksums: bool) -> Result<Self> {
-        if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes) {
+        if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes)
+        {
             refuse!(
                 Size,
                 "pages of {page_bytes} bytes, expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
             );
         }
-        Ok(Self { layout, page_bytes, with_checksums, rooms: None, sequence: 0, open: None, full: VecDeque::new() })
+        Ok(Self {
+            layout,
+            page_bytes,
+            with_checksums,
+            rooms: None,
+            sequence: 0,
+            open: None,
+            full: VecDeque::new(),
+        })
     }
 
     /// A builder of pages whose memory comes from `rooms` and goes back there, but for large ones.
@@ -109,7 +129,10 @@ impl PageBuilder {
     /// # Errors
     /// As [`new`](Self::new) has them.
     pub fn within(layout: Arc<Layout>, rooms: &Arc<Rooms>, with_checksums: bool) -> Result<Self> {
-        Ok(Self { rooms: Some(rooms.clone()), ..Self::new(layout, rooms.page_bytes(), with_checksums)? })
+        Ok(Self {
+            rooms: Some(rooms.clone()),
+            ..Self::new(layout, rooms.page_bytes(), with_checksums)?
+        })
     }
 
     /// The layout of the objects.
@@ -120,15 +143,16 @@ impl PageBuilder {
     /// Appends the rows of a batch as objects.
     ///
     /// # Errors
-    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing where none may be, or an object does not fit
-    /// any page: then nothing was appended. And when there is no memory for a page.
+    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing where none
+    /// may be, or an object does not fit any page: then nothing was appended. And when there is no
+    /// memory for a page.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let measured = self.measure(batch)?;
         self.append_rows(&measured, 0..batch.rows)
     }
 
-    /// Holds a batch against the schema and takes the sizes of its objects, so that it can be appended in parts whose memory is
-    /// known before.
+    /// Holds a batch against the schema and takes the sizes of its objects, so that it can be
+    /// appended in parts whose memory is known before.
     ///
     /// # Errors
     /// As [`append`](Self::append) has them, but for the memory.
@@ -148,7 +172,8 @@ impl PageBuilder {
     /// Appends some rows of a batch that was measured by a builder of the same layout.
     ///
     /// # Errors
-    /// When it was measured for another layout or does not have these rows, or there is no memory for a page.
+    /// When it was measured for another layout or does not have these rows, or there is no memory
+    /// for a page.
     pub fn append_rows(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Result<()> {
         if !Arc::ptr_eq(&measured.layout, &self.layout) {
             refuse!(Unsupported, "a batch that was measured for another layout");
@@ -162,7 +187,13 @@ impl PageBuilder {
             let at_most = &measured.sizes[from..end.min(from + BLOCK_ROWS)];
             let (count, open) = self.room_for(at_most)?;
             let starts = open.take(&at_most[..count]);
-            scatter::objects(&layout.record, measured.batch, from..from + count, open.page(), &starts);
+            scatter::objects(
+                &layout.record,
+                measured.batch,
+                from..from + count,
+                open.page(),
+                &starts,
+            );
             from += count;
         }
         Ok(())
@@ -190,7 +221,9 @@ impl PageBuilder {
     /// When it is of another schema, or there is no memory for a page.
     #[inline]
     pub fn copy(&mut self, object: Object<'_>) -> Result<()> {
-        if !std::ptr::eq(object.layout(), &*self.layout) && object.layout().schema() != self.layout.schema() {
+        if !std::ptr::eq(object.layout(), &*self.layout)
+            && object.layout().schema() != self.layout.schema()
+        {
             refuse!(Unsupported, "an object of another schema");
         }
         // An extent says its own size in 32 bits.
@@ -206,7 +239,8 @@ impl PageBuilder {
         self.full.pop_front()
     }
 
-    /// Closes the page that is not full, and returns all that were not taken yet. The next objects begin a new page.
+    /// Closes the page that is not full, and returns all that were not taken yet. The next objects
+    /// begin a new page.
     pub fn finish(&mut self) -> Vec<VerifiedPage> {
         self.close();
         self.full.drain(..).collect()

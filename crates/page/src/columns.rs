@@ -1,7 +1,7 @@
 //! From objects back to columns.
 //!
-//! Objects come in any order, as a sort leaves them. Some at a time are read column by column, so that each of them is
-//! fetched into the cache once.
+//! Objects come in any order, as a sort leaves them. Some at a time are read column by column, so
+//! that each of them is fetched into the cache once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,10 +29,15 @@ pub struct ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// A builder of batches of at most `bytes_max`: little that a hostile page says can take much memory, but a missing
-    /// fixed-size list takes as much as one that is there.
+    /// A builder of batches of at most `bytes_max`: little that a hostile page says can take much
+    /// memory, but a missing fixed-size list takes as much as one that is there.
     pub fn new(layout: Arc<Layout>, bytes_max: u64) -> Self {
-        let mut builder = Self { layout, rows: 0, columns: Vec::new(), budget: Budget { bytes_max, left: bytes_max } };
+        let mut builder = Self {
+            layout,
+            rows: 0,
+            columns: Vec::new(),
+            budget: Budget { bytes_max, left: bytes_max },
+        };
         builder.begin();
         builder
     }
@@ -40,8 +45,9 @@ impl ColumnsBuilder {
     /// Appends a row for each object, in this order.
     ///
     /// # Errors
-    /// When the batch grows over `bytes_max`, a column over 2³¹ values or bytes, or a dictionary over what its indexes can say; or
-    /// when an object is of another schema. What was appended is then gone.
+    /// When the batch grows over `bytes_max`, a column over 2³¹ values or bytes, or a dictionary
+    /// over what its indexes can say; or when an object is of another schema. What was appended is
+    /// then gone.
     pub fn append<'a>(&mut self, objects: impl IntoIterator<Item = Object<'a>>) -> Result<()> {
         let appended = self.append_all(objects.into_iter());
         if appended.is_err() {
@@ -59,11 +65,18 @@ impl ColumnsBuilder {
         loop {
             spots.clear();
             for object in objects.by_ref().take(BLOCK) {
-                if !std::ptr::eq(object.layout(), &*layout) && object.layout().schema() != layout.schema() {
+                if !std::ptr::eq(object.layout(), &*layout)
+                    && object.layout().schema() != layout.schema()
+                {
                     refuse!(Unsupported, "an object of another schema");
                 }
                 if object.bytes().len() < record.end {
-                    refuse!(Internal, "an object of {} bytes, expected {} or more", object.bytes().len(), record.end);
+                    refuse!(
+                        Internal,
+                        "an object of {} bytes, expected {} or more",
+                        object.bytes().len(),
+                        record.end
+                    );
                 }
                 spots.push(Spot { extent: object.bytes(), at: 0 });
             }
@@ -126,9 +139,14 @@ struct Budget {
 impl Budget {
     #[inline]
     fn take(&mut self, count: usize, bytes: usize) -> Result<()> {
-        let taken = (count as u64).checked_mul(bytes as u64).and_then(|taken| self.left.checked_sub(taken));
+        let taken =
+            (count as u64).checked_mul(bytes as u64).and_then(|taken| self.left.checked_sub(taken));
         let Some(left) = taken else {
-            refuse!(Limit, "the batch grows over {} bytes; fewer objects make a smaller one", self.bytes_max);
+            refuse!(
+                Limit,
+                "the batch grows over {} bytes; fewer objects make a smaller one",
+                self.bytes_max
+            );
         };
         self.left = left;
         Ok(())
@@ -148,20 +166,40 @@ struct Gather {
 enum Slots {
     Null,
     Boolean(Bits),
-    Fixed { width: usize, bytes: Vec<u8> },
-    Bytes { offsets: Vec<[u8; 4]>, data: Vec<u8> },
-    List { offsets: Vec<[u8; 4]>, child: Box<Gather> },
-    FixedList { size: usize, child: Box<Gather> },
+    Fixed {
+        width: usize,
+        bytes: Vec<u8>,
+    },
+    Bytes {
+        offsets: Vec<[u8; 4]>,
+        data: Vec<u8>,
+    },
+    List {
+        offsets: Vec<[u8; 4]>,
+        child: Box<Gather>,
+    },
+    FixedList {
+        size: usize,
+        child: Box<Gather>,
+    },
     Struct(Vec<Gather>),
-    Dictionary { width: usize, count_max: u64, indexes: Vec<u8>, known: HashMap<Vec<u8>, u64>, entries: Box<Gather> },
+    Dictionary {
+        width: usize,
+        count_max: u64,
+        indexes: Vec<u8>,
+        known: HashMap<Vec<u8>, u64>,
+        entries: Box<Gather>,
+    },
 }
 
-/// Reads a byte of every cache line that objects begin with. These loads don't wait for each other, where those of a column, one an
-/// object, meet the misses of one line after the other: of lineitem in a random order 163 to 220 ns a row became 151 to 200 (four
-/// pairs of runs on a busy machine), of customers with their lineitems 10 % less.
+/// Reads a byte of every cache line that objects begin with. These loads don't wait for each other,
+/// where those of a column, one an object, meet the misses of one line after the other: of lineitem
+/// in a random order 163 to 220 ns a row became 151 to 200 (four pairs of runs on a busy machine),
+/// of customers with their lineitems 10 % less.
 fn fetch(objects: &[Spot<'_>]) {
-    let lines =
-        |object: &Spot<'_>| object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte);
+    let lines = |object: &Spot<'_>| {
+        object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte)
+    };
     std::hint::black_box(objects.iter().fold(0, |any, object| any | lines(object)));
 }
 
@@ -204,17 +242,24 @@ impl Gather {
             Type::Null => Slots::Null,
             Type::Boolean => Slots::Boolean(Bits::default()),
             Type::Utf8 | Type::Binary => Slots::Bytes { offsets: vec![[0; 4]], data: Vec::new() },
-            Type::List(item) => Slots::List { offsets: vec![[0; 4]], child: boxed(&item.data_type) },
-            Type::FixedList { size, item } => Slots::FixedList { size: *size as usize, child: boxed(&item.data_type) },
+            Type::List(item) => {
+                Slots::List { offsets: vec![[0; 4]], child: boxed(&item.data_type) }
+            }
+            Type::FixedList { size, item } => {
+                Slots::FixedList { size: *size as usize, child: boxed(&item.data_type) }
+            }
             Type::Map { key, value, .. } => {
                 let pair = vec![Self::new(&key.data_type), Self::new(&value.data_type)];
                 let pair = Self { rows: 0, validity: None, slots: Slots::Struct(pair) };
                 Slots::List { offsets: vec![[0; 4]], child: Box::new(pair) }
             }
-            Type::Struct(fields) => Slots::Struct(fields.iter().map(|field| Self::new(&field.data_type)).collect()),
+            Type::Struct(fields) => {
+                Slots::Struct(fields.iter().map(|field| Self::new(&field.data_type)).collect())
+            }
             Type::Dictionary { index, value, .. } => {
                 let width = index.width().unwrap_or(8);
-                let signed = matches!(**index, Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64);
+                let signed =
+                    matches!(**index, Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64);
                 let bits = width * 8 - usize::from(signed);
                 let count_max = if bits < 31 { 1 << bits } else { COUNT_MAX as u64 };
                 let (indexes, known) = Default::default();
@@ -225,11 +270,16 @@ impl Gather {
         Self { rows: 0, validity: None, slots }
     }
 
-    /// The same column without values, with room for as many: buffers that grow are copied, and have room that nobody uses.
+    /// The same column without values, with room for as many: buffers that grow are copied, and
+    /// have room that nobody uses.
     fn next(&self) -> Self {
         // Of a last batch, which has fewer rows, what is next knows nothing.
         fn count<T>(before: &Vec<T>, more: usize) -> usize {
-            if before.len() < before.capacity() / 2 { before.capacity() } else { before.len() + more }
+            if before.len() < before.capacity() / 2 {
+                before.capacity()
+            } else {
+                before.len() + more
+            }
         }
         let room = |bytes: &Vec<u8>| Vec::with_capacity(count(bytes, 0));
         let offsets_room = |offsets: &Vec<[u8; 4]>| {
@@ -247,12 +297,22 @@ impl Gather {
                 let data = Vec::with_capacity(count(data, data.len() / 16 + INLINE_BYTES_MAX));
                 Slots::Bytes { offsets: offsets_room(offsets), data }
             }
-            Slots::List { offsets, child } => Slots::List { offsets: offsets_room(offsets), child: boxed(child) },
-            Slots::FixedList { size, child } => Slots::FixedList { size: *size, child: boxed(child) },
+            Slots::List { offsets, child } => {
+                Slots::List { offsets: offsets_room(offsets), child: boxed(child) }
+            }
+            Slots::FixedList { size, child } => {
+                Slots::FixedList { size: *size, child: boxed(child) }
+            }
             Slots::Struct(children) => Slots::Struct(children.iter().map(Self::next).collect()),
             Slots::Dictionary { width, count_max, indexes, entries, .. } => {
                 let (width, count_max, indexes) = (*width, *count_max, room(indexes));
-                Slots::Dictionary { width, count_max, indexes, known: HashMap::new(), entries: boxed(entries) }
+                Slots::Dictionary {
+                    width,
+                    count_max,
+                    indexes,
+                    known: HashMap::new(),
+                    entries: boxed(entries),
+                }
             }
         };
         Self { rows: 0, validity: None, slots }
@@ -263,16 +323,26 @@ impl Gather {
         let allowed = |width: usize| (rows as u64).saturating_mul(width as u64) <= bytes_max;
         match &mut self.slots {
             Slots::Fixed { width, bytes } if allowed(*width) => bytes.reserve(rows * *width),
-            Slots::Bytes { offsets, .. } | Slots::List { offsets, .. } if allowed(size_of::<u32>()) => {
+            Slots::Bytes { offsets, .. } | Slots::List { offsets, .. }
+                if allowed(size_of::<u32>()) =>
+            {
                 offsets.reserve(rows);
             }
-            Slots::Struct(children) => children.iter_mut().for_each(|child| child.reserve(rows, bytes_max)),
+            Slots::Struct(children) => {
+                children.iter_mut().for_each(|child| child.reserve(rows, bytes_max))
+            }
             _ => {}
         }
     }
 
     /// Appends a field of the records at `spots`.
-    fn fields(&mut self, record: &Record, place: &Place, spots: &[Spot<'_>], budget: &mut Budget) -> Result<()> {
+    fn fields(
+        &mut self,
+        record: &Record,
+        place: &Place,
+        spots: &[Spot<'_>],
+        budget: &mut Budget,
+    ) -> Result<()> {
         let present = if place.nullable { Present::ByBit } else { Present::All };
         self.values(record, place, spots, present, budget)
     }
@@ -310,7 +380,9 @@ impl Gather {
                     32 => fixed::<32>(bytes, at, spots),
                     width => spots.iter().for_each(|spot| {
                         let from = spot.at + at;
-                        bytes.extend_from_slice(spot.extent.get(from..from + width).unwrap_or_default());
+                        bytes.extend_from_slice(
+                            spot.extent.get(from..from + width).unwrap_or_default(),
+                        );
                     }),
                 }
             }
@@ -335,7 +407,9 @@ impl Gather {
                 let mut lists = Lists::new(items, child);
                 for spot in spots {
                     match spot.list(at) {
-                        (from, count) if count == *size => lists.append(*spot, from, count, budget)?,
+                        (from, count) if count == *size => {
+                            lists.append(*spot, from, count, budget)?
+                        }
                         _ => lists.append_missing(missing, *size, budget)?,
                     }
                 }
@@ -387,7 +461,9 @@ impl Gather {
     fn weightless(&mut self, count: usize, budget: &mut Budget) -> Result<()> {
         self.count(count)?;
         match &mut self.slots {
-            Slots::Struct(children) => children.iter_mut().try_for_each(|child| child.weightless(count, budget)),
+            Slots::Struct(children) => {
+                children.iter_mut().try_for_each(|child| child.weightless(count, budget))
+            }
             Slots::Dictionary { width, indexes, entries, .. } => {
                 budget.take(count, *width)?;
                 indexes.resize(indexes.len() + count * *width, 0);
@@ -407,9 +483,15 @@ impl Gather {
     }
 
     /// Notes which of the last `count` values are there.
-    fn mark(&mut self, count: usize, present: impl Fn(usize) -> bool, budget: &mut Budget) -> Result<()> {
+    fn mark(
+        &mut self,
+        count: usize,
+        present: impl Fn(usize) -> bool,
+        budget: &mut Budget,
+    ) -> Result<()> {
         budget.take(count.div_ceil(8), 1)?;
-        if matches!(self.slots, Slots::Null) || self.validity.is_none() && (0..count).all(&present) {
+        if matches!(self.slots, Slots::Null) || self.validity.is_none() && (0..count).all(&present)
+        {
             return Ok(());
         }
         let before = self.rows - count;
@@ -443,7 +525,9 @@ impl Gather {
                 Values::List { offsets: offsets.into_flattened().into(), child: boxed(child) }
             }
             Slots::FixedList { size, child } => Values::FixedList { size, child: boxed(child) },
-            Slots::Struct(children) => Values::Struct(children.into_iter().map(Self::finish).collect()),
+            Slots::Struct(children) => {
+                Values::Struct(children.into_iter().map(Self::finish).collect())
+            }
             Slots::Dictionary { width, indexes, entries, .. } => {
                 Values::Dictionary { width, indexes: indexes.into(), entries: boxed(entries) }
             }
@@ -478,7 +562,8 @@ fn strings(
     for spot in spots {
         let length = length_of(spot);
         if length <= INLINE_BYTES_MAX {
-            data[end..end + INLINE_BYTES_MAX].copy_from_slice(&spot.load::<INLINE_BYTES_MAX>(at + size_of::<u32>()));
+            data[end..end + INLINE_BYTES_MAX]
+                .copy_from_slice(&spot.load::<INLINE_BYTES_MAX>(at + size_of::<u32>()));
         } else {
             let bytes = spot.bytes(at);
             if bytes.len() != length {
@@ -496,7 +581,10 @@ fn strings(
 fn offset(end: usize) -> Result<[u8; 4]> {
     match u32::try_from(end) {
         Ok(offset) if end <= COUNT_MAX => Ok(offset.to_le_bytes()),
-        _ => Err(Error::new(ErrorKind::Limit, format!("a column of more than {COUNT_MAX} items or bytes"))),
+        _ => Err(Error::new(
+            ErrorKind::Limit,
+            format!("a column of more than {COUNT_MAX} items or bytes"),
+        )),
     }
 }
 
@@ -518,7 +606,13 @@ impl<'l, 'a> Lists<'l, 'a> {
         self.child.rows + self.spots.len()
     }
 
-    fn append(&mut self, list: Spot<'a>, from: usize, count: usize, budget: &mut Budget) -> Result<()> {
+    fn append(
+        &mut self,
+        list: Spot<'a>,
+        from: usize,
+        count: usize,
+        budget: &mut Budget,
+    ) -> Result<()> {
         if self.items.record.is_weightless() && !self.items.nullable {
             return self.child.weightless(count, budget);
         }
@@ -529,7 +623,8 @@ impl<'l, 'a> Lists<'l, 'a> {
         Ok(())
     }
 
-    /// What lies under a missing fixed-size list: missing items, or where none may be missing zeros.
+    /// What lies under a missing fixed-size list: missing items, or where none may be missing
+    /// zeros.
     fn append_missing(&mut self, zeros: Spot<'a>, count: usize, budget: &mut Budget) -> Result<()> {
         if self.items.record.is_weightless() && !self.items.nullable {
             return self.child.weightless(count, budget);
@@ -546,7 +641,8 @@ impl<'l, 'a> Lists<'l, 'a> {
 
     fn flush(&mut self, budget: &mut Budget) -> Result<()> {
         if let Some(place) = self.items.record.fields.first() {
-            let present = if self.items.nullable { Present::Listed(&self.present) } else { Present::All };
+            let present =
+                if self.items.nullable { Present::Listed(&self.present) } else { Present::All };
             self.child.values(&self.items.record, place, &self.spots, present, budget)?;
         }
         self.spots.clear();

@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Why a page, a schema or a batch was refused. [`Error::name`] gives the name that `spec/page.md` section 9 lists.
+/// Why a page, a schema or a batch was refused. [`Error::name`] gives the name that `spec/page.md`
+/// section 9 lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -61,9 +62,11 @@ kinds! {
     Schema = "schema",
     /// More than a page, an object or a column can hold, or than the caller allows.
     Limit = "limit",
-    /// Data that does not fit the schema, or an accessor that doesn't: an error of a writer's, or of a reader's program.
+    /// Data that does not fit the schema, or an accessor that doesn't: an error of a writer's, or
+    /// of a reader's program.
     Unsupported = "unsupported",
-    /// Something that this crate has made or checked itself is not as it must be: a defect of its own.
+    /// Something that this crate has made or checked itself is not as it must be: a defect of its
+    /// own.
     Internal = "internal",
 }
 

@@ -120,7 +120,9 @@ impl Layout {
     pub fn new(schema: Schema) -> Result<Arc<Self>> {
         // The limits of a schema are held in one place.
         let mut bytes = Vec::new();
-        schema.encode(&mut bytes).map_err(|error| Error::new(ErrorKind::Schema, error.to_string()))?;
+        schema
+            .encode(&mut bytes)
+            .map_err(|error| Error::new(ErrorKind::Schema, error.to_string()))?;
         let mut plan = Plan::default();
         let fields = schema.fields.iter().map(|field| plan.field(field)).collect::<Result<_>>()?;
         let record = plan.record(fields, EXTENT_HEADER_BYTES)?;
@@ -228,14 +230,18 @@ impl Plan {
                 };
                 Kind::List(Arc::new(Items { nullable: false, record: plan.record(vec![pair], 0)? }))
             }
-            Type::Struct(fields) => Kind::Struct(fields.iter().map(|field| self.field(field)).collect::<Result<_>>()?),
+            Type::Struct(fields) => {
+                Kind::Struct(fields.iter().map(|field| self.field(field)).collect::<Result<_>>()?)
+            }
             Type::Dictionary { value, .. } => {
                 let value = self.place(value, false)?;
                 at = value.at;
                 value.kind
             }
             other => {
-                let Some(width) = other.width() else { refuse!(Unsupported, "objects of type {other:?}") };
+                let Some(width) = other.width() else {
+                    refuse!(Unsupported, "objects of type {other:?}")
+                };
                 take(width, width.min(ALIGNMENT));
                 Kind::Fixed(width)
             }
@@ -256,13 +262,19 @@ impl Plan {
         let mut offsets = vec![0; self.places.len()];
         let mut end = fixed_at;
         for class in [8, 4, 2, 1] {
-            for (offset, (width, _)) in offsets.iter_mut().zip(&self.places).filter(|(_, (_, own))| *own == class) {
+            for (offset, (width, _)) in
+                offsets.iter_mut().zip(&self.places).filter(|(_, (_, own))| *own == class)
+            {
                 *offset = end;
                 end += width;
             }
         }
         if end >= EXTENT_BYTES_END {
-            refuse!(Limit, "the record of this schema has {end} bytes, the most are {}", EXTENT_BYTES_END - 1);
+            refuse!(
+                Limit,
+                "the record of this schema has {end} bytes, the most are {}",
+                EXTENT_BYTES_END - 1
+            );
         }
         fields.iter_mut().for_each(|field| set_offsets(field, &offsets));
         let stride = end.next_multiple_of(alignment);

@@ -1,5 +1,5 @@
-//! The page: rows and nested objects, one after the other, as bytes that are copied by one memcpy and read where they lie.
-//! `spec/page.md` is the law; this crate writes and reads what it says.
+//! The page: rows and nested objects, one after the other, as bytes that are copied by one memcpy
+//! and read where they lie. `spec/page.md` is the law; this crate writes and reads what it says.
 //!
 //! ```text
 //!   Batch of Columns ──PageBuilder──▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
@@ -8,10 +8,11 @@
 //!                                            (file, socket)         └─ ColumnsBuilder ──▶ Batch of Columns
 //! ```
 //!
-//! Columns travel ([`dray_format`]); objects are sorted, spilled, looked up. A schema is compiled once into a [`Layout`]. A
-//! [`VerifiedPage`] is the only door to reading: it comes from a [`PageBuilder`], or from bytes that were all checked in one pass.
-//! Behind it nothing panics, and nothing is decoded. An [`Accessor`] reads one field of many objects, a [`Value`] whatever there is.
-//! No I/O happens here, and no thread is started.
+//! Columns travel ([`dray_format`]); objects are sorted, spilled, looked up. A schema is compiled
+//! once into a [`Layout`]. A [`VerifiedPage`] is the only door to reading: it comes from a
+//! [`PageBuilder`], or from bytes that were all checked in one pass. Behind it nothing panics, and
+//! nothing is decoded. An [`Accessor`] reads one field of many objects, a [`Value`] whatever there
+//! is. No I/O happens here, and no thread is started.
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};

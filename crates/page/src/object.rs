@@ -65,7 +65,8 @@ impl<'a> Spot<'a> {
     pub fn bytes(&self, at: usize) -> &'a [u8] {
         let at = self.at + at;
         let length = u32_at(self.extent, at) as usize;
-        let from = if length <= INLINE_BYTES_MAX { at + 4 } else { u32_at(self.extent, at + 12) as usize };
+        let from =
+            if length <= INLINE_BYTES_MAX { at + 4 } else { u32_at(self.extent, at + 12) as usize };
         self.extent.get(from..from + length).unwrap_or_default()
     }
 
@@ -107,17 +108,28 @@ impl<'a> Fields<'a> {
     #[inline]
     pub fn field(&self, i: usize) -> Option<Value<'a>> {
         let place = self.places.get(i)?;
-        Some(Value { spot: self.spot, record: self.record, place, present: self.spot.has(self.record, place) })
+        Some(Value {
+            spot: self.spot,
+            record: self.record,
+            place,
+            present: self.spot.has(self.record, place),
+        })
     }
 
     /// All of them, in the schema's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + use<'a> {
         let Self { spot, record, .. } = *self;
-        self.places.iter().map(move |place| Value { spot, record, place, present: spot.has(record, place) })
+        self.places.iter().map(move |place| Value {
+            spot,
+            record,
+            place,
+            present: spot.has(record, place),
+        })
     }
 }
 
-/// The value of a field or of an item. Each accessor gives nothing where the value is missing, or of another type or width.
+/// The value of a field or of an item. Each accessor gives nothing where the value is missing, or
+/// of another type or width.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     spot: Spot<'a>,
@@ -169,8 +181,8 @@ impl<'a> Value<'a> {
         fits.then(|| self.spot.bytes(self.place.at))
     }
 
-    /// A string. It was checked before and is checked again here, because this crate has no unsafe code; whoever can do with
-    /// [`bytes`](Self::bytes) spares that.
+    /// A string. It was checked before and is checked again here, because this crate has no unsafe
+    /// code; whoever can do with [`bytes`](Self::bytes) spares that.
     #[inline]
     pub fn str(&self) -> Option<&'a str> {
         let fits = matches!(self.place.kind, Kind::Bytes { utf8: true });
@@ -180,7 +192,9 @@ impl<'a> Value<'a> {
     /// The items of a list, of a map (structs of key and value) or of a fixed-size list.
     #[inline]
     pub fn list(&self) -> Option<List<'a>> {
-        let (Kind::List(items) | Kind::FixedList { items, .. }) = &self.place.kind else { return None };
+        let (Kind::List(items) | Kind::FixedList { items, .. }) = &self.place.kind else {
+            return None;
+        };
         let (from, count) = self.spot.list(self.place.at);
         self.present.then_some(List { extent: self.spot.extent, items, from, count })
     }
@@ -218,7 +232,8 @@ impl<'a> List<'a> {
     #[inline]
     pub fn item(&self, i: usize) -> Option<Value<'a>> {
         let place = self.items.record.fields.first().filter(|_| i < self.count)?;
-        let (spot, present) = Spot { extent: self.extent, at: 0 }.item(self.items, self.from, self.count, i);
+        let (spot, present) =
+            Spot { extent: self.extent, at: 0 }.item(self.items, self.from, self.count, i);
         Some(Value { spot, record: &self.items.record, place, present })
     }
 

@@ -78,19 +78,37 @@ impl Header {
             large: flags & FLAG_LARGE != 0,
         };
         if header.objects == 0 || header.large && header.objects != 1 {
-            refuse!(Objects, "a {}page of {} objects", if header.large { "large " } else { "" }, header.objects);
+            refuse!(
+                Objects,
+                "a {}page of {} objects",
+                if header.large { "large " } else { "" },
+                header.objects
+            );
         }
         let page_bytes = header.page_bytes as usize;
         let fits = match header.large {
-            true => page_bytes > 0 && page_bytes.is_multiple_of(PAGE_BYTES_MIN) && page_bytes < LARGE_BYTES_END,
-            false => page_bytes.is_power_of_two() && (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes),
+            true => {
+                page_bytes > 0
+                    && page_bytes.is_multiple_of(PAGE_BYTES_MIN)
+                    && page_bytes < LARGE_BYTES_END
+            }
+            false => {
+                page_bytes.is_power_of_two()
+                    && (PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes)
+            }
         };
         if !fits {
             refuse!(Size, "{page_bytes} bytes are no size of a page");
         }
         let end = u64::from(header.objects_end);
-        if end < HEADER_BYTES as u64 || end + SLOT_BYTES as u64 * u64::from(header.objects) > page_bytes as u64 {
-            refuse!(Objects, "{} objects up to byte {end} of {page_bytes} leave no room for slots", header.objects);
+        if end < HEADER_BYTES as u64
+            || end + SLOT_BYTES as u64 * u64::from(header.objects) > page_bytes as u64
+        {
+            refuse!(
+                Objects,
+                "{} objects up to byte {end} of {page_bytes} leave no room for slots",
+                header.objects
+            );
         }
         if header.checksum.is_none() && u32_at(CHECKSUM_AT.start) != 0 {
             refuse!(Checksum, "there is a checksum without its flag");
@@ -104,7 +122,8 @@ impl Header {
     /// The header's bytes.
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
-        let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 } | if self.large { FLAG_LARGE } else { 0 };
+        let flags = if self.checksum.is_some() { FLAG_CHECKSUM } else { 0 }
+            | if self.large { FLAG_LARGE } else { 0 };
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[6..8].copy_from_slice(&flags.to_le_bytes());
@@ -122,7 +141,8 @@ impl Header {
     }
 }
 
-/// A page whose every byte has been checked, or was made by this crate. It is the only door to its objects, and cheap to clone.
+/// A page whose every byte has been checked, or was made by this crate. It is the only door to its
+/// objects, and cheap to clone.
 #[derive(Clone)]
 pub struct VerifiedPage {
     layout: Arc<Layout>,

@@ -1,8 +1,9 @@
 //! Memory for pages that is used again.
 //!
-//! Pages of one size are made and dropped by the thousand. An allocator rounds each up to a size of its own, keeps what one thread has freed from the
-//! others, and has the next one's memory faulted in and cleared by the system. So their memory comes in slabs of several pages, and goes back here
-//! when a page is dropped, by whatever thread.
+//! Pages of one size are made and dropped by the thousand. An allocator rounds each up to a size of
+//! its own, keeps what one thread has freed from the others, and has the next one's memory faulted
+//! in and cleared by the system. So their memory comes in slabs of several pages, and goes back
+//! here when a page is dropped, by whatever thread.
 //!
 //! ```text
 //!   slab │ page 0 │ page 1 │ free │ page 3 │ …      the free room with the least address is the next page's, so that slabs become free as a whole
@@ -34,7 +35,8 @@ struct Free {
 }
 
 impl Rooms {
-    /// Rooms for pages of `page_bytes`, which are taken from the system in slabs of at most `slab_bytes_max`, the first ones smaller.
+    /// Rooms for pages of `page_bytes`, which are taken from the system in slabs of at most
+    /// `slab_bytes_max`, the first ones smaller.
     pub fn new(page_bytes: usize, slab_bytes_max: usize) -> Arc<Self> {
         let slab_pages_max = (slab_bytes_max / page_bytes.max(1)).max(1);
         Arc::new(Self { page_bytes, slab_pages_max, free: Mutex::default() })
@@ -50,8 +52,8 @@ impl Rooms {
         self.lock().rooms.len()
     }
 
-    /// Gives free rooms back to the system, those with the largest addresses, until there are at most so many. The system gets
-    /// a slab when none of it is in use.
+    /// Gives free rooms back to the system, those with the largest addresses, until there are at
+    /// most so many. The system gets a slab when none of it is in use.
     pub fn keep(&self, count: usize) {
         let mut free = self.lock();
         let mut dropped = Vec::new();
@@ -69,7 +71,10 @@ impl Rooms {
     ///
     /// # Errors
     /// Those of `fill`, and when there is no memory.
-    pub fn fill<E: From<Error>>(self: &Arc<Self>, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Bytes, E> {
+    pub fn fill<E: From<Error>>(
+        self: &Arc<Self>,
+        fill: impl FnOnce(&mut [u8]) -> Result<(), E>,
+    ) -> Result<Bytes, E> {
         let mut room = Room { memory: self.take_used()?, home: self.clone() };
         fill(&mut room.memory)?;
         Ok(Bytes::from_owner(room))
@@ -132,7 +137,8 @@ impl Drop for Room {
 pub(crate) fn zeros(bytes: usize) -> Result<BytesMut, Error> {
     let mut memory = Vec::new();
     let wanted = bytes + PAGE_ALIGNMENT;
-    let refused = |_| Error::new(ErrorKind::Limit, format!("no memory for a page of {bytes} bytes"));
+    let refused =
+        |_| Error::new(ErrorKind::Limit, format!("no memory for a page of {bytes} bytes"));
     memory.try_reserve_exact(wanted).map_err(refused)?;
     memory.resize(wanted, 0);
     // At most 63, on every platform that has pointers of bytes.
@@ -158,10 +164,16 @@ mod tests {
             Room::share(memory, rooms.clone())
         };
         let pages: Vec<Bytes> = (0..9).map(share).collect();
-        assert!(pages.iter().enumerate().all(|(value, page)| page.iter().all(|byte| usize::from(*byte) == value)));
+        assert!(
+            pages
+                .iter()
+                .enumerate()
+                .all(|(value, page)| page.iter().all(|byte| usize::from(*byte) == value))
+        );
         // Slabs of 1, 1, 2, 4 and 4 pages.
         assert_eq!(rooms.free_count(), 3);
-        let addresses = |pages: &[Bytes]| pages.iter().map(|page| page.as_ptr().addr()).collect::<Vec<_>>();
+        let addresses =
+            |pages: &[Bytes]| pages.iter().map(|page| page.as_ptr().addr()).collect::<Vec<_>>();
         let mut before = addresses(&pages);
         drop(pages);
         assert_eq!(rooms.free_count(), 12);

@@ -1,7 +1,10 @@
-//! Checks a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section 9).
+//! Checks a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section
+//! 9).
 
 use crate::error::{Error, ErrorKind, Result, refuse};
-use crate::layout::{ALIGNMENT, EXTENT_BYTES_END, INLINE_BYTES_MAX, Items, Layout, Record, TailKind};
+use crate::layout::{
+    ALIGNMENT, EXTENT_BYTES_END, INLINE_BYTES_MAX, Items, Layout, Record, TailKind,
+};
 use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
 
@@ -29,7 +32,11 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
     if let Some(expected) = header.checksum {
         let found = header.checksum_with(behind);
         if found != expected {
-            refuse!(Checksum, "page {} was damaged: checksum {found:08x}, expected {expected:08x}", header.sequence);
+            refuse!(
+                Checksum,
+                "page {} was damaged: checksum {found:08x}, expected {expected:08x}",
+                header.sequence
+            );
         }
     }
     let objects = header.objects as usize;
@@ -41,9 +48,13 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
     for (i, slot) in slots.iter().rev().enumerate() {
         let slot = u32::from_le_bytes(*slot) as usize;
         if slot != at {
-            return Err(Error::new(ErrorKind::Slot, format!("slot {i} is {slot}, its object is at {at}")));
+            return Err(Error::new(
+                ErrorKind::Slot,
+                format!("slot {i} is {slot}, its object is at {at}"),
+            ));
         }
-        at += object(&layout.record, page.get(at..end).unwrap_or_default()).map_err(|error| error.in_object(i))?;
+        at += object(&layout.record, page.get(at..end).unwrap_or_default())
+            .map_err(|error| error.in_object(i))?;
     }
     if at != end {
         refuse!(Objects, "the objects end at {at}, the header says {end}");
@@ -56,7 +67,8 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
 #[inline]
 fn object(record: &Record, rest: &[u8]) -> Result<usize> {
     let extent_bytes = if rest.len() < 4 { 0 } else { u32_at(rest, 0) as usize };
-    let fits = extent_bytes.is_multiple_of(ALIGNMENT) && extent_bytes >= record.end && extent_bytes > 0;
+    let fits =
+        extent_bytes.is_multiple_of(ALIGNMENT) && extent_bytes >= record.end && extent_bytes > 0;
     let Some(extent) = rest.get(..extent_bytes).filter(|_| fits) else {
         refuse!(
             Extent,
@@ -77,7 +89,10 @@ fn object(record: &Record, rest: &[u8]) -> Result<usize> {
 #[inline(always)]
 fn check_zero(bytes: &[u8], from: usize, end: usize) -> Result<()> {
     if !is_zero(bytes.get(from..end).unwrap_or_default()) {
-        return Err(Error::new(ErrorKind::Padding, format!("a byte between {from} and {end} is not 0")));
+        return Err(Error::new(
+            ErrorKind::Padding,
+            format!("a byte between {from} and {end} is not 0"),
+        ));
     }
     Ok(())
 }
@@ -99,7 +114,10 @@ impl Verifier<'_> {
         for gap in &checks.gaps {
             check_zero(self.extent, at + gap.start, at + gap.end)?;
         }
-        let booleans = checks.booleans.iter().fold(0, |any, place| any | load::<1>(self.extent, at + place)[0]);
+        let booleans = checks
+            .booleans
+            .iter()
+            .fold(0, |any, place| any | load::<1>(self.extent, at + place)[0]);
         if booleans > 1 {
             refuse!(Boolean, "a boolean is neither 0 nor 1");
         }
@@ -131,8 +149,11 @@ impl Verifier<'_> {
             let bits = record.bits - first;
             let mask = if bits < 64 { (1 << bits) - 1 } else { u64::MAX };
             let word = bits_at(self.extent, at_bits + first / 8);
-            let spare =
-                if bits < 64 && !bits.is_multiple_of(8) { word >> bits & ((1 << (8 - bits % 8)) - 1) } else { 0 };
+            let spare = if bits < 64 && !bits.is_multiple_of(8) {
+                word >> bits & ((1 << (8 - bits % 8)) - 1)
+            } else {
+                0
+            };
             if spare != 0 {
                 refuse!(Bitmap, "a bit is set past the last of {} validity bits", record.bits);
             }
@@ -185,7 +206,9 @@ impl Verifier<'_> {
         if (place >> 64) as u32 != 0 {
             refuse!(String, "the reserved bytes of a string of {length} bytes are not 0");
         }
-        let Some(tail) = self.extent.get(from..from + length).filter(|_| (place >> 96) as usize == from) else {
+        let Some(tail) =
+            self.extent.get(from..from + length).filter(|_| (place >> 96) as usize == from)
+        else {
             refuse!(
                 Tail,
                 "a string of {length} bytes at {}, expected at {from} of {}",
@@ -213,7 +236,8 @@ impl Verifier<'_> {
 
     /// The list whose place is at `at`.
     fn items(&mut self, items: &Items, at: usize) -> Result<()> {
-        let (offset, count) = (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize);
+        let (offset, count) =
+            (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize);
         if count == 0 {
             if offset != 0 {
                 refuse!(Items, "a list of no items is at {offset}");
@@ -229,7 +253,11 @@ impl Verifier<'_> {
         // Both factors are below 2^31.
         let end = records_at + count * record.stride;
         if offset != start || end > self.extent.len() {
-            refuse!(Tail, "{count} items at {offset} up to {end}, expected at {start} of {}", self.extent.len());
+            refuse!(
+                Tail,
+                "{count} items at {offset} up to {end}, expected at {start} of {}",
+                self.extent.len()
+            );
         }
         check_zero(self.extent, self.cursor, start)?;
         self.cursor = end;
@@ -255,7 +283,9 @@ impl Verifier<'_> {
     /// The bitmap of `count` items and its padding.
     fn bitmap(&self, from: usize, end: usize, count: usize) -> Result<()> {
         let bytes = count.div_ceil(8);
-        if !count.is_multiple_of(8) && load::<1>(self.extent, from + bytes - 1)[0] >> (count % 8) != 0 {
+        if !count.is_multiple_of(8)
+            && load::<1>(self.extent, from + bytes - 1)[0] >> (count % 8) != 0
+        {
             refuse!(Bitmap, "a bit is set past the last of {count} items");
         }
         check_zero(self.extent, from + bytes, end)

@@ -1,7 +1,7 @@
 //! Little-endian words out of bytes.
 
-/// `N` bytes from `at` on. The places of a record are within their bytes, so that the zeros for others are never read; they are
-/// here so that nothing can panic.
+/// `N` bytes from `at` on. The places of a record are within their bytes, so that the zeros for
+/// others are never read; they are here so that nothing can panic.
 #[inline(always)]
 pub(crate) fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])

@@ -27,15 +27,22 @@ fn list_of(item: Type) -> Type {
     Type::List(Box::new(field("item", item, false)))
 }
 
-/// A page of one object: the address's number is 7, and items of two numbers are there, missing, there.
+/// A page of one object: the address's number is 7, and items of two numbers are there, missing,
+/// there.
 fn page(layout: &Arc<Layout>) -> VerifiedPage {
-    let words = |values: &[u32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into();
+    let words = |values: &[u32]| {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
+    };
     let numbers = |values: &[u32]| {
         let values = Values::Fixed { width: 4, bytes: words(values) };
         Column { rows: 3, validity: None, values }
     };
     let validity = Some(Bitmap { bytes: Bytes::from_static(&[0b101]), offset: 0, len: 3 });
-    let pairs = Column { rows: 3, validity, values: Values::Struct(vec![numbers(&[1, 2, 3]), numbers(&[4, 5, 6])]) };
+    let pairs = Column {
+        rows: 3,
+        validity,
+        values: Values::Struct(vec![numbers(&[1, 2, 3]), numbers(&[4, 5, 6])]),
+    };
     let lists = Values::List { offsets: words(&[0, 3]), child: Box::new(pairs) };
     let address = Values::Struct(vec![Column { rows: 1, ..numbers(&[7]) }]);
     let columns = [address, lists].map(|values| Column { rows: 1, validity: None, values });
@@ -65,10 +72,15 @@ fn fields_are_found_by_their_paths() {
     let there = layout.accessor::<()>(&["pairs", "[]"]).unwrap();
     let items = pairs.get(object).unwrap();
     assert_eq!(items.len(), 3);
-    let read: Vec<_> = items.clone().map(|item| (a.get(item), b.get(item), there.get(item))).collect();
+    let read: Vec<_> =
+        items.clone().map(|item| (a.get(item), b.get(item), there.get(item))).collect();
     assert_eq!(
         read,
-        [(Some(1), Some([4, 0, 0, 0]), Some(())), (None, None, None), (Some(3), Some([6, 0, 0, 0]), Some(()))]
+        [
+            (Some(1), Some([4, 0, 0, 0]), Some(())),
+            (None, None, None),
+            (Some(3), Some([6, 0, 0, 0]), Some(()))
+        ]
     );
     assert_eq!(items.map(|item| item.is_missing()).collect::<Vec<_>>(), [false, true, false]);
     assert_eq!(a.get(pairs.get(object).unwrap().nth(2).unwrap()), Some(3));
@@ -108,7 +120,11 @@ fn what_is_not_there_is_refused() {
         field("twice", Type::Int64, false),
         field("map", map, true),
         field("none", Type::Null, true),
-        field("color", Type::Dictionary { index, ordered: false, value: Box::new(Type::Utf8) }, true),
+        field(
+            "color",
+            Type::Dictionary { index, ordered: false, value: Box::new(Type::Utf8) },
+            true,
+        ),
     ]);
     let layout = layout(fields);
     fn refusal<T: Access + ?Sized>(layout: &Layout, path: &[&str]) -> String {
@@ -118,8 +134,14 @@ fn what_is_not_there_is_refused() {
     }
     for (expected, found) in [
         (r#"there are 0 fields "", expected one"#, refusal::<i32>(&layout, &[])),
-        (r#"there are 0 fields "adress", expected one"#, refusal::<i32>(&layout, &["adress", "number"])),
-        (r#"there are 0 fields "address.[]", expected one"#, refusal::<i32>(&layout, &["address", "[]"])),
+        (
+            r#"there are 0 fields "adress", expected one"#,
+            refusal::<i32>(&layout, &["adress", "number"]),
+        ),
+        (
+            r#"there are 0 fields "address.[]", expected one"#,
+            refusal::<i32>(&layout, &["address", "[]"]),
+        ),
         (r#"there are 0 fields "pairs.a", expected one"#, refusal::<i32>(&layout, &["pairs", "a"])),
         (r#"there are 2 fields "twice", expected one"#, refusal::<i32>(&layout, &["twice"])),
         (
@@ -130,13 +152,22 @@ fn what_is_not_there_is_refused() {
             r#"field "pairs.[].b" is of type UInt32, which is not read as i32"#,
             refusal::<i32>(&layout, &["pairs", "[]", "b"]),
         ),
-        (r#"field "pairs" is of type list, which is not read as [u8]"#, refusal::<[u8]>(&layout, &["pairs"])),
+        (
+            r#"field "pairs" is of type list, which is not read as [u8]"#,
+            refusal::<[u8]>(&layout, &["pairs"]),
+        ),
         (
             r#"field "map.key" is of type Utf8, which is not read as [u8; 16]"#,
             refusal::<[u8; 16]>(&layout, &["map", "key"]),
         ),
-        (r#"field "none" is of type Null, which is not read as ()"#, refusal::<()>(&layout, &["none"])),
-        (r#"field "color" is of type Utf8, which is not read as bool"#, refusal::<bool>(&layout, &["color"])),
+        (
+            r#"field "none" is of type Null, which is not read as ()"#,
+            refusal::<()>(&layout, &["none"]),
+        ),
+        (
+            r#"field "color" is of type Utf8, which is not read as bool"#,
+            refusal::<bool>(&layout, &["color"]),
+        ),
         (
             r#"field "address" is of type struct, which has no items"#,
             layout.list_accessor(&["address"]).unwrap_err().to_string(),
@@ -148,7 +179,8 @@ fn what_is_not_there_is_refused() {
     layout.accessor::<str>(&["color"]).unwrap();
 }
 
-/// Holds what accessors of a path read of `item` against `value`, which is none inside a missing struct or item.
+/// Holds what accessors of a path read of `item` against `value`, which is none inside a missing
+/// struct or item.
 struct Compared<'l> {
     layout: &'l Layout,
     path: Vec<String>,
@@ -235,7 +267,12 @@ impl Compared<'_> {
             Struct(fields) => {
                 let values = value.and_then(|value| value.fields());
                 for (i, field) in fields.iter().enumerate() {
-                    self.within(&field.name, &field.data_type, item, values.and_then(|values| values.field(i)));
+                    self.within(
+                        &field.name,
+                        &field.data_type,
+                        item,
+                        values.and_then(|values| values.field(i)),
+                    );
                 }
             }
             List(_) | FixedList { .. } | Map { .. } => self.items(data_type, item, value),
@@ -280,7 +317,8 @@ impl Compared<'_> {
 fn accessors_read_what_values_say() {
     for_seeds(200, |seed| {
         let mut random = Random::new(seed);
-        let fields: Vec<_> = (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<_> =
+            (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let arrow_schema = Arc::new(ArrowSchema::new(fields));
         let layout = Layout::new(schema_from_arrow(&arrow_schema).unwrap()).unwrap();
         let mut builder = PageBuilder::new(layout.clone(), 16 << 10, false).unwrap();

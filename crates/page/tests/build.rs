@@ -57,13 +57,25 @@ fn refusal(data_type: Type, nullable: bool, column: Column) -> Option<ErrorKind>
 fn batches_that_do_not_fit_are_refused() {
     use ErrorKind::*;
     let two = || numbers(&[1, 2]);
-    let list = |offsets: &[u32]| column(1, Values::List { offsets: u32s(offsets), child: Box::new(two()) });
+    let list = |offsets: &[u32]| {
+        column(1, Values::List { offsets: u32s(offsets), child: Box::new(two()) })
+    };
     let list_type = || Type::List(Box::new(field(Type::Int32, false)));
     let dictionary = |index: u8, entries: Column| {
-        column(1, Values::Dictionary { width: 1, indexes: vec![index].into(), entries: Box::new(entries) })
+        column(
+            1,
+            Values::Dictionary {
+                width: 1,
+                indexes: vec![index].into(),
+                entries: Box::new(entries),
+            },
+        )
     };
-    let dictionary_type =
-        || Type::Dictionary { index: Box::new(Type::UInt8), ordered: false, value: Box::new(Type::Int32) };
+    let dictionary_type = || Type::Dictionary {
+        index: Box::new(Type::UInt8),
+        ordered: false,
+        value: Box::new(Type::Int32),
+    };
     let fixed = |size: u32| Type::FixedList { size, item: Box::new(field(Type::Int32, false)) };
     let fixed_of = |size| column(1, Values::FixedList { size, child: Box::new(two()) });
     let pair = || Type::Struct(vec![field(Type::Int32, false), field(Type::Int32, true)]);
@@ -78,7 +90,12 @@ fn batches_that_do_not_fit_are_refused() {
         (None, Type::Int32, false, missing(two(), 0b11)),
         (None, Type::Utf8, false, strings(&["Größe".as_bytes()])),
         (Some(Utf8), Type::Utf8, false, strings(&[b"a", b"\xff"])),
-        (Some(Utf8), Type::Utf8, false, strings(&["ö".as_bytes()[..1].as_ref(), "ö".as_bytes()[1..].as_ref()])),
+        (
+            Some(Utf8),
+            Type::Utf8,
+            false,
+            strings(&["ö".as_bytes()[..1].as_ref(), "ö".as_bytes()[1..].as_ref()]),
+        ),
         (None, Type::Utf8, true, missing(strings(&[b"a", b"\xff"]), 0b01)),
         (None, Type::Binary, false, strings(&[b"a", b"\xff"])),
         (None, list_type(), false, list(&[0, 2])),
@@ -97,8 +114,18 @@ fn batches_that_do_not_fit_are_refused() {
         (None, pair(), false, column(2, Values::Struct(vec![two(), two()]))),
         (Some(Unsupported), pair(), false, column(2, Values::Struct(vec![two()]))),
         (Some(Unsupported), pair(), false, column(2, Values::Struct(vec![two(), numbers(&[1])]))),
-        (Some(Missing), pair(), false, column(2, Values::Struct(vec![missing(two(), 0b10), two()]))),
-        (None, pair(), true, missing(column(2, Values::Struct(vec![missing(two(), 0b10), two()])), 0b10)),
+        (
+            Some(Missing),
+            pair(),
+            false,
+            column(2, Values::Struct(vec![missing(two(), 0b10), two()])),
+        ),
+        (
+            None,
+            pair(),
+            true,
+            missing(column(2, Values::Struct(vec![missing(two(), 0b10), two()])), 0b10),
+        ),
     ] {
         let found = refusal(data_type.clone(), nullable, column.clone());
         assert_eq!(found, expected, "{data_type:?}, nullable {nullable}: {column:?}");
@@ -111,15 +138,21 @@ fn pages_have_their_sizes() {
         let refused = PageBuilder::new(layout(Type::Int32, false), page_bytes, false).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Size);
     }
-    // A string whose object, header and slot are just the page; and one byte more, which is 8 of extent.
+    // A string whose object, header and slot are just the page; and one byte more, which is 8 of
+    // extent.
     let fits = (4 << 10) - 64 - 4 - 4 - 8 - 16;
-    for (length, page_bytes, large) in [(fits, 4 << 10, false), (fits + 1, 8 << 10, true), (20_000, 20 << 10, true)] {
+    for (length, page_bytes, large) in
+        [(fits, 4 << 10, false), (fits + 1, 8 << 10, true), (20_000, 20 << 10, true)]
+    {
         let layout = layout(Type::Utf8, false);
         let mut builder = PageBuilder::new(layout.clone(), 4 << 10, true).unwrap();
         let text = vec![b'x'; length];
         builder.append(&batch(strings(&[b"before", &text, b"behind"]))).unwrap();
         let pages = builder.finish();
-        let sizes: Vec<_> = pages.iter().map(|page| (page.len(), page.bytes().len(), page.header().large)).collect();
+        let sizes: Vec<_> = pages
+            .iter()
+            .map(|page| (page.len(), page.bytes().len(), page.header().large))
+            .collect();
         assert_eq!(sizes, [(1, 4 << 10, false), (1, page_bytes, large), (1, 4 << 10, false)]);
         for page in &pages {
             VerifiedPage::verify(&layout, page.bytes().clone()).unwrap();
@@ -136,8 +169,9 @@ fn full_pages_can_be_taken_before_the_last() {
     let rows: Vec<u32> = (0..1000).collect();
     builder.append(&batch(numbers(&rows))).unwrap();
     let mut found = Vec::new();
-    let mut read =
-        |page: VerifiedPage| found.extend(page.objects().map(|object| object.field(0).unwrap().u32().unwrap()));
+    let mut read = |page: VerifiedPage| {
+        found.extend(page.objects().map(|object| object.field(0).unwrap().u32().unwrap()))
+    };
     std::iter::from_fn(|| builder.pop()).for_each(&mut read);
     builder.finish().into_iter().for_each(&mut read);
     assert!(builder.pop().is_none() && builder.finish().is_empty());
@@ -151,7 +185,8 @@ fn narrow_decimals_are_widened() {
     let layout = layout(Type::Decimal128 { precision: 9, scale: 2 }, true);
     let mut builder = PageBuilder::new(layout.clone(), 4 << 10, false).unwrap();
     builder.append(&batch(column(2, Values::Narrow { width: 4, bytes }))).unwrap();
-    let bytes = values.iter().flat_map(|value| i64::from(*value).to_le_bytes()).collect::<Vec<u8>>().into();
+    let bytes =
+        values.iter().flat_map(|value| i64::from(*value).to_le_bytes()).collect::<Vec<u8>>().into();
     builder.append(&batch(missing(column(2, Values::Narrow { width: 8, bytes }), 0b10))).unwrap();
     let pages = builder.finish();
     let page = VerifiedPage::verify(&layout, pages[0].bytes().clone()).unwrap();
@@ -185,7 +220,8 @@ fn batches_are_bounded() {
     let layout = layout(wide, true);
     let mut builder = PageBuilder::new(layout.clone(), 4 << 10, false).unwrap();
     // Nothing is there for a missing list, and a gigabyte of numbers in a column of it.
-    let nothing = Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } };
+    let nothing =
+        Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } };
     let lists = Values::FixedList { size: 1 << 30, child: Box::new(nothing) };
     let refused = builder.append(&batch(missing(column(1, lists), 0))).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");

@@ -1,6 +1,8 @@
-//! Random schemas and batches through pages and back, with Arrow's equality as the oracle; and pages with a few bytes changed.
+//! Random schemas and batches through pages and back, with Arrow's equality as the oracle; and
+//! pages with a few bytes changed.
 //!
-//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone.
+//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n`
+//! runs it alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -16,7 +18,8 @@ use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Compression, Limits, write};
 use dray_page::{
-    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Rooms, Value, VerifiedPage,
+    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Rooms, Value,
+    VerifiedPage,
 };
 use random::{Random, for_seeds};
 
@@ -24,7 +27,8 @@ const BYTES_MAX: u64 = 64 << 20;
 
 fn random_schema(random: &mut Random) -> SchemaRef {
     loop {
-        let fields: Vec<Field> = (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<Field> =
+            (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         // Arrow's casts, which make dictionaries comparable, lose count of lists of size 0.
         let types = format!("{fields:?}");
         if !types.contains("Dictionary(") || !types.contains(", 0)") {
@@ -38,9 +42,13 @@ fn to_arrow(schema: &dray_format::Schema, batch: &Batch) -> Vec<ArrayRef> {
     if batch.rows == 0 {
         return Vec::new();
     }
-    let chunk = write(schema, std::slice::from_ref(batch), Compression::None, false, false).unwrap().to_bytes(0);
-    let limits = Limits { decoded_bytes_max: 1 << 30, chunk_bytes_max: 1 << 30, ..Limits::default() };
-    let (_, rows) = Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &limits).unwrap();
+    let chunk = write(schema, std::slice::from_ref(batch), Compression::None, false, false)
+        .unwrap()
+        .to_bytes(0);
+    let limits =
+        Limits { decoded_bytes_max: 1 << 30, chunk_bytes_max: 1 << 30, ..Limits::default() };
+    let (_, rows) =
+        Decoder::new(schema.clone(), StringLayout::Offsets).read(&chunk, &limits).unwrap();
     rows.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
     rows.columns().iter().map(plain).collect()
 }
@@ -49,13 +57,16 @@ fn plain(column: &ArrayRef) -> ArrayRef {
     if plain_type(column.data_type()) == *column.data_type() {
         return column.clone();
     }
-    // Arrow refuses to cast a missing struct with a dictionary of no entries in it; compared as they are, these are equal too.
+    // Arrow refuses to cast a missing struct with a dictionary of no entries in it; compared as
+    // they are, these are equal too.
     cast(column, &plain_type(column.data_type())).unwrap_or_else(|_| column.clone())
 }
 
 fn plain_type(data_type: &DataType) -> DataType {
     use DataType::*;
-    let plain = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())));
+    let plain = |field: &Arc<Field>| {
+        Arc::new(field.as_ref().clone().with_data_type(plain_type(field.data_type())))
+    };
     match data_type {
         Dictionary(_, value) => plain_type(value),
         List(item) => List(plain(item)),
@@ -66,13 +77,21 @@ fn plain_type(data_type: &DataType) -> DataType {
     }
 }
 
-fn back<'a>(layout: &Arc<Layout>, objects: impl IntoIterator<Item = Object<'a>>) -> Result<Batch, Error> {
+fn back<'a>(
+    layout: &Arc<Layout>,
+    objects: impl IntoIterator<Item = Object<'a>>,
+) -> Result<Batch, Error> {
     let mut columns = ColumnsBuilder::new(layout.clone(), BYTES_MAX);
     columns.append(objects)?;
     Ok(columns.finish())
 }
 
-fn pages_of(layout: &Arc<Layout>, batches: &[Batch], page_bytes: usize, checksums: bool) -> Vec<VerifiedPage> {
+fn pages_of(
+    layout: &Arc<Layout>,
+    batches: &[Batch],
+    page_bytes: usize,
+    checksums: bool,
+) -> Vec<VerifiedPage> {
     let mut builder = PageBuilder::new(layout.clone(), page_bytes, checksums).unwrap();
     batches.iter().for_each(|batch| builder.append(batch).unwrap());
     builder.finish()
@@ -87,7 +106,8 @@ fn batches_come_back() {
         let context = format!("seed {seed}, schema {arrow_schema}");
         let schema = schema_from_arrow(&arrow_schema).unwrap();
         let layout = Layout::new(schema.clone()).unwrap();
-        let batches: Vec<Batch> = pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
+        let batches: Vec<Batch> =
+            pieces.iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
         let page_bytes = random.pick(&[4 << 10, 16 << 10, 256 << 10]);
         let pages = pages_of(&layout, &batches, page_bytes, random.below(2) == 1);
 
@@ -96,8 +116,8 @@ fn batches_come_back() {
         for (i, page) in pages.iter().enumerate() {
             assert_eq!(page.header().sequence, i as u64, "{context}");
             assert_eq!(page.bytes().as_ptr().align_offset(64), 0, "{context}");
-            let verified =
-                VerifiedPage::verify(&layout, page.bytes().clone()).unwrap_or_else(|e| panic!("{e}, {context}"));
+            let verified = VerifiedPage::verify(&layout, page.bytes().clone())
+                .unwrap_or_else(|e| panic!("{e}, {context}"));
             assert_eq!(verified.header(), page.header(), "{context}");
         }
 
@@ -120,10 +140,12 @@ fn batches_come_back() {
         assert_eq!(copies.len(), again.len(), "{context}");
         for (copy, again) in copies.iter().zip(&again) {
             assert_eq!(copy.bytes(), again.bytes(), "{context}");
-            VerifiedPage::verify(&layout, copy.bytes().clone()).unwrap_or_else(|error| panic!("{error}, {context}"));
+            VerifiedPage::verify(&layout, copy.bytes().clone())
+                .unwrap_or_else(|error| panic!("{error}, {context}"));
         }
 
-        // Some copied and the others from columns, into memory that was used before: the same bytes, too.
+        // Some copied and the others from columns, into memory that was used before: the same
+        // bytes, too.
         let rooms = Rooms::new(page_bytes, 4 * page_bytes);
         let soil = |room: &mut [u8]| {
             room.fill(0xAA);
@@ -137,7 +159,10 @@ fn batches_come_back() {
         builder.append(&back(&layout, others.iter().copied()).unwrap()).unwrap();
         let mixed = builder.finish();
         assert_eq!(copies.len(), mixed.len(), "{context}");
-        assert!(copies.iter().zip(&mixed).all(|(copy, mixed)| copy.bytes() == mixed.bytes()), "{context}");
+        assert!(
+            copies.iter().zip(&mixed).all(|(copy, mixed)| copy.bytes() == mixed.bytes()),
+            "{context}"
+        );
     });
 }
 
@@ -147,8 +172,14 @@ fn walk(fields: Values<'_>) -> usize {
 }
 
 fn walk_value(value: Value<'_>) -> usize {
-    let numbers = [value.i8().is_some(), value.u16().is_some(), value.f32().is_some(), value.i64().is_some()];
-    let scalars = [value.bool().is_some(), value.i128().is_some(), value.fixed().is_some(), value.bytes().is_some()];
+    let numbers =
+        [value.i8().is_some(), value.u16().is_some(), value.f32().is_some(), value.i64().is_some()];
+    let scalars = [
+        value.bool().is_some(),
+        value.i128().is_some(),
+        value.fixed().is_some(),
+        value.bytes().is_some(),
+    ];
     assert!(value.str().is_none() || value.bytes().is_some());
     let list = value.list().map_or(0, |list| list.iter().take(1 << 16).map(walk_value).sum());
     let fields = value.fields().map_or(0, walk);
@@ -162,8 +193,11 @@ fn damaged_pages_are_refused_or_read() {
         let arrow_schema = random_schema(&mut random);
         let schema = schema_from_arrow(&arrow_schema).unwrap();
         let layout = Layout::new(schema).unwrap();
-        let batches: Vec<Batch> =
-            random.pieces(&arrow_schema).iter().map(|piece| batch_from_arrow(piece).unwrap()).collect();
+        let batches: Vec<Batch> = random
+            .pieces(&arrow_schema)
+            .iter()
+            .map(|piece| batch_from_arrow(piece).unwrap())
+            .collect();
         let pages = pages_of(&layout, &batches, 4 << 10, false);
         let context = format!("seed {seed}, schema {arrow_schema}");
         for page in pages.iter().take(4) {
@@ -182,7 +216,8 @@ fn damaged_pages_are_refused_or_read() {
                 let Ok(verified) = VerifiedPage::verify(&layout, bytes.clone()) else { continue };
                 verified.objects().for_each(|object| _ = walk(object.fields()));
                 match back(&layout, verified.objects()) {
-                    // What a verifier accepts is what a writer makes of the same values, but for the page's number.
+                    // What a verifier accepts is what a writer makes of the same values, but for
+                    // the page's number.
                     Ok(batch) => {
                         let again = pages_of(&layout, &[batch], 4 << 10, false);
                         assert_eq!(again.len(), 1, "{context}");
@@ -201,8 +236,10 @@ fn equal_objects_are_equal_bytes() {
         let mut random = Random::new(seed);
         let arrow_schema = random_schema(&mut random);
         let layout = Layout::new(schema_from_arrow(&arrow_schema).unwrap()).unwrap();
-        let columns =
-            arrow_schema.fields().iter().map(|field| random.array(field.data_type(), 60, field.is_nullable()));
+        let columns = arrow_schema
+            .fields()
+            .iter()
+            .map(|field| random.array(field.data_type(), 60, field.is_nullable()));
         let columns: Vec<ArrayRef> = columns.collect();
         let batch = RecordBatch::try_new(arrow_schema.clone(), columns).unwrap();
         let plain: Vec<ArrayRef> = batch.columns().iter().map(plain).collect();

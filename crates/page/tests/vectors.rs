@@ -18,7 +18,8 @@ use words::{field, scalar, values};
 fn vectors(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<_> = files.filter(|path| path.extension().is_some_and(|kind| kind == "page")).collect();
+    let mut files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|kind| kind == "page")).collect();
     assert!(!files.is_empty(), "no vectors in {}", folder.display());
     files.sort();
     files
@@ -31,16 +32,19 @@ fn decode(path: &Path) -> Result<(Arc<Layout>, VerifiedPage), (&'static str, Str
     let (schema, page) = rest.split_at(u32::from_le_bytes(*schema_bytes) as usize);
     let schema = Schema::decode(schema).map_err(|error| (error.name(), error.to_string()))?;
     let page = Bytes::copy_from_slice(page);
-    let verified = Layout::new(schema).and_then(|layout| Ok((layout.clone(), VerifiedPage::verify(&layout, page)?)));
+    let verified = Layout::new(schema)
+        .and_then(|layout| Ok((layout.clone(), VerifiedPage::verify(&layout, page)?)));
     verified.map_err(|error| (error.name(), error.to_string()))
 }
 
 #[test]
 fn accepted() {
     for path in vectors("accept") {
-        let expected: Value = serde_json::from_slice(&fs::read(path.with_extension("page.json")).unwrap()).unwrap();
+        let expected: Value =
+            serde_json::from_slice(&fs::read(path.with_extension("page.json")).unwrap()).unwrap();
         let name = path.file_stem().unwrap().display();
-        let (layout, page) = decode(&path).unwrap_or_else(|(refusal, what)| panic!("{name}: {refusal} ({what})"));
+        let (layout, page) =
+            decode(&path).unwrap_or_else(|(refusal, what)| panic!("{name}: {refusal} ({what})"));
         let fields = &layout.schema().fields;
         let rows = page.objects().map(|object| {
             object
@@ -62,7 +66,8 @@ fn accepted() {
         columns.append(page.objects()).unwrap();
         let batch = columns.finish();
         for (i, (column, field)) in batch.columns.iter().zip(fields).enumerate() {
-            let expected: Value = expected["rows"].as_array().unwrap().iter().map(|row| row[i].clone()).collect();
+            let expected: Value =
+                expected["rows"].as_array().unwrap().iter().map(|row| row[i].clone()).collect();
             assert_eq!(values(column, &field.data_type), expected, "{name}, column {i}");
         }
 
@@ -96,13 +101,17 @@ fn in_place(value: PageValue<'_>, data_type: &Type) -> Value {
     if value.is_missing() {
         return Value::Null;
     }
-    let items = |item: &Type| value.list().unwrap().iter().map(|value| in_place(value, item)).collect::<Value>();
+    let items = |item: &Type| {
+        value.list().unwrap().iter().map(|value| in_place(value, item)).collect::<Value>()
+    };
     match data_type {
         Type::Boolean => json!(value.bool().unwrap()),
         Type::Utf8 => json!(value.str().unwrap()),
         Type::Binary => json!(words::hex(value.bytes().unwrap())),
         Type::List(item) | Type::FixedList { item, .. } => items(&item.data_type),
-        Type::Map { key, value, .. } => items(&Type::Struct(vec![(**key).clone(), (**value).clone()])),
+        Type::Map { key, value, .. } => {
+            items(&Type::Struct(vec![(**key).clone(), (**value).clone()]))
+        }
         Type::Struct(fields) => {
             let values = value.fields().unwrap().iter().zip(fields);
             values.map(|(value, field)| in_place(value, &field.data_type)).collect()

@@ -19,7 +19,8 @@ pub(crate) fn unescaped(item: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Hands over the items of a one-dimensional array one by one, none for a NULL. The lower bound, if it is shown, is dropped.
+/// Hands over the items of a one-dimensional array one by one, none for a NULL. The lower bound, if
+/// it is shown, is dropped.
 pub(crate) fn items<'a>(
     text: &'a [u8],
     delimiter: u8,
@@ -30,9 +31,14 @@ pub(crate) fn items<'a>(
     let body = match dimensions {
         0 => text,
         // `[0:2]={…}`
-        _ => text.iter().position(|byte| *byte == b'=').map(|at| &text[at + 1..]).ok_or_else(malformed)?,
+        _ => text
+            .iter()
+            .position(|byte| *byte == b'=')
+            .map(|at| &text[at + 1..])
+            .ok_or_else(malformed)?,
     };
-    let body = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}")).ok_or_else(malformed)?;
+    let body =
+        body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}")).ok_or_else(malformed)?;
     if body.is_empty() {
         return Ok(());
     }
@@ -104,7 +110,10 @@ mod tests {
     fn what_servers_write() {
         let some = |text: &str| Some(text.to_owned());
         assert_eq!(read("{}"), []);
-        assert_eq!(read("{a,NULL,\"NULL\",\"x \\\"y\\\\\"}"), [some("a"), None, some("NULL"), some("x \"y\\")]);
+        assert_eq!(
+            read("{a,NULL,\"NULL\",\"x \\\"y\\\\\"}"),
+            [some("a"), None, some("NULL"), some("x \"y\\")]
+        );
         assert_eq!(read("[0:1]={\"\",b}"), [some(""), some("b")]);
         assert_eq!(read("{\"a,b\"}"), [some("a,b")]);
     }

@@ -1,5 +1,6 @@
-//! Values as PostgreSQL's send functions make them: big-endian, one function a type (`src/backend/utils/adt` of its source). And
-//! those of the few types whose text the output functions make sooner, or alone.
+//! Values as PostgreSQL's send functions make them: big-endian, one function a type
+//! (`src/backend/utils/adt` of its source). And those of the few types whose text the output
+//! functions make sooner, or alone.
 
 use std::io::Write;
 
@@ -108,13 +109,20 @@ impl Decode {
         use Decode::*;
         matches!(
             self,
-            Decimal128 { .. } | Decimal256 { .. } | NumericText | NumericFloat | TextOutput | TextArray { .. }
+            Decimal128 { .. }
+                | Decimal256 { .. }
+                | NumericText
+                | NumericFloat
+                | TextOutput
+                | TextArray { .. }
         )
     }
 }
 
 fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N]> {
-    value.try_into().map_err(|_| Error::Malformed(format!("a value of {} bytes, expected {N}", value.len())))
+    value
+        .try_into()
+        .map_err(|_| Error::Malformed(format!("a value of {} bytes, expected {N}", value.len())))
 }
 
 fn reversed<const N: usize>(value: &[u8]) -> Result<[u8; N]> {
@@ -139,7 +147,8 @@ fn integer(text: &[u8]) -> Option<i64> {
 }
 
 fn push_digits(builder: &mut Builder, text: &[u8], bytes: usize) -> Result<()> {
-    let malformed = || Error::Malformed(format!("{:?} for an integer", String::from_utf8_lossy(text)));
+    let malformed =
+        || Error::Malformed(format!("{:?} for an integer", String::from_utf8_lossy(text)));
     let value = integer(text).ok_or_else(malformed)?;
     let pushed = match bytes {
         2 => builder.push_fixed(i16::try_from(value).map_err(|_| malformed())?.to_le_bytes()),
@@ -155,7 +164,12 @@ fn unrepresentable(what: &str) -> Error {
 
 /// Appends a value.
 #[inline]
-pub(crate) fn push(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinite: bool) -> Result<()> {
+pub(crate) fn push(
+    decode: &Decode,
+    builder: &mut Builder,
+    value: &[u8],
+    null_nonfinite: bool,
+) -> Result<()> {
     match decode {
         Decode::Digits(bytes) => push_digits(builder, value, *bytes),
         Decode::Fixed4 | Decode::Oid => Ok(builder.push_fixed(reversed::<4>(value)?)?),
@@ -194,7 +208,12 @@ pub(crate) fn push(decode: &Decode, builder: &mut Builder, value: &[u8], null_no
     }
 }
 
-fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinite: bool) -> Result<()> {
+fn push_rare(
+    decode: &Decode,
+    builder: &mut Builder,
+    value: &[u8],
+    null_nonfinite: bool,
+) -> Result<()> {
     match decode {
         Decode::Fixed16 => Ok(builder.push_fixed(fixed::<16>(value)?)?),
         Decode::Decimal256 { precision, scale } => {
@@ -217,7 +236,9 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
             }
             Ok(builder.push_fixed(float.to_le_bytes())?)
         }
-        Decode::Money => Ok(builder.push_fixed(i128::from(i64::from_be_bytes(fixed(value)?)).to_le_bytes())?),
+        Decode::Money => {
+            Ok(builder.push_fixed(i128::from(i64::from_be_bytes(fixed(value)?)).to_le_bytes())?)
+        }
         Decode::JsonB => match value.split_first() {
             Some((1, json)) => Ok(builder.push_bytes(json)?),
             _ => Err(Error::Malformed("jsonb of an unknown version".to_owned())),
@@ -257,7 +278,8 @@ fn push_rare(decode: &Decode, builder: &mut Builder, value: &[u8], null_nonfinit
 
 #[inline]
 fn numeric(value: &[u8]) -> Result<Numeric<'_>> {
-    Numeric::from_sent(value).ok_or_else(|| Error::Malformed("a numeric that can't be read".to_owned()))
+    Numeric::from_sent(value)
+        .ok_or_else(|| Error::Malformed("a numeric that can't be read".to_owned()))
 }
 
 /// A value for a message, which all digits of a long one would only swell.
@@ -268,13 +290,21 @@ fn shown(numeric: &Numeric<'_>) -> String {
     numeric.write_text(&mut text);
     let text = String::from_utf8_lossy(&text);
     match text.get(..SHOWN_BYTES_MAX) {
-        Some(beginning) if text.len() > SHOWN_BYTES_MAX => format!("{beginning}… ({} characters)", text.len()),
+        Some(beginning) if text.len() > SHOWN_BYTES_MAX => {
+            format!("{beginning}… ({} characters)", text.len())
+        }
         _ => text.into_owned(),
     }
 }
 
 #[cold]
-fn not_decimal(builder: &mut Builder, numeric: &Numeric<'_>, precision: u8, scale: i8, null: bool) -> Result<()> {
+fn not_decimal(
+    builder: &mut Builder,
+    numeric: &Numeric<'_>,
+    precision: u8,
+    scale: i8,
+    null: bool,
+) -> Result<()> {
     let text = shown(numeric);
     match numeric.is_finite() {
         true => Err(Error::Unrepresentable(format!(
@@ -287,7 +317,11 @@ fn not_decimal(builder: &mut Builder, numeric: &Numeric<'_>, precision: u8, scal
 /// A value that the column's type does not have.
 #[cold]
 fn missing(builder: &mut Builder, what: &str, null: bool) -> Result<()> {
-    if null { Ok(builder.push_null()?) } else { Err(unrepresentable(&format!("Arrow has no {what}"))) }
+    if null {
+        Ok(builder.push_null()?)
+    } else {
+        Err(unrepresentable(&format!("Arrow has no {what}")))
+    }
 }
 
 /// Between the parts of a value that may have very many.
@@ -373,11 +407,20 @@ fn push_hstore(builder: &mut Builder, value: &[u8]) -> Result<()> {
     Ok(builder.close_list()?)
 }
 
-fn push_array(oid: u32, item: &Decode, builder: &mut Builder, value: &[u8], null: bool) -> Result<()> {
+fn push_array(
+    oid: u32,
+    item: &Decode,
+    builder: &mut Builder,
+    value: &[u8],
+    null: bool,
+) -> Result<()> {
     let mut reader = Reader(value);
-    let (dimensions, _has_nulls, found) = (reader.i32()?, reader.i32()?, reader.i32()?.cast_unsigned());
+    let (dimensions, _has_nulls, found) =
+        (reader.i32()?, reader.i32()?, reader.i32()?.cast_unsigned());
     if found != oid {
-        return Err(Error::Malformed(format!("an array of type {found}, expected {oid}: the type has changed")));
+        return Err(Error::Malformed(format!(
+            "an array of type {found}, expected {oid}: the type has changed"
+        )));
     }
     let items = match dimensions {
         0 => 0,
@@ -396,11 +439,19 @@ fn push_array(oid: u32, item: &Decode, builder: &mut Builder, value: &[u8], null
     Ok(builder.close_list()?)
 }
 
-fn push_composite(attributes: &[(u32, Decode)], builder: &mut Builder, value: &[u8], null: bool) -> Result<()> {
+fn push_composite(
+    attributes: &[(u32, Decode)],
+    builder: &mut Builder,
+    value: &[u8],
+    null: bool,
+) -> Result<()> {
     let mut reader = Reader(value);
     let count = reader.i32()?;
     if usize::try_from(count) != Ok(attributes.len()) {
-        let what = format!("a composite of {count} attributes, expected {}: the type has changed", attributes.len());
+        let what = format!(
+            "a composite of {count} attributes, expected {}: the type has changed",
+            attributes.len()
+        );
         return Err(Error::Malformed(what));
     }
     for (i, (oid, decode)) in attributes.iter().enumerate() {
@@ -433,7 +484,9 @@ fn push_range(bound: &Decode, builder: &mut Builder, value: &[u8], null: bool) -
     };
     let bounds = [bound_at(LOWER_INFINITE)?, bound_at(UPPER_INFINITE)?];
     reader.end()?;
-    let [lower, upper, lower_inclusive, upper_inclusive, empty] = builder.fields()? else { return Err(cut()) };
+    let [lower, upper, lower_inclusive, upper_inclusive, empty] = builder.fields()? else {
+        return Err(cut());
+    };
     for (field, value) in [lower, upper].into_iter().zip(bounds) {
         push_nested(bound, field, value, null)?;
     }
@@ -443,7 +496,12 @@ fn push_range(bound: &Decode, builder: &mut Builder, value: &[u8], null: bool) -
     Ok(builder.close_struct()?)
 }
 
-fn push_nested(decode: &Decode, builder: &mut Builder, value: Option<&[u8]>, null: bool) -> Result<()> {
+fn push_nested(
+    decode: &Decode,
+    builder: &mut Builder,
+    value: Option<&[u8]>,
+    null: bool,
+) -> Result<()> {
     match value {
         Some(value) => push(decode, builder, value, null),
         None => Ok(builder.push_null()?),

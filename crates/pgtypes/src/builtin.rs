@@ -71,8 +71,10 @@ const BASES: &[(u32, u32, &str)] = &[
     (5069, 271, "xid8"),
 ];
 
-/// Arrays that have types of their own: number, number of their arrays, name, number of their items.
-const VECTORS: &[(u32, u32, &str, u32)] = &[(22, 1006, "int2vector", 21), (30, 1013, "oidvector", 26)];
+/// Arrays that have types of their own: number, number of their arrays, name, number of their
+/// items.
+const VECTORS: &[(u32, u32, &str, u32)] =
+    &[(22, 1006, "int2vector", 21), (30, 1013, "oidvector", 26)];
 
 /// Range, its arrays, its name; multirange, its arrays, its name; what they are of.
 type RangeRow = (u32, u32, &'static str, u32, u32, &'static str, u32);

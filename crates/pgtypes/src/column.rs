@@ -7,7 +7,8 @@ use crate::binary::{self, Decode};
 use crate::error::Result;
 use crate::{Kind, PgType};
 
-/// The key of a field's metadata that names the PostgreSQL type, where the column's own does not tell.
+/// The key of a field's metadata that names the PostgreSQL type, where the column's own does not
+/// tell.
 pub const TYPE_KEY: &str = "dray:postgresql:type";
 const EXTENSION_KEY: &str = "ARROW:extension:name";
 
@@ -39,17 +40,25 @@ impl std::str::FromStr for NumericAs {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected =
-            || format!("numeric {text:?}, expected text, float64 or decimal(PRECISION,SCALE) up to 76 digits");
+        let expected = || {
+            format!(
+                "numeric {text:?}, expected text, float64 or decimal(PRECISION,SCALE) up to 76 digits"
+            )
+        };
         match text {
             "text" => return Ok(Self::Text),
             "float64" => return Ok(Self::Float64),
             _ => {}
         }
-        let digits = text.strip_prefix("decimal(").and_then(|text| text.strip_suffix(')')).ok_or_else(expected)?;
+        let digits = text
+            .strip_prefix("decimal(")
+            .and_then(|text| text.strip_suffix(')'))
+            .ok_or_else(expected)?;
         let (precision, scale) = digits.split_once(',').unwrap_or((digits, "0"));
         match (precision.trim().parse(), scale.trim().parse()) {
-            (Ok(precision @ 1..=76), Ok(scale)) if scale <= precision => Ok(Self::Decimal { precision, scale }),
+            (Ok(precision @ 1..=76), Ok(scale)) if scale <= precision => {
+                Ok(Self::Decimal { precision, scale })
+            }
             _ => Err(expected()),
         }
     }
@@ -65,7 +74,8 @@ impl std::fmt::Display for NumericAs {
     }
 }
 
-/// What to do about values that the column's type does not have: infinite dates, NaN among decimals, 24:00.
+/// What to do about values that the column's type does not have: infinite dates, NaN among
+/// decimals, 24:00.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NonFinite {
     /// Fail, naming the value.
@@ -138,8 +148,9 @@ impl Column {
         Self { field, decode, format, null_nonfinite: options.nonfinite == NonFinite::Null }
     }
 
-    /// The same, with its values given in the format that takes a stock server less time: strings and integers as text. A send
-    /// function begins with 1 KiB for its message, an output function takes what it needs.
+    /// The same, with its values given in the format that takes a stock server less time: strings
+    /// and integers as text. A send function begins with 1 KiB for its message, an output function
+    /// takes what it needs.
     pub fn in_quicker_format(mut self) -> Self {
         self.decode = match (self.decode, &self.field.data_type) {
             (Decode::Fixed2, Type::Int16) => Decode::Digits(2),
@@ -147,7 +158,10 @@ impl Column {
             (Decode::Fixed8, Type::Int64) => Decode::Digits(8),
             (other, _) => other,
         };
-        if matches!((&self.decode, &self.field.data_type), (Decode::Bytes, Type::Utf8) | (Decode::Digits(_), _)) {
+        if matches!(
+            (&self.decode, &self.field.data_type),
+            (Decode::Bytes, Type::Utf8) | (Decode::Digits(_), _)
+        ) {
             self.format = Format::Text;
         }
         self
@@ -163,13 +177,14 @@ impl Column {
         self.format
     }
 
-    /// Whether its values are whatever the type's output function writes: floats among them with as many digits as the server's
-    /// settings say.
+    /// Whether its values are whatever the type's output function writes: floats among them with as
+    /// many digits as the server's settings say.
     pub fn is_output(&self) -> bool {
         matches!(self.decode, Decode::TextOutput | Decode::TextArray { .. })
     }
 
-    /// What a column of this kind costs a server more than its extension would: text and decimals are formatted for it.
+    /// What a column of this kind costs a server more than its extension would: text and decimals
+    /// are formatted for it.
     pub fn is_costly(&self) -> bool {
         self.decode.is_costly()
     }
@@ -190,7 +205,9 @@ impl Column {
 fn field(name: &str, pg_type: &PgType, data_type: Type, decode: &Decode) -> Field {
     let metadata = match (decode, pg_type.oid) {
         (Decode::Fixed16, _) => vec![(EXTENSION_KEY.to_owned(), "arrow.uuid".to_owned())],
-        (Decode::Bytes, 114) | (Decode::JsonB, _) => vec![(EXTENSION_KEY.to_owned(), "arrow.json".to_owned())],
+        (Decode::Bytes, 114) | (Decode::JsonB, _) => {
+            vec![(EXTENSION_KEY.to_owned(), "arrow.json".to_owned())]
+        }
         _ if decode.is_plain() && !matches!(pg_type.kind, Kind::Enum) => vec![],
         _ => vec![(TYPE_KEY.to_owned(), pg_type.name.clone())],
     };
@@ -224,9 +241,14 @@ fn map(pg_type: &PgType, options: &Options, depth: usize) -> (Type, Decode) {
         }
         Kind::Array { item, delimiter } => {
             let (data_type, decode) = inner(item);
-            let list = |data_type, decode: &Decode| Type::List(Box::new(child("item", item, data_type, decode)));
+            let list = |data_type, decode: &Decode| {
+                Type::List(Box::new(child("item", item, data_type, decode)))
+            };
             match decode.format() {
-                Format::Binary => (list(data_type, &decode), Decode::Array { oid: item.oid, item: Box::new(decode) }),
+                Format::Binary => (
+                    list(data_type, &decode),
+                    Decode::Array { oid: item.oid, item: Box::new(decode) },
+                ),
                 Format::Text if matches!(base(item).kind, Kind::Base) && *delimiter != b' ' => {
                     (list(Type::Utf8, &decode), Decode::TextArray { delimiter: *delimiter })
                 }
@@ -235,12 +257,19 @@ fn map(pg_type: &PgType, options: &Options, depth: usize) -> (Type, Decode) {
         }
         Kind::Composite(attributes) => {
             let mapped: Vec<_> = attributes.iter().map(|(_, attribute)| inner(attribute)).collect();
-            if attributes.is_empty() || mapped.iter().any(|(_, decode)| decode.format() == Format::Text) {
+            if attributes.is_empty()
+                || mapped.iter().any(|(_, decode)| decode.format() == Format::Text)
+            {
                 return text;
             }
             let fields = attributes.iter().zip(&mapped);
-            let fields = fields.map(|((name, of), (data_type, decode))| child(name, of, data_type.clone(), decode));
-            let decodes = attributes.iter().zip(&mapped).map(|((_, of), (_, decode))| (of.oid, decode.clone()));
+            let fields = fields.map(|((name, of), (data_type, decode))| {
+                child(name, of, data_type.clone(), decode)
+            });
+            let decodes = attributes
+                .iter()
+                .zip(&mapped)
+                .map(|((_, of), (_, decode))| (of.oid, decode.clone()));
             (Type::Struct(fields.collect()), Decode::Composite(decodes.collect()))
         }
         Kind::Range(of) => match inner(of) {
@@ -264,8 +293,12 @@ fn map(pg_type: &PgType, options: &Options, depth: usize) -> (Type, Decode) {
 
 /// Bounds that are missing are infinite; an empty range has neither.
 fn range(of: &PgType, data_type: Type, decode: &Decode) -> Type {
-    let flag =
-        |name: &str| Field { name: name.to_owned(), data_type: Type::Boolean, nullable: false, metadata: vec![] };
+    let flag = |name: &str| Field {
+        name: name.to_owned(),
+        data_type: Type::Boolean,
+        nullable: false,
+        metadata: vec![],
+    };
     Type::Struct(vec![
         child("lower", of, data_type.clone(), decode),
         child("upper", of, data_type, decode),
@@ -276,15 +309,25 @@ fn range(of: &PgType, data_type: Type, decode: &Decode) -> Type {
 }
 
 fn scalar(pg_type: &PgType, options: &Options) -> Option<(Type, Decode)> {
-    let timestamp = |zone: Option<&str>| Type::Timestamp { unit: Unit::Microsecond, zone: zone.map(str::to_owned) };
-    let finite = |data_type, decode| (options.nonfinite != NonFinite::Text).then_some((data_type, decode));
+    let timestamp = |zone: Option<&str>| Type::Timestamp {
+        unit: Unit::Microsecond,
+        zone: zone.map(str::to_owned),
+    };
+    let finite =
+        |data_type, decode| (options.nonfinite != NonFinite::Text).then_some((data_type, decode));
     match pg_type.extension.as_str() {
         "citext" => return Some((Type::Utf8, Decode::Bytes)),
         "hstore" => {
             let field = |name: &str, nullable| {
-                Box::new(Field { name: name.to_owned(), data_type: Type::Utf8, nullable, metadata: vec![] })
+                Box::new(Field {
+                    name: name.to_owned(),
+                    data_type: Type::Utf8,
+                    nullable,
+                    metadata: vec![],
+                })
             };
-            let map = Type::Map { sorted: false, key: field("key", false), value: field("value", true) };
+            let map =
+                Type::Map { sorted: false, key: field("key", false), value: field("value", true) };
             return Some((map, Decode::Hstore));
         }
         _ => {}
@@ -326,18 +369,22 @@ fn numeric(typmod: i32, options: &Options) -> Option<(Type, Decode)> {
             NumericAs::Text => (Type::Utf8, Decode::NumericText),
             NumericAs::Float64 => (Type::Float64, Decode::NumericFloat),
             // NaN among them is to be text.
-            NumericAs::Decimal { .. } if options.nonfinite == NonFinite::Text => (Type::Utf8, Decode::NumericText),
+            NumericAs::Decimal { .. } if options.nonfinite == NonFinite::Text => {
+                (Type::Utf8, Decode::NumericText)
+            }
             NumericAs::Decimal { precision, scale } => decimal(precision, scale.cast_signed()),
         });
     }
     if options.nonfinite == NonFinite::Text {
         return None;
     }
-    // `numeric_typmod_precision` and `numeric_typmod_scale` of numeric.c: 16 bits, and 11 with a sign.
+    // `numeric_typmod_precision` and `numeric_typmod_scale` of numeric.c: 16 bits, and 11 with a
+    // sign.
     let declared = (typmod - TYPMOD_OFFSET).cast_unsigned();
     let precision = (declared >> 16) & 0xFFFF;
     let scale = ((declared & 0x7FF) ^ 1024).cast_signed() - 1024;
-    // Arrow's scales lie between 0 and the precision: zeros before the point and behind it count as digits.
+    // Arrow's scales lie between 0 and the precision: zeros before the point and behind it count as
+    // digits.
     let (digits, scale) = match scale {
         ..0 => (precision + scale.unsigned_abs(), 0),
         _ => (precision.max(scale.cast_unsigned()), scale),
@@ -368,7 +415,9 @@ pub(crate) fn push_text_array(builder: &mut Builder, text: &[u8], delimiter: u8)
         match item {
             None => items.push_null()?,
             Some(Item::Plain(bytes)) => items.push_bytes(bytes)?,
-            Some(Item::Escaped(bytes)) => items.push_written(bytes.len(), |out| out.extend(unescaped(bytes)))?,
+            Some(Item::Escaped(bytes)) => {
+                items.push_written(bytes.len(), |out| out.extend(unescaped(bytes)))?
+            }
         }
         Ok(())
     })?;

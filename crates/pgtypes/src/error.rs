@@ -32,7 +32,8 @@ impl From<dray_format::Error> for Error {
     }
 }
 
-/// What is said of a string that is not UTF-8: some ways that bytes become text a server does not check.
+/// What is said of a string that is not UTF-8: some ways that bytes become text a server does not
+/// check.
 pub fn not_utf8(error: &dray_format::Error) -> String {
     format!("{error}; textsend(…) gives a string's bytes")
 }

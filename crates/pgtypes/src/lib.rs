@@ -1,14 +1,15 @@
-//! PostgreSQL's types as columns: which column each type becomes, and how its values get there. `spec/types.md` section 3 is
-//! the law.
+//! PostgreSQL's types as columns: which column each type becomes, and how its values get there.
+//! `spec/types.md` section 3 is the law.
 //!
 //! ```text
 //!   PgType ──Column::new──▶ Field, and how to ask for it: binary or text
 //!   value  ──Column::push──▶ Builder
 //! ```
 //!
-//! Values come as PostgreSQL's send functions make them (binary) or as its output functions do (text); a source asks for
-//! each column in the [`Format`] that its [`Column`] names. The client parses what a server sent, the server's extension what it
-//! made itself: both get the same columns. No I/O happens here, and nothing that is read is trusted.
+//! Values come as PostgreSQL's send functions make them (binary) or as its output functions do
+//! (text); a source asks for each column in the [`Format`] that its [`Column`] names. The client
+//! parses what a server sent, the server's extension what it made itself: both get the same
+//! columns. No I/O happens here, and nothing that is read is trusted.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! `numeric`, PostgreSQL's decimal: digits to the base of 10,000, as it stores and as it sends them.
+//! `numeric`, PostgreSQL's decimal: digits to the base of 10,000, as it stores and as it sends
+//! them.
 
 use std::io::Write;
 
@@ -66,7 +67,8 @@ impl<'a> Numeric<'a> {
         Some(Self { sign, weight, dscale: field(6), digits, big_endian: true })
     }
 
-    /// A value as a server of this machine's byte order stores it (`NumericChoice` in numeric.c), without its length.
+    /// A value as a server of this machine's byte order stores it (`NumericChoice` in numeric.c),
+    /// without its length.
     #[inline]
     pub fn from_stored(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<2>()?;
@@ -91,7 +93,13 @@ impl<'a> Numeric<'a> {
         let sign = if header & 0x4000 != 0 { Sign::Negative } else { Sign::Positive };
         let (weight, digits) = rest.split_first_chunk::<2>()?;
         let weight = i32::from(i16::from_ne_bytes(*weight));
-        Some(Self { sign, weight, dscale: header & 0x3FFF, digits: digits.as_chunks().0, big_endian })
+        Some(Self {
+            sign,
+            weight,
+            dscale: header & 0x3FFF,
+            digits: digits.as_chunks().0,
+            big_endian,
+        })
     }
 
     /// Whether it is a number.
@@ -106,8 +114,8 @@ impl<'a> Numeric<'a> {
         if self.big_endian { u16::from_be_bytes(raw) } else { u16::from_le_bytes(raw) }
     }
 
-    /// The value times `10^scale`; none if that is not a whole number of at most `precision` (to 38) digits, or the value not
-    /// a number.
+    /// The value times `10^scale`; none if that is not a whole number of at most `precision` (to
+    /// 38) digits, or the value not a number.
     #[inline]
     pub fn to_i128(&self, precision: u8, scale: i8) -> Option<i128> {
         if !self.is_finite() {
@@ -146,7 +154,12 @@ impl<'a> Numeric<'a> {
     }
 
     /// Adds up digits, each with the factor that the sum so far takes first.
-    fn magnitude<T>(&self, scale: i8, zero: T, step: impl Fn(T, u64, u64) -> Option<T>) -> Option<T> {
+    fn magnitude<T>(
+        &self,
+        scale: i8,
+        zero: T,
+        step: impl Fn(T, u64, u64) -> Option<T>,
+    ) -> Option<T> {
         let mut sum = zero;
         let mut exponent = 0;
         for i in 0..self.digits.len() {
@@ -156,7 +169,8 @@ impl<'a> Numeric<'a> {
                 sum = step(sum, 10_000, digit)?;
                 continue;
             }
-            // Only the upper part of this digit is at or before the last place; what is below must be nothing.
+            // Only the upper part of this digit is at or before the last place; what is below must
+            // be nothing.
             let kept = DIGIT_DECIMALS + exponent;
             let divisor = if kept > 0 { POWERS[(-exponent) as usize] } else { 10_000 };
             if !digit.is_multiple_of(divisor) {
@@ -180,7 +194,8 @@ impl<'a> Numeric<'a> {
         }
         let step = |sum: [u64; 4], factor, digit| mul_add(sum, factor, digit);
         let mut limbs = self.magnitude(scale, [0; 4], step)?;
-        let bound = (0..precision.min(76)).try_fold([1, 0, 0, 0], |power, _| mul_add(power, 10, 0))?;
+        let bound =
+            (0..precision.min(76)).try_fold([1, 0, 0, 0], |power, _| mul_add(power, 10, 0))?;
         if limbs.iter().rev().ge(bound.iter().rev()) {
             return None;
         }
@@ -192,7 +207,12 @@ impl<'a> Numeric<'a> {
             }
         }
         let mut bytes = [0; 32];
-        bytes.as_chunks_mut().0.iter_mut().zip(limbs).for_each(|(chunk, limb)| *chunk = limb.to_le_bytes());
+        bytes
+            .as_chunks_mut()
+            .0
+            .iter_mut()
+            .zip(limbs)
+            .for_each(|(chunk, limb)| *chunk = limb.to_le_bytes());
         Some(bytes)
     }
 
@@ -204,7 +224,8 @@ impl<'a> Numeric<'a> {
         std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
     }
 
-    /// What [`Self::write_text`] writes at most: 131,072 digits before the point can be sent as 14 bytes.
+    /// What [`Self::write_text`] writes at most: 131,072 digits before the point can be sent as 14
+    /// bytes.
     pub fn text_bytes_max(&self) -> usize {
         const NAMES_BYTES_MAX: usize = "-Infinity".len();
         const SIGN_AND_POINT: usize = 2;
@@ -288,14 +309,20 @@ mod tests {
             let numeric = Numeric::from_sent(bytes).unwrap();
             assert_eq!(text(bytes), *expected);
             assert_eq!(numeric.to_i128(38, 2), *scaled, "{expected}");
-            let wide = numeric.to_i256(76, 2).map(|bytes| i128::from_le_bytes(bytes[..16].try_into().unwrap()));
+            let wide = numeric
+                .to_i256(76, 2)
+                .map(|bytes| i128::from_le_bytes(bytes[..16].try_into().unwrap()));
             assert_eq!(wide, *scaled, "{expected}");
         }
         let one = sent(0x7FFF, 0, 3, &[1]);
         assert_eq!(text(&one).len(), 4 * 0x7FFF + 5);
-        for (bytes, ..) in cases.iter().chain([&(one, "", None), &(sent(0, 0xF000, 0, &[]), "", None)]) {
+        for (bytes, ..) in
+            cases.iter().chain([&(one, "", None), &(sent(0, 0xF000, 0, &[]), "", None)])
+        {
             let numeric = Numeric::from_sent(bytes).unwrap();
-            assert!((text(bytes).len()..text(bytes).len() + 12).contains(&numeric.text_bytes_max()));
+            assert!(
+                (text(bytes).len()..text(bytes).len() + 12).contains(&numeric.text_bytes_max())
+            );
         }
         assert_eq!(text(&sent(0, 0xC000, 0, &[])), "NaN");
         assert_eq!(text(&sent(0, 0xF000, 0, &[])), "-Infinity");

@@ -6,8 +6,8 @@ use dray_pgtypes::{Kind, PgType, builtin};
 
 /// Types within types, as deep as they may be described.
 const DEPTH_MAX: usize = 64;
-/// Types that one column may consist of, counted as often as they occur: a row type that has another twice, which has another
-/// twice … doubles with each level.
+/// Types that one column may consist of, counted as often as they occur: a row type that has
+/// another twice, which has another twice … doubles with each level.
 const NODES_MAX: usize = 10_000;
 
 /// What is known of the types of one database.
@@ -32,10 +32,12 @@ struct Entry {
 /// Columns of [`query`]'s answer.
 pub(crate) const COLUMNS: usize = 10;
 
-/// The statement that describes these types and all that they are made of, a row for each type or attribute.
+/// The statement that describes these types and all that they are made of, a row for each type or
+/// attribute.
 ///
-/// Every function and operator is qualified: in a session whose `search_path` has another schema before `pg_catalog`, or a
-/// better match in one, the name alone is somebody else's. That is why there is no `IN`, `NULLIF` and `USING`.
+/// Every function and operator is qualified: in a session whose `search_path` has another schema
+/// before `pg_catalog`, or a better match in one, the name alone is somebody else's. That is why
+/// there is no `IN`, `NULLIF` and `USING`.
 pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
     let oids = oids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
     let equal = "OPERATOR(pg_catalog.=)";
@@ -91,7 +93,8 @@ pub(crate) fn query(oids: &HashSet<u32>, server_version: u32) -> String {
 }
 
 impl Catalog {
-    /// Whether a type needs to be asked for: it is unknown, or has attributes, which may have changed since.
+    /// Whether a type needs to be asked for: it is unknown, or has attributes, which may have
+    /// changed since.
     pub(crate) fn misses(&self, oid: u32) -> bool {
         !self.is_settled(oid, 0)
     }
@@ -102,7 +105,9 @@ impl Catalog {
         }
         match self.types.get(&oid) {
             Some(entry) if entry.kind == b'c' => false,
-            Some(entry) => entry.inner == 0 || depth < DEPTH_MAX && self.is_settled(entry.inner, depth + 1),
+            Some(entry) => {
+                entry.inner == 0 || depth < DEPTH_MAX && self.is_settled(entry.inner, depth + 1)
+            }
             None => false,
         }
     }
@@ -138,14 +143,15 @@ impl Catalog {
         self.described(oid, typmod, 0, &mut { NODES_MAX })
     }
 
-    /// `nodes` are how many more types may be described; one that is too many is [`Kind::Base`], which comes as text, and so
-    /// does all that it is a part of.
+    /// `nodes` are how many more types may be described; one that is too many is [`Kind::Base`],
+    /// which comes as text, and so does all that it is a part of.
     fn described(&self, oid: u32, typmod: i32, depth: usize, nodes: &mut usize) -> PgType {
         if let Some(builtin) = builtin(oid, typmod) {
             return builtin;
         }
         let unknown = Entry { name: format!("type {oid}"), ..Entry::default() };
-        let entry = self.types.get(&oid).filter(|_| depth < DEPTH_MAX && *nodes > 0).unwrap_or(&unknown);
+        let entry =
+            self.types.get(&oid).filter(|_| depth < DEPTH_MAX && *nodes > 0).unwrap_or(&unknown);
         *nodes = nodes.saturating_sub(1);
         let mut inner = |typmod| Box::new(self.described(entry.inner, typmod, depth + 1, nodes));
         let kind = match entry.kind {
@@ -183,7 +189,9 @@ mod tests {
         catalog.types.extend((100_000..100_040).map(|oid| (oid, level(oid))));
         fn count(pg_type: &PgType) -> usize {
             match &pg_type.kind {
-                Kind::Composite(attributes) => 1 + attributes.iter().map(|(_, inner)| count(inner)).sum::<usize>(),
+                Kind::Composite(attributes) => {
+                    1 + attributes.iter().map(|(_, inner)| count(inner)).sum::<usize>()
+                }
                 _ => 1,
             }
         }

@@ -1,4 +1,5 @@
-//! The few things that rustls does not tell of a server's certificate, read from its DER bytes (RFC 5280 section 4.1).
+//! The few things that rustls does not tell of a server's certificate, read from its DER bytes (RFC
+//! 5280 section 4.1).
 
 use ring::digest::{self, SHA256, SHA384, SHA512};
 
@@ -20,8 +21,9 @@ const SHA1: &[u8] = &[0x2b, 0x0e, 0x03, 0x02, 0x1a];
 /// 2.5.4.3
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 
-/// The channel binding tls-server-end-point (RFC 5929 section 4.1): the certificate's hash by the algorithm of its
-/// signature, or by SHA-256 if that is MD5 or SHA-1. None if the signature has no hash that we know (Ed25519).
+/// The channel binding tls-server-end-point (RFC 5929 section 4.1): the certificate's hash by the
+/// algorithm of its signature, or by SHA-256 if that is MD5 or SHA-1. None if the signature has no
+/// hash that we know (Ed25519).
 pub(crate) fn server_end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let mut fields = Der(Der(certificate).content(SEQUENCE)?);
     fields.content(SEQUENCE)?;
@@ -83,9 +85,9 @@ pub(crate) fn common_name(certificate: &[u8]) -> Option<&str> {
 /// Whether a host is the one that a name in a certificate means; `*.` stands for one label.
 pub(crate) fn matches_host(name: &str, host: &str) -> bool {
     match name.strip_prefix("*.") {
-        Some(parent) => {
-            host.split_once('.').is_some_and(|(label, tail)| !label.is_empty() && tail.eq_ignore_ascii_case(parent))
-        }
+        Some(parent) => host
+            .split_once('.')
+            .is_some_and(|(label, tail)| !label.is_empty() && tail.eq_ignore_ascii_case(parent)),
         None => name.eq_ignore_ascii_case(host),
     }
 }
@@ -146,7 +148,10 @@ impl<'a> Der<'a> {
 
 #[cfg(test)]
 mod tests {
-    use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519};
+    use rcgen::{
+        CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384,
+        PKCS_ED25519,
+    };
 
     use super::*;
 
@@ -171,7 +176,10 @@ mod tests {
     #[test]
     fn parameters_of_pss() {
         // [0] { SEQUENCE { OID sha384 } }
-        let sha384 = [0xa0, 0x0d, 0x30, 0x0b, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x02];
+        let sha384 = [
+            0xa0, 0x0d, 0x30, 0x0b, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02,
+            0x02,
+        ];
         let sequence = [&[0x30, sha384.len() as u8][..], &sha384].concat();
         assert_eq!(pss_hash(Der(&sequence)), Some(&SHA384));
         assert_eq!(pss_hash(Der(&[0x30, 0])), Some(&SHA256));
@@ -189,9 +197,14 @@ mod tests {
     fn cut_off() {
         let (der, _) = certificate(&PKCS_ECDSA_P256_SHA256);
         for end in 0..der.len() {
-            assert!(server_end_point(&der[..end]).is_none() && public_key(&der[..end]).is_none(), "{end}");
+            assert!(
+                server_end_point(&der[..end]).is_none() && public_key(&der[..end]).is_none(),
+                "{end}"
+            );
         }
-        for length in [&[0x80][..], &[0x85, 1, 1, 1, 1, 1], &[0x84, 0xff, 0xff, 0xff, 0xff], &[0x82, 1]] {
+        for length in
+            [&[0x80][..], &[0x85, 1, 1, 1, 1, 1], &[0x84, 0xff, 0xff, 0xff, 0xff], &[0x82, 1]]
+        {
             assert!(Der(&[&[SEQUENCE], length].concat()).element().is_none(), "{length:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! From a connection string to a socket that is logged in: which host, which address, with or without TLS, as libpq
-//! decides it.
+//! From a connection string to a socket that is logged in: which host, which address, with or
+//! without TLS, as libpq decides it.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -61,16 +61,20 @@ impl std::fmt::Debug for Canceller {
 }
 
 impl Canceller {
-    /// Sends the request and waits until the server has taken it. Whether there was something to cancel is not known:
-    /// if so, the session's query ends by an error with SQLSTATE 57014.
+    /// Sends the request and waits until the server has taken it. Whether there was something to
+    /// cancel is not known: if so, the session's query ends by an error with SQLSTATE 57014.
     ///
     /// # Errors
-    /// The server can't be reached before the wait ends, or it gave the session no key for cancelling.
+    /// The server can't be reached before the wait ends, or it gave the session no key for
+    /// cancelling.
     pub fn cancel(&self, wait: &mut Wait<'_>) -> Result<()> {
-        let failed = || Error::new(ErrorKind::Connection, format!("can't cancel at {}", self.place));
+        let failed =
+            || Error::new(ErrorKind::Connection, format!("can't cancel at {}", self.place));
         check_process(self.process).map_err(|cause| failed().cause(cause))?;
-        let (process, secret) = self.key.ok_or_else(|| failed().hint("the server gave no key for it at login"))?;
-        let socket = Socket::open(&self.address, &self.tcp, None, wait).map_err(|cause| failed().cause(cause))?;
+        let (process, secret) =
+            self.key.ok_or_else(|| failed().hint("the server gave no key for it at login"))?;
+        let socket = Socket::open(&self.address, &self.tcp, None, wait)
+            .map_err(|cause| failed().cause(cause))?;
         let mut socket = match &self.tls {
             Some(tls) => socket.encrypt(tls, wait).map_err(|cause| failed().cause(cause))?,
             None => socket,
@@ -84,22 +88,31 @@ impl Canceller {
         // The server closes the connection once it has passed the request on, and sends nothing.
         loop {
             match socket.read(&mut [0]) {
-                Err(error) if is_timeout(&error) => wait.check().map_err(|cause| failed().cause(cause))?,
+                Err(error) if is_timeout(&error) => {
+                    wait.check().map_err(|cause| failed().cause(cause))?
+                }
                 _ => return Ok(()),
             }
         }
     }
 }
 
-/// Connects to the first host that lets us in and is what the string asks for, as long as `wanted` says so.
+/// Connects to the first host that lets us in and is what the string asks for, as long as `wanted`
+/// says so.
 ///
-/// All of it may take so long as `timeout` says: each host and each address gets its share of what is left. If the string has
-/// `connect_timeout`, each address may take that long, as libpq has it.
+/// All of it may take so long as `timeout` says: each host and each address gets its share of what
+/// is left. If the string has `connect_timeout`, each address may take that long, as libpq has it.
 ///
 /// # Errors
-/// Connection errors list every place that was tried; Authentication errors have the server's SQLSTATE and message.
-pub fn connect(params: &ConnectParams, timeout: Duration, wanted: &mut dyn FnMut() -> bool) -> Result<LoggedIn> {
-    let timeout = if params.connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
+/// Connection errors list every place that was tried; Authentication errors have the server's
+/// SQLSTATE and message.
+pub fn connect(
+    params: &ConnectParams,
+    timeout: Duration,
+    wanted: &mut dyn FnMut() -> bool,
+) -> Result<LoggedIn> {
+    let timeout =
+        if params.connect_timeout.is_some() { NO_TIMEOUT } else { timeout.min(NO_TIMEOUT) };
     let mut wait = Wait::new(Instant::now() + timeout, wanted);
     let mut failures = Vec::new();
     let targets = match params.target {
@@ -138,7 +151,8 @@ pub fn connect(params: &ConnectParams, timeout: Duration, wanted: &mut dyn FnMut
                     Some(timeout) => share.until(Instant::now() + timeout),
                     None => share.share(count - i),
                 };
-                let next = match Attempt::new(params, host, address).run(*target, &mut attempt_wait) {
+                let next = match Attempt::new(params, host, address).run(*target, &mut attempt_wait)
+                {
                     Ok(session) => return Ok(session),
                     Err(failure) => {
                         failures.extend(failure.errors);
@@ -205,8 +219,12 @@ impl<'a> Attempt<'a> {
     fn run(&self, target: Target, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
         let session = match (&self.address, self.params.tls.mode) {
             (Address::Unix(_), _) | (_, SslMode::Disable) => self.log_in(false, wait),
-            (_, SslMode::Allow) => self.log_in(false, wait).or_else(|failure| self.try_other(failure, true, wait)),
-            (_, SslMode::Prefer) => self.log_in(true, wait).or_else(|failure| self.try_other(failure, false, wait)),
+            (_, SslMode::Allow) => {
+                self.log_in(false, wait).or_else(|failure| self.try_other(failure, true, wait))
+            }
+            (_, SslMode::Prefer) => {
+                self.log_in(true, wait).or_else(|failure| self.try_other(failure, false, wait))
+            }
             _ => self.log_in(true, wait),
         };
         let mut session = session?;
@@ -222,7 +240,12 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn try_other(&self, mut first: Failure, encrypted: bool, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
+    fn try_other(
+        &self,
+        mut first: Failure,
+        encrypted: bool,
+        wait: &mut Wait<'_>,
+    ) -> Result<LoggedIn, Failure> {
         if !first.other_encryption || wait.check().is_err() {
             return Err(first);
         }
@@ -233,18 +256,29 @@ impl<'a> Attempt<'a> {
     }
 
     fn log_in(&self, encrypted: bool, wait: &mut Wait<'_>) -> Result<LoggedIn, Failure> {
-        let mut socket = match Socket::open(&self.address, &self.params.tcp, self.params.read_timeout, wait) {
-            Ok(socket) => socket,
-            Err(cause) => return Err(Failure { next: Next::Address, ..no_connection(&self.place, cause).into() }),
-        };
+        let mut socket =
+            match Socket::open(&self.address, &self.params.tcp, self.params.read_timeout, wait) {
+                Ok(socket) => socket,
+                Err(cause) => {
+                    return Err(Failure {
+                        next: Next::Address,
+                        ..no_connection(&self.place, cause).into()
+                    });
+                }
+            };
         let mut tls = None;
         if encrypted {
             let (encrypted, used) = self.encrypt(socket, wait)?;
             socket = encrypted;
             tls = Some(used).filter(|_| socket.is_tls());
         }
-        let (socket, Seen { parameters, key, .. }) = log_in(socket, self.params, self.host.password.as_deref(), wait)
-            .map_err(|refusal| {
+        let (socket, Seen { parameters, key, .. }) = log_in(
+            socket,
+            self.params,
+            self.host.password.as_deref(),
+            wait,
+        )
+        .map_err(|refusal| {
             let next = match refusal.error.sqlstate() {
                 CANNOT_CONNECT_NOW => Next::Host,
                 _ if wait.is_over() => Next::Address,
@@ -275,11 +309,12 @@ impl<'a> Attempt<'a> {
     }
 
     fn encrypt(&self, socket: Socket, wait: &mut Wait<'_>) -> Result<(Socket, Tls), Failure> {
-        let (Place::Tcp { name, .. }, Address::Tcp(address)) = (&self.host.place, &self.address) else {
+        let (Place::Tcp { name, .. }, Address::Tcp(address)) = (&self.host.place, &self.address)
+        else {
             return Err(Error::new(ErrorKind::Usage, "no TLS over Unix sockets").into());
         };
-        let encrypted =
-            Tls::prepare(&self.params.tls, name, address.ip()).and_then(|tls| Ok((socket.encrypt(&tls, wait)?, tls)));
+        let encrypted = Tls::prepare(&self.params.tls, name, address.ip())
+            .and_then(|tls| Ok((socket.encrypt(&tls, wait)?, tls)));
         let (socket, tls) = encrypted.map_err(|error| {
             let next = if wait.is_over() { Next::Address } else { Next::Nothing };
             Failure { errors: vec![self.explain(error)], next, other_encryption: true }
@@ -288,8 +323,13 @@ impl<'a> Attempt<'a> {
             SslMode::Prefer => Ok((socket, tls)),
             _ if socket.is_tls() => Ok((socket, tls)),
             _ => {
-                let error = Error::new(ErrorKind::Connection, "the server does not have TLS, which sslmode asks for");
-                Err(self.explain(error.hint("set ssl = on at the server, or sslmode=prefer")).into())
+                let error = Error::new(
+                    ErrorKind::Connection,
+                    "the server does not have TLS, which sslmode asks for",
+                );
+                Err(self
+                    .explain(error.hint("set ssl = on at the server, or sslmode=prefer"))
+                    .into())
             }
         }
     }
@@ -305,7 +345,9 @@ impl<'a> Attempt<'a> {
     fn explain_refusal(&self, error: Error) -> Error {
         let error = self.explain(error);
         match &self.params.password_warning {
-            Some(warning) if error.kind() == ErrorKind::Authentication && error.help().is_empty() => {
+            Some(warning)
+                if error.kind() == ErrorKind::Authentication && error.help().is_empty() =>
+            {
                 error.hint(warning.as_str())
             }
             Some(warning) if error.kind() == ErrorKind::Authentication => {
@@ -348,7 +390,8 @@ impl<'a> Attempt<'a> {
 
 /// Servers since version 14 report it; the others, and poolers, are asked.
 fn is_read_only(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
-    let reported = ["default_transaction_read_only", "in_hot_standby"].map(|name| session.parameters.get(name));
+    let reported = ["default_transaction_read_only", "in_hot_standby"]
+        .map(|name| session.parameters.get(name));
     match reported {
         [Some(read_only), Some(standby)] => Ok(read_only == "on" || standby == "on"),
         _ => ask(session, "SHOW transaction_read_only", wait).map(|answer| answer == "on"),
@@ -358,7 +401,9 @@ fn is_read_only(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
 fn is_standby(session: &mut LoggedIn, wait: &mut Wait<'_>) -> Result<bool> {
     match session.parameters.get("in_hot_standby") {
         Some(standby) => Ok(standby == "on"),
-        None => ask(session, "SELECT pg_catalog.pg_is_in_recovery()", wait).map(|answer| answer == "t"),
+        None => {
+            ask(session, "SELECT pg_catalog.pg_is_in_recovery()", wait).map(|answer| answer == "t")
+        }
     }
 }
 
@@ -374,7 +419,9 @@ fn ask(session: &mut LoggedIn, query: &str, wait: &mut Wait<'_>) -> Result<Strin
         match message.first() {
             Some(b'Z') => return answer.ok_or_else(failed),
             // Tag, length, number of columns, length of the first one.
-            Some(b'D') => answer = message.get(11..).map(|value| String::from_utf8_lossy(value).into_owned()),
+            Some(b'D') => {
+                answer = message.get(11..).map(|value| String::from_utf8_lossy(value).into_owned())
+            }
             _ => {}
         }
     }
@@ -383,15 +430,23 @@ fn ask(session: &mut LoggedIn, query: &str, wait: &mut Wait<'_>) -> Result<Strin
 fn addresses(host: &Host, wait: &mut Wait<'_>) -> io::Result<Vec<Address>> {
     match &host.place {
         Place::Unix(folder) => Ok(vec![Address::Unix(socket_path(folder, host.port))]),
-        Place::Tcp { address: Some(address), .. } => Ok(vec![Address::Tcp((*address, host.port).into())]),
-        Place::Tcp { name, .. } => Ok(resolve(name, host.port, wait)?.into_iter().map(Address::Tcp).collect()),
+        Place::Tcp { address: Some(address), .. } => {
+            Ok(vec![Address::Tcp((*address, host.port).into())])
+        }
+        Place::Tcp { name, .. } => {
+            Ok(resolve(name, host.port, wait)?.into_iter().map(Address::Tcp).collect())
+        }
     }
 }
 
 fn no_connection(place: &str, cause: io::Error) -> Error {
     let hint = match cause.kind() {
-        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => "is the server running there?",
-        io::ErrorKind::TimedOut => "is the server running there, and does a firewall let us through?",
+        io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
+            "is the server running there?"
+        }
+        io::ErrorKind::TimedOut => {
+            "is the server running there, and does a firewall let us through?"
+        }
         _ => "",
     };
     Error::new(ErrorKind::Connection, format!("can't connect to {place}")).cause(cause).hint(hint)
@@ -412,7 +467,9 @@ fn merge(mut failures: Vec<Error>) -> Error {
         return Error::new(ErrorKind::Usage, "no host to connect to");
     }
     let telling = failures.swap_remove(telling);
-    Error::new(telling.kind(), messages.join("; ")).with_sqlstate(telling.sqlstate()).hint(telling.help())
+    Error::new(telling.kind(), messages.join("; "))
+        .with_sqlstate(telling.sqlstate())
+        .hint(telling.help())
 }
 
 /// Puts things into an order by chance: the standard library's hash keys are random.

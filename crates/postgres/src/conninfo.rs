@@ -4,7 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Keywords and values of `key=value` pairs or of a `postgresql://` uri, in order; later ones win.
 ///
-/// The string may hold a password, and have it where another part belongs, so that no error quotes it.
+/// The string may hold a password, and have it where another part belongs, so that no error quotes
+/// it.
 pub(crate) fn split(text: &str) -> Result<Vec<(String, String)>> {
     match text.strip_prefix("postgresql://").or_else(|| text.strip_prefix("postgres://")) {
         Some(rest) => split_uri(rest),
@@ -25,11 +26,14 @@ fn split_pairs(text: &str) -> Result<Vec<(String, String)>> {
         let (key, tail) = rest.split_at(end);
         let Some(tail) = tail.trim_start().strip_prefix('=') else {
             // What stands here may be the tail of an unquoted password.
-            let what = "the connection string has a word without \"=\" where a keyword was expected";
-            return Err(usage(what).hint("postgresql://user@host/db, or host=… dbname=… with values quoted by '…'"));
+            let what =
+                "the connection string has a word without \"=\" where a keyword was expected";
+            return Err(usage(what)
+                .hint("postgresql://user@host/db, or host=… dbname=… with values quoted by '…'"));
         };
-        let (value, tail) = read_value(tail.trim_start())
-            .ok_or_else(|| usage("a quoted value in the connection string has no end").hint("quote it by '…'"))?;
+        let (value, tail) = read_value(tail.trim_start()).ok_or_else(|| {
+            usage("a quoted value in the connection string has no end").hint("quote it by '…'")
+        })?;
         pairs.push((key.to_owned(), value));
         rest = tail.trim_start();
     }
@@ -83,14 +87,17 @@ fn split_uri(text: &str) -> Result<Vec<(String, String)>> {
         hosts.push(host);
         ports.push(port);
     }
-    push("host", &hosts.join(",")).and_then(|()| match ports.iter().all(|port| port.is_empty()) {
-        true => Ok(()),
-        false => push("port", &ports.join(",")),
+    push("host", &hosts.join(",")).and_then(|()| {
+        match ports.iter().all(|port| port.is_empty()) {
+            true => Ok(()),
+            false => push("port", &ports.join(",")),
+        }
     })?;
     let (path, query) = tail.split_once('?').unwrap_or((tail, ""));
     push("dbname", path.strip_prefix('/').unwrap_or(path))?;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let Some((key, value)) = pair.split_once('=').filter(|(_, value)| !value.contains('=')) else {
+        let Some((key, value)) = pair.split_once('=').filter(|(_, value)| !value.contains('='))
+        else {
             let what = "a parameter after \"?\" in the uri is not key=value";
             return Err(usage(what).hint("write = within a value as %3D and & as %26"));
         };
@@ -112,14 +119,19 @@ fn split_place(place: &str) -> Result<(&str, &str)> {
     let (host, tail) = bracketed
         .split_once(']')
         .filter(|(host, tail)| !host.is_empty() && (tail.is_empty() || tail.starts_with(':')))
-        .ok_or_else(|| usage("the uri has an IPv6 address that does not end").hint("postgresql://[::1]:5432/db"))?;
+        .ok_or_else(|| {
+            usage("the uri has an IPv6 address that does not end")
+                .hint("postgresql://[::1]:5432/db")
+        })?;
     Ok((host, tail.strip_prefix(':').unwrap_or("")))
 }
 
 /// Undoes percent-encoding; `what` is for the error.
 fn decode(text: &str, what: &str) -> Result<String> {
-    let invalid =
-        || usage(format!("bad percent-encoding in the uri's {what}")).hint("write % itself as %25; %00 is not allowed");
+    let invalid = || {
+        usage(format!("bad percent-encoding in the uri's {what}"))
+            .hint("write % itself as %25; %00 is not allowed")
+    };
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -130,7 +142,10 @@ fn decode(text: &str, what: &str) -> Result<String> {
         }
         let (digits, tail) = rest.split_at_checked(2).ok_or_else(invalid)?;
         let digit = |at: usize| char::from(digits[at]).to_digit(16);
-        let byte = digit(0).zip(digit(1)).map(|(high, low)| (high * 16 + low) as u8).filter(|byte| *byte != 0);
+        let byte = digit(0)
+            .zip(digit(1))
+            .map(|(high, low)| (high * 16 + low) as u8)
+            .filter(|byte| *byte != 0);
         bytes.push(byte.ok_or_else(invalid)?);
         rest = tail;
     }
@@ -143,7 +158,8 @@ mod tests {
 
     fn check(text: &str, expected: &[(&str, &str)]) {
         let found = split(text).unwrap();
-        let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        let found: Vec<_> =
+            found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
         assert_eq!(found, expected, "{text}");
     }
 
@@ -169,7 +185,10 @@ mod tests {
         check("postgresql://a,b:2", &[("host", "a,b"), ("port", ",2")]);
         check("postgresql://[::1]:5/d", &[("host", "::1"), ("port", "5"), ("dbname", "d")]);
         check("postgresql://%2Ftmp%2Fpg/d", &[("host", "/tmp/pg"), ("dbname", "d")]);
-        check("postgresql:///d?host=/tmp&port=7", &[("dbname", "d"), ("host", "/tmp"), ("port", "7")]);
+        check(
+            "postgresql:///d?host=/tmp&port=7",
+            &[("dbname", "d"), ("host", "/tmp"), ("port", "7")],
+        );
         check("postgresql://h?ssl=true", &[("host", "h"), ("sslmode", "require")]);
         check("postgresql://h/?options=-c%20x%3D1", &[("host", "h"), ("options", "-c x=1")]);
         check("postgresql://h/d?user=a%40b", &[("host", "h"), ("dbname", "d"), ("user", "a@b")]);

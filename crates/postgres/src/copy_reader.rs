@@ -1,7 +1,7 @@
 //! `COPY … (FORMAT binary)` that somebody else receives: bytes in, columns out.
 //!
-//! A driver's open connection has its own transaction and temporary tables, and its own way to a COPY's data. What is needed
-//! of the types is asked through the driver, too.
+//! A driver's open connection has its own transaction and temporary tables, and its own way to a
+//! COPY's data. What is needed of the types is asked through the driver, too.
 
 use std::collections::HashSet;
 
@@ -36,16 +36,20 @@ impl Description {
         Self { columns, catalog: Catalog::default(), server_version }
     }
 
-    /// Whether a statement can be described by running it for no rows: it only reads. `escapes` as for
-    /// [`enclosable`](crate::enclosable).
+    /// Whether a statement can be described by running it for no rows: it only reads. `escapes` as
+    /// for [`enclosable`](crate::enclosable).
     pub fn is_possible(sql: &str, escapes: bool) -> bool {
         reads_only(sql, escapes)
     }
 
     /// What is to be asked of the server, if anything: all of its answer goes to [`Self::learn`].
     pub fn question(&self) -> Option<String> {
-        let missing: HashSet<u32> =
-            self.columns.iter().map(|(_, oid, _)| *oid).filter(|oid| self.catalog.misses(*oid)).collect();
+        let missing: HashSet<u32> = self
+            .columns
+            .iter()
+            .map(|(_, oid, _)| *oid)
+            .filter(|oid| self.catalog.misses(*oid))
+            .collect();
         (!missing.is_empty()).then(|| catalog::query(&missing, self.server_version))
     }
 
@@ -57,18 +61,22 @@ impl Description {
         let rows: Option<Vec<_>> = rows.into_iter().map(|row| row.try_into().ok()).collect();
         match rows.is_some_and(|rows| self.catalog.learn(&rows)) {
             true => Ok(()),
-            false => Err(Error::new(ErrorKind::Protocol, "the server's description of types can't be understood")),
+            false => Err(Error::new(
+                ErrorKind::Protocol,
+                "the server's description of types can't be understood",
+            )),
         }
     }
 
     fn columns(&self, options: &TypeOptions) -> Vec<Column> {
-        let column =
-            |(name, oid, typmod): &(String, u32, i32)| Column::new(name, &self.catalog.pg_type(*oid, *typmod), options);
+        let column = |(name, oid, typmod): &(String, u32, i32)| {
+            Column::new(name, &self.catalog.pg_type(*oid, *typmod), options)
+        };
         self.columns.iter().map(column).collect()
     }
 
-    /// Whether some of the columns are made text, in which there may be floats: the session's `extra_float_digits` says how many
-    /// digits they have.
+    /// Whether some of the columns are made text, in which there may be floats: the session's
+    /// `extra_float_digits` says how many digits they have.
     pub fn has_text(&self, options: &TypeOptions) -> bool {
         has_text(&self.columns(options))
     }
@@ -81,14 +89,17 @@ impl Description {
         }
         let casts = columns.iter().enumerate().map(|(i, column)| match column.format() {
             Format::Binary => format!("c{i}"),
-            // The type's output function: a cast may write other text. A composite of NULLs is not NULL itself.
+            // The type's output function: a cast may write other text. A composite of NULLs is not
+            // NULL itself.
             Format::Text => {
                 format!("CASE WHEN c{i} IS NOT DISTINCT FROM NULL THEN NULL ELSE pg_catalog.format('%s', c{i}) END")
             }
         });
         let casts = casts.collect::<Vec<_>>().join(", ");
         let names = (0..columns.len()).map(|i| format!("c{i}")).collect::<Vec<_>>().join(", ");
-        format!("COPY (SELECT {casts} FROM ({statement}\n) AS q ({names})) TO STDOUT (FORMAT binary)")
+        format!(
+            "COPY (SELECT {casts} FROM ({statement}\n) AS q ({names})) TO STDOUT (FORMAT binary)"
+        )
     }
 }
 
@@ -112,9 +123,18 @@ impl CopyReader {
     /// When a column is of a type that can't be built.
     pub fn new(description: &Description, options: Options) -> Result<Self> {
         let columns = description.columns(&options.types);
-        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
+        let schema =
+            Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
         let builder = options.builder(schema.into())?;
-        Ok(Self { columns, builder, options, rows_before: 0, rest: Vec::new(), in_rows: false, ended: false })
+        Ok(Self {
+            columns,
+            builder,
+            options,
+            rows_before: 0,
+            rest: Vec::new(),
+            in_rows: false,
+            ended: false,
+        })
     }
 
     /// The columns.
@@ -138,7 +158,11 @@ impl CopyReader {
             self.rest = rest;
         }
         if self.rest.len() > self.options.row_bytes_max {
-            let what = format!("row {} has more than row_bytes_max of {}", self.row(), self.options.row_bytes_max);
+            let what = format!(
+                "row {} has more than row_bytes_max of {}",
+                self.row(),
+                self.options.row_bytes_max
+            );
             let error = Error::new(ErrorKind::Limit, what).with_sqlstate(LIMIT_EXCEEDED);
             return Err(error.hint("raise row_bytes_max"));
         }
@@ -180,13 +204,19 @@ impl CopyReader {
                 continue;
             }
             if !push_row(&self.columns, &mut self.builder, row, self.rows_before)? {
-                let what = format!("row {} of the COPY does not have {} columns", self.row(), self.columns.len());
+                let what = format!(
+                    "row {} of the COPY does not have {} columns",
+                    self.row(),
+                    self.columns.len()
+                );
                 return Err(Error::new(ErrorKind::Protocol, what));
             }
             let rows = self.builder.rows();
             // Adding up all columns takes its time: only now and then, and when the row is large.
             let is_due = rows.is_multiple_of(64) || bytes >= self.options.batch_bytes / 64;
-            if rows >= self.options.batch_rows || is_due && self.builder.bytes() >= self.options.batch_bytes {
+            if rows >= self.options.batch_rows
+                || is_due && self.builder.bytes() >= self.options.batch_bytes
+            {
                 self.rows_before += rows as u64;
                 full(self.builder.finish().map_err(value_error)?);
             }
@@ -210,8 +240,8 @@ fn header_bytes(data: &[u8]) -> Result<Option<usize>> {
     Ok((data.len() >= HEADER_BYTES + extension).then_some(HEADER_BYTES + extension))
 }
 
-/// The length of the row that the data begins with, or of the trailer, once it is all there. What is not a row has no length
-/// that makes sense; [`push_row`] then says so.
+/// The length of the row that the data begins with, or of the trailer, once it is all there. What
+/// is not a row has no length that makes sense; [`push_row`] then says so.
 fn row_bytes(data: &[u8], columns: usize) -> Option<usize> {
     let count = i16::from_be_bytes(*data.first_chunk()?);
     if usize::try_from(count) != Ok(columns) {

@@ -61,7 +61,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn cause(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub(crate) fn cause(
+        mut self,
+        cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
         self.0.cause = Some(cause.into());
         self
     }

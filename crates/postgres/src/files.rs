@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// The keywords that a service file gives for a service; the first file that knows the service wins.
+/// The keywords that a service file gives for a service; the first file that knows the service
+/// wins.
 pub(crate) fn read_service(files: &[PathBuf], service: &str) -> Result<Vec<(String, String)>> {
     for file in files {
         let text = match std::fs::read_to_string(file) {
@@ -50,7 +51,9 @@ fn find_service(text: &str, service: &str, file: &Path) -> Result<Option<Vec<(St
         match line.split_once('=') {
             _ if line.starts_with("ldap") => return wrong("asks for LDAP, which is not supported"),
             None => return wrong("is not key=value"),
-            Some(("service" | "servicefile", _)) => return wrong("names another service, which is not supported"),
+            Some(("service" | "servicefile", _)) => {
+                return wrong("names another service, which is not supported");
+            }
             // As in libpq, the first value of a keyword counts here.
             Some((key, value)) => {
                 if !pairs.iter().any(|(known, _)| known == key) {
@@ -87,7 +90,9 @@ impl PasswordFile {
         }
         match std::fs::read_to_string(path) {
             Ok(text) => Self { text, warning: None },
-            Err(error) => ignored(format!("password file {} can't be read: {error}", path.display())),
+            Err(error) => {
+                ignored(format!("password file {} can't be read: {error}", path.display()))
+            }
         }
     }
 
@@ -160,7 +165,11 @@ db:*:d:u:any port
             ("::1", 5432, "d", "u", "six"),
             ("x", 1, "y", "z", "rest"),
         ] {
-            assert_eq!(file.find(host, port, dbname, user).as_deref(), Some(expected), "{host} {port}");
+            assert_eq!(
+                file.find(host, port, dbname, user).as_deref(),
+                Some(expected),
+                "{host} {port}"
+            );
         }
         let file = PasswordFile { text: "a:1:b:c:\n".into(), warning: None };
         assert_eq!(file.find("a", 1, "b", "c"), None);
@@ -190,9 +199,14 @@ db:*:d:u:any port
         let text = "# x\nnonsense\n[a]\n  host=h \n#c\n\noptions=-c x=1\n[c]\nwrong\n[d]\nservice=a\n[e]\nldap://x\n";
         write(&mine, text).unwrap();
         let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-        assert_eq!(read_service(&files, "a").unwrap(), [pair("host", "h"), pair("options", "-c x=1")]);
+        assert_eq!(
+            read_service(&files, "a").unwrap(),
+            [pair("host", "h"), pair("options", "-c x=1")]
+        );
         assert_eq!(read_service(&files, "b").unwrap(), [pair("host", "all")]);
-        for (service, expected) in [("c", "line 9"), ("d", "another"), ("e", "LDAP"), ("none", "no service \"none\"")] {
+        for (service, expected) in
+            [("c", "line 9"), ("d", "another"), ("e", "LDAP"), ("none", "no service \"none\"")]
+        {
             let error = read_service(&files, service).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }

@@ -6,8 +6,9 @@
 //!                └─ what it has seen: parameters, the key for cancelling, what the server asked for
 //! ```
 //!
-//! tokio-postgres reads as much as there is. A notice behind ReadyForQuery would stay in its buffer and be lost with it,
-//! so that it is given no byte that follows ReadyForQuery: those stay in the socket, for us.
+//! tokio-postgres reads as much as there is. A notice behind ReadyForQuery would stay in its buffer
+//! and be lost with it, so that it is given no byte that follows ReadyForQuery: those stay in the
+//! socket, for us.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -51,7 +52,12 @@ pub(crate) struct Seen {
 }
 
 impl<'a> Frames<'a> {
-    pub(crate) fn new(socket: Socket, wait: Wait<'a>, required_auth: RequiredAuth, has_password: bool) -> Self {
+    pub(crate) fn new(
+        socket: Socket,
+        wait: Wait<'a>,
+        required_auth: RequiredAuth,
+        has_password: bool,
+    ) -> Self {
         Self {
             socket,
             wait,
@@ -71,7 +77,9 @@ impl<'a> Frames<'a> {
         let [tag, length @ ..] = header;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if !(4..MESSAGE_BYTES_MAX).contains(&length) {
-            let what = format!("expected a message of PostgreSQL's protocol, found tag {tag:#04x} and length {length}");
+            let what = format!(
+                "expected a message of PostgreSQL's protocol, found tag {tag:#04x} and length {length}"
+            );
             return Err(Error::new(ErrorKind::Protocol, what).hint("is it a PostgreSQL server?"));
         }
         let mut message = header.to_vec();
@@ -85,18 +93,22 @@ impl<'a> Frames<'a> {
         let (header, body) = self.message.split_at(HEADER_BYTES);
         match header[0] {
             b'R' => {
-                let method = body.first_chunk().map(|code| u32::from_be_bytes(*code)).unwrap_or(u32::MAX);
+                let method =
+                    body.first_chunk().map(|code| u32::from_be_bytes(*code)).unwrap_or(u32::MAX);
                 self.check_auth(method)?;
             }
             b'S' => {
-                let mut strings = body.split(|byte| *byte == 0).map(|text| String::from_utf8_lossy(text).into_owned());
+                let mut strings = body
+                    .split(|byte| *byte == 0)
+                    .map(|text| String::from_utf8_lossy(text).into_owned());
                 if let (Some(name), Some(value)) = (strings.next(), strings.next()) {
                     self.seen.parameters.insert(name, value);
                 }
             }
             b'K' => {
                 if let (Some(process), Some(secret)) = (body.first_chunk(), body.last_chunk()) {
-                    self.seen.key = Some((i32::from_be_bytes(*process), i32::from_be_bytes(*secret)));
+                    self.seen.key =
+                        Some((i32::from_be_bytes(*process), i32::from_be_bytes(*secret)));
                 }
             }
             b'Z' => self.seen.ready = true,
@@ -119,9 +131,22 @@ impl<'a> Frames<'a> {
             10 => "scram-sha-256",
             // The further steps of SASL.
             11 | 12 => return Ok(()),
-            2 | 7 | 8 => return refused("the server asks for GSSAPI (Kerberos), which is not supported".into()),
-            9 => return refused("the server asks for SSPI, GSSAPI's kin on Windows, which is not supported".into()),
-            other => return refused(format!("the server asks for authentication method {other}, which is not known")),
+            2 | 7 | 8 => {
+                return refused(
+                    "the server asks for GSSAPI (Kerberos), which is not supported".into(),
+                );
+            }
+            9 => {
+                return refused(
+                    "the server asks for SSPI, GSSAPI's kin on Windows, which is not supported"
+                        .into(),
+                );
+            }
+            other => {
+                return refused(format!(
+                    "the server asks for authentication method {other}, which is not known"
+                ));
+            }
         };
         if !self.required_auth.allows(method) {
             return refused(format!(
@@ -129,7 +154,10 @@ impl<'a> Frames<'a> {
             ));
         }
         if code != 0 && !self.has_password {
-            let error = Error::new(ErrorKind::Authentication, "the server asks for a password, but none is given");
+            let error = Error::new(
+                ErrorKind::Authentication,
+                "the server asks for a password, but none is given",
+            );
             return Err(error.hint("give one in the uri, in PGPASSWORD or in ~/.pgpass"));
         }
         self.seen.asked = true;

@@ -1,4 +1,5 @@
-//! What is said about a connection, keyword by keyword: by the caller, a service file or the environment.
+//! What is said about a connection, keyword by keyword: by the caller, a service file or the
+//! environment.
 
 use std::path::PathBuf;
 
@@ -63,8 +64,15 @@ const KEYWORDS: [(&str, &str); 48] = [
 ];
 
 /// Keywords of libpq whose promise we could not keep, so that they are not ignored.
-const UNSUPPORTED: [&str; 7] =
-    ["replication", "requirepeer", "scram_client_key", "scram_server_key", "sslcrldir", "sslkeylogfile", "sslpassword"];
+const UNSUPPORTED: [&str; 7] = [
+    "replication",
+    "requirepeer",
+    "scram_client_key",
+    "scram_server_key",
+    "sslcrldir",
+    "sslkeylogfile",
+    "sslpassword",
+];
 
 /// Values by keyword.
 pub(crate) struct Settings<'a> {
@@ -88,14 +96,17 @@ impl<'a> Settings<'a> {
             }
             match variable("PGSYSCONFDIR") {
                 Some(folder) => files.push(PathBuf::from(folder).join("pg_service.conf")),
-                None => files.extend(SYSTEM_FOLDERS.map(|folder| PathBuf::from(folder).join("pg_service.conf"))),
+                None => files.extend(
+                    SYSTEM_FOLDERS.map(|folder| PathBuf::from(folder).join("pg_service.conf")),
+                ),
             }
             settings.given.extend(files::read_service(&files, &service)?);
             settings.check_names()?;
         }
         for keyword in UNSUPPORTED {
             if settings.value(keyword).is_some() {
-                return Err(Error::new(ErrorKind::Usage, format!("{keyword} is not supported")).hint("leave it out"));
+                return Err(Error::new(ErrorKind::Usage, format!("{keyword} is not supported"))
+                    .hint("leave it out"));
             }
         }
         Ok(settings)
@@ -104,13 +115,16 @@ impl<'a> Settings<'a> {
     fn check_names(&self) -> Result<()> {
         // In the order in which they stand.
         let mut given = self.given.iter().rev();
-        let Some((key, _)) = given.find(|(key, _)| KEYWORDS.iter().all(|(known, _)| known != key)) else {
+        let Some((key, _)) = given.find(|(key, _)| KEYWORDS.iter().all(|(known, _)| known != key))
+        else {
             return Ok(());
         };
         // Behind a password it may be a part of that.
         let is_word = key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
         let what = match !is_word || self.given.iter().any(|(key, _)| key.contains("password")) {
-            true => "the connection string has a word in the place of a keyword that is none".to_owned(),
+            true => {
+                "the connection string has a word in the place of a keyword that is none".to_owned()
+            }
             false => format!("{key:?} is not a keyword of connection strings"),
         };
         let hint = "they are libpq's: host, port, dbname, user, sslmode, …; quote values with spaces by '…'";
@@ -119,14 +133,20 @@ impl<'a> Settings<'a> {
 
     /// The value of a keyword; an empty one stands for the built-in default.
     pub(crate) fn value(&self, keyword: &str) -> Option<String> {
-        let given = self.given.iter().find(|(key, _)| key == keyword).map(|(_, value)| value.clone());
-        let known = KEYWORDS.iter().find(|(known, variable)| *known == keyword && !variable.is_empty());
-        given.or_else(|| known.and_then(|(_, name)| (self.variable)(name))).filter(|value| !value.is_empty())
+        let given =
+            self.given.iter().find(|(key, _)| key == keyword).map(|(_, value)| value.clone());
+        let known =
+            KEYWORDS.iter().find(|(known, variable)| *known == keyword && !variable.is_empty());
+        given
+            .or_else(|| known.and_then(|(_, name)| (self.variable)(name)))
+            .filter(|value| !value.is_empty())
     }
 
     /// Comma-separated values, of which each may be empty.
     pub(crate) fn list(&self, keyword: &str) -> Vec<String> {
-        self.value(keyword).map(|value| value.split(',').map(str::to_owned).collect()).unwrap_or_default()
+        self.value(keyword)
+            .map(|value| value.split(',').map(str::to_owned).collect())
+            .unwrap_or_default()
     }
 
     /// A whole number.
@@ -139,7 +159,11 @@ impl<'a> Settings<'a> {
     }
 
     /// One of a few words.
-    pub(crate) fn choice<T: Copy>(&self, keyword: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+    pub(crate) fn choice<T: Copy>(
+        &self,
+        keyword: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>> {
         let Some(value) = self.value(keyword) else { return Ok(None) };
         match choices.iter().find(|(word, _)| *word == value) {
             Some((_, choice)) => Ok(Some(*choice)),
@@ -161,5 +185,6 @@ impl<'a> Settings<'a> {
 }
 
 pub(crate) fn invalid(keyword: &str, value: &str, expected: &str) -> Error {
-    Error::new(ErrorKind::Usage, format!("{keyword} is {value:?}")).hint(format!("expected {expected}"))
+    Error::new(ErrorKind::Usage, format!("{keyword} is {value:?}"))
+        .hint(format!("expected {expected}"))
 }

@@ -1,8 +1,9 @@
 //! PostgreSQL as a source of columns.
 //!
-//! [`connect`] logs in as libpq would, and gives the socket. A [`Session`] runs statements on it: rows of a stock server are
-//! parsed straight into column builders, no row objects in between; with the server's extension, the session is the way to the
-//! frames that it sends. Threads, Arrow and what to do with a result are the caller's.
+//! [`connect`] logs in as libpq would, and gives the socket. A [`Session`] runs statements on it:
+//! rows of a stock server are parsed straight into column builders, no row objects in between; with
+//! the server's extension, the session is the way to the frames that it sends. Threads, Arrow and
+//! what to do with a result are the caller's.
 
 #![forbid(unsafe_code)]
 
@@ -35,7 +36,10 @@ mod wire;
 pub use connect::{Canceller, LoggedIn, connect};
 pub use copy_reader::{CopyReader, Description};
 pub use error::{Error, ErrorKind, Result};
-pub use line::{Line, TICK, TcpParams, Wait, check_process, connect_tcp, connect_unix, is_timeout, resolve, write_all};
+pub use line::{
+    Line, TICK, TcpParams, Wait, check_process, connect_tcp, connect_unix, is_timeout, resolve,
+    write_all,
+};
 pub use parameter::Parameter;
 pub use params::{ConnectParams, parse_seconds};
 pub use rows::CopyBytes;

@@ -1,5 +1,6 @@
-//! Sockets that nobody waits for without end: connecting within a deadline, and reads and writes that give up after a while, so
-//! that the caller can look around. Dray's own protocol runs over them, too.
+//! Sockets that nobody waits for without end: connecting within a deadline, and reads and writes
+//! that give up after a while, so that the caller can look around. Dray's own protocol runs over
+//! them, too.
 //!
 //! ```text
 //!   Wait     until when, and whether still wanted: held by whoever connects
@@ -22,7 +23,8 @@ use socket2::{SockAddr, SockRef, Socket, TcpKeepalive, Type};
 
 /// How long a read or write waits before the caller may look whether it is still wanted.
 pub const TICK: Duration = Duration::from_millis(50);
-/// A peer that is gone is noticed within a minute: the first probe, the time between two, and how many get no answer.
+/// A peer that is gone is noticed within a minute: the first probe, the time between two, and how
+/// many get no answer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;
@@ -55,7 +57,8 @@ impl<'a> Wait<'a> {
         Wait { deadline: deadline.min(self.deadline), wanted: &mut *self.wanted }
     }
 
-    /// The same wait for one of several things that are tried one after the other: each gets its share of the time.
+    /// The same wait for one of several things that are tried one after the other: each gets its
+    /// share of the time.
     pub fn share(&mut self, things_left: usize) -> Wait<'_> {
         let now = Instant::now();
         let rest = self.deadline.saturating_duration_since(now);
@@ -99,14 +102,19 @@ pub struct TcpParams {
 impl Default for TcpParams {
     fn default() -> Self {
         Self {
-            keepalive: Some(keepalive(Some(KEEPALIVE_IDLE), Some(KEEPALIVE_INTERVAL), Some(KEEPALIVE_COUNT))),
+            keepalive: Some(keepalive(
+                Some(KEEPALIVE_IDLE),
+                Some(KEEPALIVE_INTERVAL),
+                Some(KEEPALIVE_COUNT),
+            )),
             user_timeout: Some(USER_TIMEOUT),
         }
     }
 }
 
 impl TcpParams {
-    /// libpq's: what is not said is as in [`TcpParams::default`], and what is said to be 0 the system's.
+    /// libpq's: what is not said is as in [`TcpParams::default`], and what is said to be 0 the
+    /// system's.
     pub(crate) fn new(
         keepalives: bool,
         [idle, interval, count]: [Option<u32>; 3],
@@ -117,10 +125,12 @@ impl TcpParams {
             Some(time).filter(|time| !time.is_zero())
         };
         let count = Some(count.unwrap_or(KEEPALIVE_COUNT)).filter(|count| *count > 0);
-        let probes = keepalive(seconds(idle, KEEPALIVE_IDLE), seconds(interval, KEEPALIVE_INTERVAL), count);
+        let probes =
+            keepalive(seconds(idle, KEEPALIVE_IDLE), seconds(interval, KEEPALIVE_INTERVAL), count);
         Self {
             keepalive: keepalives.then_some(probes),
-            user_timeout: Some(user_timeout.unwrap_or(USER_TIMEOUT)).filter(|timeout| !timeout.is_zero()),
+            user_timeout: Some(user_timeout.unwrap_or(USER_TIMEOUT))
+                .filter(|timeout| !timeout.is_zero()),
         }
     }
 
@@ -139,14 +149,20 @@ impl TcpParams {
     }
 }
 
-fn keepalive(idle: Option<Duration>, interval: Option<Duration>, count: Option<u32>) -> TcpKeepalive {
-    let keepalive = idle.into_iter().fold(TcpKeepalive::new(), |keepalive, time| keepalive.with_time(time));
-    let keepalive = interval.into_iter().fold(keepalive, |keepalive, time| keepalive.with_interval(time));
+fn keepalive(
+    idle: Option<Duration>,
+    interval: Option<Duration>,
+    count: Option<u32>,
+) -> TcpKeepalive {
+    let keepalive =
+        idle.into_iter().fold(TcpKeepalive::new(), |keepalive, time| keepalive.with_time(time));
+    let keepalive =
+        interval.into_iter().fold(keepalive, |keepalive, time| keepalive.with_interval(time));
     count.into_iter().fold(keepalive, |keepalive, count| keepalive.with_retries(count))
 }
 
-/// A blocking socket whose reads and writes fail by `WouldBlock` when nothing moves for [`TICK`], and reads now and then while
-/// something does; they may be tried again.
+/// A blocking socket whose reads and writes fail by `WouldBlock` when nothing moves for [`TICK`],
+/// and reads now and then while something does; they may be tried again.
 #[derive(Debug)]
 pub struct Line<S> {
     stream: S,
@@ -160,8 +176,8 @@ pub struct Line<S> {
 }
 
 impl<S> Line<S> {
-    /// Over a stream whose reads and writes give up after [`TICK`] by themselves. They fail for good when the peer has not
-    /// moved for `silence_max`.
+    /// Over a stream whose reads and writes give up after [`TICK`] by themselves. They fail for
+    /// good when the peer has not moved for `silence_max`.
     pub fn new(stream: S, silence_max: Option<Duration>) -> Self {
         let looked = Instant::now();
         Self { stream, looked, silent: Duration::ZERO, silence_max, process: std::process::id() }
@@ -213,7 +229,8 @@ impl<S: Write> Write for Line<S> {
     }
 }
 
-/// Fails in another process than the one with this number: both ends of a fork would read each other's answers.
+/// Fails in another process than the one with this number: both ends of a fork would read each
+/// other's answers.
 ///
 /// # Errors
 /// With the two processes' numbers.
@@ -248,8 +265,8 @@ pub fn is_silence(error: &(dyn std::error::Error + 'static)) -> bool {
     inner.is_some_and(|inner| inner.is::<Silence>())
 }
 
-/// Whether a read or write only ran out of patience. `TimedOut` is not among them: by that the kernel says that the peer
-/// is gone.
+/// Whether a read or write only ran out of patience. `TimedOut` is not among them: by that the
+/// kernel says that the peer is gone.
 pub fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
@@ -264,16 +281,20 @@ pub fn resolve(name: &str, port: u16, wait: &mut Wait<'_>) -> io::Result<Vec<Soc
     }
     let (sender, receiver) = sync_channel(1);
     let owned = name.to_owned();
-    // Nothing but a thread of its own ends the wait for a name server. Nobody may be left to hear of the answer.
+    // Nothing but a thread of its own ends the wait for a name server. Nobody may be left to hear
+    // of the answer.
     let look_up = move || {
-        let _ = sender.send((owned.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>));
+        let _ =
+            sender.send((owned.as_str(), port).to_socket_addrs().map(Iterator::collect::<Vec<_>>));
     };
     thread::Builder::new().name("dray-resolve".to_owned()).spawn(look_up)?;
     let found = loop {
         match receiver.recv_timeout(TICK) {
             Ok(found) => break found?,
             Err(RecvTimeoutError::Timeout) => wait.check()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("the look-up of the name failed")),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(io::Error::other("the look-up of the name failed"));
+            }
         }
     };
     match found.is_empty() {
@@ -286,7 +307,11 @@ pub fn resolve(name: &str, port: u16, wait: &mut Wait<'_>) -> io::Result<Vec<Soc
 ///
 /// # Errors
 /// When nobody answers there, or not in time.
-pub fn connect_tcp(address: SocketAddr, params: &TcpParams, wait: &mut Wait<'_>) -> io::Result<TcpStream> {
+pub fn connect_tcp(
+    address: SocketAddr,
+    params: &TcpParams,
+    wait: &mut Wait<'_>,
+) -> io::Result<TcpStream> {
     let stream = TcpStream::from(connect(&address.into(), wait)?);
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(TICK))?;

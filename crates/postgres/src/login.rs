@@ -1,7 +1,7 @@
 //! Login by tokio-postgres over a socket of ours, which is ours again afterwards.
 //!
-//! tokio-postgres only lends its knowledge of passwords, MD5 and SCRAM: its future reads and writes a blocking socket, so
-//! that it is finished when it is polled and needs no runtime.
+//! tokio-postgres only lends its knowledge of passwords, MD5 and SCRAM: its future reads and writes
+//! a blocking socket, so that it is finished when it is polled and needs no runtime.
 
 use std::cell::RefCell;
 use std::future::{Future, Ready, ready};
@@ -25,7 +25,8 @@ use crate::socket::Socket;
 /// Why there is no session.
 pub(crate) struct Refusal {
     pub(crate) error: Error,
-    /// Whether the server said no before it knew who we are: it may say yes with another encryption.
+    /// Whether the server said no before it knew who we are: it may say yes with another
+    /// encryption.
     pub(crate) unauthenticated: bool,
 }
 
@@ -45,15 +46,18 @@ pub(crate) fn log_in(
     if let Some(options) = &params.options {
         config.options(options);
     }
-    // TLS has been begun: "direct" means that tokio-postgres need not ask for it, but only for its channel binding.
+    // TLS has been begun: "direct" means that tokio-postgres need not ask for it, but only for its
+    // channel binding.
     config.ssl_mode(if socket.is_tls() { SslMode::Require } else { SslMode::Disable });
     config.ssl_negotiation(SslNegotiation::Direct);
     let begun = Begun(socket.channel_binding());
     let deadline = wait.deadline();
-    let frames = Frames::new(socket, wait.until(deadline), params.required_auth.clone(), password.is_some());
+    let frames =
+        Frames::new(socket, wait.until(deadline), params.required_auth.clone(), password.is_some());
     let frames = Rc::new(RefCell::new(frames));
     // The client and the connection are dropped here, which neither writes nor closes anything.
-    let result = finish(config.connect_raw(Lent(Rc::clone(&frames)), begun), &frames).map(|result| result.map(drop));
+    let result = finish(config.connect_raw(Lent(Rc::clone(&frames)), begun), &frames)
+        .map(|result| result.map(drop));
     let lost = || Error::new(ErrorKind::Protocol, "the login did not give the socket back");
     let Some(frames) = Rc::into_inner(frames).map(RefCell::into_inner) else {
         return Err(Refusal { error: lost(), unauthenticated: false });
@@ -65,11 +69,16 @@ pub(crate) fn log_in(
     };
     Err(match (frames.failure, cause.as_db_error()) {
         (Some(error), _) => Refusal { error, unauthenticated: false },
-        (None, Some(refused)) => {
-            Refusal { error: server_error(refused, &frames.seen), unauthenticated: !frames.seen.authenticated }
-        }
+        (None, Some(refused)) => Refusal {
+            error: server_error(refused, &frames.seen),
+            unauthenticated: !frames.seen.authenticated,
+        },
         (None, None) => {
-            let kind = if frames.seen.authenticated { ErrorKind::Protocol } else { ErrorKind::Authentication };
+            let kind = if frames.seen.authenticated {
+                ErrorKind::Protocol
+            } else {
+                ErrorKind::Authentication
+            };
             let what = cause.to_string();
             let error = Error::new(kind, what);
             let error = cause.into_source().into_iter().fold(error, Error::cause);
@@ -85,8 +94,13 @@ fn finish<F: Future>(future: F, frames: &RefCell<Frames<'_>>) -> Result<F::Outpu
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             return Ok(output);
         }
-        let ended = frames.try_borrow_mut().map_err(io::Error::other).and_then(|mut frames| frames.wait.check());
-        ended.map_err(|cause| Error::new(ErrorKind::Connection, "the login did not end").cause(cause))?;
+        let ended = frames
+            .try_borrow_mut()
+            .map_err(io::Error::other)
+            .and_then(|mut frames| frames.wait.check());
+        ended.map_err(|cause| {
+            Error::new(ErrorKind::Connection, "the login did not end").cause(cause)
+        })?;
     }
 }
 
@@ -101,21 +115,30 @@ fn server_error(refused: &DbError, seen: &Seen) -> Error {
     if let Some(detail) = refused.detail() {
         message = format!("{message}: {detail}");
     }
-    Error::new(kind, message).with_sqlstate(refused.code().code()).hint(refused.hint().unwrap_or_default())
+    Error::new(kind, message)
+        .with_sqlstate(refused.code().code())
+        .hint(refused.hint().unwrap_or_default())
 }
 
 /// The socket in the hands of tokio-postgres.
 struct Lent<'a>(Rc<RefCell<Frames<'a>>>);
 
 impl<'a> Lent<'a> {
-    fn with<T>(&self, use_it: impl FnOnce(&mut Frames<'a>) -> io::Result<T>) -> Poll<io::Result<T>> {
+    fn with<T>(
+        &self,
+        use_it: impl FnOnce(&mut Frames<'a>) -> io::Result<T>,
+    ) -> Poll<io::Result<T>> {
         let frames = self.0.try_borrow_mut();
         Poll::Ready(frames.map_err(io::Error::other).and_then(|mut frames| use_it(&mut frames)))
     }
 }
 
 impl AsyncRead for Lent<'_> {
-    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         self.with(|frames| {
             let read = frames.read(buffer.initialize_unfilled())?;
             buffer.advance(read);
@@ -125,7 +148,11 @@ impl AsyncRead for Lent<'_> {
 }
 
 impl AsyncWrite for Lent<'_> {
-    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.with(|frames| frames.write(bytes))
     }
 
@@ -159,13 +186,21 @@ struct LentTls<'a> {
 }
 
 impl AsyncRead for LentTls<'_> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.lent).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for LentTls<'_> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.lent).poll_write(cx, bytes)
     }
 

@@ -52,10 +52,12 @@ pub(crate) fn bind<'a>(
             None => IsNull::Yes,
         })
     };
-    frontend::bind("", statement, [0], parameters, write, formats.iter().copied(), out).map_err(|cause| match cause {
-        frontend::BindError::Conversion(cause) => {
-            Error::new(ErrorKind::Usage, "a parameter can't be sent").cause(cause)
-        }
-        frontend::BindError::Serialization(cause) => invalid(cause),
-    })
+    frontend::bind("", statement, [0], parameters, write, formats.iter().copied(), out).map_err(
+        |cause| match cause {
+            frontend::BindError::Conversion(cause) => {
+                Error::new(ErrorKind::Usage, "a parameter can't be sent").cause(cause)
+            }
+            frontend::BindError::Serialization(cause) => invalid(cause),
+        },
+    )
 }

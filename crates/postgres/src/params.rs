@@ -23,9 +23,9 @@ pub(crate) const NO_TIMEOUT: Duration = Duration::from_secs(10 * 365 * 24 * 3600
 
 /// Where to connect to and how, read from a connection string as libpq reads it.
 ///
-/// Both forms are known: `postgresql://user@host/db?sslmode=require` and `host=… dbname=… user=…`. What the string
-/// leaves open comes from the service file, then from `PGHOST` and its kin, then from libpq's defaults. Passwords come
-/// also from `~/.pgpass`.
+/// Both forms are known: `postgresql://user@host/db?sslmode=require` and `host=… dbname=… user=…`.
+/// What the string leaves open comes from the service file, then from `PGHOST` and its kin, then
+/// from libpq's defaults. Passwords come also from `~/.pgpass`.
 #[derive(Clone)]
 pub struct ConnectParams {
     pub(crate) hosts: Vec<Host>,
@@ -144,7 +144,10 @@ impl RequiredAuth {
         for word in words {
             let method = word.strip_prefix('!').unwrap_or(&word);
             if word.starts_with('!') != negated || !METHODS.contains(&method) {
-                let expected = format!("some of {}; either all of them with a ! in front or none", METHODS.join(","));
+                let expected = format!(
+                    "some of {}; either all of them with a ! in front or none",
+                    METHODS.join(",")
+                );
                 return Err(invalid("require_auth", &word, &expected));
             }
             methods.push(method.to_owned());
@@ -163,7 +166,8 @@ impl ConnectParams {
     /// # Errors
     /// Usage errors name the keyword that is unknown, wrong, or not supported.
     pub fn parse(conninfo: &str) -> Result<Self> {
-        // What is no UTF-8 is still a value: it is refused or not found, and not taken for a variable that is not set.
+        // What is no UTF-8 is still a value: it is refused or not found, and not taken for a
+        // variable that is not set.
         Self::parse_with(conninfo, &|name| match name {
             // The system's user database knows it where the variable is empty.
             "HOME" => std::env::home_dir().map(|home| home.to_string_lossy().into_owned()),
@@ -179,7 +183,8 @@ impl ConnectParams {
         Self::complete(&Settings::read(conninfo, variable as Variables<'_>)?)
     }
 
-    /// Says how long a server may be silent that is waited for, unless the connection string says it.
+    /// Says how long a server may be silent that is waited for, unless the connection string says
+    /// it.
     pub fn set_read_timeout(&mut self, read_timeout: Option<Duration>) {
         self.read_timeout = self.read_timeout.or(read_timeout);
     }
@@ -202,7 +207,8 @@ impl ConnectParams {
             if let Some(path) = settings.value("passfile").map(PathBuf::from).or_else(default) {
                 let file = PasswordFile::read(&path);
                 for host in &mut hosts {
-                    host.password = file.find(&host.password_file_name(), host.port, &dbname, &user);
+                    host.password =
+                        file.find(&host.password_file_name(), host.port, &dbname, &user);
                 }
                 password_warning = file.warning;
             }
@@ -210,7 +216,8 @@ impl ConnectParams {
             hosts.iter_mut().for_each(|host| host.password.clone_from(&password));
         }
         let application_name = settings.value("application_name");
-        let application_name = application_name.or_else(|| settings.value("fallback_application_name"));
+        let application_name =
+            application_name.or_else(|| settings.value("fallback_application_name"));
         let bindings = [
             ("disable", ChannelBinding::Disable),
             ("prefer", ChannelBinding::Prefer),
@@ -224,7 +231,8 @@ impl ConnectParams {
             ("standby", Target::Standby),
             ("prefer-standby", Target::PreferStandby),
         ];
-        let shuffle = settings.choice("load_balance_hosts", &[("disable", false), ("random", true)])?;
+        let shuffle =
+            settings.choice("load_balance_hosts", &[("disable", false), ("random", true)])?;
         Ok(Self {
             user,
             dbname,
@@ -232,14 +240,18 @@ impl ConnectParams {
             password_warning,
             application_name: application_name.unwrap_or_else(|| "dray".into()),
             options: settings.value("options"),
-            connect_timeout: settings.number("connect_timeout")?.map(|seconds| match u64::try_from(seconds) {
-                Ok(0) | Err(_) => NO_TIMEOUT,
-                Ok(seconds) => Duration::from_secs(seconds),
-            }),
+            connect_timeout: settings.number("connect_timeout")?.map(
+                |seconds| match u64::try_from(seconds) {
+                    Ok(0) | Err(_) => NO_TIMEOUT,
+                    Ok(seconds) => Duration::from_secs(seconds),
+                },
+            ),
             tcp: parse_tcp(settings)?,
             read_timeout: parse_read_timeout(settings)?,
             tls: parse_tls(settings)?,
-            channel_binding: settings.choice("channel_binding", &bindings)?.unwrap_or(ChannelBinding::Prefer),
+            channel_binding: settings
+                .choice("channel_binding", &bindings)?
+                .unwrap_or(ChannelBinding::Prefer),
             required_auth: RequiredAuth::parse(settings)?,
             target: settings.choice("target_session_attrs", &targets)?.unwrap_or(Target::Any),
             shuffle: shuffle.unwrap_or(false),
@@ -251,7 +263,10 @@ impl ConnectParams {
 impl fmt::Debug for ConnectParams {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<_> = self.hosts.iter().map(|host| host.uri(&self.dbname)).collect();
-        f.debug_struct("ConnectParams").field("places", &places).field("user", &self.user).finish_non_exhaustive()
+        f.debug_struct("ConnectParams")
+            .field("places", &places)
+            .field("user", &self.user)
+            .finish_non_exhaustive()
     }
 }
 
@@ -259,8 +274,12 @@ impl Host {
     /// The place as a uri, for messages.
     pub(crate) fn uri(&self, dbname: &str) -> String {
         match &self.place {
-            Place::Unix(folder) => format!("postgresql:///{dbname}?host={}&port={}", folder.display(), self.port),
-            Place::Tcp { name, .. } if name.contains(':') => format!("postgresql://[{name}]:{}/{dbname}", self.port),
+            Place::Unix(folder) => {
+                format!("postgresql:///{dbname}?host={}&port={}", folder.display(), self.port)
+            }
+            Place::Tcp { name, .. } if name.contains(':') => {
+                format!("postgresql://[{name}]:{}/{dbname}", self.port)
+            }
             Place::Tcp { name, .. } => format!("postgresql://{name}:{}/{dbname}", self.port),
         }
     }
@@ -268,7 +287,11 @@ impl Host {
     /// How the password file calls it.
     fn password_file_name(&self) -> String {
         match &self.place {
-            Place::Unix(folder) if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) => "localhost".into(),
+            Place::Unix(folder)
+                if SOCKET_FOLDERS.iter().any(|known| Path::new(known) == folder) =>
+            {
+                "localhost".into()
+            }
             Place::Unix(folder) => folder.display().to_string(),
             Place::Tcp { name, .. } => name.clone(),
         }
@@ -281,11 +304,16 @@ fn check_constants(settings: &Settings<'_>) -> Result<()> {
         let known = ["auto", "utf8", "utf-8", "unicode"];
         if !known.contains(&encoding.to_ascii_lowercase().as_str()) {
             let error = Error::new(ErrorKind::Usage, format!("client_encoding is {encoding:?}"));
-            return Err(error.hint("only UTF8 is supported; the server converts from its own encoding"));
+            return Err(
+                error.hint("only UTF8 is supported; the server converts from its own encoding")
+            );
         }
     }
-    if settings.choice("gssencmode", &[("disable", false), ("prefer", false), ("require", true)])? == Some(true) {
-        let error = Error::new(ErrorKind::Usage, "gssencmode is \"require\", but GSSAPI is not supported");
+    if settings.choice("gssencmode", &[("disable", false), ("prefer", false), ("require", true)])?
+        == Some(true)
+    {
+        let error =
+            Error::new(ErrorKind::Usage, "gssencmode is \"require\", but GSSAPI is not supported");
         return Err(error.hint("sslmode=verify-full encrypts, too"));
     }
     settings.choice("min_protocol_version", &[("3.0", ())])?;
@@ -294,16 +322,23 @@ fn check_constants(settings: &Settings<'_>) -> Result<()> {
 }
 
 fn parse_hosts(settings: &Settings<'_>) -> Result<Vec<Host>> {
-    let (names, addresses, ports) = (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
+    let (names, addresses, ports) =
+        (settings.list("host"), settings.list("hostaddr"), settings.list("port"));
     let count = names.len().max(addresses.len()).max(1);
-    let mismatch = |what: String| Err(Error::new(ErrorKind::Usage, what).hint("give one for each host"));
+    let mismatch =
+        |what: String| Err(Error::new(ErrorKind::Usage, what).hint("give one for each host"));
     if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
-        return mismatch(format!("{} host names, but {} in hostaddr", names.len(), addresses.len()));
+        return mismatch(format!(
+            "{} host names, but {} in hostaddr",
+            names.len(),
+            addresses.len()
+        ));
     }
     if ports.len() > 1 && ports.len() != count {
         return mismatch(format!("{} ports for {count} hosts", ports.len()));
     }
-    let at = |list: &[String], index: usize| list.get(index).cloned().filter(|text| !text.is_empty());
+    let at =
+        |list: &[String], index: usize| list.get(index).cloned().filter(|text| !text.is_empty());
     let host = |index: usize| {
         let port = match at(&ports, if ports.len() == 1 { 0 } else { index }) {
             None => DEFAULT_PORT,
@@ -311,7 +346,8 @@ fn parse_hosts(settings: &Settings<'_>) -> Result<Vec<Host>> {
                 Ok(number) if number > 0 => number,
                 // Not quoted: of a uri without a host it is the password.
                 _ => {
-                    let error = Error::new(ErrorKind::Usage, "the port is no number from 1 to 65535");
+                    let error =
+                        Error::new(ErrorKind::Usage, "the port is no number from 1 to 65535");
                     return Err(error.hint("postgresql://user:password@host:port/db"));
                 }
             },
@@ -323,7 +359,11 @@ fn parse_hosts(settings: &Settings<'_>) -> Result<Vec<Host>> {
                 Place::Tcp { name: name.unwrap_or(address), address: Some(parsed) }
             }
             (Some(name), None) if name.starts_with('@') => {
-                return Err(invalid("host", &name, "a host or the folder of a socket that is not abstract"));
+                return Err(invalid(
+                    "host",
+                    &name,
+                    "a host or the folder of a socket that is not abstract",
+                ));
             }
             (Some(name), None) if name.starts_with('/') => Place::Unix(name.into()),
             (Some(name), None) => Place::Tcp { name, address: None },
@@ -350,8 +390,10 @@ pub(crate) fn socket_path(folder: &Path, port: u16) -> PathBuf {
 
 /// What is less than nothing counts as nothing.
 fn parse_tcp(settings: &Settings<'_>) -> Result<TcpParams> {
-    let number = |keyword| Ok(settings.number(keyword)?.map(|number| u32::try_from(number).unwrap_or(0)));
-    let probes = [number("keepalives_idle")?, number("keepalives_interval")?, number("keepalives_count")?];
+    let number =
+        |keyword| Ok(settings.number(keyword)?.map(|number| u32::try_from(number).unwrap_or(0)));
+    let probes =
+        [number("keepalives_idle")?, number("keepalives_interval")?, number("keepalives_count")?];
     let user_timeout = number("tcp_user_timeout")?.map(u64::from).map(Duration::from_millis);
     Ok(TcpParams::new(settings.number("keepalives")? != Some(0), probes, user_timeout))
 }
@@ -367,7 +409,8 @@ fn parse_read_timeout(settings: &Settings<'_>) -> Result<Option<Duration>> {
 
 /// Seconds above 0 as somebody writes them.
 pub fn parse_seconds(text: &str) -> Option<Duration> {
-    let seconds = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let seconds =
+        text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.filter(|seconds| !seconds.is_zero())
 }
 
@@ -390,15 +433,25 @@ fn parse_tls(settings: &Settings<'_>) -> Result<TlsParams> {
         (_, Roots::File(file)) if file.exists() => Verification::Authority(Roots::File(file)),
         (_, Roots::File(_) | Roots::System | Roots::NoHome) => Verification::None,
     };
-    let direct = settings.choice("sslnegotiation", &[("postgres", false), ("direct", true)])?.unwrap_or(false);
+    let direct = settings
+        .choice("sslnegotiation", &[("postgres", false), ("direct", true)])?
+        .unwrap_or(false);
     if direct && mode < SslMode::Require {
-        return Err(invalid("sslmode", name, "require, verify-ca or verify-full with sslnegotiation=direct"));
+        return Err(invalid(
+            "sslmode",
+            name,
+            "require, verify-ca or verify-full with sslnegotiation=direct",
+        ));
     }
-    let crl = settings.value("sslcrl").map(PathBuf::from).or_else(|| settings.home_file("root.crl"));
-    let wanted = settings.choice("sslcertmode", &[("disable", false), ("allow", true)])?.unwrap_or(true);
-    let path =
-        |keyword: &str, name: &str| settings.value(keyword).map(PathBuf::from).or_else(|| settings.home_file(name));
-    // As in libpq, a certificate that is not there is not sent: the server says whether it needs one.
+    let crl =
+        settings.value("sslcrl").map(PathBuf::from).or_else(|| settings.home_file("root.crl"));
+    let wanted =
+        settings.choice("sslcertmode", &[("disable", false), ("allow", true)])?.unwrap_or(true);
+    let path = |keyword: &str, name: &str| {
+        settings.value(keyword).map(PathBuf::from).or_else(|| settings.home_file(name))
+    };
+    // As in libpq, a certificate that is not there is not sent: the server says whether it needs
+    // one.
     let certificate = path("sslcert", "postgresql.crt").filter(|file| wanted && file.exists());
     let versions = [("TLSv1", 0), ("TLSv1.1", 1), ("TLSv1.2", 2), ("TLSv1.3", 3)];
     let lowest = settings.choice("ssl_min_protocol_version", &versions)?.unwrap_or(2);

@@ -23,7 +23,8 @@ pub(crate) struct Rows {
     options: Options,
     /// Rows of earlier batches.
     rows_before: u64,
-    /// Bytes of each column's values as Arrow data. What they were received in is not counted: it would cost a twentieth of parsing.
+    /// Bytes of each column's values as Arrow data. What they were received in is not counted: it
+    /// would cost a twentieth of parsing.
     decoded: Vec<u64>,
     /// The statement returns rows, be they without columns.
     are_expected: bool,
@@ -117,7 +118,9 @@ impl Rows {
         let built = built.map_err(value_error)?;
         let batch = built.batch();
         // An empty batch is not handed on.
-        for (decoded, column) in self.decoded.iter_mut().zip(&batch.columns).filter(|_| batch.rows > 0) {
+        for (decoded, column) in
+            self.decoded.iter_mut().zip(&batch.columns).filter(|_| batch.rows > 0)
+        {
             *decoded += column.plain_bytes(0, batch.rows);
         }
         Ok(built)
@@ -125,22 +128,29 @@ impl Rows {
 
     /// How each column came, over all batches that were taken.
     pub(crate) fn profile(&self) -> Profile {
-        let columns = self.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
-            body_bytes: 0,
-            decoded_bytes: *decoded,
-            decode_ns: 0,
-            encodings: match column.format() {
-                Format::Binary => vec!["binary"],
-                Format::Text => vec!["text"],
-            },
-        });
+        let columns =
+            self.columns.iter().zip(&self.decoded).map(|(column, decoded)| ColumnProfile {
+                body_bytes: 0,
+                decoded_bytes: *decoded,
+                decode_ns: 0,
+                encodings: match column.format() {
+                    Format::Binary => vec!["binary"],
+                    Format::Text => vec!["text"],
+                },
+            });
         Profile { columns: columns.collect() }
     }
 }
 
-/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is not one.
+/// Appends a row: a count, and for each column a length, -1 for NULL, and a value. False if it is
+/// not one.
 #[inline]
-pub(crate) fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u8], rows_before: u64) -> Result<bool> {
+pub(crate) fn push_row(
+    columns: &[Column],
+    builder: &mut BatchBuilder,
+    body: &[u8],
+    rows_before: u64,
+) -> Result<bool> {
     let Some((count, mut rest)) = body.split_first_chunk::<2>() else { return Ok(false) };
     if usize::from(u16::from_be_bytes(*count)) != columns.len() {
         return Ok(false);
@@ -154,7 +164,8 @@ pub(crate) fn push_row(columns: &[Column], builder: &mut BatchBuilder, body: &[u
                 None
             }
             bytes => {
-                let split = usize::try_from(bytes).ok().and_then(|bytes| after.split_at_checked(bytes));
+                let split =
+                    usize::try_from(bytes).ok().and_then(|bytes| after.split_at_checked(bytes));
                 let Some((value, after)) = split else { return Ok(false) };
                 rest = after;
                 Some(value)
@@ -176,5 +187,6 @@ fn row_error(error: dray_pgtypes::Error, column: &Column, row: u64) -> Error {
         dray_pgtypes::Error::Malformed(_) => (ErrorKind::Protocol, ""),
         dray_pgtypes::Error::Format(_) => (ErrorKind::Limit, LIMIT_EXCEEDED),
     };
-    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name)).with_sqlstate(sqlstate)
+    Error::new(kind, format!("column {:?}, row {row}: {error}", column.field().name))
+        .with_sqlstate(sqlstate)
 }

@@ -5,9 +5,10 @@
 //!   with the extension COPY (…) TO STDOUT (FORMAT dray) ──▶ frames of spec/protocol.md, which the caller reads
 //! ```
 //!
-//! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the server no longer to make;
-//! but it comes with its types, in the same transaction, takes parameters, and is there for every statement that has rows. And
-//! a column may come as text where that takes the server less.
+//! A row in binary is the same bytes in a `DataRow` as in `COPY … (FORMAT binary)`, and takes the
+//! server no longer to make; but it comes with its types, in the same transaction, takes
+//! parameters, and is there for every statement that has rows. And a column may come as text where
+//! that takes the server less.
 
 mod copy;
 mod known;
@@ -38,12 +39,14 @@ use crate::wire::{Patience, Wire, server_error};
 
 /// `money`.
 const MONEY_OID: u32 = 790;
-/// The name of the prepared statement for the session's own questions, which must not replace the user's.
+/// The name of the prepared statement for the session's own questions, which must not replace the
+/// user's.
 const OWN_STATEMENT: &str = "dray_types";
 /// For the rest of the transaction, floats in text have all their digits.
 const WHOLE_FLOATS: &str = "SELECT pg_catalog.set_config('extra_float_digits', '3', true)";
-/// Rows of so many columns take a server memory that glibc's malloc would give back after each of them, and ask for again: a
-/// send function takes 1 KiB for a value. From one large block that is freed it learns to keep such memory (mallopt(3)).
+/// Rows of so many columns take a server memory that glibc's malloc would give back after each of
+/// them, and ask for again: a send function takes 1 KiB for a value. From one large block that is
+/// freed it learns to keep such memory (mallopt(3)).
 const WIDE: usize = 64;
 const KEEP_MEMORY: &str = "SELECT pg_catalog.octet_length(pg_catalog.repeat('x', 2097152))";
 /// Rows that a stock server's answers are cut into.
@@ -52,7 +55,8 @@ const BATCH_ROWS: usize = 65_536;
 const PARSED: u8 = b'1';
 pub(crate) const BOUND: u8 = b'2';
 const CLOSED: u8 = b'3';
-/// Where one of these is not: a message was lost, so that what follows may be the result of the statement before.
+/// Where one of these is not: a message was lost, so that what follows may be the result of the
+/// statement before.
 pub(crate) const STEP_MISSING: &str = "a statement was not parsed or bound";
 
 /// How a statement's result is to come.
@@ -70,17 +74,26 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { types: TypeOptions::default(), batch_rows: BATCH_ROWS, batch_bytes: 64 << 20, row_bytes_max: 256 << 20 }
+        Self {
+            types: TypeOptions::default(),
+            batch_rows: BATCH_ROWS,
+            batch_bytes: 64 << 20,
+            row_bytes_max: 256 << 20,
+        }
     }
 }
 
 impl Options {
-    /// A builder of rows, each of which may become so much larger than it was sent: an array of NULL composites does.
+    /// A builder of rows, each of which may become so much larger than it was sent: an array of
+    /// NULL composites does.
     pub(crate) fn builder(&self, schema: Arc<Schema>) -> Result<BatchBuilder> {
         const GROWTH_MAX: usize = 4;
         let mut builder = BatchBuilder::new(schema).map_err(value_error)?;
         // A batch is weighed with every 64th row, and with each large one.
-        builder.set_bytes_max(self.row_bytes_max.saturating_mul(GROWTH_MAX), self.batch_bytes.saturating_mul(2));
+        builder.set_bytes_max(
+            self.row_bytes_max.saturating_mul(GROWTH_MAX),
+            self.batch_bytes.saturating_mul(2),
+        );
         Ok(builder)
     }
 }
@@ -99,7 +112,8 @@ enum State {
     Unwanted,
 }
 
-/// Columns as a server describes them: name, type, and what it declares; none where no rows are returned.
+/// Columns as a server describes them: name, type, and what it declares; none where no rows are
+/// returned.
 type Described = Option<Vec<(String, u32, i32)>>;
 
 /// What a statement's rows become.
@@ -113,8 +127,13 @@ struct Columns {
 
 impl Columns {
     fn new(columns: Vec<Column>, described: &Described) -> Self {
-        let schema = Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
-        Self { columns: columns.into(), schema: Arc::new(schema), returns_rows: described.is_some() }
+        let schema =
+            Schema { fields: columns.iter().map(|column| column.field().clone()).collect() };
+        Self {
+            columns: columns.into(),
+            schema: Arc::new(schema),
+            returns_rows: described.is_some(),
+        }
     }
 }
 
@@ -125,7 +144,8 @@ pub struct Session<S> {
     catalog: Catalog,
     /// The last one last.
     known: Vec<Known>,
-    /// What the names of prepared statements begin with, where every statement runs in the same server process.
+    /// What the names of prepared statements begin with, where every statement runs in the same
+    /// server process.
     names: Option<String>,
     /// How many names were given so far.
     names_given: u64,
@@ -148,13 +168,14 @@ pub struct Session<S> {
     bytes: u64,
     /// How the columns of the last statement came, if it has ended.
     profile: Profile,
-    /// What the server said at the end of the last statement: idle, in a transaction, or in a failed one.
+    /// What the server said at the end of the last statement: idle, in a transaction, or in a
+    /// failed one.
     status: u8,
 }
 
 impl<S: Read + Write> Session<S> {
-    /// A session over a socket on which the server has just said that it is ready, and what it `reported` about itself before.
-    /// `server_version` is the server's major version.
+    /// A session over a socket on which the server has just said that it is ready, and what it
+    /// `reported` about itself before. `server_version` is the server's major version.
     pub fn new(stream: S, server_version: u32, reported: &BTreeMap<String, String>) -> Self {
         let mut wire = Wire::new(stream);
         reported.iter().for_each(|(name, value)| wire.settings().report(name, value));
@@ -189,17 +210,20 @@ impl<S: Read + Write> Session<S> {
         !self.wire.is_broken() && !matches!(self.state, State::Idle)
     }
 
-    /// Says whether backslashes escape in plain strings, whatever was reported of it: a pooler need not pass it on.
+    /// Says whether backslashes escape in plain strings, whatever was reported of it: a pooler need
+    /// not pass it on.
     pub fn set_escapes(&mut self, escapes: bool) {
         self.wire.settings().report_escapes(escapes);
     }
 
-    /// Says that `extra_float_digits` was set for the whole session. If not, it is for each transaction that needs it.
+    /// Says that `extra_float_digits` was set for the whole session. If not, it is for each
+    /// transaction that needs it.
     pub fn set_whole_floats(&mut self) {
         self.whole_floats = true;
     }
 
-    /// Says that every statement runs in the server process with this number: what is run again and again may be prepared there.
+    /// Says that every statement runs in the server process with this number: what is run again and
+    /// again may be prepared there.
     pub fn set_process(&mut self, process_id: i32) {
         // Should a pooler be there all the same, nobody else's statements have such names.
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -221,7 +245,8 @@ impl<S: Read + Write> Session<S> {
         self.status != b'I'
     }
 
-    /// A statement as [`enclosable`](crate::enclosable) gives it, by the session's rules for strings.
+    /// A statement as [`enclosable`](crate::enclosable) gives it, by the session's rules for
+    /// strings.
     pub fn enclosable<'a>(&self, statement: &'a str) -> Option<&'a str> {
         sql::enclosable(statement, self.escapes())
     }
@@ -278,7 +303,11 @@ impl<S: Read + Write> Session<S> {
     ///
     /// # Errors
     /// When it fails, or the connection breaks.
-    pub fn ask(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    pub fn ask(
+        &mut self,
+        statement: &str,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Vec<Option<String>>>> {
         self.check_sendable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         frontend::query(statement, self.wire.out()).map_err(invalid)?;
@@ -297,8 +326,8 @@ impl<S: Read + Write> Session<S> {
         self.wait_ready(outcome, patience)
     }
 
-    /// Starts a statement, and returns the columns of its rows, which [`Self::next_batch`] reads. A statement without rows has
-    /// no columns.
+    /// Starts a statement, and returns the columns of its rows, which [`Self::next_batch`] reads. A
+    /// statement without rows has no columns.
     ///
     /// # Errors
     /// When the statement does not parse, or the connection breaks.
@@ -312,10 +341,9 @@ impl<S: Read + Write> Session<S> {
         self.check_readable(statement)?;
         (self.statement, self.before) = (statement.to_owned(), 0);
         let oids: Vec<u32> = parameters.iter().map(|parameter| parameter.oid).collect();
-        let known = self
-            .known
-            .iter()
-            .position(|known| known.statement == statement && known.oids == oids && known.types == options.types);
+        let known = self.known.iter().position(|known| {
+            known.statement == statement && known.oids == oids && known.types == options.types
+        });
         let started = match known.map(|at| self.known.remove(at)) {
             Some(known) => self.start_known(known, parameters, patience)?,
             None => None,
@@ -326,7 +354,8 @@ impl<S: Read + Write> Session<S> {
         };
         let builder = options.builder(schema.clone())?;
         let options = options.clone();
-        self.state = State::Rows(Box::new(Rows::new(columns, builder, options, returns_rows, is_bound)));
+        self.state =
+            State::Rows(Box::new(Rows::new(columns, builder, options, returns_rows, is_bound)));
         Ok(schema)
     }
 
@@ -358,7 +387,8 @@ impl<S: Read + Write> Session<S> {
                 return self.wait_ready(Err(error), patience);
             }
         };
-        // Only what a number says all about: other types, and money, may mean something else the next time.
+        // Only what a number says all about: other types, and money, may mean something else the
+        // next time.
         let is_settled = |oid: u32| builtin(oid, -1).is_some_and(|pg_type| !holds_money(&pg_type));
         let is_ready = self.whole_floats || !has_text(&columns);
         if is_ready
@@ -367,7 +397,14 @@ impl<S: Read + Write> Session<S> {
         {
             let (statement, types) = (statement.to_owned(), options.types.clone());
             let columns = Columns::new(columns, &described);
-            return Ok(self.remember(Known { statement, oids, types, described, columns, prepared: None }));
+            return Ok(self.remember(Known {
+                statement,
+                oids,
+                types,
+                described,
+                columns,
+                prepared: None,
+            }));
         }
         Ok(Columns::new(columns, &described))
     }
@@ -396,7 +433,11 @@ impl<S: Read + Write> Session<S> {
     ///
     /// # Errors
     /// When it does not plan, or the connection breaks.
-    pub fn estimate(&mut self, statement: &str, patience: Patience<'_>) -> Result<Option<(u64, u64)>> {
+    pub fn estimate(
+        &mut self,
+        statement: &str,
+        patience: Patience<'_>,
+    ) -> Result<Option<(u64, u64)>> {
         let Some(statement) = self.enclosable(statement) else { return Ok(None) };
         let plan = self.ask(&format!("EXPLAIN {statement}"), patience)?;
         let first = plan.into_iter().flatten().flatten().next().unwrap_or_default();
@@ -424,7 +465,11 @@ impl<S: Read + Write> Session<S> {
         self.wire.send(patience)?;
         let described = self.described(parameters, patience)?;
         let mut options = options.types.clone();
-        self.learn_types(described.iter().flatten().map(|(_, oid, _)| *oid), &mut options, patience)?;
+        self.learn_types(
+            described.iter().flatten().map(|(_, oid, _)| *oid),
+            &mut options,
+            patience,
+        )?;
         let column = |(name, oid, typmod): &(String, u32, i32)| {
             Column::new(name, &self.catalog.pg_type(*oid, *typmod), &options).in_quicker_format()
         };
@@ -449,8 +494,10 @@ impl<S: Read + Write> Session<S> {
                 Message::ParameterDescription(found) => {
                     let expected = found.parameters().count().unwrap_or(0);
                     if expected != parameters.len() {
-                        let what =
-                            format!("the statement has {expected} parameters, {} values were given", parameters.len());
+                        let what = format!(
+                            "the statement has {expected} parameters, {} values were given",
+                            parameters.len()
+                        );
                         // The description of the rows follows, and is passed over by the sync.
                         return Err(Error::new(ErrorKind::Usage, what));
                     }
@@ -458,8 +505,9 @@ impl<S: Read + Write> Session<S> {
                 Message::NoData => return Ok(None),
                 Message::RowDescription(row) => {
                     let fields = row.fields();
-                    let described =
-                        fields.map(|field| Ok((field.name().to_owned(), field.type_oid(), field.type_modifier())));
+                    let described = fields.map(|field| {
+                        Ok((field.name().to_owned(), field.type_oid(), field.type_modifier()))
+                    });
                     return described.collect().map(Some).map_err(invalid);
                 }
                 _ => return Err(self.wire.out_of_order("not a description")),
@@ -482,17 +530,26 @@ impl<S: Read + Write> Session<S> {
                 return Err(self.wire.out_of_order("not a description of types"));
             }
         }
-        if options.money_scale.is_none() && oids.clone().any(|oid| holds_money(&self.catalog.pg_type(oid, -1))) {
-            let rows =
-                self.ask_within("SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)", patience)?;
+        if options.money_scale.is_none()
+            && oids.clone().any(|oid| holds_money(&self.catalog.pg_type(oid, -1)))
+        {
+            let rows = self.ask_within(
+                "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)",
+                patience,
+            )?;
             let scale = rows.into_iter().flatten().flatten().next();
             options.money_scale = scale.and_then(|scale| scale.parse().ok());
         }
         Ok(())
     }
 
-    /// Runs one of the session's own statements while the user's is prepared, in the same transaction.
-    fn ask_within(&mut self, statement: &str, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    /// Runs one of the session's own statements while the user's is prepared, in the same
+    /// transaction.
+    fn ask_within(
+        &mut self,
+        statement: &str,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Vec<Option<String>>>> {
         let out = self.wire.out();
         // A statement that an error has left behind would be in the way.
         frontend::close(b'S', OWN_STATEMENT, out).map_err(invalid)?;
@@ -510,31 +567,43 @@ impl<S: Read + Write> Session<S> {
         Ok(rows)
     }
 
-    /// Waits until the server says that it has done a step, each of which must be there: without it, what follows is another
-    /// statement's.
+    /// Waits until the server says that it has done a step, each of which must be there: without
+    /// it, what follows is another statement's.
     fn done(&mut self, step: u8, patience: Patience<'_>) -> Result<()> {
         let found = self.wire.next_tag(patience)?;
         match self.wire.message(patience)? {
             _ if found == step => Ok(()),
-            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
+            Message::ErrorResponse(error) => {
+                Err(server_error(error.fields(), &self.statement, self.before))
+            }
             _ => Err(self.wire.out_of_order(STEP_MISSING)),
         }
     }
 
-    /// The rows of a statement, in text, up to its end. A statement that is not described returns rows.
-    fn text_rows(&mut self, is_undescribed: bool, patience: Patience<'_>) -> Result<Vec<Vec<Option<String>>>> {
+    /// The rows of a statement, in text, up to its end. A statement that is not described returns
+    /// rows.
+    fn text_rows(
+        &mut self,
+        is_undescribed: bool,
+        patience: Patience<'_>,
+    ) -> Result<Vec<Vec<Option<String>>>> {
         let mut rows = Vec::new();
         let mut returns_rows = is_undescribed;
         loop {
             match self.wire.message(patience)? {
                 Message::DataRow(row) if returns_rows => {
-                    let text =
-                        |range: std::ops::Range<usize>| String::from_utf8_lossy(&row.buffer()[range]).into_owned();
-                    rows.push(row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?);
+                    let text = |range: std::ops::Range<usize>| {
+                        String::from_utf8_lossy(&row.buffer()[range]).into_owned()
+                    };
+                    rows.push(
+                        row.ranges().map(|range| Ok(range.map(text))).collect().map_err(invalid)?,
+                    );
                 }
                 Message::CommandComplete(body) => {
-                    let miscount = miscount(body.tag().unwrap_or_default(), rows.len() as u64).filter(|_| returns_rows);
-                    return miscount.map_or(Ok(rows), |miscount| Err(self.wire.out_of_order(&miscount)));
+                    let miscount = miscount(body.tag().unwrap_or_default(), rows.len() as u64)
+                        .filter(|_| returns_rows);
+                    return miscount
+                        .map_or(Ok(rows), |miscount| Err(self.wire.out_of_order(&miscount)));
                 }
                 Message::EmptyQueryResponse => return Ok(rows),
                 Message::ErrorResponse(error) => {
@@ -553,7 +622,8 @@ impl<S: Read + Write> Session<S> {
         parameters: &[Parameter],
         patience: Patience<'_>,
     ) -> Result<()> {
-        let formats: Vec<i16> = columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
+        let formats: Vec<i16> =
+            columns.iter().map(|column| i16::from(column.format() == Format::Binary)).collect();
         let out = self.wire.out();
         if let Err(error) = bind(prepared, parameters, &formats, out) {
             // Half of it may be there.
@@ -565,12 +635,17 @@ impl<S: Read + Write> Session<S> {
         self.wire.send(patience)
     }
 
-    /// The next rows; none after the last. The statement is then over. With `copy` they are where it puts them.
+    /// The next rows; none after the last. The statement is then over. With `copy` they are where
+    /// it puts them.
     ///
     /// # Errors
-    /// When the statement fails, a value has no place in its column, or the connection breaks. A statement that still runs
-    /// then ([`Self::is_running`]) is to be cancelled and drained.
-    pub fn next_batch(&mut self, copy: Option<CopyBytes<'_>>, patience: Patience<'_>) -> Result<Option<Built>> {
+    /// When the statement fails, a value has no place in its column, or the connection breaks. A
+    /// statement that still runs then ([`Self::is_running`]) is to be cancelled and drained.
+    pub fn next_batch(
+        &mut self,
+        copy: Option<CopyBytes<'_>>,
+        patience: Patience<'_>,
+    ) -> Result<Option<Built>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
         if !rows.fill(&mut self.wire, &mut self.bytes, patience)? {
             return rows.take(copy).map(Some);
@@ -584,7 +659,9 @@ impl<S: Read + Write> Session<S> {
                 Ok(())
             }
             Message::EmptyQueryResponse => Ok(()),
-            Message::ErrorResponse(error) => Err(server_error(error.fields(), &self.statement, self.before)),
+            Message::ErrorResponse(error) => {
+                Err(server_error(error.fields(), &self.statement, self.before))
+            }
             Message::CopyInResponse(_) => {
                 frontend::copy_fail("not supported here", self.wire.out()).map_err(invalid)?;
                 frontend::sync(self.wire.out());
@@ -597,7 +674,9 @@ impl<S: Read + Write> Session<S> {
             }
             _ => return Err(self.wire.out_of_order("neither a row nor the end")),
         };
-        let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else { return Ok(None) };
+        let State::Rows(mut rows) = std::mem::replace(&mut self.state, State::Idle) else {
+            return Ok(None);
+        };
         self.wait_ready(ended, patience)?;
         if !rows.columns().is_empty() {
             self.check_settings()?;
@@ -646,8 +725,8 @@ impl<S: Read + Write> Session<S> {
         }
     }
 
-    /// Reads on until the server is ready for the next statement, and returns what the last one came to. Where it came to an
-    /// end, nothing is left of it.
+    /// Reads on until the server is ready for the next statement, and returns what the last one
+    /// came to. Where it came to an end, nothing is left of it.
     fn wait_ready<T>(&mut self, outcome: Result<T>, patience: Patience<'_>) -> Result<T> {
         if self.wire.is_broken() {
             return outcome;
@@ -669,13 +748,16 @@ impl<S: Read + Write> Session<S> {
                 Message::ErrorResponse(error) if outcome.is_ok() => {
                     outcome = Err(server_error(error.fields(), &self.statement, self.before));
                 }
-                _ if outcome.is_ok() => return Err(self.wire.out_of_order("more after the statement's end")),
+                _ if outcome.is_ok() => {
+                    return Err(self.wire.out_of_order("more after the statement's end"));
+                }
                 _ => {}
             }
         }
     }
 
-    /// Whether the settings by which the statement's result was read have been the same all the while.
+    /// Whether the settings by which the statement's result was read have been the same all the
+    /// while.
     fn check_settings(&mut self) -> Result<()> {
         self.wire.settings().strayed().map_or(Ok(()), Err)
     }
@@ -689,15 +771,15 @@ impl<S: Read + Write> Session<S> {
         {
             return Err(error);
         }
-        // What set_config() sets for one statement only is in force for its rows, and never reported.
+        // What set_config() sets for one statement only is in force for its rows, and never
+        // reported.
         if sql::mentions(statement, "client_encoding")
             && sql::mentions(statement, "set_config")
             && sql::is_query(statement)
         {
             let what = "a statement that has rows can't set client_encoding, in which they come";
-            return Err(
-                Error::new(ErrorKind::Usage, what).hint("SET client_encoding TO 'UTF8' is a statement of its own")
-            );
+            return Err(Error::new(ErrorKind::Usage, what)
+                .hint("SET client_encoding TO 'UTF8' is a statement of its own"));
         }
         self.wire.settings().begin();
         Ok(())
@@ -707,16 +789,19 @@ impl<S: Read + Write> Session<S> {
     fn check_sendable(&self, statement: &str) -> Result<()> {
         self.check_idle()?;
         match statement.contains('\0') {
-            true => {
-                Err(Error::new(ErrorKind::Usage, "the statement has a NUL character, which PostgreSQL does not take"))
-            }
+            true => Err(Error::new(
+                ErrorKind::Usage,
+                "the statement has a NUL character, which PostgreSQL does not take",
+            )),
             false => Ok(()),
         }
     }
 
     fn check_idle(&self) -> Result<()> {
         match (self.wire.is_broken(), &self.state) {
-            (true, _) => Err(Error::new(ErrorKind::Usage, "the connection is broken; connect again")),
+            (true, _) => {
+                Err(Error::new(ErrorKind::Usage, "the connection is broken; connect again"))
+            }
             (false, State::Idle) => Ok(()),
             _ => {
                 let what = "a statement is still running on this connection; read its result to the end or cancel it";
@@ -745,7 +830,10 @@ fn holds_money(pg_type: &PgType) -> bool {
     match &pg_type.kind {
         Kind::Base => pg_type.oid == MONEY_OID,
         Kind::Enum => false,
-        Kind::Domain(of) | Kind::Range(of) | Kind::Multirange(of) | Kind::Array { item: of, .. } => holds_money(of),
+        Kind::Domain(of)
+        | Kind::Range(of)
+        | Kind::Multirange(of)
+        | Kind::Array { item: of, .. } => holds_money(of),
         Kind::Composite(attributes) => attributes.iter().any(|(_, of)| holds_money(of)),
     }
 }

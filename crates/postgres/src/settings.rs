@@ -11,7 +11,8 @@ struct Relied {
     right: &'static str,
 }
 
-/// What results, and the statements themselves, rely on. All of them are reported whenever they change.
+/// What results, and the statements themselves, rely on. All of them are reported whenever they
+/// change.
 const RELIED: &[Relied] = &[
     // Text in either direction.
     Relied { name: "client_encoding", is_right: |value| value == "UTF8", right: "UTF8" },
@@ -34,7 +35,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// Takes note of what the server says. Most of it does not matter here.
     pub(crate) fn report(&mut self, name: &str, value: &str) {
-        let known = RELIED.iter().map(|relied| relied.name).chain([STANDARD_STRINGS]).find(|known| *known == name);
+        let known = RELIED
+            .iter()
+            .map(|relied| relied.name)
+            .chain([STANDARD_STRINGS])
+            .find(|known| *known == name);
         let Some(name) = known else { return };
         if wrong(name, value).is_some() {
             self.wrong = Some((name, value.to_owned()));
@@ -54,7 +59,9 @@ impl Settings {
 
     /// Why no statement but one that sets it right should be sent.
     pub(crate) fn hindrance(&self) -> Option<Error> {
-        self.values.iter().find_map(|(name, value)| Some(refused(wrong(name, value)?, value, "was")))
+        self.values
+            .iter()
+            .find_map(|(name, value)| Some(refused(wrong(name, value)?, value, "was")))
     }
 
     /// A statement begins: what it changes counts against its own result.
@@ -62,7 +69,8 @@ impl Settings {
         self.wrong = None;
     }
 
-    /// Why the rows of the statement that has ended can't be trusted: some of them may have been written otherwise.
+    /// Why the rows of the statement that has ended can't be trusted: some of them may have been
+    /// written otherwise.
     pub(crate) fn strayed(&self) -> Option<Error> {
         let (name, value) = self.wrong.as_ref()?;
         Some(refused(wrong(name, value)?, value, "was, by this statement or while it ran,"))
@@ -76,7 +84,8 @@ fn wrong(name: &str, value: &str) -> Option<&'static Relied> {
 fn refused(relied: &Relied, value: &str, was: &str) -> Error {
     let Relied { name, right, .. } = relied;
     let what = format!("{name} {was} set to {value:?}, and results are read as {right:?}");
-    Error::new(ErrorKind::Usage, what).hint(format!("SET {name} TO '{right}', or connect again and leave it as it is"))
+    Error::new(ErrorKind::Usage, what)
+        .hint(format!("SET {name} TO '{right}', or connect again and leave it as it is"))
 }
 
 #[cfg(test)]
@@ -86,10 +95,16 @@ mod tests {
     #[test]
     fn values_that_answers_are_read_by() {
         let mut settings = Settings::default();
-        for (name, value) in [("client_encoding", "UTF8"), ("DateStyle", "ISO, DMY"), ("TimeZone", "Asia/Tokyo")] {
+        for (name, value) in
+            [("client_encoding", "UTF8"), ("DateStyle", "ISO, DMY"), ("TimeZone", "Asia/Tokyo")]
+        {
             settings.report(name, value);
         }
-        assert!(settings.hindrance().is_none() && settings.strayed().is_none() && settings.escapes().is_none());
+        assert!(
+            settings.hindrance().is_none()
+                && settings.strayed().is_none()
+                && settings.escapes().is_none()
+        );
         settings.report("standard_conforming_strings", "off");
         assert_eq!(settings.escapes(), Some(true));
         for (name, value, right) in [

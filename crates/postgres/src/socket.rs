@@ -17,7 +17,8 @@ pub(crate) enum Address {
     Tcp(SocketAddr),
 }
 
-/// A blocking socket to a server. A read or write that gets nowhere for 50 ms fails by `WouldBlock`, and may be tried again.
+/// A blocking socket to a server. A read or write that gets nowhere for 50 ms fails by
+/// `WouldBlock`, and may be tried again.
 #[derive(Debug)]
 pub struct Socket(Stream);
 
@@ -38,17 +39,22 @@ impl Socket {
     ) -> io::Result<Self> {
         Ok(Self(match address {
             Address::Unix(path) => Stream::Unix(Line::new(connect_unix(path, wait)?, silence_max)),
-            Address::Tcp(address) => Stream::Tcp(Line::new(connect_tcp(*address, params, wait)?, silence_max)),
+            Address::Tcp(address) => {
+                Stream::Tcp(Line::new(connect_tcp(*address, params, wait)?, silence_max))
+            }
         }))
     }
 
-    /// Asks the server for TLS, if it is not begun at once. What is left is plain if the server has none.
+    /// Asks the server for TLS, if it is not begun at once. What is left is plain if the server has
+    /// none.
     pub(crate) fn encrypt(mut self, tls: &Tls, wait: &mut Wait<'_>) -> Result<Self> {
         if !tls.direct && !self.ask_for_tls(wait)? {
             return Ok(self);
         }
         match self.0 {
-            Stream::Tcp(stream) => tls.start(stream, wait).map(|stream| Self(Stream::Tls(Box::new(stream)))),
+            Stream::Tcp(stream) => {
+                tls.start(stream, wait).map(|stream| Self(Stream::Tls(Box::new(stream))))
+            }
             other => Ok(Self(other)),
         }
     }
@@ -58,7 +64,8 @@ impl Socket {
         let mut request = bytes::BytesMut::new();
         postgres_protocol::message::frontend::ssl_request(&mut request);
         let failed = |cause: io::Error| {
-            Error::new(ErrorKind::Connection, "the server did not answer whether it has TLS").cause(cause)
+            Error::new(ErrorKind::Connection, "the server did not answer whether it has TLS")
+                .cause(cause)
         };
         self.send(&request, wait).map_err(failed)?;
         let mut answer = [0];
@@ -66,10 +73,16 @@ impl Socket {
         match &answer {
             b"S" => Ok(true),
             b"N" => Ok(false),
-            // The server's reason is not to be trusted before it has shown who it is (CVE-2024-10977).
-            b"E" => Err(Error::new(ErrorKind::Connection, "the server answered the request for TLS by an error")),
+            // The server's reason is not to be trusted before it has shown who it is
+            // (CVE-2024-10977).
+            b"E" => Err(Error::new(
+                ErrorKind::Connection,
+                "the server answered the request for TLS by an error",
+            )),
             [other] => {
-                let what = format!("the server answered the request for TLS by byte {other:#04x}, not by S or N");
+                let what = format!(
+                    "the server answered the request for TLS by byte {other:#04x}, not by S or N"
+                );
                 Err(Error::new(ErrorKind::Protocol, what).hint("is it a PostgreSQL server?"))
             }
         }
@@ -80,7 +93,12 @@ impl Socket {
         let mut filled = 0;
         while filled < buffer.len() {
             match self.read(&mut buffer[filled..]) {
-                Ok(0) => return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection")),
+                Ok(0) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::UnexpectedEof,
+                        "the server closed the connection",
+                    ));
+                }
                 Ok(read) => filled += read,
                 Err(error) if is_timeout(&error) => wait.check()?,
                 Err(error) => return Err(error),

@@ -1,8 +1,10 @@
-//! A query that can be read in parts: the rows of one table, filtered and projected, each on its own.
+//! A query that can be read in parts: the rows of one table, filtered and projected, each on its
+//! own.
 //!
-//! The parts are ranges of `ctid`, where a row lies in its table; together they are the table, and none overlaps another. What
-//! is decided here from the statement's tokens is conservative, and confirmed by the server: the plan of a part is one Tid
-//! Range Scan ([`is_range_scan`]), and all its functions are immutable.
+//! The parts are ranges of `ctid`, where a row lies in its table; together they are the table, and
+//! none overlaps another. What is decided here from the statement's tokens is conservative, and
+//! confirmed by the server: the plan of a part is one Tid Range Scan ([`is_range_scan`]), and all
+//! its functions are immutable.
 
 use std::collections::BTreeSet;
 
@@ -92,8 +94,12 @@ impl Split {
                 Token::Word if REFUSED.contains(&lower.as_str()) => {
                     return Err("it is more than the filtered rows of one table");
                 }
-                Token::Word if UNSTABLE.contains(&lower.as_str()) => return Err("it asks for the time or the user"),
-                Token::Literal if may_be_unstable(&lower, escapes) => return Err("it asks for the time or the user"),
+                Token::Word if UNSTABLE.contains(&lower.as_str()) => {
+                    return Err("it asks for the time or the user");
+                }
+                Token::Literal if may_be_unstable(&lower, escapes) => {
+                    return Err("it asks for the time or the user");
+                }
                 Token::Other if token.text == "$" => return Err("it has parameters"),
                 _ => {}
             }
@@ -102,7 +108,8 @@ impl Split {
             return Err("it is more than the filtered rows of one table");
         }
         let outer = |word: &str| {
-            let mut found = tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
+            let mut found =
+                tokens.iter().enumerate().filter(|(_, token)| token.depth == 0 && token.is(word));
             (found.next().map(|(i, _)| i), found.next().is_some())
         };
         let (Some(from), false) = outer("from") else { return Err("it does not read one table") };
@@ -128,9 +135,12 @@ impl Split {
         let (before, table) = self.head.split_at(self.table_at);
         let only = if self.only { "ONLY " } else { "" };
         let upper = to
-            .map(|to| format!(" AND {qualifier}.ctid OPERATOR(pg_catalog.<) '({to},0)'::pg_catalog.tid"))
+            .map(|to| {
+                format!(" AND {qualifier}.ctid OPERATOR(pg_catalog.<) '({to},0)'::pg_catalog.tid")
+            })
             .unwrap_or_default();
-        let range = format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
+        let range =
+            format!("{qualifier}.ctid OPERATOR(pg_catalog.>=) '({from},0)'::pg_catalog.tid{upper}");
         match &self.condition {
             Some(condition) => format!("{before}{only}{table}\nWHERE {range} AND ({condition}\n)"),
             None => format!("{before}{only}{table}\nWHERE {range}"),
@@ -179,17 +189,26 @@ const HARMLESS: &[&str] = &[
     "version",
 ];
 
-/// Whether a statement surely leaves the session as it was: its settings, role, and transaction. What other sessions are to
-/// do in its place depends on that. Of its [`attributes`] only the server knows whether they are functions.
+/// Whether a statement surely leaves the session as it was: its settings, role, and transaction.
+/// What other sessions are to do in its place depends on that. Of its [`attributes`] only the
+/// server knows whether they are functions.
 pub fn leaves_session_alone(sql: &str, escapes: bool) -> bool {
-    let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else { return false };
-    let begins =
-        ["select", "values", "table", "show", "with"].iter().any(|word| tokens.first().is_some_and(|t| t.is(word)));
-    let changes =
-        |token: &Piece<'_>| ["insert", "update", "delete", "merge", "into", "for"].iter().any(|word| token.is(word));
+    let Some(tokens) = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)) else {
+        return false;
+    };
+    let begins = ["select", "values", "table", "show", "with"]
+        .iter()
+        .any(|word| tokens.first().is_some_and(|t| t.is(word)));
+    let changes = |token: &Piece<'_>| {
+        ["insert", "update", "delete", "merge", "into", "for"].iter().any(|word| token.is(word))
+    };
     let mut calls = (0..tokens.len()).filter(|at| is_called(&tokens, *at));
-    let is_harmless = |at: usize| tokens[at].name().is_some_and(|name| HARMLESS.contains(&name.as_str()));
-    begins && !tokens.iter().any(changes) && !tokens.windows(3).any(is_unicode) && calls.all(is_harmless)
+    let is_harmless =
+        |at: usize| tokens[at].name().is_some_and(|name| HARMLESS.contains(&name.as_str()));
+    begins
+        && !tokens.iter().any(changes)
+        && !tokens.windows(3).any(is_unicode)
+        && calls.all(is_harmless)
 }
 
 /// Whether a statement begins or ends a transaction, or a part of one.
@@ -199,18 +218,21 @@ pub fn controls_transaction(sql: &str, escapes: bool) -> bool {
     first.is_some_and(|first| words.iter().any(|word| first.is(word)))
 }
 
-/// The names after a dot that may be functions: `t.f` is `f(t)` if `t` has no column of that name. Where the server's encoding
-/// decides which letters are folded, both ways.
+/// The names after a dot that may be functions: `t.f` is `f(t)` if `t` has no column of that name.
+/// Where the server's encoding decides which letters are folded, both ways.
 pub fn attributes(sql: &str, escapes: bool) -> BTreeSet<String> {
     let tokens = enclosable(sql, escapes).and_then(|sql| tokens(sql, escapes)).unwrap_or_default();
     let after_dot = tokens.windows(2).filter(|pair| pair[0].text == ".").map(|pair| &pair[1]);
     after_dot.flat_map(folded).collect()
 }
 
-/// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table one after the other.
+/// Whether a plan, as EXPLAIN writes it, is one Tid Range Scan, or several of a partitioned table
+/// one after the other.
 pub fn is_range_scan(plan: &[String]) -> bool {
-    let nodes: Vec<_> = plan.iter().filter(|line| line.contains("(cost=")).map(|line| line.trim_start()).collect();
-    let is_scan = |node: &&str| node.trim_start_matches("->").trim_start().starts_with("Tid Range Scan on ");
+    let nodes: Vec<_> =
+        plan.iter().filter(|line| line.contains("(cost=")).map(|line| line.trim_start()).collect();
+    let is_scan =
+        |node: &&str| node.trim_start_matches("->").trim_start().starts_with("Tid Range Scan on ");
     match nodes.split_first() {
         Some((root, [])) => is_scan(root),
         Some((root, rest)) => root.starts_with("Append ") && rest.iter().all(is_scan),
@@ -245,15 +267,21 @@ fn table(from: &[Piece<'_>]) -> Result<(String, String), &'static str> {
     Ok((table, alias.to_owned()))
 }
 
-/// Whether a literal, in lower case, may have a word for the present time in it. What its escapes and pieces come to is not
-/// looked at.
+/// Whether a literal, in lower case, may have a word for the present time in it. What its escapes
+/// and pieces come to is not looked at.
 fn may_be_unstable(lower: &str, escapes: bool) -> bool {
-    let plain = lower.strip_prefix('e').unwrap_or(lower).strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
+    let plain = lower
+        .strip_prefix('e')
+        .unwrap_or(lower)
+        .strip_prefix('\'')
+        .and_then(|text| text.strip_suffix('\''));
     let has_escapes = (escapes || lower.starts_with('e')) && lower.contains('\\');
     let in_pieces = plain.is_some_and(|text| text.replace("''", "").contains('\''));
     has_escapes && plain.is_some()
         || in_pieces
-        || lower.split(|char: char| !char.is_ascii_alphabetic()).any(|word| UNSTABLE_TIMES.contains(&word))
+        || lower
+            .split(|char: char| !char.is_ascii_alphabetic())
+            .any(|word| UNSTABLE_TIMES.contains(&word))
 }
 
 /// Whether these begin a name or string with Unicode escapes, `U&"…"`.
@@ -272,8 +300,11 @@ mod tests {
 
     #[test]
     fn what_can_be_split() {
-        let split =
-            Split::of("SELECT a, lower(b) FROM s.\"T x\" AS t WHERE a > 5 OR b IN ('x') -- yes", false).unwrap();
+        let split = Split::of(
+            "SELECT a, lower(b) FROM s.\"T x\" AS t WHERE a > 5 OR b IN ('x') -- yes",
+            false,
+        )
+        .unwrap();
         assert_eq!((split.table.as_str(), split.qualifier.as_str()), ("s.\"T x\"", "t"));
         assert_eq!(split.used.functions.iter().collect::<Vec<_>>(), ["lower"]);
         assert_eq!(
@@ -287,8 +318,15 @@ mod tests {
             split.part(3, None),
             "select * from lineitem\nWHERE lineitem.ctid OPERATOR(pg_catalog.>=) '(3,0)'::pg_catalog.tid"
         );
-        let split = Split { only: true, ..Split::of("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap() };
-        assert!(split.part(3, None).starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid "));
+        let split = Split {
+            only: true,
+            ..Split::of("SELECT a FROM /* b */ s . \"T x\" t", false).unwrap()
+        };
+        assert!(
+            split
+                .part(3, None)
+                .starts_with("SELECT a FROM /* b */ ONLY s . \"T x\" t\nWHERE t.ctid ")
+        );
         for sql in [
             "SELECT a::text, CAST(b AS numeric(9, 2)), c::pg_catalog.int4 FROM t",
             "SELECT 1 FROM t WHERE a > '2024-01-01'::date AND b < CAST('2024-01-01' AS timestamptz)",
@@ -297,9 +335,15 @@ mod tests {
         ] {
             assert!(Split::of(sql, false).is_ok(), "{sql}");
         }
-        let split = Split::of("SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t", false).unwrap();
+        let split = Split::of(
+            "SELECT daterange(a, f(b)), tsrange(c), t.d, g(ARRAY[a, b]), h() FROM t",
+            false,
+        )
+        .unwrap();
         assert_eq!(split.used.casts.iter().collect::<Vec<_>>(), ["d", "f", "g", "h", "tsrange"]);
-        let dates = |sql: &str| Split::of(sql, false).map(|split| split.used.dates.into_iter().collect::<Vec<_>>());
+        let dates = |sql: &str| {
+            Split::of(sql, false).map(|split| split.used.dates.into_iter().collect::<Vec<_>>())
+        };
         assert_eq!(
             dates("SELECT a::date, t.B::time, CAST(c AS date) FROM t"),
             Ok(vec!["a".into(), "b".into(), "c".into()])
@@ -309,11 +353,15 @@ mod tests {
             Ok(vec!["D".into(), "e".into()])
         );
         assert_eq!(dates("SELECT a::text, CAST('2024-01-01' AS date) FROM t"), Ok(vec![]));
-        let names = |sql: &str| Split::of(sql, false).unwrap().used.functions.into_iter().collect::<Vec<_>>();
+        let names = |sql: &str| {
+            Split::of(sql, false).unwrap().used.functions.into_iter().collect::<Vec<_>>()
+        };
         // Only the server can tell a column from a function that is called like one.
         assert_eq!(names("SELECT t.a, (t).\"B\"\"\" FROM s.t WHERE t . C > 1"), ["B\"", "a", "c"]);
         assert_eq!(names("SELECT \"\"\"F\"(a), LOWER(\"ö\") FROM s.t"), ["\"F", "lower"]);
-        for sql in ["SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'", "SELECT \"now\" FROM t"] {
+        for sql in
+            ["SELECT a FROM t WHERE b = 'knows nowhere' AND c = E'it''s'", "SELECT \"now\" FROM t"]
+        {
             assert!(Split::of(sql, false).is_ok(), "{sql}");
         }
         let extract = Split::of("SELECT extract(year FROM d) FROM t", false).unwrap();
@@ -380,9 +428,12 @@ mod tests {
 
     #[test]
     fn sessions_left_alone() {
-        for sql in
-            ["SELECT 1", "SELECT count(*) FROM t WHERE a IN (1)", "SHOW work_mem", "WITH x AS (SELECT 1) TABLE x"]
-        {
+        for sql in [
+            "SELECT 1",
+            "SELECT count(*) FROM t WHERE a IN (1)",
+            "SHOW work_mem",
+            "WITH x AS (SELECT 1) TABLE x",
+        ] {
             assert!(leaves_session_alone(sql, false), "{sql}");
         }
         for sql in [
@@ -400,7 +451,13 @@ mod tests {
 
     #[test]
     fn transactions_controlled() {
-        for sql in ["BEGIN", " begin isolation level serializable;", "-- x\nROLLBACK TO s", "END", "COMMIT AND CHAIN"] {
+        for sql in [
+            "BEGIN",
+            " begin isolation level serializable;",
+            "-- x\nROLLBACK TO s",
+            "END",
+            "COMMIT AND CHAIN",
+        ] {
             assert!(controls_transaction(sql, false), "{sql}");
         }
         for sql in ["", "SELECT 1", "\"begin\"", "DISCARD ALL", "PREPARE TRANSACTION 'x'"] {
@@ -411,7 +468,10 @@ mod tests {
     #[test]
     fn attributes_that_may_be_functions() {
         let names = |sql: &str| attributes(sql, false).into_iter().collect::<Vec<_>>();
-        assert_eq!(names("SELECT t.A, (t).\"B\", s.f(1), 1.5, t.* FROM s.t -- t.d"), ["B", "a", "f", "t"]);
+        assert_eq!(
+            names("SELECT t.A, (t).\"B\", s.f(1), 1.5, t.* FROM s.t -- t.d"),
+            ["B", "a", "f", "t"]
+        );
         assert_eq!(names("SELECT t.ÄRGER FROM t"), ["\u{c4}rger", "ärger"]);
         assert_eq!(names("SELECT 1; SELECT t.a"), [""; 0]);
     }
@@ -429,7 +489,10 @@ mod tests {
             &format!("  ->  {scan}")
         ])));
         assert!(!is_range_scan(&plan(&["Seq Scan on t  (cost=0.00..1.0 rows=1 width=4)"])));
-        assert!(!is_range_scan(&plan(&["Aggregate  (cost=0.00..1.0 rows=1 width=4)", &format!("  ->  {scan}")])));
+        assert!(!is_range_scan(&plan(&[
+            "Aggregate  (cost=0.00..1.0 rows=1 width=4)",
+            &format!("  ->  {scan}")
+        ])));
         assert!(!is_range_scan(&[]));
     }
 }

@@ -1,7 +1,9 @@
-//! What can be said of a statement without parsing it: PostgreSQL's lexical rules (its manual, chapter "Lexical Structure").
+//! What can be said of a statement without parsing it: PostgreSQL's lexical rules (its manual,
+//! chapter "Lexical Structure").
 
-/// A statement without what follows its last token, if it can be put between parentheses: one statement, whose own
-/// parentheses match. `escapes` says whether backslashes escape in plain strings (`standard_conforming_strings` is off).
+/// A statement without what follows its last token, if it can be put between parentheses: one
+/// statement, whose own parentheses match. `escapes` says whether backslashes escape in plain
+/// strings (`standard_conforming_strings` is off).
 pub fn enclosable(sql: &str, escapes: bool) -> Option<&str> {
     let mut scanner = Scanner::new(sql, escapes);
     let (mut depth, mut end, mut ended) = (0usize, 0, false);
@@ -28,7 +30,9 @@ pub fn is_query(sql: &str) -> bool {
     let has = |word: &str| words.iter().any(|other| other == word);
     let verb = match first_word(sql) {
         // Before the verb come names, column lists and queries, the latter two in parentheses.
-        first if first == "with" => words.iter().find(|word| is_verb(word)).cloned().unwrap_or_default(),
+        first if first == "with" => {
+            words.iter().find(|word| is_verb(word)).cloned().unwrap_or_default()
+        }
         first => first,
     };
     match verb.as_str() {
@@ -46,8 +50,19 @@ pub(crate) fn mentions(sql: &str, word: &str) -> bool {
 
 /// Whether a statement changes settings and does nothing else, so that it returns no rows.
 pub(crate) fn sets(sql: &str) -> bool {
-    let words =
-        ["set", "reset", "discard", "begin", "start", "commit", "end", "rollback", "abort", "savepoint", "release"];
+    let words = [
+        "set",
+        "reset",
+        "discard",
+        "begin",
+        "start",
+        "commit",
+        "end",
+        "rollback",
+        "abort",
+        "savepoint",
+        "release",
+    ];
     words.contains(&first_word(sql).as_str())
 }
 
@@ -73,7 +88,8 @@ fn outer_words(sql: &str) -> Vec<String> {
     }
 }
 
-/// The highest of `$1, $2 …` in a statement, 0 without any; none where a string or comment has no end. `escapes` as for [`enclosable`].
+/// The highest of `$1, $2 …` in a statement, 0 without any; none where a string or comment has no
+/// end. `escapes` as for [`enclosable`].
 pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
     let mut scanner = Scanner::new(sql, escapes);
     let mut highest = 0;
@@ -84,22 +100,23 @@ pub(crate) fn parameters_in(sql: &str, escapes: bool) -> Option<usize> {
             Some(Token::Other) if sql.get(start..scanner.at) == Some("$") => {
                 let digits = sql.get(scanner.at..).unwrap_or_default();
                 let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
-                highest = highest.max(digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0));
+                highest = highest
+                    .max(digits.get(..end).and_then(|digits| digits.parse().ok()).unwrap_or(0));
             }
             Some(_) => {}
         }
     }
 }
 
-/// Whether a query only reads, as far as its words say: it is no change, and has none in its WITH clause. `escapes` as for
-/// [`enclosable`].
+/// Whether a query only reads, as far as its words say: it is no change, and has none in its WITH
+/// clause. `escapes` as for [`enclosable`].
 pub(crate) fn reads_only(sql: &str, escapes: bool) -> bool {
     if !matches!(first_word(sql).as_str(), "select" | "with" | "values" | "table") {
         return false;
     }
     let mut scanner = Scanner::new(sql, escapes);
-    // Changes come after a parenthesis, opened by `AS` or closed by the clause's end; elsewhere their words may be names, or
-    // those of `FOR UPDATE`.
+    // Changes come after a parenthesis, opened by `AS` or closed by the clause's end; elsewhere
+    // their words may be names, or those of `FOR UPDATE`.
     let (mut has_with, mut after_parenthesis, mut changes) = (false, false, false);
     loop {
         let start = scanner.at;
@@ -107,9 +124,12 @@ pub(crate) fn reads_only(sql: &str, escapes: bool) -> bool {
             Some(None) => return !(has_with && changes),
             Some(Some(Token::Space)) => continue,
             Some(Some(Token::Word)) => {
-                let is = |word: &str| sql.get(start..scanner.at).is_some_and(|text| text.eq_ignore_ascii_case(word));
+                let is = |word: &str| {
+                    sql.get(start..scanner.at).is_some_and(|text| text.eq_ignore_ascii_case(word))
+                };
                 has_with |= is("with");
-                changes |= after_parenthesis && ["insert", "update", "delete", "merge"].into_iter().any(is);
+                changes |= after_parenthesis
+                    && ["insert", "update", "delete", "merge"].into_iter().any(is);
                 after_parenthesis = false;
             }
             Some(Some(token)) => after_parenthesis = matches!(token, Token::Open | Token::Close),
@@ -125,7 +145,9 @@ fn first_word(sql: &str) -> String {
         let start = scanner.at;
         match scanner.next() {
             Some(Some(Token::Space | Token::Open | Token::Semicolon)) => {}
-            Some(Some(_)) => return sql.get(start..scanner.at).unwrap_or_default().to_ascii_lowercase(),
+            Some(Some(_)) => {
+                return sql.get(start..scanner.at).unwrap_or_default().to_ascii_lowercase();
+            }
             _ => return String::new(),
         }
     }
@@ -166,16 +188,19 @@ impl<'a> Scanner<'a> {
         let Some(&first) = rest.first() else { return Some(None) };
         let (token, bytes) = match first {
             b' ' | b'\t' | b'\n' | b'\r' | b'\x0b' | b'\x0c' => (Token::Space, 1),
-            b'-' if rest.starts_with(b"--") => {
-                (Token::Space, rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len()))
-            }
+            b'-' if rest.starts_with(b"--") => (
+                Token::Space,
+                rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len()),
+            ),
             b'/' if rest.starts_with(b"/*") => (Token::Space, comment(rest)?),
             b';' => (Token::Semicolon, 1),
             b'(' => (Token::Open, 1),
             b')' => (Token::Close, 1),
             b'\'' => (Token::Literal, literal(rest, self.escapes)?),
             b'"' => (Token::Quoted, quoted(rest, b'"', false)?),
-            b'e' | b'E' if rest.get(1) == Some(&b'\'') => (Token::Literal, 1 + literal(&rest[1..], true)?),
+            b'e' | b'E' if rest.get(1) == Some(&b'\'') => {
+                (Token::Literal, 1 + literal(&rest[1..], true)?)
+            }
             b'$' => match dollar_quoted(rest)? {
                 1 => (Token::Other, 1),
                 bytes => (Token::Literal, bytes),
@@ -188,9 +213,10 @@ impl<'a> Scanner<'a> {
                 }
                 (Token::Other, end)
             }
-            _ if is_word(first) => {
-                (Token::Word, rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()))
-            }
+            _ if is_word(first) => (
+                Token::Word,
+                rest.iter().position(|byte| !is_word(*byte) && *byte != b'$').unwrap_or(rest.len()),
+            ),
             _ => (Token::Other, 1),
         };
         self.at += bytes;
@@ -228,8 +254,8 @@ fn quoted(rest: &[u8], quote: u8, escapes: bool) -> Option<usize> {
     }
 }
 
-/// A string with all its pieces: after white space with a newline in it, another quote goes on with the string, in which
-/// backslashes mean what they meant before.
+/// A string with all its pieces: after white space with a newline in it, another quote goes on with
+/// the string, in which backslashes mean what they meant before.
 fn literal(rest: &[u8], escapes: bool) -> Option<usize> {
     let mut at = quoted(rest, b'\'', escapes)?;
     while let Some(space) = space_within(&rest[at..]) {
@@ -239,8 +265,8 @@ fn literal(rest: &[u8], escapes: bool) -> Option<usize> {
     Some(at)
 }
 
-/// The length of what separates a piece of a string from the next one, if that is what comes. It may have comments to the end
-/// of a line, but none of the other kind.
+/// The length of what separates a piece of a string from the next one, if that is what comes. It
+/// may have comments to the end of a line, but none of the other kind.
 fn space_within(rest: &[u8]) -> Option<usize> {
     let (mut at, mut newline) = (0, false);
     loop {
@@ -278,7 +304,10 @@ mod tests {
         for (sql, expected) in [
             ("SELECT 1", "SELECT 1"),
             (" SELECT 1 ; -- done", " SELECT 1"),
-            ("SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\" -- (", "SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\""),
+            (
+                "SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\" -- (",
+                "SELECT ')' /* ( /* ) */ */ || $$)$$ || \")\"",
+            ),
             ("SELECT $a$ $b$ ; $a$, $1", "SELECT $a$ $b$ ; $a$, $1"),
             ("SELECT E'\\'(' || 'it''s ('", "SELECT E'\\'(' || 'it''s ('"),
             ("SELECT a$1(2)", "SELECT a$1(2)"),
@@ -295,9 +324,16 @@ mod tests {
 
     #[test]
     fn statements_that_do_not() {
-        for sql in
-            ["", ";", "SELECT 1)", "(SELECT 1", "SELECT 1; SELECT 2", "SELECT 'x", "SELECT /* 1", "SELECT $a$ $b$"]
-        {
+        for sql in [
+            "",
+            ";",
+            "SELECT 1)",
+            "(SELECT 1",
+            "SELECT 1; SELECT 2",
+            "SELECT 'x",
+            "SELECT /* 1",
+            "SELECT $a$ $b$",
+        ] {
             assert_eq!(enclosable(sql, false), None, "{sql}");
         }
         // To the server the string goes on with escapes, and ends before the parenthesis.

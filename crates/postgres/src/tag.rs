@@ -1,6 +1,7 @@
 //! What the server says at a statement's end: `SELECT 5`.
 
-/// How many rows a statement that returns rows has returned by its tag; none where tags do not say, as after `EXPLAIN`.
+/// How many rows a statement that returns rows has returned by its tag; none where tags do not say,
+/// as after `EXPLAIN`.
 ///
 /// Those that change rows count the rows that they changed, and return each of them.
 pub(crate) fn rows(tag: &str) -> Option<u64> {
@@ -12,7 +13,9 @@ pub(crate) fn rows(tag: &str) -> Option<u64> {
 
 /// What is wrong with so many rows, if the tag says otherwise.
 pub fn miscount(tag: &str, received: u64) -> Option<String> {
-    rows(tag).filter(|said| *said != received).map(|_| format!("it ends with {tag:?}, but {received} rows arrived"))
+    rows(tag)
+        .filter(|said| *said != received)
+        .map(|_| format!("it ends with {tag:?}, but {received} rows arrived"))
 }
 
 #[cfg(test)]

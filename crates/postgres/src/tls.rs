@@ -9,17 +9,21 @@ use std::sync::Arc;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature_with_raw_key,
+    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature,
+    verify_tls13_signature_with_raw_key,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{
-    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime,
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName,
+    SubjectPublicKeyInfoDer, UnixTime,
 };
 use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, OtherError, RootCertStore,
-    SignatureScheme, StreamOwned,
+    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, OtherError,
+    RootCertStore, SignatureScheme, StreamOwned,
 };
-use webpki::{CertRevocationList, EndEntityCert, KeyUsage, OwnedCertRevocationList, RevocationOptionsBuilder};
+use webpki::{
+    CertRevocationList, EndEntityCert, KeyUsage, OwnedCertRevocationList, RevocationOptionsBuilder,
+};
 
 use crate::certificate;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,7 +32,8 @@ use crate::params::{Roots, TlsParams, Verification};
 
 pub(crate) type TlsStream = StreamOwned<ClientConnection, Line<TcpStream>>;
 
-/// The protocol's name (RFC 7301), which PostgreSQL 17 knows; without SSLRequest the server must agree to it.
+/// The protocol's name (RFC 7301), which PostgreSQL 17 knows; without SSLRequest the server must
+/// agree to it.
 const ALPN: &[u8] = b"postgresql";
 
 /// How to encrypt a connection to one host.
@@ -40,14 +45,22 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificates; `host` is whom to expect, and `address` stands for a name that can't be one.
-    pub(crate) fn prepare(params: &TlsParams, host: &str, address: std::net::IpAddr) -> Result<Self> {
+    /// Reads the certificates; `host` is whom to expect, and `address` stands for a name that can't
+    /// be one.
+    pub(crate) fn prepare(
+        params: &TlsParams,
+        host: &str,
+        address: std::net::IpAddr,
+    ) -> Result<Self> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verifier = Verifier::read(params, &provider)?;
         let name = match ServerName::try_from(host.to_owned()) {
             Ok(name) => name,
             Err(cause) if matches!(params.verification, Verification::AuthorityAndName(_)) => {
-                return Err(refused(format!("{host:?} can't be verified, as it is not a host's name")).cause(cause));
+                return Err(refused(format!(
+                    "{host:?} can't be verified, as it is not a host's name"
+                ))
+                .cause(cause));
             }
             Err(_) => ServerName::IpAddress(address.into()),
         };
@@ -64,7 +77,8 @@ impl Tls {
                 let chain = read_certificates(certificate)?;
                 let key = read_key(key)?;
                 config.with_client_auth_cert(chain, key).map_err(|cause| {
-                    refused(format!("client certificate {} is not usable", certificate.display())).cause(cause)
+                    refused(format!("client certificate {} is not usable", certificate.display()))
+                        .cause(cause)
                 })?
             }
             None => config.with_no_client_auth(),
@@ -76,7 +90,11 @@ impl Tls {
     }
 
     /// Shakes hands.
-    pub(crate) fn start(&self, mut stream: Line<TcpStream>, wait: &mut Wait<'_>) -> Result<TlsStream> {
+    pub(crate) fn start(
+        &self,
+        mut stream: Line<TcpStream>,
+        wait: &mut Wait<'_>,
+    ) -> Result<TlsStream> {
         let session = ClientConnection::new(Arc::clone(&self.config), self.name.clone());
         let mut session = session.map_err(|cause| refused("no TLS").cause(cause))?;
         while session.is_handshaking() {
@@ -88,7 +106,10 @@ impl Tls {
             }
         }
         if self.direct && session.alpn_protocol() != Some(ALPN) {
-            let error = Error::new(ErrorKind::Connection, "the server at the other end of TLS is not PostgreSQL's");
+            let error = Error::new(
+                ErrorKind::Connection,
+                "the server at the other end of TLS is not PostgreSQL's",
+            );
             return Err(error.hint("sslnegotiation=direct needs PostgreSQL 17"));
         }
         Ok(StreamOwned::new(session, stream))
@@ -107,14 +128,19 @@ pub(crate) fn is_tls_error(error: &io::Error) -> bool {
 
 fn handshake_failed(cause: io::Error) -> Error {
     if cause.kind() == io::ErrorKind::TimedOut {
-        return Error::new(ErrorKind::Connection, "the server did not finish the TLS handshake in time");
+        return Error::new(
+            ErrorKind::Connection,
+            "the server did not finish the TLS handshake in time",
+        );
     }
     let inner = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     let hint = match inner {
         Some(rustls::Error::InvalidCertificate(CertificateError::NotValidForName)) => {
             "sslmode=verify-full expects the host's name in the server's certificate"
         }
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+        Some(rustls::Error::InvalidCertificate(
+            CertificateError::UnknownIssuer | CertificateError::BadSignature,
+        )) => {
             "sslrootcert names the file with the server's authority; sslrootcert=system takes the system's"
         }
         Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(inner))))
@@ -134,11 +160,16 @@ fn refused(what: impl Into<String>) -> Error {
 }
 
 fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
-    let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found =
+        CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match found {
-        Ok(found) if found.is_empty() => Err(refused(format!("no certificate in {}", path.display()))),
+        Ok(found) if found.is_empty() => {
+            Err(refused(format!("no certificate in {}", path.display())))
+        }
         Ok(found) => Ok(found),
-        Err(cause) => Err(refused(format!("can't read certificates from {}", path.display())).cause(cause)),
+        Err(cause) => {
+            Err(refused(format!("can't read certificates from {}", path.display())).cause(cause))
+        }
     }
 }
 
@@ -151,11 +182,13 @@ fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>> {
         let what = format!("private key {} can be read by its group or the world", path.display());
         return Err(refused(what).hint("chmod 0600; or 0640 if it is root's"));
     }
-    PrivateKeyDer::from_pem_file(path)
-        .map_err(|cause| failed().cause(cause).hint("keys are PEM; encrypted ones are not supported"))
+    PrivateKeyDer::from_pem_file(path).map_err(|cause| {
+        failed().cause(cause).hint("keys are PEM; encrypted ones are not supported")
+    })
 }
 
-/// Decides whether the other end is the server: by its signature, by whose signature its certificate has, by its name.
+/// Decides whether the other end is the server: by its signature, by whose signature its
+/// certificate has, by its name.
 #[derive(Debug)]
 struct Verifier {
     /// None if the certificate may be anybody's.
@@ -175,8 +208,12 @@ impl Verifier {
     fn read(params: &TlsParams, provider: &CryptoProvider) -> Result<Self> {
         let (trusted, check_name) = match &params.verification {
             Verification::None => (None, false),
-            Verification::Authority(roots) => (Some(Trusted::read(roots, params.crl.as_deref())?), false),
-            Verification::AuthorityAndName(roots) => (Some(Trusted::read(roots, params.crl.as_deref())?), true),
+            Verification::Authority(roots) => {
+                (Some(Trusted::read(roots, params.crl.as_deref())?), false)
+            }
+            Verification::AuthorityAndName(roots) => {
+                (Some(Trusted::read(roots, params.crl.as_deref())?), true)
+            }
         };
         Ok(Self { trusted, check_name, algorithms: provider.signature_verification_algorithms })
     }
@@ -210,8 +247,8 @@ impl ServerCertVerifier for Verifier {
         verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
-    /// By the key alone: nothing else of the certificate matters here, and what need not be verified may be of a version
-    /// that rustls does not read.
+    /// By the key alone: nothing else of the certificate matters here, and what need not be
+    /// verified may be of a version that rustls does not read.
     fn verify_tls13_signature(
         &self,
         message: &[u8],
@@ -220,7 +257,12 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
         let key = certificate::public_key(certificate)
             .ok_or(rustls::Error::InvalidCertificate(CertificateError::BadEncoding))?;
-        verify_tls13_signature_with_raw_key(message, &SubjectPublicKeyInfoDer::from(key), signature, &self.algorithms)
+        verify_tls13_signature_with_raw_key(
+            message,
+            &SubjectPublicKeyInfoDer::from(key),
+            signature,
+            &self.algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -239,7 +281,8 @@ impl Trusted {
                 let system = rustls_native_certs::load_native_certs();
                 roots.add_parsable_certificates(system.certs);
                 if roots.is_empty() {
-                    let error = refused("the system has no root certificates").hint("install ca-certificates");
+                    let error = refused("the system has no root certificates")
+                        .hint("install ca-certificates");
                     return Err(match system.errors.into_iter().next() {
                         Some(cause) => error.cause(cause),
                         None => error,
@@ -247,10 +290,17 @@ impl Trusted {
                 }
             }
             Roots::NoHome => {
-                return Err(refused("there is no home directory in which a root certificate file could be").hint(HINT));
+                return Err(refused(
+                    "there is no home directory in which a root certificate file could be",
+                )
+                .hint(HINT));
             }
             Roots::File(path) if !path.exists() => {
-                return Err(refused(format!("root certificate file {} does not exist", path.display())).hint(HINT));
+                return Err(refused(format!(
+                    "root certificate file {} does not exist",
+                    path.display()
+                ))
+                .hint(HINT));
             }
             Roots::File(path) => {
                 certificates = read_certificates(path)?;
@@ -260,10 +310,14 @@ impl Trusted {
         }
         let mut revoked = Vec::new();
         if let Some(path) = crl {
-            let failed = || refused(format!("can't read revoked certificates from {}", path.display()));
-            for list in CertificateRevocationListDer::pem_file_iter(path).map_err(|cause| failed().cause(cause))? {
+            let failed =
+                || refused(format!("can't read revoked certificates from {}", path.display()));
+            for list in CertificateRevocationListDer::pem_file_iter(path)
+                .map_err(|cause| failed().cause(cause))?
+            {
                 let list = list.map_err(|cause| failed().cause(cause))?;
-                let list = OwnedCertRevocationList::from_der(&list).map_err(|cause| failed().cause(cause))?;
+                let list = OwnedCertRevocationList::from_der(&list)
+                    .map_err(|cause| failed().cause(cause))?;
                 revoked.push(CertRevocationList::Owned(list));
             }
         }
@@ -279,13 +333,24 @@ impl Trusted {
         now: UnixTime,
     ) -> Result<(), rustls::Error> {
         let revoked: Vec<_> = self.revoked.iter().collect();
-        let revocation = RevocationOptionsBuilder::new(&revoked).ok().map(RevocationOptionsBuilder::build);
+        let revocation =
+            RevocationOptionsBuilder::new(&revoked).ok().map(RevocationOptionsBuilder::build);
         let usage = KeyUsage::server_auth();
-        match parsed.verify_for_usage(algorithms.all, &self.roots.roots, intermediates, now, usage, revocation, None) {
+        match parsed.verify_for_usage(
+            algorithms.all,
+            &self.roots.roots,
+            intermediates,
+            now,
+            usage,
+            revocation,
+            None,
+        ) {
             Ok(_) => Ok(()),
-            // A server with a certificate signed by itself, as PostgreSQL's manual shows it: webpki wants authorities to
-            // sign servers, but has looked at the dates before.
-            Err(webpki::Error::CaUsedAsEndEntity) if self.certificates.contains(certificate) => Ok(()),
+            // A server with a certificate signed by itself, as PostgreSQL's manual shows it: webpki
+            // wants authorities to sign servers, but has looked at the dates before.
+            Err(webpki::Error::CaUsedAsEndEntity) if self.certificates.contains(certificate) => {
+                Ok(())
+            }
             Err(error) => Err(untrusted(error)),
         }
     }

@@ -21,10 +21,15 @@ impl Piece<'_> {
         matches!(self.kind, Token::Word | Token::Quoted)
     }
 
-    /// The name that it stands for; none where the server's encoding decides which letters are folded.
+    /// The name that it stands for; none where the server's encoding decides which letters are
+    /// folded.
     pub(crate) fn name(&self) -> Option<String> {
         match self.kind {
-            Token::Quoted => self.text.strip_prefix('"')?.strip_suffix('"').map(|inner| inner.replace("\"\"", "\"")),
+            Token::Quoted => self
+                .text
+                .strip_prefix('"')?
+                .strip_suffix('"')
+                .map(|inner| inner.replace("\"\"", "\"")),
             _ => self.text.is_ascii().then(|| self.text.to_ascii_lowercase()),
         }
     }

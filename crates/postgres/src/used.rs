@@ -1,13 +1,15 @@
-//! What expressions use that may be somebody's own, and so have another value in another transaction: functions, operators,
-//! types. Names only, and rather too many than too few: what they stand for is asked of the server.
+//! What expressions use that may be somebody's own, and so have another value in another
+//! transaction: functions, operators, types. Names only, and rather too many than too few: what
+//! they stand for is asked of the server.
 
 use std::collections::BTreeSet;
 
 use crate::sql::Token;
 use crate::tokens::{Piece, tokens};
 
-/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on what the catalog says: only the
-/// session's settings, if anything. They may be named with `pg_catalog` or without.
+/// Types whose values, read from text, depend neither on the time (as `now` among dates) nor on
+/// what the catalog says: only the session's settings, if anything. They may be named with
+/// `pg_catalog` or without.
 const TIMELESS: &[&str] = &[
     "bigint",
     "bit",
@@ -81,7 +83,8 @@ const NOT_FUNCTIONS: &[&str] = &[
 ];
 
 /// Operators that are called by other words: `IN`, `BETWEEN`, `LIKE`, `CASE x WHEN` and so on.
-const WORDS_OPERATORS: &[&str] = &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"];
+const WORDS_OPERATORS: &[&str] =
+    &["=", "<>", "<", ">", "<=", ">=", "~~", "!~~", "~~*", "!~~*", "~", "!~"];
 /// A longer row of signs is not looked at.
 const SIGNS_MAX: usize = 16;
 
@@ -92,7 +95,8 @@ pub struct Used {
     pub functions: BTreeSet<String>,
     /// Those of them that may be types: of one argument, which is cast.
     pub casts: BTreeSet<String>,
-    /// Columns that are cast to types that may read the present time from a text: if they are dates or times, it is none.
+    /// Columns that are cast to types that may read the present time from a text: if they are dates
+    /// or times, it is none.
     pub dates: BTreeSet<String>,
     /// Types that something is cast to.
     pub types: BTreeSet<String>,
@@ -109,21 +113,29 @@ pub struct Used {
 }
 
 impl Used {
-    /// What the filters of a plan use, as EXPLAIN writes them: those of the statement, and those of policies of row security,
-    /// which show nowhere else. What has a word of its own for the time is `now`.
+    /// What the filters of a plan use, as EXPLAIN writes them: those of the statement, and those of
+    /// policies of row security, which show nowhere else. What has a word of its own for the time
+    /// is `now`.
     ///
     /// # Errors
     /// If one can't be read, with the reason.
     pub fn by_filters(plan: &[String]) -> Result<Self, &'static str> {
-        const TIMES: &[&str] = &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
+        const TIMES: &[&str] =
+            &["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"];
         let mut used = Self::default();
         for condition in plan.iter().filter_map(|line| line.trim_start().strip_prefix("Filter: ")) {
             let tokens = tokens(condition, false).ok_or("a condition in its plan is not clear")?;
             used.add_condition(&tokens)?;
-            for (i, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("current_setting")) {
-                let name = tokens.get(i + 2).filter(|token| token.kind == Token::Literal).map(|token| token.text);
+            for (i, _) in tokens.iter().enumerate().filter(|(_, token)| token.is("current_setting"))
+            {
+                let name = tokens
+                    .get(i + 2)
+                    .filter(|token| token.kind == Token::Literal)
+                    .map(|token| token.text);
                 let name = name.and_then(|text| text.strip_prefix('\'')?.strip_suffix('\''));
-                used.settings.insert(name.ok_or("it asks for a setting whose name is not clear")?.to_owned());
+                used.settings.insert(
+                    name.ok_or("it asks for a setting whose name is not clear")?.to_owned(),
+                );
             }
             if tokens.iter().any(|token| TIMES.iter().any(|word| token.is(word))) {
                 used.functions.insert("now".to_owned());
@@ -160,7 +172,8 @@ impl Used {
             }
         }
         for (i, token) in tokens.iter().enumerate() {
-            let is_cast = token.text == ":" && i > 0 && tokens[i - 1].text == ":" || token.depth > 0 && token.is("as");
+            let is_cast = token.text == ":" && i > 0 && tokens[i - 1].text == ":"
+                || token.depth > 0 && token.is("as");
             self.has_casts |= is_cast || token.is("cast");
             if is_cast {
                 let after = &tokens[i + 1..];
@@ -173,13 +186,15 @@ impl Used {
         self.add_operators(tokens)
     }
 
-    /// Adds the functions that an expression may call: names before a parenthesis, and after a dot, where `t.f` is `f(t)` if the
-    /// table has no column of that name. And those with one argument, which is cast if the name is a type's.
+    /// Adds the functions that an expression may call: names before a parenthesis, and after a dot,
+    /// where `t.f` is `f(t)` if the table has no column of that name. And those with one argument,
+    /// which is cast if the name is a type's.
     fn add_called(&mut self, tokens: &[Piece<'_>]) -> Result<(), &'static str> {
         for (i, token) in tokens.iter().enumerate() {
             let is_attribute = i > 0 && tokens[i - 1].text == ".";
             if token.is_name() && (is_attribute || is_called(tokens, i)) {
-                let name = token.name().ok_or("the server's encoding decides on its functions' names")?;
+                let name =
+                    token.name().ok_or("the server's encoding decides on its functions' names")?;
                 if !is_called(tokens, i) || !has_several(&tokens[i + 1..]) {
                     self.casts.insert(name.clone());
                 }
@@ -191,15 +206,15 @@ impl Used {
 
     /// Adds the operators: each part of a row of signs may be one.
     fn add_operators(&mut self, tokens: &[Piece<'_>]) -> Result<(), &'static str> {
-        let is_sign =
-            |token: &Piece<'_>| matches!(token.text.as_bytes(), [sign] if b"+-*/<>=~!@#%^&|`?".contains(sign));
+        let is_sign = |token: &Piece<'_>| matches!(token.text.as_bytes(), [sign] if b"+-*/<>=~!@#%^&|`?".contains(sign));
         let touch = |a: &Piece<'_>, b: &Piece<'_>| is_sign(a) && is_sign(b) && a.end + 1 == b.end;
         for signs in tokens.chunk_by(touch).filter(|signs| is_sign(&signs[0])) {
             if signs.len() > SIGNS_MAX {
                 return Err("its operators are not clear");
             }
             let row = signs.iter().map(|sign| sign.text).collect::<String>();
-            let parts = (0..row.len()).flat_map(|from| (from + 1..=row.len()).map(move |to| (from, to)));
+            let parts =
+                (0..row.len()).flat_map(|from| (from + 1..=row.len()).map(move |to| (from, to)));
             self.operators.extend(parts.map(|(from, to)| row[from..to].to_owned()));
         }
         self.operators.extend(WORDS_OPERATORS.iter().map(|operator| (*operator).to_owned()));
@@ -212,10 +227,12 @@ pub(crate) fn is_called(tokens: &[Piece<'_>], at: usize) -> bool {
     let token = &tokens[at];
     token.is_name()
         && tokens.get(at + 1).is_some_and(|next| next.kind == Token::Open)
-        && !(token.kind == Token::Word && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()))
+        && !(token.kind == Token::Word
+            && NOT_FUNCTIONS.contains(&token.text.to_ascii_lowercase().as_str()))
 }
 
-/// What a name may be after it was folded. Where the server's encoding decides which letters are, both ways.
+/// What a name may be after it was folded. Where the server's encoding decides which letters are,
+/// both ways.
 pub(crate) fn folded(token: &Piece<'_>) -> Vec<String> {
     match token.kind {
         Token::Word => vec![token.text.to_ascii_lowercase(), token.text.to_lowercase()],
@@ -234,7 +251,9 @@ fn is_column(item: &[Piece<'_>]) -> bool {
     };
     match item {
         [not, ..] if not.is("not") => false,
-        [path @ .., word, alias] if word.is("as") && alias.is_name() && path.len() % 2 == 1 => is_path(path),
+        [path @ .., word, alias] if word.is("as") && alias.is_name() && path.len() % 2 == 1 => {
+            is_path(path)
+        }
         [path @ .., alias] if alias.is_name() && path.len() % 2 == 1 => is_path(path),
         path => path.len() % 2 == 1 && is_path(path),
     }
@@ -242,20 +261,29 @@ fn is_column(item: &[Piece<'_>]) -> bool {
 
 /// Whether a parenthesis that opens here surely has more than one argument in it.
 fn has_several(tokens: &[Piece<'_>]) -> bool {
-    let inside = tokens.iter().take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
+    let inside = tokens
+        .iter()
+        .take_while(|token| tokens.first().is_some_and(|open| token.depth >= open.depth));
     let mut own = inside.filter(|token| token.depth == tokens[0].depth);
     // Commas within brackets would be those of an array.
     own.clone().any(|token| token.text == ",") && own.all(|token| token.text != "[")
 }
 
-/// The columns that are cast to a type that may read the present time, or what the catalog has just then, from a text; none if
-/// something else is cast to one, but for literals, which have been looked at.
+/// The columns that are cast to a type that may read the present time, or what the catalog has just
+/// then, from a text; none if something else is cast to one, but for literals, which have been
+/// looked at.
 fn cast_to_times(tokens: &[Piece<'_>]) -> Option<BTreeSet<String>> {
-    let is_literal = |what: &[Piece<'_>]| what.last().is_some_and(|one| one.kind == Token::Literal || one.is("null"));
+    let is_literal = |what: &[Piece<'_>]| {
+        what.last().is_some_and(|one| one.kind == Token::Literal || one.is("null"))
+    };
     let mut columns = BTreeSet::new();
     for (i, token) in tokens.iter().enumerate() {
         // x::type
-        if token.text == ":" && i > 0 && tokens[i - 1].text == ":" && tokens[i - 1].end + 1 == token.end {
+        if token.text == ":"
+            && i > 0
+            && tokens[i - 1].text == ":"
+            && tokens[i - 1].end + 1 == token.end
+        {
             let what = &tokens[..i - 1];
             if !is_literal(what) && !is_timeless(&tokens[i + 1..]) {
                 columns.insert(last_column(what)?);
@@ -289,7 +317,9 @@ fn last_column(tokens: &[Piece<'_>]) -> Option<String> {
         [before @ .., open, inner, close]
             if open.kind == Token::Open
                 && close.kind == Token::Close
-                && !before.last().is_some_and(|last| last.is_name() || last.kind == Token::Close) =>
+                && !before
+                    .last()
+                    .is_some_and(|last| last.is_name() || last.kind == Token::Close) =>
         {
             std::slice::from_ref(inner)
         }
@@ -300,7 +330,8 @@ fn last_column(tokens: &[Piece<'_>]) -> Option<String> {
         [before @ .., owner, dot] if dot.text == "." && owner.is_name() => before,
         _ => before,
     };
-    // Here the name is none of a column, or of another one: a type's, a collation's, an attribute's, the end of a CASE.
+    // Here the name is none of a column, or of another one: a type's, a collation's, an
+    // attribute's, the end of a CASE.
     let is_other = |before: &Piece<'_>| matches!(before.text, ":" | ".") || before.is("collate");
     let is_column = column.is_name() && !column.is("end");
     column.name().filter(|_| is_column && !before.last().is_some_and(is_other))

@@ -1,6 +1,7 @@
 //! Which extension this client understands: one whose version has the same first two numbers.
 
-/// How the answer of `pg_catalog.dray_load()` begins where the library is this client's; the rest is a version's third number.
+/// How the answer of `pg_catalog.dray_load()` begins where the library is this client's; the rest
+/// is a version's third number.
 pub(crate) const OWN_LIBRARY: &str =
     concat!("dray ", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"), ".");
 
@@ -29,7 +30,9 @@ mod tests {
     #[test]
     fn the_first_two_numbers_decide() {
         let own = env!("CARGO_PKG_VERSION");
-        for same in [format!("dray {own}"), format!("{OWN_LIBRARY}99"), format!("{OWN_LIBRARY}0-beta1")] {
+        for same in
+            [format!("dray {own}"), format!("{OWN_LIBRARY}99"), format!("{OWN_LIBRARY}0-beta1")]
+        {
             assert_eq!(other_library(&same), None);
         }
         for (other, advice) in [
@@ -40,7 +43,8 @@ mod tests {
         ] {
             let refusal = other_library(other).unwrap();
             assert!(
-                refusal.contains(&format!("is {other}, this client dray {own}: ")) && refusal.contains(advice),
+                refusal.contains(&format!("is {other}, this client dray {own}: "))
+                    && refusal.contains(advice),
                 "{refusal}"
             );
         }

@@ -1,6 +1,8 @@
-//! Messages over a socket: PostgreSQL's protocol, version 3 (its manual, chapter "Frontend/Backend Protocol").
+//! Messages over a socket: PostgreSQL's protocol, version 3 (its manual, chapter "Frontend/Backend
+//! Protocol").
 //!
-//! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes through `postgres-protocol`.
+//! Rows and data of COPY, which is nearly all that comes, are read in place; everything else goes
+//! through `postgres-protocol`.
 
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
@@ -177,7 +179,8 @@ impl<S: Read + Write> Wire<S> {
         }
     }
 
-    /// The next message but rows and data of COPY. Notices and notifications are passed over, settings taken note of.
+    /// The next message but rows and data of COPY. Notices and notifications are passed over,
+    /// settings taken note of.
     pub(crate) fn message(&mut self, patience: Patience<'_>) -> Result<Message> {
         loop {
             if let Some(message) = self.message_or_aside(patience)? {
@@ -199,7 +202,8 @@ impl<S: Read + Write> Wire<S> {
         match Message::parse(&mut raw) {
             Ok(Some(Message::NoticeResponse(_) | Message::NotificationResponse(_))) => {}
             Ok(Some(Message::ParameterStatus(status))) => {
-                // What a setting is set to may be in any encoding; the values that matter are ASCII.
+                // What a setting is set to may be in any encoding; the values that matter are
+                // ASCII.
                 if let (Ok(name), Ok(value)) = (status.name(), status.value()) {
                     self.settings.report(name, value);
                 }
@@ -231,7 +235,9 @@ impl<S: Read + Write> Wire<S> {
             // A large row. Whoever asks has held its size against a limit.
             let more = bytes.next_multiple_of(READ_BYTES) - self.buffer.len();
             let reserved = self.buffer.try_reserve_exact(more);
-            reserved.map_err(|_| Error::new(ErrorKind::Limit, format!("no memory for a message of {bytes} bytes")))?;
+            reserved.map_err(|_| {
+                Error::new(ErrorKind::Limit, format!("no memory for a message of {bytes} bytes"))
+            })?;
             self.buffer.resize(self.buffer.len() + more, 0);
         }
         while self.end < bytes {
@@ -254,9 +260,8 @@ impl<S: Read + Write> Wire<S> {
                 Ok(0) => {
                     self.broken = true;
                     let what = "the server closed the connection before the end";
-                    return Err(
-                        Error::new(ErrorKind::Connection, what).hint("what had arrived of a result is not whole")
-                    );
+                    return Err(Error::new(ErrorKind::Connection, what)
+                        .hint("what had arrived of a result is not whole"));
                 }
                 Ok(read) => return Ok(read),
                 Err(cause) if is_timeout(&cause) => patience()?,
@@ -273,8 +278,8 @@ fn broke(cause: io::Error) -> Error {
     Error::new(ErrorKind::Connection, "the connection to the server broke").cause(cause)
 }
 
-/// What the server says of a failure. `statement` is the SQL that its position points into, once the characters are passed that
-/// were sent `before` it.
+/// What the server says of a failure. `statement` is the SQL that its position points into, once
+/// the characters are passed that were sent `before` it.
 pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before: usize) -> Error {
     let (mut message, mut sqlstate, mut detail, mut hint, mut position) =
         (String::new(), String::new(), String::new(), String::new(), None);
@@ -285,7 +290,10 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before:
             b'C' => sqlstate = value(),
             b'D' => detail = value(),
             b'H' => hint = value(),
-            b'P' => position = value().parse::<usize>().ok().and_then(|position| position.checked_sub(before)),
+            b'P' => {
+                position =
+                    value().parse::<usize>().ok().and_then(|position| position.checked_sub(before))
+            }
             _ => {}
         }
     }
@@ -300,7 +308,10 @@ pub(crate) fn server_error(mut fields: ErrorFields<'_>, statement: &str, before:
 
 /// Where in a statement its character `position` is, counted from 1.
 fn line_of(statement: &str, position: usize) -> Option<String> {
-    let at = statement.char_indices().nth(position.checked_sub(1)?).map_or(statement.len(), |(at, _)| at);
+    let at = statement
+        .char_indices()
+        .nth(position.checked_sub(1)?)
+        .map_or(statement.len(), |(at, _)| at);
     let before = &statement[..at];
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next()?.chars().count() + 1;

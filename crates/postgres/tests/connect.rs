@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use dray_postgres::{ConnectParams, Error, ErrorKind, LoggedIn, Wait, connect, is_timeout};
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
-    KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
+    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, RevokedCertParams, date_time_ymd,
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -98,17 +98,24 @@ fn passwords_and_files() {
     let port = server.port;
     let folder = tempfile::tempdir().unwrap();
 
-    let mut session = open(&format!("postgresql://trusted@127.0.0.1:{port}/postgres?application_name=me")).unwrap();
+    let mut session =
+        open(&format!("postgresql://trusted@127.0.0.1:{port}/postgres?application_name=me"))
+            .unwrap();
     assert_eq!(value(&mut session, "SELECT current_user"), "trusted");
     assert_eq!(value(&mut session, "SHOW client_encoding"), "UTF8");
     assert_eq!(value(&mut session, "SHOW application_name"), "me");
     assert_eq!(session.place, format!("postgresql://127.0.0.1:{port}/postgres"));
     assert_eq!((session.user.as_str(), session.dbname.as_str()), ("trusted", "postgres"));
     assert!(!session.socket.is_tls());
-    for (name, expected) in [("client_encoding", "UTF8"), ("integer_datetimes", "on"), ("in_hot_standby", "off")] {
+    for (name, expected) in
+        [("client_encoding", "UTF8"), ("integer_datetimes", "on"), ("in_hot_standby", "off")]
+    {
         assert_eq!(session.parameters.get(name).map(String::as_str), Some(expected), "{name}");
     }
-    assert!(session.parameters.contains_key("server_version") && session.parameters.contains_key("TimeZone"));
+    assert!(
+        session.parameters.contains_key("server_version")
+            && session.parameters.contains_key("TimeZone")
+    );
 
     // Cleartext, MD5, SCRAM: right, wrong, none.
     for (user, password) in [("plain", "se%20cret'"), ("old", "secret"), ("new", "secret")] {
@@ -116,29 +123,41 @@ fn passwords_and_files() {
         let mut session = open(&format!("postgresql://{user}:{password}@{place}")).unwrap();
         assert_eq!(value(&mut session, "SELECT current_user"), user);
         let error = open(&format!("postgresql://{user}:wrong@{place}")).unwrap_err();
-        assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Authentication, "28P01"), "{error}");
-        assert!(error.message().contains(&place) && !error.to_string().contains("wrong"), "{error}");
+        assert_eq!(
+            (error.kind(), error.sqlstate()),
+            (ErrorKind::Authentication, "28P01"),
+            "{error}"
+        );
+        assert!(
+            error.message().contains(&place) && !error.to_string().contains("wrong"),
+            "{error}"
+        );
         let error = open(&format!("postgresql://{user}@{place}")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
         assert!(error.help().contains("PGPASSWORD"), "{error}");
     }
 
     // Methods that the user does not want.
-    let text =
-        |user: &str, auth: &str| format!("postgresql://{user}:secret@127.0.0.1:{port}/postgres?require_auth={auth}");
+    let text = |user: &str, auth: &str| {
+        format!("postgresql://{user}:secret@127.0.0.1:{port}/postgres?require_auth={auth}")
+    };
     assert!(open(&text("new", "scram-sha-256")).is_ok());
     assert!(open(&text("trusted", "none")).is_ok());
-    for (user, auth) in [("plain", "scram-sha-256"), ("trusted", "scram-sha-256"), ("old", "!md5"), ("new", "none")] {
+    for (user, auth) in
+        [("plain", "scram-sha-256"), ("trusted", "scram-sha-256"), ("old", "!md5"), ("new", "none")]
+    {
         let error = open(&text(user, auth)).unwrap_err();
         assert!(error.message().contains("require_auth"), "{error}");
     }
-    let error = open(&format!("postgresql://new:secret@127.0.0.1:{port}/postgres?channel_binding=require"));
+    let error =
+        open(&format!("postgresql://new:secret@127.0.0.1:{port}/postgres?channel_binding=require"));
     assert!(error.unwrap_err().message().contains("channel binding"));
 
     // Unix socket.
     let socket_dir = server.socket_dir.display();
-    let conninfo =
-        format!("host={socket_dir} port={port} user=new password=secret dbname=postgres sslmode=verify-full");
+    let conninfo = format!(
+        "host={socket_dir} port={port} user=new password=secret dbname=postgres sslmode=verify-full"
+    );
     let mut session = open(&conninfo).unwrap();
     assert_eq!(value(&mut session, "SELECT inet_client_addr() IS NULL"), "t");
     let error = open(&format!("host=/nowhere port={port} user=new")).unwrap_err();
@@ -149,7 +168,8 @@ fn passwords_and_files() {
     fs::write(&passfile, format!("127.0.0.1:{port}:*:new:secret\n")).unwrap();
     fs::set_permissions(&passfile, fs::Permissions::from_mode(0o600)).unwrap();
     let passfile = passfile.display();
-    let conninfo = format!("host=127.0.0.1 port={port} user=new dbname=postgres passfile={passfile}");
+    let conninfo =
+        format!("host=127.0.0.1 port={port} user=new dbname=postgres passfile={passfile}");
     assert!(open(&conninfo).is_ok());
     fs::set_permissions(passfile.to_string(), fs::Permissions::from_mode(0o644)).unwrap();
     let error = open(&conninfo).unwrap_err();
@@ -157,7 +177,9 @@ fn passwords_and_files() {
 
     // Service file, and startup options.
     let service = folder.path().join("service.conf");
-    let text = format!("[mine]\nhost=127.0.0.1\nport={port}\nuser=trusted\ndbname=postgres\noptions=-c work_mem=3MB\n");
+    let text = format!(
+        "[mine]\nhost=127.0.0.1\nport={port}\nuser=trusted\ndbname=postgres\noptions=-c work_mem=3MB\n"
+    );
     fs::write(&service, text).unwrap();
     let mut session = open(&format!("service=mine servicefile={}", service.display())).unwrap();
     assert_eq!(value(&mut session, "SHOW work_mem"), "3MB");
@@ -169,8 +191,10 @@ fn passwords_and_files() {
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Authentication, "28000"), "{error}");
 
     // Without TLS at the server.
-    for (mode, works) in [("disable", true), ("allow", true), ("prefer", true), ("require", false)] {
-        let session = open(&format!("postgresql://trusted@127.0.0.1:{port}/postgres?sslmode={mode}"));
+    for (mode, works) in [("disable", true), ("allow", true), ("prefer", true), ("require", false)]
+    {
+        let session =
+            open(&format!("postgresql://trusted@127.0.0.1:{port}/postgres?sslmode={mode}"));
         assert_eq!(session.is_ok(), works, "{mode}");
     }
 }
@@ -190,7 +214,9 @@ fn cancelling() {
     let answer = query(&mut session, "SELECT pg_sleep(9)");
     assert!(began.elapsed() < Duration::from_secs(5));
     assert!(
-        answer.iter().any(|(tag, body)| *tag == b'E' && body.windows(5).any(|code| code == b"57014")),
+        answer
+            .iter()
+            .any(|(tag, body)| *tag == b'E' && body.windows(5).any(|code| code == b"57014")),
         "{answer:?}"
     );
     helper.join().unwrap();
@@ -204,12 +230,19 @@ fn several_hosts() {
     let (w, r) = (writable.port, read_only.port);
     let dead = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let port = |conninfo: &str| {
-        open(&format!("user=postgres dbname=postgres {conninfo}")).map(|mut session| value(&mut session, "SHOW port"))
+        open(&format!("user=postgres dbname=postgres {conninfo}"))
+            .map(|mut session| value(&mut session, "SHOW port"))
     };
     let local = "host=127.0.0.1,127.0.0.1";
     assert_eq!(port(&format!("{local} port={dead},{w}")).unwrap(), w.to_string());
-    assert_eq!(port(&format!("host=nowhere.invalid,127.0.0.1 port={dead},{w}")).unwrap(), w.to_string());
-    assert_eq!(port(&format!("host=x.invalid hostaddr=127.0.0.1 port={w}")).unwrap(), w.to_string());
+    assert_eq!(
+        port(&format!("host=nowhere.invalid,127.0.0.1 port={dead},{w}")).unwrap(),
+        w.to_string()
+    );
+    assert_eq!(
+        port(&format!("host=x.invalid hostaddr=127.0.0.1 port={w}")).unwrap(),
+        w.to_string()
+    );
     // A standby without a primary: what its pg_wal has is all it ever gets.
     let standby = Server::start_with(&[], None, &[("standby.signal", "")]);
     let s = standby.port;
@@ -232,19 +265,24 @@ fn several_hosts() {
         let found = port(&format!("{local} port={r},{w} target_session_attrs={attributes}"));
         match expected {
             Some(expected) => assert_eq!(found.unwrap(), expected.to_string(), "{attributes}"),
-            None => assert!(found.unwrap_err().message().contains("is not a standby"), "{attributes}"),
+            None => {
+                assert!(found.unwrap_err().message().contains("is not a standby"), "{attributes}")
+            }
         }
     }
-    let mut found: Vec<_> =
-        (0..30).map(|_| port(&format!("{local} port={r},{w} load_balance_hosts=random")).unwrap()).collect();
+    let mut found: Vec<_> = (0..30)
+        .map(|_| port(&format!("{local} port={r},{w} load_balance_hosts=random")).unwrap())
+        .collect();
     found.sort();
     found.dedup();
     assert_eq!(found.len(), 2);
-    let error = port(&format!("{local} port={dead},{r} target_session_attrs=read-write")).unwrap_err();
+    let error =
+        port(&format!("{local} port={dead},{r} target_session_attrs=read-write")).unwrap_err();
     let message = error.message();
     assert_eq!(error.kind(), ErrorKind::Connection);
     assert!(
-        message.contains(&format!(":{dead}/")) && message.contains(&format!(":{r}/postgres is read-only")),
+        message.contains(&format!(":{dead}/"))
+            && message.contains(&format!(":{r}/postgres is read-only")),
         "{error}"
     );
     let error = port(&format!("host=127.0.0.1 port={dead}")).unwrap_err();
@@ -258,9 +296,14 @@ fn silence() {
     let port = listener.local_addr().unwrap().port();
     for mode in ["disable", "prefer"] {
         let began = Instant::now();
-        let error = open(&format!("host=127.0.0.1 port={port} user=u sslmode={mode} connect_timeout=1")).unwrap_err();
+        let error =
+            open(&format!("host=127.0.0.1 port={port} user=u sslmode={mode} connect_timeout=1"))
+                .unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Connection);
-        assert!(began.elapsed() < Duration::from_secs(4) && error.message().contains("time"), "{error}");
+        assert!(
+            began.elapsed() < Duration::from_secs(4) && error.message().contains("time"),
+            "{error}"
+        );
     }
 }
 
@@ -303,7 +346,11 @@ fn what_is_not_supported_or_no_server() {
     for (answer, kind, expected) in [
         (&b"R\0\0\0\x08\0\0\0\x07"[..], ErrorKind::Authentication, "GSSAPI"),
         (b"R\0\0\0\x08\0\0\0\x09", ErrorKind::Authentication, "GSSAPI"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ErrorKind::Protocol, "expected a message of PostgreSQL's protocol"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            ErrorKind::Protocol,
+            "expected a message of PostgreSQL's protocol",
+        ),
         (b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x03I", ErrorKind::Protocol, "length 3"),
     ] {
         let port = scripted(answer);
@@ -333,14 +380,24 @@ fn through_pgbouncer() {
     );
     fs::write(&config, text).unwrap();
     let mut command = server::as_server_user(Path::new("pgbouncer"));
-    let command = command.arg("-q").arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let command = command
+        .arg("-q")
+        .arg(&config)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut pooler = Pooler(command.spawn().unwrap());
     let deadline = Instant::now() + TIMEOUT;
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(Instant::now() < deadline && pooler.0.try_wait().unwrap().is_none(), "no pgbouncer");
+        assert!(
+            Instant::now() < deadline && pooler.0.try_wait().unwrap().is_none(),
+            "no pgbouncer"
+        );
         thread::sleep(Duration::from_millis(20));
     }
-    let uri = format!("postgresql://old:secret@127.0.0.1:{port}/postgres?target_session_attrs=read-write");
+    let uri = format!(
+        "postgresql://old:secret@127.0.0.1:{port}/postgres?target_session_attrs=read-write"
+    );
     let mut session = open(&uri).unwrap();
     assert_eq!(value(&mut session, "SELECT current_user"), "old");
     let canceller = session.canceller.clone();
@@ -418,8 +475,12 @@ hostssl all certified 127.0.0.1/32 cert
 ";
 
 fn start_tls(files: &[(&str, &str)]) -> Server {
-    let settings =
-        [("ssl", "on"), ("ssl_cert_file", "server.crt"), ("ssl_key_file", "server.key"), ("ssl_ca_file", "ca.crt")];
+    let settings = [
+        ("ssl", "on"),
+        ("ssl_cert_file", "server.crt"),
+        ("ssl_key_file", "server.key"),
+        ("ssl_ca_file", "ca.crt"),
+    ];
     let server = Server::start_with(&settings, Some(HBA_TLS), files);
     server.sql("CREATE ROLE unencrypted LOGIN; CREATE ROLE certified LOGIN; CREATE ROLE bound LOGIN PASSWORD 'secret'");
     server
@@ -437,15 +498,22 @@ fn tls() {
     let (authority, other) = (Authority::new(), Authority::new());
     let (certificate, key) = authority.issue("db.test", &["localhost", "127.0.0.1"]);
     let authority_pem = authority.0.pem();
-    let server = start_tls(&[("server.crt", &certificate), ("server.key", &key), ("ca.crt", &authority_pem)]);
+    let server = start_tls(&[
+        ("server.crt", &certificate),
+        ("server.key", &key),
+        ("ca.crt", &authority_pem),
+    ]);
     let folder = tempfile::tempdir().unwrap();
     let root = save(folder.path(), "root.crt", &authority_pem);
     let wrong = save(folder.path(), "wrong.crt", &other.0.pem());
     let port = server.port;
     let attempt = |text: &str| {
-        let session = open(&format!("host=localhost hostaddr=127.0.0.1 port={port} dbname=postgres {text}"));
+        let session =
+            open(&format!("host=localhost hostaddr=127.0.0.1 port={port} dbname=postgres {text}"));
         session.map(|mut session| {
-            let encrypted = value(&mut session, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t";
+            let encrypted =
+                value(&mut session, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+                    == "t";
             assert_eq!(encrypted, session.socket.is_tls(), "{text}");
             encrypted
         })
@@ -459,10 +527,17 @@ fn tls() {
         ("require", Some(true), None),
     ] {
         assert_eq!(attempt(&format!("user=postgres sslmode={mode}")).ok(), encrypted, "{mode}");
-        assert_eq!(attempt(&format!("user=unencrypted sslmode={mode}")).ok(), unencrypted, "{mode}");
+        assert_eq!(
+            attempt(&format!("user=unencrypted sslmode={mode}")).ok(),
+            unencrypted,
+            "{mode}"
+        );
     }
     let error = attempt("user=nobody").unwrap_err();
-    assert!(error.message().contains("SSL encryption") && error.message().contains("no encryption"), "{error}");
+    assert!(
+        error.message().contains("SSL encryption") && error.message().contains("no encryption"),
+        "{error}"
+    );
 
     // Whom to trust.
     for (text, works) in [
@@ -494,12 +569,15 @@ fn tls() {
     }
     for (serial, works) in [(SERIAL, false), (SERIAL + 1, true)] {
         let list = save(folder.path(), "list.crl", &authority.revoke(serial));
-        let session = attempt(&format!("user=postgres sslmode=verify-ca sslrootcert={root} sslcrl={list}"));
+        let session =
+            attempt(&format!("user=postgres sslmode=verify-ca sslrootcert={root} sslcrl={list}"));
         assert_eq!(session.is_ok(), works, "{session:?}");
     }
-    let missing = format!("user=postgres sslmode=verify-ca sslrootcert={}/none", folder.path().display());
+    let missing =
+        format!("user=postgres sslmode=verify-ca sslrootcert={}/none", folder.path().display());
     assert!(attempt(&missing).unwrap_err().message().contains("does not exist"));
-    // No variable is set here: without a home directory there are no roots, and so nobody is trusted.
+    // No variable is set here: without a home directory there are no roots, and so nobody is
+    // trusted.
     for mode in ["verify-ca", "verify-full"] {
         let error = attempt(&format!("user=postgres sslmode={mode}")).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Authentication, "{mode}: {error}");
@@ -513,7 +591,8 @@ fn tls() {
         let text = format!("user=bound password=secret sslmode=require channel_binding={binding}");
         assert_eq!(attempt(&text).ok(), Some(true), "{binding}");
     }
-    let error = attempt("user=bound password=wrong channel_binding=require sslmode=require").unwrap_err();
+    let error =
+        attempt("user=bound password=wrong channel_binding=require sslmode=require").unwrap_err();
     assert_eq!(error.sqlstate(), "28P01", "{error}");
 
     // The client's certificate.
@@ -538,7 +617,8 @@ fn tls() {
     assert!(attempt(&text).unwrap_err().to_string().contains("0600"));
 
     // Cancelling, over TLS as well.
-    let mut session = open(&format!("host=127.0.0.1 port={port} user=postgres sslmode=require")).unwrap();
+    let mut session =
+        open(&format!("host=127.0.0.1 port={port} user=postgres sslmode=require")).unwrap();
     let canceller = session.canceller.clone();
     let helper = thread::spawn(move || {
         thread::sleep(Duration::from_millis(300));
@@ -551,7 +631,8 @@ fn tls() {
     assert_eq!(value(&mut session, "SELECT repeat('x', 300000)").len(), 300_000);
 }
 
-/// Certificates as PostgreSQL's manual makes them: signed by themselves, and with the name in the common name.
+/// Certificates as PostgreSQL's manual makes them: signed by themselves, and with the name in the
+/// common name.
 #[test]
 fn tls_with_plain_certificates() {
     let key = KeyPair::generate().unwrap();
@@ -560,29 +641,42 @@ fn tls_with_plain_certificates() {
     params.distinguished_name.push(DnType::CommonName, "db.test");
     let certificate = params.self_signed(&key).unwrap().pem();
     let key = key.serialize_pem();
-    let server = start_tls(&[("server.crt", &certificate), ("server.key", &key), ("ca.crt", &certificate)]);
+    let server =
+        start_tls(&[("server.crt", &certificate), ("server.key", &key), ("ca.crt", &certificate)]);
     let folder = tempfile::tempdir().unwrap();
     let root = save(folder.path(), "root.crt", &certificate);
     let attempt = |text: &str| {
-        open(&format!("hostaddr=127.0.0.1 port={} user=postgres sslrootcert={root} {text}", server.port)).is_ok()
+        open(&format!(
+            "hostaddr=127.0.0.1 port={} user=postgres sslrootcert={root} {text}",
+            server.port
+        ))
+        .is_ok()
     };
     assert!(attempt("host=db.test sslmode=verify-full"));
     assert!(attempt("host=other.test sslmode=verify-ca"));
     assert!(!attempt("host=other.test sslmode=verify-full"));
-    let bound = format!("host=127.0.0.1 port={} dbname=postgres user=bound password=secret", server.port);
+    let bound =
+        format!("host=127.0.0.1 port={} dbname=postgres user=bound password=secret", server.port);
     assert!(open(&format!("{bound} sslmode=require channel_binding=require")).is_ok());
 }
 
-/// The manual's recipe for a certificate makes one of version 1 (with OpenSSL 3.0), which rustls does not read.
+/// The manual's recipe for a certificate makes one of version 1 (with OpenSSL 3.0), which rustls
+/// does not read.
 #[test]
 fn tls_with_version_1() {
     let folder = tempfile::tempdir().unwrap();
     let openssl = |arguments: &str| {
-        let output = Command::new("openssl").args(arguments.split(' ')).current_dir(&folder).output().unwrap();
+        let output = Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(&folder)
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
     openssl("req -new -x509 -nodes -newkey rsa:2048 -keyout ca.key -out ca.crt -subj /CN=root");
-    openssl("req -new -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj /CN=localhost");
+    openssl(
+        "req -new -nodes -newkey rsa:2048 -keyout server.key -out server.csr -subj /CN=localhost",
+    );
     openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt");
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let server = start_tls(&[
@@ -597,7 +691,12 @@ fn tls_with_version_1() {
     if let Err(error) = open(&format!("{place} user=postgres sslrootcert={}", root.display())) {
         assert!(error.help().contains("version 3"), "{error}");
     }
-    assert!(open(&format!("{place} user=bound password=secret channel_binding=require")).unwrap().socket.is_tls());
+    assert!(
+        open(&format!("{place} user=bound password=secret channel_binding=require"))
+            .unwrap()
+            .socket
+            .is_tls()
+    );
 }
 
 /// TLS from the first byte, which needs both ends to agree on the protocol.
@@ -624,7 +723,10 @@ fn direct_tls() {
         thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
             let session = rustls::ServerConnection::new(config.into()).unwrap();
-            answer_startup(rustls::StreamOwned::new(session, stream), b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I");
+            answer_startup(
+                rustls::StreamOwned::new(session, stream),
+                b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I",
+            );
         });
         open(&format!(
             "host=db.test hostaddr=127.0.0.1 port={port} user=u sslmode=verify-full sslrootcert={root} \

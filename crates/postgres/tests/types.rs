@@ -58,10 +58,16 @@ fn money_within_others_has_digits() {
     let server = Server::start(&[], None);
     server.sql("CREATE TYPE priced AS (what text, price money)");
     let mut session = open(&server);
-    for statement in ["SELECT ARRAY['5'::money]", "SELECT ROW('x', '5')::priced", "SELECT ARRAY[ROW('x', '5')::priced]"]
-    {
+    for statement in [
+        "SELECT ARRAY['5'::money]",
+        "SELECT ROW('x', '5')::priced",
+        "SELECT ARRAY[ROW('x', '5')::priced]",
+    ] {
         let (data_type, _) = column(&mut session, statement);
-        assert!(format!("{data_type:?}").contains("Decimal128 { precision: 19, scale: 2 }"), "{data_type:?}");
+        assert!(
+            format!("{data_type:?}").contains("Decimal128 { precision: 19, scale: 2 }"),
+            "{data_type:?}"
+        );
     }
 }
 

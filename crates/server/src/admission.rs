@@ -1,18 +1,22 @@
-//! Memory for statements: each waits until the least that it needs is free, and what is on its way to clients is counted.
+//! Memory for statements: each waits until the least that it needs is free, and what is on its way
+//! to clients is counted.
 //!
 //! ```text
 //!   --memory  ├── 3/4: sorts, aggregates, joins: a share each, as many statements at a time as there are shares
 //!             └── 1/4: results on their way: chunks that are made and wait in queues
 //! ```
 //!
-//! The engine's pool divides all of the memory among those that ask. Who comes last may then get less than an operator can begin
-//! with; here it waits instead. Statements that keep nothing and send little are not held up.
+//! The engine's pool divides all of the memory among those that ask. Who comes last may then get
+//! less than an operator can begin with; here it waits instead. Statements that keep nothing and
+//! send little are not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use dray_wire::{ErrorKind, ServerError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
@@ -33,7 +37,8 @@ const RESULT_PART: u64 = 4;
 /// The largest chunks, whatever the client accepts and how much memory there is.
 const CHUNK_BYTES_CEILING: u64 = 16 << 20;
 const CHUNK_BYTES_FLOOR: u64 = 64 << 10;
-/// Queries and parameters that are being received get such a part of the memory, and so much at least: one of the largest.
+/// Queries and parameters that are being received get such a part of the memory, and so much at
+/// least: one of the largest.
 const REQUESTS_PART: u64 = 8;
 const REQUESTS_BYTES_MIN: u64 = 64 << 20;
 /// How long a statement waits for its share.
@@ -86,7 +91,9 @@ impl Admission {
             memory_bytes,
             shares: semaphore(memory_bytes.map(|bytes| bytes - bytes / RESULTS_PART)),
             results: semaphore(results),
-            requests: semaphore(memory_bytes.map(|bytes| (bytes / REQUESTS_PART).max(REQUESTS_BYTES_MIN))),
+            requests: semaphore(
+                memory_bytes.map(|bytes| (bytes / REQUESTS_PART).max(REQUESTS_BYTES_MIN)),
+            ),
             waiting: AtomicUsize::new(0),
             wait_max: WAIT_MAX,
         }
@@ -97,7 +104,8 @@ impl Admission {
         self.requests.clone()
     }
 
-    /// The largest chunks that are made for a client which accepts `asked`, where `chunks` of them are there at a time.
+    /// The largest chunks that are made for a client which accepts `asked`, where `chunks` of them
+    /// are there at a time.
     pub(crate) fn chunk_bytes_max(&self, asked: u64, chunks: u64) -> u64 {
         let result = self.memory_bytes.map_or(u64::MAX, |bytes| bytes / RESULTS_PART / RESULT_PART);
         asked.min((result / chunks.max(1)).clamp(CHUNK_BYTES_FLOOR, CHUNK_BYTES_CEILING))
@@ -133,7 +141,10 @@ impl Admission {
         };
         let reservation = MemoryConsumer::new("results").register(&self.pool);
         // There is room: the semaphore has seen to that; what sorts have taken, they give back.
-        reservation.grow(usize::try_from(need.result_bytes.saturating_add(need.scan_bytes)).unwrap_or(usize::MAX >> 1));
+        reservation.grow(
+            usize::try_from(need.result_bytes.saturating_add(need.scan_bytes))
+                .unwrap_or(usize::MAX >> 1),
+        );
         Ok(Admitted { _share: share, _result: result, _reservation: reservation })
     }
 
@@ -142,7 +153,11 @@ impl Admission {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    async fn units(&self, room: &Arc<Semaphore>, bytes: u64) -> Result<OwnedSemaphorePermit, ServerError> {
+    async fn units(
+        &self,
+        room: &Arc<Semaphore>,
+        bytes: u64,
+    ) -> Result<OwnedSemaphorePermit, ServerError> {
         let wanted = units(bytes);
         if let Ok(permit) = room.clone().try_acquire_many_owned(wanted) {
             return Ok(permit);

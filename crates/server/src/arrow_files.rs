@@ -19,13 +19,16 @@ const FIRST_MESSAGE_MAX: u64 = 64;
 /// What is known of so many files is kept.
 const FILES_KNOWN_MAX: usize = 4096;
 
-/// The largest record batch of the Arrow files that a plan reads, and where it is; none if it reads none.
+/// The largest record batch of the Arrow files that a plan reads, and where it is; none if it reads
+/// none.
 pub(crate) fn batch_bytes_max(plan: &Arc<dyn ExecutionPlan>) -> io::Result<Option<(u64, PathBuf)>> {
     let mut most = None;
     let mut plans = vec![plan];
     while let Some(plan) = plans.pop() {
         plans.extend(plan.children());
-        let rows = plan.downcast_ref::<DataSourceExec>().and_then(DataSourceExec::downcast_to_file_source::<RowSource>);
+        let rows = plan
+            .downcast_ref::<DataSourceExec>()
+            .and_then(DataSourceExec::downcast_to_file_source::<RowSource>);
         let Some((scan, source)) = rows else { continue };
         for file in scan.file_groups.iter().flat_map(FileGroup::files) {
             let Some(path) = source.arrow_path(&file.object_meta.location) else { break };
@@ -97,7 +100,8 @@ fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
             _ => None,
         };
         if let Some(batch) = batch {
-            let plain = if batch.compression().is_some() { plain_bytes(file, body, &batch)? } else { 0 };
+            let plain =
+                if batch.compression().is_some() { plain_bytes(file, body, &batch)? } else { 0 };
             most = most.max(body_bytes.saturating_add(plain));
         }
         at = body.saturating_add(body_bytes);
@@ -106,7 +110,11 @@ fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
 }
 
 /// What the buffers of a batch become: each begins with that, -1 where it is not compressed.
-fn plain_bytes(file: &mut (impl Read + Seek), body: u64, batch: &ipc::RecordBatch) -> io::Result<u64> {
+fn plain_bytes(
+    file: &mut (impl Read + Seek),
+    body: u64,
+    batch: &ipc::RecordBatch,
+) -> io::Result<u64> {
     let mut plain = 0u64;
     for buffer in batch.buffers().iter().flatten() {
         let offset = u64::try_from(buffer.offset()).unwrap_or(0);
@@ -141,8 +149,12 @@ mod tests {
         };
         for compression in [None, Some(CompressionType::LZ4_FRAME)] {
             let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
-            let mut file = FileWriter::try_new_with_options(Vec::new(), &batch(0).schema(), options.clone()).unwrap();
-            let mut stream = StreamWriter::try_new_with_options(Vec::new(), &batch(0).schema(), options).unwrap();
+            let mut file =
+                FileWriter::try_new_with_options(Vec::new(), &batch(0).schema(), options.clone())
+                    .unwrap();
+            let mut stream =
+                StreamWriter::try_new_with_options(Vec::new(), &batch(0).schema(), options)
+                    .unwrap();
             for rows in [10, 100_000, 1000] {
                 file.write(&batch(rows)).unwrap();
                 stream.write(&batch(rows)).unwrap();

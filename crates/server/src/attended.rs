@@ -1,9 +1,10 @@
 //! Clients that have vanished without a word.
 //!
-//! Where nothing is under way to one, the kernel's own probes find that out. What has been sent is not probed for, but sent again,
-//! for about a quarter of an hour; and `TCP_USER_TIMEOUT`, which would shorten that, also ends connections whose client
-//! acknowledges everything and has no room for more, as one has that pauses between two batches (`tcp_probe_timer` in the
-//! kernel's net/ipv4/tcp_timer.c). So the server looks itself.
+//! Where nothing is under way to one, the kernel's own probes find that out. What has been sent is
+//! not probed for, but sent again, for about a quarter of an hour; and `TCP_USER_TIMEOUT`, which
+//! would shorten that, also ends connections whose client acknowledges everything and has no room
+//! for more, as one has that pauses between two batches (`tcp_probe_timer` in the kernel's
+//! net/ipv4/tcp_timer.c). So the server looks itself.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -17,8 +18,8 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::way::Presence;
 
-/// These are the client's (crates/postgres/src/line.rs): a peer that is gone is noticed within about a minute. The first probe, the
-/// time between two, and how many get no answer;
+/// These are the client's (crates/postgres/src/line.rs): a peer that is gone is noticed within
+/// about a minute. The first probe, the time between two, and how many get no answer;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;
@@ -51,7 +52,11 @@ impl<R> Attended<R> {
 }
 
 impl<R: AsyncRead + Unpin> AsyncRead for Attended<R> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if let Poll::Ready(read) = Pin::new(&mut this.read).poll_read(cx, buffer) {
             return Poll::Ready(read);
@@ -62,7 +67,8 @@ impl<R: AsyncRead + Unpin> AsyncRead for Attended<R> {
             this.in_vain = if is_in_vain { this.in_vain + 1 } else { 0 };
             // At the first one, what is not acknowledged may have been sent just before it.
             if this.in_vain > LOOKS {
-                let what = format!("the client has acknowledged nothing for {:?}", this.pause * LOOKS);
+                let what =
+                    format!("the client has acknowledged nothing for {:?}", this.pause * LOOKS);
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)));
             }
             this.look.as_mut().reset(Instant::now() + this.pause);
@@ -73,8 +79,10 @@ impl<R: AsyncRead + Unpin> AsyncRead for Attended<R> {
 
 /// Has the kernel probe for a client that nothing is sent to.
 pub(crate) fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
-    let probes =
-        TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_COUNT);
+    let probes = TcpKeepalive::new()
+        .with_time(KEEPALIVE_IDLE)
+        .with_interval(KEEPALIVE_INTERVAL)
+        .with_retries(KEEPALIVE_COUNT);
     SockRef::from(stream).set_tcp_keepalive(&probes)
 }
 
@@ -91,7 +99,8 @@ mod tests {
     async fn connected() -> (Client, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let client = tokio::task::spawn_blocking(move || Client::connect(address).unwrap()).await.unwrap();
+        let client =
+            tokio::task::spawn_blocking(move || Client::connect(address).unwrap()).await.unwrap();
         (client, listener.accept().await.unwrap().0)
     }
 
@@ -134,7 +143,8 @@ mod tests {
         assert!(pause.is_err() && !written.is_finished());
         let reader = tokio::task::spawn_blocking(move || {
             let mut room = vec![0; BYTES];
-            std::io::Read::read_exact(&mut { client }, &mut room).map(|()| room.iter().all(|byte| *byte == 7))
+            std::io::Read::read_exact(&mut { client }, &mut room)
+                .map(|()| room.iter().all(|byte| *byte == 7))
         });
         assert!(reader.await.unwrap().unwrap());
         written.await.unwrap();
@@ -143,13 +153,20 @@ mod tests {
     /// What comes to this socket from now on gets lost before it is acknowledged.
     #[allow(unsafe_code, reason = "a socket's filter is set by a pointer")]
     fn vanish(client: &Client) {
-        let mut nothing = libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
+        let mut nothing =
+            libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
         let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
         let bytes = size_of_val(&program) as libc::socklen_t;
         // SAFETY: the kernel copies the program, which is there.
         let answer = unsafe {
             let client = std::os::fd::AsRawFd::as_raw_fd(client);
-            libc::setsockopt(client, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), bytes)
+            libc::setsockopt(
+                client,
+                libc::SOL_SOCKET,
+                libc::SO_ATTACH_FILTER,
+                (&raw const program).cast(),
+                bytes,
+            )
         };
         assert_eq!(answer, 0);
     }

@@ -1,4 +1,5 @@
-//! What runs on a statement's own threads: its planning, and its producers, the first of which may end right there.
+//! What runs on a statement's own threads: its planning, and its producers, the first of which may
+//! end right there.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -7,7 +8,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, Limits, TableRoom};
-use dray_transfer::{Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
+use dray_transfer::{
+    Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue,
+};
 use dray_wire::{Checksums, CompressionChoice, ErrorKind, Query, ServerError};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
@@ -22,15 +25,19 @@ use crate::way;
 
 /// Rows that end a chunk unless the client asks for another number.
 const CHUNK_ROWS: usize = 65_536;
-/// The queue holds at least this many bytes of chunks, so that small chunks don't starve the socket.
+/// The queue holds at least this many bytes of chunks, so that small chunks don't starve the
+/// socket.
 const QUEUE_BYTES_MIN: u64 = 2 << 20;
-/// What the queue of a stream that adapts holds, in time on the way and in bytes, least and most: of what is in it λ learns late, and a quick
-/// way takes a chunk in less time than threads need to take turns.
+/// What the queue of a stream that adapts holds, in time on the way and in bytes, least and most:
+/// of what is in it λ learns late, and a quick way takes a chunk in less time than threads need to
+/// take turns.
 const ADAPTIVE_QUEUE_NS: f64 = 50e6;
 const ADAPTIVE_QUEUE_BYTES: (u32, u32) = (2 << 20, 16 << 20);
-/// The highest level of zstd that a stream which adapts goes to: the ones above take much more memory.
+/// The highest level of zstd that a stream which adapts goes to: the ones above take much more
+/// memory.
 const LEVEL_MAX: i32 = 19;
-/// The most that a chunk, and the tables that outlive chunks, become at the client, whatever it accepts.
+/// The most that a chunk, and the tables that outlive chunks, become at the client, whatever it
+/// accepts.
 const DECODED_BYTES_CEILING: u64 = 64 << 20;
 
 pub(crate) type Producers = JoinSet<Result<(), ServerError>>;
@@ -102,15 +109,21 @@ impl Begin<'_> {
         let chunk_bytes_max = settings.limits.chunk_bytes_max;
         let (bytes_max, chunks_min) = match adaptive {
             // Floats become whole numbers by saturation.
-            Some(_) => {
-                (((ADAPTIVE_QUEUE_NS / price_ns) as u32).clamp(ADAPTIVE_QUEUE_BYTES.0, ADAPTIVE_QUEUE_BYTES.1), 2)
+            Some(_) => (
+                ((ADAPTIVE_QUEUE_NS / price_ns) as u32)
+                    .clamp(ADAPTIVE_QUEUE_BYTES.0, ADAPTIVE_QUEUE_BYTES.1),
+                2,
+            ),
+            None => {
+                (u32::try_from((2 * chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1)
             }
-            None => (u32::try_from((2 * chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1),
         };
         let need = Need {
             keeps_rows: plan.keeps_rows(),
             scan_bytes: plan.scan_bytes(),
-            result_bytes: plan.result_bytes_max(u64::from(bytes_max) + chunks_made(plan.threads()) * chunk_bytes_max),
+            result_bytes: plan.result_bytes_max(
+                u64::from(bytes_max) + chunks_made(plan.threads()) * chunk_bytes_max,
+            ),
         };
         let admitted = tokio::select! {
             biased;
@@ -119,13 +132,15 @@ impl Begin<'_> {
         };
         let (sender, chunks) = queue(bytes_max, chunks_min, plan.threads() + 1);
         let times = Arc::new(Times::default());
-        let producers = start_producers(self.workers, plan, settings, adaptive.as_ref(), sender, &times).await?;
+        let producers =
+            start_producers(self.workers, plan, settings, adaptive.as_ref(), sender, &times)
+                .await?;
         Ok(Running { producers, chunks, adaptive, times, admitted })
     }
 }
 
-/// Starts a producer for each partition of the plan. The one of a small plan is given a first go right here: its result is
-/// then ready without waking another thread.
+/// Starts a producer for each partition of the plan. The one of a small plan is given a first go
+/// right here: its result is then ready without waking another thread.
 async fn start_producers(
     workers: &Handle,
     plan: &Plan,
@@ -147,7 +162,8 @@ async fn start_producers(
         }
         let (queue, times) = (queue.clone(), times.clone());
         let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        let producer = async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
+        let producer =
+            async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
         let mut producer = AssertUnwindSafe(producer)
             .catch_unwind()
             .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
@@ -165,10 +181,14 @@ async fn start_producers(
 fn failure(failure: Failure<Source>) -> Result<(), ServerError> {
     match failure {
         Failure::Source(Source::Engine(cause)) => Err(engine::execution_error(*cause)),
-        Failure::Source(Source::Columns(cause)) | Failure::Chunk(cause) => Err(match cause.kind() {
-            FormatErrorKind::Limit => engine::error(ErrorKind::Limit, "54000", cause.to_string(), ""),
-            _ => engine::error(ErrorKind::Execution, "XX000", cause.to_string(), ""),
-        }),
+        Failure::Source(Source::Columns(cause)) | Failure::Chunk(cause) => {
+            Err(match cause.kind() {
+                FormatErrorKind::Limit => {
+                    engine::error(ErrorKind::Limit, "54000", cause.to_string(), "")
+                }
+                _ => engine::error(ErrorKind::Execution, "XX000", cause.to_string(), ""),
+            })
+        }
         // The statement has stopped already, for a reason of its own.
         Failure::Abandoned => Ok(()),
     }
@@ -180,7 +200,9 @@ enum Source {
     Columns(dray_format::Error),
 }
 
-fn columns(batch: datafusion::common::Result<arrow::array::RecordBatch>) -> Vec<Result<Batch, Source>> {
+fn columns(
+    batch: datafusion::common::Result<arrow::array::RecordBatch>,
+) -> Vec<Result<Batch, Source>> {
     match batch {
         Err(cause) => vec![Err(Source::Engine(Box::new(cause)))],
         Ok(batch) => match engine::columns(batch) {
@@ -191,12 +213,22 @@ fn columns(batch: datafusion::common::Result<arrow::array::RecordBatch>) -> Vec<
 }
 
 pub(crate) fn panicked(panic: Box<dyn Any + Send>) -> ServerError {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    let message = format!("the engine failed on this statement: {}", text.unwrap_or("no reason given"));
-    engine::error(ErrorKind::Internal, "XX000", message, "this is a defect; please report the query")
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    let message =
+        format!("the engine failed on this statement: {}", text.unwrap_or("no reason given"));
+    engine::error(
+        ErrorKind::Internal,
+        "XX000",
+        message,
+        "this is a defect; please report the query",
+    )
 }
 
-/// What `auto` stands for on one host: none. Elsewhere the transfer adapts (encodings.md section 6).
+/// What `auto` stands for on one host: none. Elsewhere the transfer adapts (encodings.md section
+/// 6).
 fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
     match choice {
         CompressionChoice::Auto if link.is_same_host() => CompressionChoice::None,
@@ -204,7 +236,8 @@ fn resolved(choice: CompressionChoice, link: Link) -> CompressionChoice {
     }
 }
 
-/// How many chunks there are of a statement at a time beside those in its queue: those that are made, and what is cut next.
+/// How many chunks there are of a statement at a time beside those in its queue: those that are
+/// made, and what is cut next.
 fn chunks_made(threads: usize) -> u64 {
     threads as u64 + 2
 }

@@ -9,22 +9,28 @@
 //!
 //! - A file is one table, named after the file without its ending.
 //! - `NAME=FOLDER` is one table of all data files below the folder.
-//! - `FOLDER` alone serves each data file in it as a table, and each subfolder as one table. It is one
-//!   table itself where it holds `key=value` folders, or is named like a data file (`sales.parquet/`).
-//! - `key=value` folders add a column for each key: a 64-bit integer where all values are, else text.
-//! - Names beginning with `.` or `_` and, in folders, empty files and files of other kinds are passed over.
+//! - `FOLDER` alone serves each data file in it as a table, and each subfolder as one table. It is
+//!   one table itself where it holds `key=value` folders, or is named like a data file
+//!   (`sales.parquet/`).
+//! - `key=value` folders add a column for each key: a 64-bit integer where all values are, else
+//!   text.
+//! - Names beginning with `.` or `_` and, in folders, empty files and files of other kinds are
+//!   passed over.
 //!
-//! The files of one table are of one kind and have the same columns: matched by name (Parquet, JSON), or in the same
-//! order (CSV, Arrow). If asked, columns that only some files have are NULL in the others.
+//! The files of one table are of one kind and have the same columns: matched by name (Parquet,
+//! JSON), or in the same order (CSV, Arrow). If asked, columns that only some files have are NULL
+//! in the others.
 //!
-//! **A table is the files that it was opened with.** Later files in its folder are not part of it, and one that was
-//! removed, replaced or written to makes every statement that needs it fail ([`served`]): columns, types and statistics
-//! are those of the files that were there. To serve what is there now, start again.
+//! **A table is the files that it was opened with.** Later files in its folder are not part of it,
+//! and one that was removed, replaced or written to makes every statement that needs it fail
+//! ([`served`]): columns, types and statistics are those of the files that were there. To serve
+//! what is there now, start again.
 //!
 //! **Text is read twice.** The types of CSV and JSON columns come from all rows, in one pass before
-//! serving: the readers cut `1.5` to `1` where a sample had promised integers, drop the time where it had
-//! promised dates, and lose what it had not shown at all. The same pass finds strings that are not UTF-8. An empty
-//! CSV field is NULL; a CSV column with no values is text, one without a name is named by its place (`column_110`).
+//! serving: the readers cut `1.5` to `1` where a sample had promised integers, drop the time where
+//! it had promised dates, and lose what it had not shown at all. The same pass finds strings that
+//! are not UTF-8. An empty CSV field is NULL; a CSV column with no values is text, one without a
+//! name is named by its place (`column_110`).
 
 mod arrow;
 mod csv_types;
@@ -87,20 +93,26 @@ const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 pub struct CatalogOptions {
     /// The tables to serve.
     pub tables: Vec<TableSpec>,
-    /// Generate the eight TPC-H tables at this scale factor. They are held in memory, `in_memory` or not.
+    /// Generate the eight TPC-H tables at this scale factor. They are held in memory, `in_memory`
+    /// or not.
     pub tpch_scale: Option<f64>,
     /// Load every table into memory before serving.
     pub in_memory: bool,
-    /// CSV files have no line of names at their beginning; their columns are `column_1`, `column_2`, ….
+    /// CSV files have no line of names at their beginning; their columns are `column_1`,
+    /// `column_2`, ….
     pub csv_no_header: bool,
-    /// The files of one table may have different columns, which are matched by name and NULL where a file lacks them.
+    /// The files of one table may have different columns, which are matched by name and NULL where
+    /// a file lacks them.
     pub union_by_name: bool,
-    /// The memory that queries may use for sorts, joins and aggregates before they spill to disk. It does not
-    /// count tables held in memory. `None` is half of the memory available when the catalog is opened.
+    /// The memory that queries may use for sorts, joins and aggregates before they spill to disk.
+    /// It does not count tables held in memory. `None` is half of the memory available when the
+    /// catalog is opened.
     pub memory_bytes: Option<usize>,
-    /// An existing folder for what queries spill; `None` is the system's folder for temporary files.
+    /// An existing folder for what queries spill; `None` is the system's folder for temporary
+    /// files.
     pub spill_dir: Option<PathBuf>,
-    /// What all sorts together, and the engine's other operators together, may spill; `None` is what the disk has.
+    /// What all sorts together, and the engine's other operators together, may spill; `None` is
+    /// what the disk has.
     pub spill_bytes_max: Option<u64>,
     /// Threads a query, the loading and the generator may use (at least 1).
     pub threads: usize,
@@ -110,7 +122,8 @@ pub struct CatalogOptions {
 ///
 /// # Errors
 ///
-/// A table that can't be found, told, named or read; each error is one sentence that says what to do.
+/// A table that can't be found, told, named or read; each error is one sentence that says what to
+/// do.
 pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
     let threads = options.threads.max(1);
     let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
@@ -134,7 +147,8 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     let mut sources = Vec::new();
     let mut origins: HashMap<String, String> = HashMap::new();
     if options.tpch_scale.is_some() {
-        origins.extend(tpch::TABLES.map(|table| (table.to_owned(), "the TPC-H generator".to_owned())));
+        origins
+            .extend(tpch::TABLES.map(|table| (table.to_owned(), "the TPC-H generator".to_owned())));
     }
     for spec in &options.tables {
         for source in sources::find(spec)? {
@@ -161,7 +175,13 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
         }
         let bytes = source.files.iter().map(|file| file.bytes()).sum();
         let (schema, files) = (table.schema(), source.files.len());
-        infos.push(TableInfo { name: source.name.clone(), schema, rows, bytes: Some(bytes), files });
+        infos.push(TableInfo {
+            name: source.name.clone(),
+            schema,
+            rows,
+            bytes: Some(bytes),
+            files,
+        });
         register(&ctx, &source.name, table)?;
     }
     if let Some(scale) = options.tpch_scale {
@@ -175,14 +195,20 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     Ok(ctx)
 }
 
-/// What SQL may do here: queries, `EXPLAIN`, `SHOW` and `DESCRIBE`, but nothing that writes, changes a table or
-/// a setting, or makes a file of the server readable. Pass it to [`SessionContext::sql_with_options`].
+/// What SQL may do here: queries, `EXPLAIN`, `SHOW` and `DESCRIBE`, but nothing that writes,
+/// changes a table or a setting, or makes a file of the server readable. Pass it to
+/// [`SessionContext::sql_with_options`].
 pub fn query_options() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
 }
 
-fn register(ctx: &SessionContext, name: &str, table: Arc<dyn TableProvider>) -> Result<(), CatalogError> {
-    // A bare reference: the name is taken as it is, never split at a dot or folded to lower case again.
+fn register(
+    ctx: &SessionContext,
+    name: &str,
+    table: Arc<dyn TableProvider>,
+) -> Result<(), CatalogError> {
+    // A bare reference: the name is taken as it is, never split at a dot or folded to lower case
+    // again.
     ctx.register_table(datafusion::common::TableReference::bare(name), table)?;
     Ok(())
 }

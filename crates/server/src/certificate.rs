@@ -1,4 +1,5 @@
-//! When a certificate is valid, read from its DER bytes (RFC 5280 section 4.1.2.5): rustls serves it without looking.
+//! When a certificate is valid, read from its DER bytes (RFC 5280 section 4.1.2.5): rustls serves
+//! it without looking.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 

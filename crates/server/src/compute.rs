@@ -9,12 +9,13 @@
 //!   └───────────────────────────────┘        └──────────────────────────────────────────────┘
 //! ```
 //!
-//! The engine yields when it likes: a rule of its planner or a join may take minutes between two yields, and no task can be
-//! stopped there. So each statement has threads of its own, and the system shares the processors among statements. Workers have
-//! a lower priority than the network and planners, or a short statement would wait behind all the long ones.
+//! The engine yields when it likes: a rule of its planner or a join may take minutes between two
+//! yields, and no task can be stopped there. So each statement has threads of its own, and the
+//! system shares the processors among statements. Workers have a lower priority than the network
+//! and planners, or a short statement would wait behind all the long ones.
 //!
-//! An executor is given back when nothing runs on it any more. One whose statement has stopped, but not its threads, is
-//! abandoned: it gets what time nobody else wants, and goes when it ends.
+//! An executor is given back when nothing runs on it any more. One whose statement has stopped, but
+//! not its threads, is abandoned: it gets what time nobody else wants, and goes when it ends.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -32,12 +33,13 @@ use tracing::{info, warn};
 use crate::turns::Turn;
 use crate::way;
 
-/// A plan is as deep as its statement, and so is the stack of what plans, compares and drops it. The system gives the memory
-/// when it is touched.
+/// A plan is as deep as its statement, and so is the stack of what plans, compares and drops it.
+/// The system gives the memory when it is touched.
 const PLANNER_STACK_BYTES: usize = 64 << 20;
 /// Expressions are evaluated by functions that call themselves.
 const WORKER_STACK_BYTES: usize = 16 << 20;
-/// How much workers stand back behind the network and planners, and behind everything else when abandoned, by nice(2).
+/// How much workers stand back behind the network and planners, and behind everything else when
+/// abandoned, by nice(2).
 const WORKER_NICE: i32 = 5;
 const ABANDONED_NICE: i32 = 19;
 /// Threads that run on for so long after their statement has stopped are abandoned.
@@ -61,7 +63,11 @@ pub(crate) struct Compute {
 
 impl Compute {
     pub(crate) fn new(threads: usize) -> Arc<Self> {
-        Arc::new(Self { threads: threads.max(1), idle: Mutex::default(), abandoned: AtomicUsize::new(0) })
+        Arc::new(Self {
+            threads: threads.max(1),
+            idle: Mutex::default(),
+            abandoned: AtomicUsize::new(0),
+        })
     }
 
     /// An executor, and the turn that goes with it until all has ended that runs there.
@@ -98,7 +104,10 @@ impl Compute {
             self.put(executor);
         } else {
             let abandoned = self.abandoned.fetch_add(1, Ordering::Relaxed) + 1;
-            warn!(abandoned, "a statement was stopped and still runs: it gets what time nobody else wants");
+            warn!(
+                abandoned,
+                "a statement was stopped and still runs: it gets what time nobody else wants"
+            );
             executor.stand_back();
             while !executor.is_quiet() {
                 tokio::time::sleep(LOOK_EVERY.1).await;
@@ -119,7 +128,8 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Runs something on the thread with the large stack. The rest is dropped there if nobody waits for it any more.
+    /// Runs something on the thread with the large stack. The rest is dropped there if nobody waits
+    /// for it any more.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Handle) -> T + Send + 'static,
@@ -194,7 +204,12 @@ impl Executor {
         let runtime = catch_unwind(AssertUnwindSafe(|| builder.build())).map_err(refused)??;
         let (planner, jobs) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
-        let executor = Self { planner, jobs: waiting.clone(), workers: Some(runtime), threads: threads.clone() };
+        let executor = Self {
+            planner,
+            jobs: waiting.clone(),
+            workers: Some(runtime),
+            threads: threads.clone(),
+        };
         let handle = executor.workers.as_ref().map(|runtime| runtime.handle().clone());
         let plan = move || {
             lock(&threads).insert(way::thread_id());
@@ -202,7 +217,8 @@ impl Executor {
                 work_off(&jobs, &waiting, &workers);
             }
         };
-        let named = std::thread::Builder::new().name("dray-plan".into()).stack_size(PLANNER_STACK_BYTES);
+        let named =
+            std::thread::Builder::new().name("dray-plan".into()).stack_size(PLANNER_STACK_BYTES);
         named.spawn(plan)?;
         Ok(executor)
     }

@@ -47,8 +47,13 @@ pub(crate) struct Shared {
 impl Shared {
     /// How long a client may read nothing before it is given up.
     fn stall_limit(&self) -> Duration {
-        let is_wanted = self.turns.are_wanted() || self.admission.is_wanted() || *self.stopping.borrow();
-        if is_wanted { self.stall_timeout_wanted.min(self.stall_timeout) } else { self.stall_timeout }
+        let is_wanted =
+            self.turns.are_wanted() || self.admission.is_wanted() || *self.stopping.borrow();
+        if is_wanted {
+            self.stall_timeout_wanted.min(self.stall_timeout)
+        } else {
+            self.stall_timeout
+        }
     }
 }
 
@@ -62,7 +67,10 @@ pub(crate) struct Stall {
 impl Stall {
     /// So much is to be sent.
     pub(crate) fn begin(unsent_bytes: usize) -> Self {
-        let looks = tokio::time::interval_at(tokio::time::Instant::now() + STALL_LOOK_EVERY, STALL_LOOK_EVERY);
+        let looks = tokio::time::interval_at(
+            tokio::time::Instant::now() + STALL_LOOK_EVERY,
+            STALL_LOOK_EVERY,
+        );
         Self { unsent_bytes, since: Instant::now(), looks }
     }
 
@@ -94,7 +102,8 @@ pub(crate) struct Connection {
     pub(crate) link: Link,
     /// What the kernel tells of the way, where the client is on another host.
     pub(crate) way: Option<Way>,
-    /// λ at the end of the last statement that adapted, here or on another connection to this host, in nanoseconds a byte.
+    /// λ at the end of the last statement that adapted, here or on another connection to this host,
+    /// in nanoseconds a byte.
     pub(crate) price_ns: Option<f64>,
     pub(crate) place: Place,
     pub(crate) shared: Arc<Shared>,
@@ -104,7 +113,13 @@ pub(crate) struct Connection {
 pub(crate) struct Closed;
 
 /// Serves one connection to its end. Its greeting must come before `deadline`.
-pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: String, place: Place, shared: Arc<Shared>) {
+pub(crate) async fn serve(
+    open: Open,
+    deadline: tokio::time::Instant,
+    peer: String,
+    place: Place,
+    shared: Arc<Shared>,
+) {
     let mut connection = Connection {
         session: ServerSession::default(),
         reader: FrameReader::new(open.read, open.received, shared.admission.requests()),
@@ -124,7 +139,12 @@ pub(crate) async fn serve(open: Open, deadline: tokio::time::Instant, peer: Stri
 }
 
 /// Tells a client for which there is no place why, once it has greeted.
-pub(crate) async fn refuse(open: Open, deadline: tokio::time::Instant, why: String, shared: &Shared) {
+pub(crate) async fn refuse(
+    open: Open,
+    deadline: tokio::time::Instant,
+    why: String,
+    shared: &Shared,
+) {
     let Open { read, received, write: mut socket, .. } = open;
     let mut session = ServerSession::default();
     let mut reader = FrameReader::new(read, received, shared.admission.requests());
@@ -132,7 +152,8 @@ pub(crate) async fn refuse(open: Open, deadline: tokio::time::Instant, why: Stri
         let _ = reader.next(|header| session.frame(header)).await;
         let hint = "try again later, or raise the server's --connections or --connections-per-host";
         let mut out = Vec::new();
-        if session.closed(engine::error(ErrorKind::Resources, "53300", why, hint), &mut out).is_ok() {
+        if session.closed(engine::error(ErrorKind::Resources, "53300", why, hint), &mut out).is_ok()
+        {
             let mut outgoing = Outgoing::default();
             outgoing.push(Bytes::from(out));
             let _ = outgoing.write(&mut socket).await;
@@ -175,10 +196,20 @@ impl Connection {
             && !equal_in_constant_time(token.reveal().as_bytes(), hello.token.reveal().as_bytes())
         {
             self.shared.metrics.refused();
-            info!(client = hello.client, "refused: {} token", if hello.token.is_empty() { "no" } else { "wrong" });
-            let message = if hello.token.is_empty() { "this server asks for a token" } else { "the token is wrong" };
+            info!(
+                client = hello.client,
+                "refused: {} token",
+                if hello.token.is_empty() { "no" } else { "wrong" }
+            );
+            let message = if hello.token.is_empty() {
+                "this server asks for a token"
+            } else {
+                "the token is wrong"
+            };
             let hint = "give the server's token: dray://TOKEN@host, the option token, or the variable DRAY_TOKEN";
-            return self.close(engine::error(ErrorKind::Authentication, "28000", message, hint)).await;
+            return self
+                .close(engine::error(ErrorKind::Authentication, "28000", message, hint))
+                .await;
         }
         info!(client = hello.client, "connected");
         let mut out = Vec::new();
@@ -207,7 +238,9 @@ impl Connection {
             Ok(event) => Ok(event),
             Err(error) => {
                 info!("closed: {error}");
-                self.close(engine::error(ErrorKind::Protocol, "08P01", error.to_string(), "")).await.and(Err(Closed))
+                self.close(engine::error(ErrorKind::Protocol, "08P01", error.to_string(), ""))
+                    .await
+                    .and(Err(Closed))
             }
         }
     }

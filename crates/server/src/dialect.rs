@@ -1,6 +1,7 @@
 //! SQL as people know it from PostgreSQL and DuckDB, where the engine has its own.
 //!
-//! - `TIMESTAMP` has microseconds, as theirs does, and so the years 1 to 9999; `TIMESTAMP(9)` has nanoseconds, and 1678 to 2261.
+//! - `TIMESTAMP` has microseconds, as theirs does, and so the years 1 to 9999; `TIMESTAMP(9)` has
+//!   nanoseconds, and 1678 to 2261.
 //! - `LIKE … ESCAPE` takes any character, not the backslash alone.
 //! - Columns of a result may have the same name.
 //! - `sign()` is the engine's `signum()`.
@@ -19,7 +20,9 @@ use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, TryCast};
+use datafusion::logical_expr::{
+    BinaryExpr, Cast, Expr, ExprSchemable, Like, LogicalPlan, Operator, TryCast,
+};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -44,13 +47,16 @@ pub(crate) struct Types;
 impl TypePlanner for Types {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         match sql_type {
-            SqlType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) | SqlType::Datetime(None) => {
+            SqlType::Timestamp(None, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone)
+            | SqlType::Datetime(None) => {
                 Ok(Some(nullable(DataType::Timestamp(TimeUnit::Microsecond, None))))
             }
             SqlType::Timestamp(None, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone) => {
                 Ok(Some(nullable(DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())))))
             }
-            SqlType::Array(ArrayElemTypeDef::SquareBracket(_, Some(size))) if *size > ARRAY_SIZE_MAX => {
+            SqlType::Array(ArrayElemTypeDef::SquareBracket(_, Some(size)))
+                if *size > ARRAY_SIZE_MAX =>
+            {
                 plan_err!(
                     "an array's fixed size of {size} is out of range: at most {ARRAY_SIZE_MAX} entries are possible"
                 )
@@ -70,8 +76,9 @@ pub(crate) fn taught(context: &SessionContext) -> SessionContext {
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(Rewrites)];
     rules.extend(state.analyzer().rules.iter().cloned());
     rules.push(Arc::new(CheckedOperators));
-    let state =
-        SessionStateBuilder::new_from_existing(state).with_type_planner(Arc::new(Types)).with_analyzer_rules(rules);
+    let state = SessionStateBuilder::new_from_existing(state)
+        .with_type_planner(Arc::new(Types))
+        .with_analyzer_rules(rules);
     let taught = SessionContext::new_with_state(state.build());
     let functions = taught.state().scalar_functions().clone();
     for (name, alias) in [("signum", "sign"), ("ceil", "ceiling")] {
@@ -83,8 +90,12 @@ pub(crate) fn taught(context: &SessionContext) -> SessionContext {
     taught
 }
 
-/// The statement as the engine understands it. Columns of the same name carry a mark until [`names::as_asked`].
-pub(crate) async fn logical_plan(state: &SessionState, mut statement: Statement) -> Result<LogicalPlan> {
+/// The statement as the engine understands it. Columns of the same name carry a mark until
+/// [`names::as_asked`].
+pub(crate) async fn logical_plan(
+    state: &SessionState,
+    mut statement: Statement,
+) -> Result<LogicalPlan> {
     match state.statement_to_plan(statement.clone()).await {
         Err(cause) if has_two_names(&cause) && names::told_apart(&mut statement) => {
             // What is still wrong is better said of the statement as it came.
@@ -132,11 +143,14 @@ fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::SimilarTo(like) if like.escape_char.is_none() => {
             Ok(Transformed::yes(similar::as_regular_expression(like)))
         }
-        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Plus | Operator::Minus) => at_hours(binary, schema),
+        Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Plus | Operator::Minus) => {
+            at_hours(binary, schema)
+        }
         Expr::Cast(Cast { expr, field }) => {
             let from = expr.get_type(schema)?;
             let before = match field.data_type() {
-                // Numbers are seconds: the engine has it so for the type with nanoseconds, which this one stands for.
+                // Numbers are seconds: the engine has it so for the type with nanoseconds, which
+                // this one stands for.
                 DataType::Timestamp(TimeUnit::Microsecond, zone) if from == DataType::Int64 => {
                     let seconds = DataType::Timestamp(TimeUnit::Second, zone.clone());
                     Some(Expr::Cast(Cast::new(expr.clone(), seconds)))
@@ -158,12 +172,20 @@ fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 }
 
 /// A date to which other than whole days are added, as a timestamp: the engine forgets the hours.
-fn at_hours(BinaryExpr { mut left, op, mut right }: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn at_hours(
+    BinaryExpr { mut left, op, mut right }: BinaryExpr,
+    schema: &DFSchema,
+) -> Result<Transformed<Expr>> {
     // The right side first: in long sums it is the short one.
     let mut is_changed = false;
     match right.get_type(schema)? {
-        DataType::Interval(_) if !is_of_days(&right) && left.get_type(schema)? == DataType::Date32 => {
-            left = Box::new(Expr::Cast(Cast::new(left, DataType::Timestamp(TimeUnit::Microsecond, None))));
+        DataType::Interval(_)
+            if !is_of_days(&right) && left.get_type(schema)? == DataType::Date32 =>
+        {
+            left = Box::new(Expr::Cast(Cast::new(
+                left,
+                DataType::Timestamp(TimeUnit::Microsecond, None),
+            )));
             is_changed = true;
         }
         DataType::Date32
@@ -171,7 +193,10 @@ fn at_hours(BinaryExpr { mut left, op, mut right }: BinaryExpr, schema: &DFSchem
                 && !is_of_days(&left)
                 && matches!(left.get_type(schema)?, DataType::Interval(_)) =>
         {
-            right = Box::new(Expr::Cast(Cast::new(right, DataType::Timestamp(TimeUnit::Microsecond, None))));
+            right = Box::new(Expr::Cast(Cast::new(
+                right,
+                DataType::Timestamp(TimeUnit::Microsecond, None),
+            )));
             is_changed = true;
         }
         _ => {}
@@ -182,8 +207,12 @@ fn at_hours(BinaryExpr { mut left, op, mut right }: BinaryExpr, schema: &DFSchem
 /// Whether an interval is known to have whole days.
 fn is_of_days(interval: &Expr) -> bool {
     match interval {
-        Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => value.is_none_or(|value| value.nanoseconds == 0),
-        Expr::Literal(ScalarValue::IntervalDayTime(value), _) => value.is_none_or(|value| value.milliseconds == 0),
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => {
+            value.is_none_or(|value| value.nanoseconds == 0)
+        }
+        Expr::Literal(ScalarValue::IntervalDayTime(value), _) => {
+            value.is_none_or(|value| value.milliseconds == 0)
+        }
         Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
         _ => false,
     }
@@ -191,10 +220,14 @@ fn is_of_days(interval: &Expr) -> bool {
 
 /// A pattern with another escape than the backslash, as one with the backslash.
 fn with_backslash(like: Like) -> Result<Transformed<Expr>> {
-    let (Some(escape), Expr::Literal(pattern, metadata)) = (like.escape_char, like.pattern.as_ref()) else {
+    let (Some(escape), Expr::Literal(pattern, metadata)) =
+        (like.escape_char, like.pattern.as_ref())
+    else {
         return Ok(Transformed::no(Expr::Like(like)));
     };
-    let Some(Some(text)) = pattern.try_as_str() else { return Ok(Transformed::no(Expr::Like(like))) };
+    let Some(Some(text)) = pattern.try_as_str() else {
+        return Ok(Transformed::no(Expr::Like(like)));
+    };
     if escape == '\\' {
         return Ok(Transformed::no(Expr::Like(like)));
     }
@@ -235,8 +268,11 @@ mod tests {
         for (pattern, expected) in
             [("a!%b%", r"a\%b%"), ("!!_", r"\!_"), (r"c:\!_", r"c:\\\_"), ("!a", r"\a"), ("", "")]
         {
-            let like = Like::new(false, Box::new(col("a")), Box::new(lit(pattern)), Some('!'), false);
-            let Expr::Like(Like { pattern, escape_char: None, .. }) = with_backslash(like).unwrap().data else {
+            let like =
+                Like::new(false, Box::new(col("a")), Box::new(lit(pattern)), Some('!'), false);
+            let Expr::Like(Like { pattern, escape_char: None, .. }) =
+                with_backslash(like).unwrap().data
+            else {
                 unreachable!()
             };
             assert_eq!(*pattern, Expr::Literal(ScalarValue::Utf8(Some(expected.into())), None));

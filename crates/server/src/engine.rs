@@ -52,8 +52,9 @@ pub(crate) struct Engine {
     context: SessionContext,
     /// Statements can't change settings, so they share their task contexts too.
     task: Arc<TaskContext>,
-    /// For plans that only hand on what is in memory: in whole batches, where at the engine's own size each would come as
-    /// eight slices. A sort would hold a few such batches of each run that it merges.
+    /// For plans that only hand on what is in memory: in whole batches, where at the engine's own
+    /// size each would come as eight slices. A sort would hold a few such batches of each run that
+    /// it merges.
     whole_batches: Arc<TaskContext>,
 }
 
@@ -76,7 +77,8 @@ impl Engine {
 
     /// Of the tables that are served.
     fn table_names(&self) -> Vec<String> {
-        let catalogs = self.context.catalog_names().into_iter().filter_map(|name| self.context.catalog(&name));
+        let catalogs =
+            self.context.catalog_names().into_iter().filter_map(|name| self.context.catalog(&name));
         let schemas = catalogs.filter_map(|catalog| catalog.schema("public"));
         let mut names: Vec<String> = schemas.flat_map(|schema| schema.table_names()).collect();
         names.sort_unstable();
@@ -117,13 +119,21 @@ pub(crate) struct Plan {
 }
 
 /// Plans a statement. Nothing runs yet.
-pub(crate) async fn plan(engine: &Engine, query: &Query, planning: &Arc<Planning>) -> Result<Plan, ServerError> {
+pub(crate) async fn plan(
+    engine: &Engine,
+    query: &Query,
+    planning: &Arc<Planning>,
+) -> Result<Plan, ServerError> {
     let _begun = planning.begin();
     let planned = functions::while_planning(planned(engine, query, planning)).await;
     planned.map_err(|error| planning.refusal().unwrap_or(error))
 }
 
-async fn planned(engine: &Engine, query: &Query, planning: &Arc<Planning>) -> Result<Plan, ServerError> {
+async fn planned(
+    engine: &Engine,
+    query: &Query,
+    planning: &Arc<Planning>,
+) -> Result<Plan, ServerError> {
     let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
     // A state of its own, in which `now()` is this statement's.
     let state = engine.context.state();
@@ -139,10 +149,15 @@ async fn planned(engine: &Engine, query: &Query, planning: &Arc<Planning>) -> Re
     }
     let optimized = state.optimize(&logical).map_err(query_error)?;
     planning.check_plan(&optimized).map_err(query_error)?;
-    let plan = state.query_planner().create_physical_plan(&optimized, &state).await.map_err(query_error)?;
+    let plan = state
+        .query_planner()
+        .create_physical_plan(&optimized, &state)
+        .await
+        .map_err(query_error)?;
     planning.check().map_err(query_error)?;
-    let mut schema = schema_from_arrow(&plan.schema())
-        .map_err(|cause| error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query"))?;
+    let mut schema = schema_from_arrow(&plan.schema()).map_err(|cause| {
+        error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query")
+    })?;
     // Physical plans forget that a dictionary is ordered.
     for (field, known) in schema.fields.iter_mut().zip(logical.schema().fields()) {
         if let Type::Dictionary { ordered, .. } = &mut field.data_type {
@@ -165,10 +180,17 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
     fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
         match plan.children()[..] {
             [] => {
-                let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
-                statistics.num_rows.get_value().copied().filter(|_| statistics.num_rows.is_exact() == Some(true))
+                let statistics =
+                    StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
+                statistics
+                    .num_rows
+                    .get_value()
+                    .copied()
+                    .filter(|_| statistics.num_rows.is_exact() == Some(true))
             }
-            ref children => children.iter().try_fold(0, |sum: usize, child| sum.checked_add(rows(child)?)),
+            ref children => {
+                children.iter().try_fold(0, |sum: usize, child| sum.checked_add(rows(child)?))
+            }
         }
     }
     rows(plan).is_some_and(|rows| rows <= SMALL_INPUT_ROWS)
@@ -214,8 +236,8 @@ impl Plan {
         }
     }
 
-    /// How many rows the plan has read so far: what its scans say, or, as those of tables in memory count nothing, what the
-    /// first operator above them does.
+    /// How many rows the plan has read so far: what its scans say, or, as those of tables in memory
+    /// count nothing, what the first operator above them does.
     pub(crate) fn rows_read(&self) -> u64 {
         fn read(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
             let below: Vec<usize> = plan.children().into_iter().filter_map(read).collect();
@@ -228,8 +250,11 @@ impl Plan {
     }
 }
 
-/// Columns that share the buffers of a record batch. A batch whose strings are too long for one column is halved.
-pub(crate) fn columns(arrays: RecordBatch) -> Result<Vec<(RecordBatch, Batch)>, dray_format::Error> {
+/// Columns that share the buffers of a record batch. A batch whose strings are too long for one
+/// column is halved.
+pub(crate) fn columns(
+    arrays: RecordBatch,
+) -> Result<Vec<(RecordBatch, Batch)>, dray_format::Error> {
     match batch_from_arrow(&arrays) {
         Err(error) if error.kind() == FormatErrorKind::Limit && arrays.num_rows() > 1 => {
             let half = arrays.num_rows() / 2;
@@ -248,9 +273,13 @@ fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError>
         _ if given == 0 && !names.is_empty() => {
             format!("the statement has {} parameters, and no values were given", names.len())
         }
-        None if given > 0 => format!("{given} values were given, and the statement has no parameter"),
+        None if given > 0 => {
+            format!("{given} values were given, and the statement has no parameter")
+        }
         Some(highest) if given > highest => {
-            format!("{given} values were given, and the highest parameter of the statement is ${highest}")
+            format!(
+                "{given} values were given, and the highest parameter of the statement is ${highest}"
+            )
         }
         _ => return Ok(()),
     };
@@ -258,8 +287,10 @@ fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError>
 }
 
 fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerError> {
-    let invalid = |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
-    let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))? else {
+    let invalid =
+        |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");
+    let Some((schema, chunk)) = query.parameters().map_err(|cause| invalid(cause.to_string()))?
+    else {
         return Ok(None);
     };
     let row = Decoder::new(schema, StringLayout::default()).read(&chunk, &Query::PARAMETER_LIMITS);
@@ -282,8 +313,19 @@ fn estimate(statistics: &Statistics) -> Estimate {
     Estimate { rows: known(&statistics.num_rows), bytes: known(&statistics.total_byte_size) }
 }
 
-pub(crate) fn error(kind: ErrorKind, sqlstate: &str, message: impl Into<String>, hint: &str) -> ServerError {
-    ServerError { statement: 0, kind, sqlstate: sqlstate.into(), message: message.into(), hint: hint.into() }
+pub(crate) fn error(
+    kind: ErrorKind,
+    sqlstate: &str,
+    message: impl Into<String>,
+    hint: &str,
+) -> ServerError {
+    ServerError {
+        statement: 0,
+        kind,
+        sqlstate: sqlstate.into(),
+        message: message.into(),
+        hint: hint.into(),
+    }
 }
 
 /// The error of a statement that failed while it ran.

@@ -1,11 +1,13 @@
-//! The engine's errors as sentences of ours: a kind, an SQLSTATE, what was found, and what the user can do.
+//! The engine's errors as sentences of ours: a kind, an SQLSTATE, what was found, and what the user
+//! can do.
 //!
 //! ```text
 //!   engine's error ──▶ root: the innermost that it wraps ──▶ by its type ──▶ by its words ──▶ cleaned
 //! ```
 //!
-//! The engine says most things by words alone, so that [`BY_WORDS`] has to know them. What it does not know is cleaned all the
-//! same: no prefixes, no dumps of structures, no paths of this host, no name that the engine gives itself.
+//! The engine says most things by words alone, so that [`BY_WORDS`] has to know them. What it does
+//! not know is cleaned all the same: no prefixes, no dumps of structures, no paths of this host, no
+//! name that the engine gives itself.
 
 use std::error::Error;
 use std::io;
@@ -36,13 +38,21 @@ struct Told {
 }
 
 impl Told {
-    fn new(kind: ErrorKind, sqlstate: &'static str, message: impl Into<String>, hint: impl Into<String>) -> Self {
+    fn new(
+        kind: ErrorKind,
+        sqlstate: &'static str,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) -> Self {
         Self { kind, sqlstate, message: message.into(), hint: hint.into() }
     }
 }
 
 /// The error of a statement that could not be planned. `tables` are the names that there are.
-pub(crate) fn planning_error(cause: &DataFusionError, tables: impl FnOnce() -> Vec<String>) -> ServerError {
+pub(crate) fn planning_error(
+    cause: &DataFusionError,
+    tables: impl FnOnce() -> Vec<String>,
+) -> ServerError {
     let mut told = told(cause, ErrorKind::Query);
     if told.sqlstate == "42P01" && told.hint.is_empty() {
         told.hint = match listed(tables()) {
@@ -76,12 +86,16 @@ fn told(cause: &DataFusionError, kind: ErrorKind) -> Told {
         DataFusionError::SchemaError(cause, _) => schema(cause),
         DataFusionError::ResourcesExhausted(text) => resources(text),
         DataFusionError::NotImplemented(text) => unsupported(text),
-        DataFusionError::Plan(text) | DataFusionError::Execution(text) | DataFusionError::Configuration(text) => {
+        DataFusionError::Plan(text)
+        | DataFusionError::Execution(text)
+        | DataFusionError::Configuration(text) => {
             by_words(kind, text).unwrap_or_else(|| other(kind, text))
         }
         DataFusionError::ArrowError(cause, _) => arrow(kind, cause),
         DataFusionError::ParquetError(_) => file("a Parquet file", &root.message()),
-        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => file("a file", &root.message()),
+        DataFusionError::ObjectStore(_) | DataFusionError::IoError(_) => {
+            file("a file", &root.message())
+        }
         DataFusionError::External(cause) => external(kind, cause.as_ref()),
         DataFusionError::Internal(text) => by_words(kind, text).unwrap_or_else(|| defect(text)),
         other => defect(&other.message()),
@@ -101,8 +115,11 @@ fn root(cause: &DataFusionError) -> &DataFusionError {
 
 /// A disk that is full is that, whoever noticed it.
 fn disk_full(cause: &DataFusionError) -> Option<Told> {
-    let full = |io: &io::Error| matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    let said = |text: &str| text.contains("No space left on device") || text.contains("os error 28");
+    let full = |io: &io::Error| {
+        matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    };
+    let said =
+        |text: &str| text.contains("No space left on device") || text.contains("os error 28");
     let mut is_full = said(&root(cause).message());
     let mut next: Option<&(dyn Error + 'static)> = Some(cause);
     while let Some(error) = next {
@@ -117,13 +134,20 @@ fn syntax(cause: &ParserError) -> Told {
     let text = match cause {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
         ParserError::RecursionLimitExceeded => {
-            return Told::new(ErrorKind::Query, "54001", "the statement is nested too deeply", "nest it less deeply");
+            return Told::new(
+                ErrorKind::Query,
+                "54001",
+                "the statement is nested too deeply",
+                "nest it less deeply",
+            );
         }
     };
     let text = clean::lowered(&clean::cleaned(text));
     // "expected: an expression, found: FROM at Line: 1, Column: 8"
     let message = match text.rsplit_once(" at Line: ") {
-        Some((what, at)) => format!("syntax error at line {}: {what}", at.replace("Column:", "column")),
+        Some((what, at)) => {
+            format!("syntax error at line {}: {what}", at.replace("Column:", "column"))
+        }
         None => format!("syntax error at the end: {text}"),
     };
     Told::new(ErrorKind::Query, "42601", message, "")
@@ -143,9 +167,12 @@ fn schema(cause: &SchemaError) -> Told {
             let message = format!("column {} could be that of several tables", field.name);
             ("42702", message, "put the table's name before it".to_owned())
         }
-        SchemaError::DuplicateQualifiedField { name, .. } | SchemaError::DuplicateUnqualifiedField { name } => {
-            ("42701", format!("two columns are named {}", cleaned(name)), "name one of them with AS".to_owned())
-        }
+        SchemaError::DuplicateQualifiedField { name, .. }
+        | SchemaError::DuplicateUnqualifiedField { name } => (
+            "42701",
+            format!("two columns are named {}", cleaned(name)),
+            "name one of them with AS".to_owned(),
+        ),
     };
     Told::new(ErrorKind::Query, sqlstate, message, hint)
 }
@@ -194,20 +221,26 @@ fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
         ArrowError::ArithmeticOverflow(text) => Told::new(
             kind,
             "22003",
-            format!("{} is out of its type's range", text.strip_prefix("Overflow happened on: ").unwrap_or(text)),
+            format!(
+                "{} is out of its type's range",
+                text.strip_prefix("Overflow happened on: ").unwrap_or(text)
+            ),
             "cast to a larger type",
         ),
-        ArrowError::CastError(text) => {
-            by_words(kind, text).unwrap_or_else(|| Told::new(kind, "22P02", clean::lowered(&cleaned(text)), ""))
-        }
-        ArrowError::ParseError(text) => {
-            by_words(kind, text).unwrap_or_else(|| Told::new(kind, "22007", clean::lowered(&cleaned(text)), ""))
-        }
+        ArrowError::CastError(text) => by_words(kind, text)
+            .unwrap_or_else(|| Told::new(kind, "22P02", clean::lowered(&cleaned(text)), "")),
+        ArrowError::ParseError(text) => by_words(kind, text)
+            .unwrap_or_else(|| Told::new(kind, "22007", clean::lowered(&cleaned(text)), "")),
         ArrowError::NotYetImplemented(text) => unsupported(text),
         ArrowError::MemoryError(text) => resources(text),
         ArrowError::OffsetOverflowError(_) => {
             let message = "a column's texts or lists are longer than 2 GiB together";
-            Told::new(ErrorKind::Limit, "54000", message, "select fewer rows, or cast to a large type")
+            Told::new(
+                ErrorKind::Limit,
+                "54000",
+                message,
+                "select fewer rows, or cast to a large type",
+            )
         }
         ArrowError::DictionaryKeyOverflowError => {
             let message = "a column has more different values than its dictionary's keys can count";
@@ -219,20 +252,27 @@ fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
         ArrowError::ParquetError(text) => file("a Parquet file", text),
         ArrowError::IoError(text, _) => file("a file", text),
         ArrowError::ExternalError(cause) => external(kind, cause.as_ref()),
-        ArrowError::InvalidArgumentError(text) | ArrowError::ComputeError(text) | ArrowError::SchemaError(text) => {
-            by_words(kind, text).unwrap_or_else(|| Told::new(kind, "22000", clean::lowered(&cleaned(text)), ""))
-        }
-        other => by_words(kind, &other.to_string()).unwrap_or_else(|| self::other(kind, &other.to_string())),
+        ArrowError::InvalidArgumentError(text)
+        | ArrowError::ComputeError(text)
+        | ArrowError::SchemaError(text) => by_words(kind, text)
+            .unwrap_or_else(|| Told::new(kind, "22000", clean::lowered(&cleaned(text)), "")),
+        other => by_words(kind, &other.to_string())
+            .unwrap_or_else(|| self::other(kind, &other.to_string())),
     }
 }
 
 fn external(kind: ErrorKind, cause: &(dyn Error + 'static)) -> Told {
     use dray_sort::Error as Sort;
     match cause.downcast_ref::<Sort>() {
-        Some(cause @ Sort::Memory { .. }) => Told::new(ErrorKind::Resources, "53200", cause.to_string(), MORE_MEMORY),
-        Some(cause @ (Sort::SpillLimit { .. } | Sort::Spill { .. })) => {
-            Told::new(ErrorKind::Resources, "53100", clean::without_paths(&cause.to_string()), MORE_DISK)
+        Some(cause @ Sort::Memory { .. }) => {
+            Told::new(ErrorKind::Resources, "53200", cause.to_string(), MORE_MEMORY)
         }
+        Some(cause @ (Sort::SpillLimit { .. } | Sort::Spill { .. })) => Told::new(
+            ErrorKind::Resources,
+            "53100",
+            clean::without_paths(&cause.to_string()),
+            MORE_DISK,
+        ),
         _ => by_words(kind, &cause.to_string()).unwrap_or_else(|| other(kind, &cause.to_string())),
     }
 }
@@ -240,13 +280,21 @@ fn external(kind: ErrorKind, cause: &(dyn Error + 'static)) -> Told {
 /// A file that can't be read, which is the server's trouble, not the statement's.
 fn file(what: &str, text: &str) -> Told {
     let text = clean::lowered(&clean::without_paths(&cleaned(text)));
-    let sqlstate = if text.contains("(os error") || text.contains("not found") { "58030" } else { "XX001" };
-    Told::new(ErrorKind::Execution, sqlstate, format!("{what} can't be read: {text}"), "check the files of the server")
+    let sqlstate =
+        if text.contains("(os error") || text.contains("not found") { "58030" } else { "XX001" };
+    Told::new(
+        ErrorKind::Execution,
+        sqlstate,
+        format!("{what} can't be read: {text}"),
+        "check the files of the server",
+    )
 }
 
 fn defect(text: &str) -> Told {
-    let message =
-        format!("the engine failed on this statement: {}", clean::lowered(&clean::without_paths(&cleaned(text))));
+    let message = format!(
+        "the engine failed on this statement: {}",
+        clean::lowered(&clean::without_paths(&cleaned(text)))
+    );
     Told::new(ErrorKind::Internal, "XX000", message, DEFECT)
 }
 
@@ -255,7 +303,8 @@ fn other(kind: ErrorKind, text: &str) -> Told {
     Told::new(kind, sqlstate, clean::lowered(&cleaned(text)), "")
 }
 
-/// What errors of given words are: what they contain, in small letters; the SQLSTATE; the sentence, if the engine's own won't do; what to do.
+/// What errors of given words are: what they contain, in small letters; the SQLSTATE; the sentence,
+/// if the engine's own won't do; what to do.
 type Words = (&'static str, &'static str, Option<&'static str>, &'static str);
 
 /// The first that fits decides.
@@ -269,7 +318,12 @@ const BY_WORDS: &[Words] = &[
         "limit it to one row",
     ),
     ("end with its escape", "22025", None, ""),
-    ("escape_char", "0A000", Some("ESCAPE is not supported here but with a pattern that is given"), ""),
+    (
+        "escape_char",
+        "0A000",
+        Some("ESCAPE is not supported here but with a pattern that is given"),
+        "",
+    ),
     ("to value of date", "22007", None, ""),
     ("to value of time", "22007", None, ""),
     ("cannot cast string", "22P02", None, ""),
@@ -277,7 +331,12 @@ const BY_WORDS: &[Words] = &[
     ("error parsing timestamp", "22007", None, ""),
     ("error parsing date", "22007", None, ""),
     ("parsing timestamp", "22007", None, ""),
-    ("date arithmetic overflow", "22008", Some("a date and an interval make a date that is out of range"), ""),
+    (
+        "date arithmetic overflow",
+        "22008",
+        Some("a date and an interval make a date that is out of range"),
+        "",
+    ),
     (
         "representable i64 range",
         "22008",
@@ -291,8 +350,18 @@ const BY_WORDS: &[Words] = &[
         Some("the abs() of the least number is out of its type's range"),
         "cast to a larger type",
     ),
-    ("in avgaccumulator", "22003", Some("an average is out of its type's range"), "cast to a smaller scale"),
-    ("nanosecond", "22008", None, "years 1678 to 2261 have nanoseconds; cast to TIMESTAMP(6) for others"),
+    (
+        "in avgaccumulator",
+        "22003",
+        Some("an average is out of its type's range"),
+        "cast to a smaller scale",
+    ),
+    (
+        "nanosecond",
+        "22008",
+        None,
+        "years 1678 to 2261 have nanoseconds; cast to TIMESTAMP(6) for others",
+    ),
     ("as interval", "22007", None, ""),
     ("invalid interval", "22007", None, ""),
     ("too large to store", "22003", None, "cast to a larger type"),
@@ -300,10 +369,20 @@ const BY_WORDS: &[Words] = &[
     ("can't cast value", "22003", None, "cast to a larger type"),
     ("overflow", "22003", None, "cast to a larger type"),
     ("out of range", "22003", None, ""),
-    ("regular expression", "2201B", Some("a regular expression is not valid"), "check its brackets and escapes"),
+    (
+        "regular expression",
+        "2201B",
+        Some("a regular expression is not valid"),
+        "check its brackets and escapes",
+    ),
     ("regex", "2201B", Some("a regular expression is not valid"), "check its brackets and escapes"),
     ("must appear in the group by", "42803", None, "add it to GROUP BY, or aggregate it"),
-    ("could not be resolved from available columns", "42803", None, "add it to GROUP BY, or aggregate it"),
+    (
+        "could not be resolved from available columns",
+        "42803",
+        None,
+        "add it to GROUP BY, or aggregate it",
+    ),
     ("aggregate function calls cannot be nested", "42803", None, ""),
     ("aggregate functions are not allowed", "42803", None, ""),
     ("window function", "42P20", None, ""),
@@ -322,9 +401,24 @@ const BY_WORDS: &[Words] = &[
     ("unsupported cast", "42846", None, ""),
     ("casting from", "42846", None, ""),
     ("ambiguous", "42702", None, "put the table's name before it"),
-    ("ddl not supported", "25006", Some("the server is read only: it takes queries, no definitions"), ""),
-    ("dml not supported", "25006", Some("the server is read only: it takes queries, no changes"), ""),
-    ("statement not supported", "0A000", Some("this kind of statement is not supported: the server takes queries"), ""),
+    (
+        "ddl not supported",
+        "25006",
+        Some("the server is read only: it takes queries, no definitions"),
+        "",
+    ),
+    (
+        "dml not supported",
+        "25006",
+        Some("the server is read only: it takes queries, no changes"),
+        "",
+    ),
+    (
+        "statement not supported",
+        "0A000",
+        Some("this kind of statement is not supported: the server takes queries"),
+        "",
+    ),
     (
         "outerreferencecolumn",
         "0A000",

@@ -1,14 +1,15 @@
-//! Functions whose results may be much larger than their arguments, held to the memory that statements may use; and those whose
-//! results may not fit their type ([`checked`], [`sum`]).
+//! Functions whose results may be much larger than their arguments, held to the memory that
+//! statements may use; and those whose results may not fit their type ([`checked`], [`sum`]).
 //!
 //! ```text
 //!   rpad(name, 2000000000) ──▶ Bounded: how large will it be? ──▶ reserve in the engine's pool ──▶ rpad ──▶ counted while it lives
 //!                                                              └▶ no room: an error, before anything is allocated
 //! ```
 //!
-//! The engine counts what its operators keep, not what its functions make. The functions of [`GROWING`] are all those of its list
-//! whose results' sizes are given by a number among the arguments, by a product of two arguments, or, called on their own
-//! results, by the depth of the statement. Others make at most a few times what they are given.
+//! The engine counts what its operators keep, not what its functions make. The functions of
+//! [`GROWING`] are all those of its list whose results' sizes are given by a number among the
+//! arguments, by a product of two arguments, or, called on their own results, by the depth of the
+//! statement. Others make at most a few times what they are given.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -20,8 +21,8 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, exec_err};
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    AggregateUDF, ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature,
+    AggregateUDF, ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
 
@@ -35,11 +36,13 @@ mod sum;
 
 /// Results of a call up to this size are not counted.
 const FREE_BYTES: f64 = (1 << 20) as f64;
-/// Rows whose results may be so large together are computed at a time, where only an upper bound is known.
+/// Rows whose results may be so large together are computed at a time, where only an upper bound is
+/// known.
 const SLICE_BYTES: f64 = (4 << 20) as f64;
 /// No call makes more: positions in texts and lists have 31 bits.
 const CALL_BYTES_MAX: f64 = i32::MAX as f64;
-/// A value that is computed while planning becomes part of the plan, where nobody counts it, up to this size.
+/// A value that is computed while planning becomes part of the plan, where nobody counts it, up to
+/// this size.
 const FOLDED_BYTES_MAX: f64 = (16 << 10) as f64;
 /// Values of fixed size are as large for NULL: types of larger ones are refused.
 const FIXED_BYTES_MAX: i64 = 1 << 20;
@@ -118,7 +121,8 @@ fn reserved(pool: &Arc<dyn MemoryPool>, what: &str, bytes: f64) -> Result<Memory
     if bytes <= CALL_BYTES_MAX && reservation.try_grow(bytes as usize).is_ok() {
         return Ok(reservation);
     }
-    let message = format!("{what} would make {:.0} MB at once, for which there is no memory", bytes / 1e6);
+    let message =
+        format!("{what} would make {:.0} MB at once, for which there is no memory", bytes / 1e6);
     Err(DataFusionError::ResourcesExhausted(message))
 }
 
@@ -133,7 +137,11 @@ pub(crate) fn bound(context: &SessionContext) {
     for (name, growth) in GROWING {
         if let Some(function) = functions.get(*name) {
             let inner = function.inner().clone();
-            context.register_udf(ScalarUDF::new_from_impl(Bounded { inner, growth: *growth, pool: pool.clone() }));
+            context.register_udf(ScalarUDF::new_from_impl(Bounded {
+                inner,
+                growth: *growth,
+                pool: pool.clone(),
+            }));
         }
     }
 }
@@ -160,8 +168,8 @@ impl Hash for Bounded {
     }
 }
 
-/// What decides about the plan is the engine's own function's; but a function is not taken for the engine's own, which would
-/// be put in its place again.
+/// What decides about the plan is the engine's own function's; but a function is not taken for the
+/// engine's own, which would be put in its place again.
 impl ScalarUDFImpl for Bounded {
     fn name(&self) -> &str {
         self.inner.name()
@@ -198,11 +206,15 @@ impl ScalarUDFImpl for Bounded {
         if rows > 1 && args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
             // What has one value for all rows is computed once.
             return match self.invoke_with_args(ScalarFunctionArgs { number_rows: 1, ..args })? {
-                ColumnarValue::Array(array) => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+                ColumnarValue::Array(array) => {
+                    Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+                }
                 scalar => Ok(scalar),
             };
         }
-        let Some(growth) = self.growth.of(&args.args, rows)? else { return self.inner.invoke_with_args(args) };
+        let Some(growth) = self.growth.of(&args.args, rows)? else {
+            return self.inner.invoke_with_args(args);
+        };
         let bytes = growth.sum(rows);
         if bytes <= FOLDED_BYTES_MAX {
             return self.inner.invoke_with_args(args);
@@ -218,7 +230,9 @@ impl ScalarUDFImpl for Bounded {
         }
         let reservation = reserved(&self.pool, self.name(), bytes)?;
         match self.inner.invoke_with_args(args)? {
-            ColumnarValue::Array(array) => Ok(ColumnarValue::Array(counted::counted(array, reservation)?)),
+            ColumnarValue::Array(array) => {
+                Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
+            }
             // Whoever makes a column of it counts that (see `constants.rs`).
             scalar => Ok(scalar),
         }
@@ -279,13 +293,16 @@ impl Growth {
         !matches!(self, Self::Replace | Self::RegexpReplace | Self::ReplaceEntries | Self::Format)
     }
 
-    /// The bytes of each row's result, nearly; none where arguments are not what is expected here, and the function itself says so.
+    /// The bytes of each row's result, nearly; none where arguments are not what is expected here,
+    /// and the function itself says so.
     fn of(self, args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
         let size = |i: usize| args.get(i).map(|arg| sizes(arg, rows));
         let number = |i: usize| args.get(i).map_or(Ok(None), |arg| numbers(arg, rows));
         let measure = match self {
             Self::Type => return Ok(None),
-            Self::Sum => args.iter().map(|arg| sizes(arg, rows)).reduce(|a, b| a.zip(&b, |a, b| a + b)),
+            Self::Sum => {
+                args.iter().map(|arg| sizes(arg, rows)).reduce(|a, b| a.zip(&b, |a, b| a + b))
+            }
             Self::Repeat => {
                 let (Some(size), Some(count)) = (size(0), number(1)?) else { return Ok(None) };
                 Some(size.zip(&count, |size, count| size.max(1.0) * count.max(0.0)))
@@ -297,13 +314,16 @@ impl Growth {
                 Some(size.zip(&count, |size, count| size + fill * count.max(0.0)))
             }
             Self::Replace => {
-                let (Some(text), Some(from), Some(to)) = (size(0), size(1), size(2)) else { return Ok(None) };
+                let (Some(text), Some(from), Some(to)) = (size(0), size(1), size(2)) else {
+                    return Ok(None);
+                };
                 let found = text.zip(&from, |text, from| text / from.max(1.0) + 1.0);
                 Some(text.zip(&found.zip(&to, |found, to| found * to), |text, new| text + new))
             }
             Self::RegexpReplace => {
                 let (Some(text), Some(to)) = (size(0), size(2)) else { return Ok(None) };
-                // What groups stand for is nowhere longer than the text, in all matches together: two bytes name one.
+                // What groups stand for is nowhere longer than the text, in all matches together:
+                // two bytes name one.
                 Some(text.zip(&to, |text, to| text + (text + 1.0) * to + text * to / 2.0))
             }
             Self::Range => range(args, rows)?,
@@ -311,26 +331,37 @@ impl Growth {
                 let (Some(list), Some(count)) = (size(0), number(1)?) else { return Ok(None) };
                 let entry = args.get(2).map(|arg| sizes(arg, rows));
                 let width = args.first().map_or(8.0, |arg| measure::entry_bytes(&arg.data_type()));
-                let entry = entry.map_or(Measure::One(width), |entry| entry.zip(&Measure::One(width), f64::max));
-                Some(list.zip(&entry.zip(&count, |entry, count| entry * count.max(0.0)), |list, new| list + new))
+                let entry = entry
+                    .map_or(Measure::One(width), |entry| entry.zip(&Measure::One(width), f64::max));
+                Some(
+                    list.zip(
+                        &entry.zip(&count, |entry, count| entry * count.max(0.0)),
+                        |list, new| list + new,
+                    ),
+                )
             }
             Self::Join => {
                 let (Some(list), Some(between)) = (size(0), size(1)) else { return Ok(None) };
-                let entries = args.first().map_or(Measure::One(0.0), |arg| measure::entries(arg, rows));
+                let entries =
+                    args.first().map_or(Measure::One(0.0), |arg| measure::entries(arg, rows));
                 // A number of eight bytes has up to 24 digits.
-                Some(
-                    list.zip(&entries.zip(&between, |entries, between| entries * (between + 24.0)), |list, new| {
-                        list + new
-                    }),
-                )
+                Some(list.zip(
+                    &entries.zip(&between, |entries, between| entries * (between + 24.0)),
+                    |list, new| list + new,
+                ))
             }
             Self::ReplaceEntries => {
                 let (Some(list), Some(to)) = (size(0), size(2)) else { return Ok(None) };
-                let entries = args.first().map_or(Measure::One(0.0), |arg| measure::entries(arg, rows));
-                Some(list.zip(&entries.zip(&to, |entries, to| entries * to), |list, new| list + new))
+                let entries =
+                    args.first().map_or(Measure::One(0.0), |arg| measure::entries(arg, rows));
+                Some(
+                    list.zip(&entries.zip(&to, |entries, to| entries * to), |list, new| list + new),
+                )
             }
             // `%c` is 24 characters and more.
-            Self::Format => size(1).map(|format| format.zip(&Measure::One(32.0), |format, each| format * each)),
+            Self::Format => {
+                size(1).map(|format| format.zip(&Measure::One(32.0), |format, each| format * each))
+            }
         };
         Ok(measure)
     }
@@ -348,12 +379,9 @@ fn range(args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
     let Some(step) = step else { return Ok(None) };
     let steps = stop.zip(&start, |stop, start| stop - start).zip(&step, |way, step| way / step);
     // A step of nothing is the function's own error, and one away from the end makes none.
-    Ok(Some(
-        steps.zip(
-            &Measure::One(8.0),
-            |steps, width| if steps.is_finite() { (steps.max(0.0) + 1.0) * width } else { 0.0 },
-        ),
-    ))
+    Ok(Some(steps.zip(&Measure::One(8.0), |steps, width| {
+        if steps.is_finite() { (steps.max(0.0) + 1.0) * width } else { 0.0 }
+    })))
 }
 
 /// Refuses types of which each value, also NULL, takes much.

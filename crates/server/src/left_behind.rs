@@ -1,14 +1,16 @@
 //! Files and folders that a process works in, and that the next one removes if it was killed.
 //!
-//! What tells them from those in use is a lock (flock), which ends with its process, however that ends. systemd-tmpfiles leaves
-//! alone what is locked, too. Where the file system has no locks, everything stays.
+//! What tells them from those in use is a lock (flock), which ends with its process, however that
+//! ends. systemd-tmpfiles leaves alone what is locked, too. Where the file system has no locks,
+//! everything stays.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Locks what this process has just made, as long as it is open. If this is false, another process has taken it for something that
-/// was left behind before it was locked, and another one is to be made.
+/// Locks what this process has just made, as long as it is open. If this is false, another process
+/// has taken it for something that was left behind before it was locked, and another one is to be
+/// made.
 pub fn claim(made: &File, path: &Path) -> bool {
     match made.try_lock() {
         Ok(()) => path.symlink_metadata().is_ok(),
@@ -18,7 +20,8 @@ pub fn claim(made: &File, path: &Path) -> bool {
     }
 }
 
-/// Removes what this user's processes have left behind in a folder under such names, and tells of each.
+/// Removes what this user's processes have left behind in a folder under such names, and tells of
+/// each.
 pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, tell: impl Fn(&Path)) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -26,10 +29,15 @@ pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, tell: impl Fn(&Path
             continue;
         }
         let path = entry.path();
-        let Some(found) = entry.metadata().ok().filter(|found| found.uid() == user) else { continue };
+        let Some(found) = entry.metadata().ok().filter(|found| found.uid() == user) else {
+            continue;
+        };
         let locked = |file: File| file.try_lock().is_ok().then_some(file);
         let removed = if found.is_dir() {
-            File::open(&path).ok().and_then(locked).is_some_and(|_lock| fs::remove_dir_all(&path).is_ok())
+            File::open(&path)
+                .ok()
+                .and_then(locked)
+                .is_some_and(|_lock| fs::remove_dir_all(&path).is_ok())
         } else if found.is_file() {
             // NFS locks only what can be written to.
             let file = File::options().write(true).open(&path);
@@ -62,11 +70,19 @@ mod tests {
             fs::write(path(name).join("within"), "rows").unwrap();
         }
         std::os::unix::fs::symlink(path("theirs-folder"), path("ours-link")).unwrap();
-        let used = ["ours-file-used", "ours-folder-used"].map(|name| (File::open(path(name)).unwrap(), path(name)));
+        let used = ["ours-file-used", "ours-folder-used"]
+            .map(|name| (File::open(path(name)).unwrap(), path(name)));
         assert!(used.iter().all(|(file, path)| claim(file, path)));
-        assert!(used.iter().all(|(_, path)| !claim(&File::open(path).unwrap(), path)), "claimed twice");
+        assert!(
+            used.iter().all(|(_, path)| !claim(&File::open(path).unwrap(), path)),
+            "claimed twice"
+        );
         let told = std::cell::RefCell::new(Vec::new());
-        remove(folder.path(), |name| name.starts_with("ours"), |path| told.borrow_mut().push(path.to_owned()));
+        remove(
+            folder.path(),
+            |name| name.starts_with("ours"),
+            |path| told.borrow_mut().push(path.to_owned()),
+        );
         let mut told = told.into_inner();
         told.sort();
         assert_eq!(told, [path("ours-file-left"), path("ours-folder-left")]);
@@ -75,7 +91,10 @@ mod tests {
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
-        assert_eq!(left, ["ours-file-used", "ours-folder-used", "ours-link", "theirs-file", "theirs-folder"]);
+        assert_eq!(
+            left,
+            ["ours-file-used", "ours-folder-used", "ours-link", "theirs-file", "theirs-folder"]
+        );
         assert!(path("theirs-folder").join("within").exists());
         // One that was removed between its making and its claim.
         let gone = File::create(path("gone")).unwrap();

@@ -11,7 +11,8 @@
 //!
 //! The runtime that [`Server::run`] is polled on has the sockets, and computes nothing.
 //!
-//! [`catalog`] turns what the user names into tables. The engine is DataFusion; what it can't do is not done here.
+//! [`catalog`] turns what the user names into tables. The engine is DataFusion; what it can't do is
+//! not done here.
 
 #![deny(unsafe_code)]
 

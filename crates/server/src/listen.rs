@@ -21,7 +21,8 @@ use crate::socket::{Link, Open, ReadHalf, WriteHalf};
 use crate::turns::Peer;
 use crate::way::{Presence, Way};
 
-/// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208 KiB.
+/// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208
+/// KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
 
 /// Clients that the kernel keeps while others are accepted; it caps the number.
@@ -50,25 +51,37 @@ pub(crate) enum Incoming {
 }
 
 impl Listener {
-    pub(crate) async fn tcp(address: SocketAddr, tls: Option<TlsAcceptor>) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|cause| ServeError::new(format!("can't listen on tcp://{address}: {cause}")))?;
-        // Connections begin with the listener's. One that began with BBR would keep its pacing under any other.
+    pub(crate) async fn tcp(
+        address: SocketAddr,
+        tls: Option<TlsAcceptor>,
+    ) -> Result<Self, ServeError> {
+        let listener = TcpListener::bind(address).await.map_err(|cause| {
+            ServeError::new(format!("can't listen on tcp://{address}: {cause}"))
+        })?;
+        // Connections begin with the listener's. One that began with BBR would keep its pacing
+        // under any other.
         prefer_congestion(&SockRef::from(&listener), ON_THIS_HOST);
         Ok(Self::Tcp { listener, tls })
     }
 
     pub(crate) async fn unix(path: &Path) -> Result<Self, ServeError> {
-        let failed = |cause: io::Error| ServeError::new(format!("can't listen on {}: {cause}", path.display()));
+        let failed = |cause: io::Error| {
+            ServeError::new(format!("can't listen on {}: {cause}", path.display()))
+        };
         if path.exists() {
             if UnixStream::connect(path).await.is_ok() {
-                return Err(ServeError::new(format!("another server listens on {}", path.display())));
+                return Err(ServeError::new(format!(
+                    "another server listens on {}",
+                    path.display()
+                )));
             }
             // Left over from a server that was killed; anything but a socket is somebody's file.
             use std::os::unix::fs::FileTypeExt;
             if !std::fs::metadata(path).map_err(failed)?.file_type().is_socket() {
-                return Err(ServeError::new(format!("{} exists and is not a socket", path.display())));
+                return Err(ServeError::new(format!(
+                    "{} exists and is not a socket",
+                    path.display()
+                )));
             }
             std::fs::remove_file(path).map_err(failed)?;
         }
@@ -81,7 +94,9 @@ impl Listener {
         match self {
             Self::Tcp { listener, tls } => {
                 let scheme = if tls.is_some() { "drays" } else { "dray" };
-                listener.local_addr().map_or_else(|_| scheme.to_owned(), |address| format!("{scheme}://{address}"))
+                listener
+                    .local_addr()
+                    .map_or_else(|_| scheme.to_owned(), |address| format!("{scheme}://{address}"))
             }
             Self::Unix { _file: file, .. } => format!("dray+unix://{}", file.0.display()),
         }
@@ -98,7 +113,8 @@ impl Listener {
     }
 }
 
-/// A Unix socket that only this user can connect to, from its first moment: no token is asked for there, its file decides.
+/// A Unix socket that only this user can connect to, from its first moment: no token is asked for
+/// there, its file decides.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::PermissionsExt;
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
@@ -123,14 +139,16 @@ impl Incoming {
     /// Who it counts as. Behind a proxy, clients over loopback are not known.
     pub(crate) fn counted_as(&self, behind_proxy: bool) -> Peer {
         match self {
-            Self::Tcp(_, peer, _) if behind_proxy && peer.ip().to_canonical().is_loopback() => Peer::Proxy,
+            Self::Tcp(_, peer, _) if behind_proxy && peer.ip().to_canonical().is_loopback() => {
+                Peer::Proxy
+            }
             Self::Tcp(_, peer, _) => Peer::of(peer.ip()),
             Self::Unix(_) => Peer::Unix,
         }
     }
 
-    /// Prepares the socket, and greets over TLS where that is asked for. `deadline` is that of the client's first message.
-    /// Behind a proxy, clients over loopback are on other hosts.
+    /// Prepares the socket, and greets over TLS where that is asked for. `deadline` is that of the
+    /// client's first message. Behind a proxy, clients over loopback are on other hosts.
     pub(crate) async fn open(self, deadline: Instant, behind_proxy: bool) -> io::Result<Open> {
         let (stream, peer, tls) = match self {
             Self::Unix(stream) => return open_unix(stream, deadline).await,
@@ -138,13 +156,18 @@ impl Incoming {
         };
         let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream)?;
-        let way = if loopback && !behind_proxy { None } else { Way::of(&stream, (!loopback).then_some(peer.ip())) };
+        let way = if loopback && !behind_proxy {
+            None
+        } else {
+            Way::of(&stream, (!loopback).then_some(peer.ip()))
+        };
         let loopback = loopback && !behind_proxy;
         let presence = Presence::of(&stream);
         let (read, write, link): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {
                 let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
-                let (read, write) = tokio::io::split(accepted.map_err(|_| io::ErrorKind::TimedOut)??);
+                let (read, write) =
+                    tokio::io::split(accepted.map_err(|_| io::ErrorKind::TimedOut)??);
                 let read = Box::new(Attended::new(read, presence));
                 (read, WriteHalf::Socket(Box::new(write)), Link::Tls { loopback })
             }
@@ -182,7 +205,8 @@ fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {
 /// BBR's pacing costs half the rate on one host.
 const ON_THIS_HOST: &[&[u8]] = &[b"cubic", b"reno"];
 
-/// Asks for the first of these congestion controls that the kernel has. With none of them it keeps its own.
+/// Asks for the first of these congestion controls that the kernel has. With none of them it keeps
+/// its own.
 fn prefer_congestion(socket: &SockRef<'_>, wanted: &[&[u8]]) {
     let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
 }
@@ -192,14 +216,17 @@ fn tune(stream: &TcpStream) -> io::Result<()> {
     keep_alive(stream)
 }
 
-/// Reads a certificate chain and its key, both PEM, and says when the first certificate of it expires.
+/// Reads a certificate chain and its key, both PEM, and says when the first certificate of it
+/// expires.
 pub(crate) fn tls_acceptor(
     certificates: &Path,
     key: &Path,
 ) -> Result<(TlsAcceptor, Option<DateTime<Utc>>), ServeError> {
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-    let failed = |path: &Path, cause: &dyn std::fmt::Display| ServeError::new(format!("{}: {cause}", path.display()));
+    let failed = |path: &Path, cause: &dyn std::fmt::Display| {
+        ServeError::new(format!("{}: {cause}", path.display()))
+    };
     let chain = CertificateDer::pem_file_iter(certificates)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|cause| failed(certificates, &cause))?;
@@ -209,15 +236,20 @@ pub(crate) fn tls_acceptor(
     let valid: Vec<_> = chain.iter().filter_map(|certificate| Validity::of(certificate)).collect();
     let fault = valid.iter().find_map(|validity| validity.fault(Utc::now()));
     if let Some(fault) = fault {
-        warn!("the certificate in {} {fault}; clients will refuse it: give a new one", certificates.display());
+        warn!(
+            "the certificate in {} {fault}; clients will refuse it: give a new one",
+            certificates.display()
+        );
     }
     let key_der = PrivateKeyDer::from_pem_file(key).map_err(|cause| failed(key, &cause))?;
-    let config = rustls::ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|cause| failed(certificates, &cause))?
-        .with_no_client_auth()
-        .with_single_cert(chain, key_der)
-        .map_err(|cause| failed(certificates, &cause))?;
+    let config = rustls::ServerConfig::builder_with_provider(Arc::new(
+        rustls::crypto::ring::default_provider(),
+    ))
+    .with_safe_default_protocol_versions()
+    .map_err(|cause| failed(certificates, &cause))?
+    .with_no_client_auth()
+    .with_single_cert(chain, key_der)
+    .map_err(|cause| failed(certificates, &cause))?;
     Ok((TlsAcceptor::from(Arc::new(config)), valid.iter().map(|validity| validity.ends).min()))
 }
 

@@ -75,12 +75,25 @@ impl Metrics {
     pub fn render(&self) -> String {
         let mut out = String::new();
         let mut put = |name: &str, kind: &str, help: &str, value: &dyn std::fmt::Display| {
-            let _ = writeln!(out, "# HELP dray_{name} {help}\n# TYPE dray_{name} {kind}\ndray_{name} {value}");
+            let _ = writeln!(
+                out,
+                "# HELP dray_{name} {help}\n# TYPE dray_{name} {kind}\ndray_{name} {value}"
+            );
         };
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        put("connections_open", "gauge", "Connections that are open.", &load(&self.connections_open));
+        put(
+            "connections_open",
+            "gauge",
+            "Connections that are open.",
+            &load(&self.connections_open),
+        );
         put("connections_total", "counter", "Connections accepted.", &load(&self.connections));
-        put("connections_refused_total", "counter", "Connections refused for their token.", &load(&self.refused));
+        put(
+            "connections_refused_total",
+            "counter",
+            "Connections refused for their token.",
+            &load(&self.refused),
+        );
         put("statements_total", "counter", "Statements that ended.", &load(&self.statements));
         put(
             "statements_failed_total",
@@ -89,7 +102,12 @@ impl Metrics {
             &load(&self.statements_failed),
         );
         let seconds = Duration::from_nanos(load(&self.statement_ns)).as_secs_f64();
-        put("statement_seconds_total", "counter", "Time from their arrival to their end.", &seconds);
+        put(
+            "statement_seconds_total",
+            "counter",
+            "Time from their arrival to their end.",
+            &seconds,
+        );
         put("chunks_sent_total", "counter", "Chunks sent.", &load(&self.chunks));
         put(
             "chunk_bytes_sent_total",
@@ -98,14 +116,29 @@ impl Metrics {
             &load(&self.chunk_bytes),
         );
         put("rows_sent_total", "counter", "Rows of finished statements.", &load(&self.rows));
-        put("encoded_bytes_total", "counter", "Bytes of columns encoded, as they decode.", &load(&self.encoded_bytes));
+        put(
+            "encoded_bytes_total",
+            "counter",
+            "Bytes of columns encoded, as they decode.",
+            &load(&self.encoded_bytes),
+        );
         let seconds = Duration::from_nanos(load(&self.encode_ns)).as_secs_f64();
-        put("encode_seconds_total", "counter", "Time spent on that, all threads together.", &seconds);
+        put(
+            "encode_seconds_total",
+            "counter",
+            "Time spent on that, all threads together.",
+            &seconds,
+        );
         let nanoseconds = load(&self.price_ps) as f64 / 1e3;
         let help = "The price of a byte in the last second of the last transfer that adapted.";
         put("byte_price_nanoseconds", "gauge", help, &nanoseconds);
         let help = "When the certificate expires, in seconds since 1970; 0 without one.";
-        put("certificate_expires_timestamp_seconds", "gauge", help, &load(&self.certificate_expires_s));
+        put(
+            "certificate_expires_timestamp_seconds",
+            "gauge",
+            help,
+            &load(&self.certificate_expires_s),
+        );
         out
     }
 }

@@ -1,7 +1,9 @@
-//! The pipes that a client on a Unix socket may offer for everything that the server sends (protocol.md section 9).
+//! The pipes that a client on a Unix socket may offer for everything that the server sends
+//! (protocol.md section 9).
 //!
-//! A socket copies into the kernel what the client copies out again. A pipe takes references to the pages instead: it is
-//! lent the memory, and the one copy left is the client's. Two pipes take turns, as only one end can have a pipe's lock.
+//! A socket copies into the kernel what the client copies out again. A pipe takes references to the
+//! pages instead: it is lent the memory, and the one copy left is the client's. Two pipes take
+//! turns, as only one end can have a pipe's lock.
 //!
 //! ```text
 //!   parts of a chunk ──vmsplice──▶ pipes: references to pages ──read──▶ the client's memory
@@ -81,7 +83,8 @@ pub(crate) struct Pipes {
 impl Pipes {
     /// None unless all are write ends of pipes, and there is one.
     fn new(offered: Vec<OwnedFd>) -> Option<Self> {
-        let pipes: Vec<Sender> = offered.into_iter().map(Sender::from_owned_fd).collect::<io::Result<_>>().ok()?;
+        let pipes: Vec<Sender> =
+            offered.into_iter().map(Sender::from_owned_fd).collect::<io::Result<_>>().ok()?;
         let capacities = pipes.iter().map(|pipe| Some(fcntl_getpipe_size(pipe).ok()? as u64));
         let capacity = capacities.sum::<Option<u64>>().filter(|capacity| *capacity > 0)?;
         Some(Self { pipes, capacity, written: 0, lent: VecDeque::new() })
@@ -96,9 +99,11 @@ impl Pipes {
             let slices = front_slices(parts, lend, STRIPE_BYTES - self.written % STRIPE_BYTES);
             let written = match lend {
                 true => {
-                    let slices: Vec<_> = slices.iter().map(|slice| IoSliceRaw::from_slice(slice)).collect();
-                    // SAFETY: the descriptor is a pipe's write end, so nothing is written to the parts. They are not
-                    // changed either while the pipe refers to them: `Bytes` never changes, and `lent` keeps it.
+                    let slices: Vec<_> =
+                        slices.iter().map(|slice| IoSliceRaw::from_slice(slice)).collect();
+                    // SAFETY: the descriptor is a pipe's write end, so nothing is written to the
+                    // parts. They are not changed either while the pipe refers to them: `Bytes`
+                    // never changes, and `lent` keeps it.
                     pipe.try_io(|| Ok(unsafe { vmsplice(pipe, &slices, SpliceFlags::NONBLOCK) }?))
                 }
                 false => pipe.try_write_vectored(&slices),
@@ -109,7 +114,8 @@ impl Pipes {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
-            // What went in before all that the pipes can hold has been read. Asking them would wait for their reader.
+            // What went in before all that the pipes can hold has been read. Asking them would wait
+            // for their reader.
             self.give_back(self.written.saturating_sub(self.capacity));
         }
         Ok(())
@@ -152,7 +158,8 @@ impl Pipes {
     }
 
     fn have_reader(&self) -> io::Result<bool> {
-        let mut pipes: Vec<_> = self.pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::empty())).collect();
+        let mut pipes: Vec<_> =
+            self.pipes.iter().map(|pipe| PollFd::new(pipe, PollFlags::empty())).collect();
         poll(&mut pipes, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
         Ok(pipes.iter().any(|pipe| !pipe.revents().contains(PollFlags::ERR)))
     }
@@ -179,7 +186,9 @@ impl Pipes {
 fn front_slices(parts: &VecDeque<Bytes>, lend: bool, bytes_max: u64) -> Vec<IoSlice<'_>> {
     let mut room = usize::try_from(bytes_max).unwrap_or(usize::MAX);
     let mut slices = Vec::new();
-    for part in parts.iter().take_while(|part| (part.len() >= LENT_BYTES_MIN) == lend).take(PARTS_PER_WRITE) {
+    for part in
+        parts.iter().take_while(|part| (part.len() >= LENT_BYTES_MIN) == lend).take(PARTS_PER_WRITE)
+    {
         slices.push(IoSlice::new(&part[..part.len().min(room)]));
         room -= part.len().min(room);
         if room == 0 {
@@ -191,7 +200,8 @@ fn front_slices(parts: &VecDeque<Bytes>, lend: bool, bytes_max: u64) -> Vec<IoSl
 
 impl Drop for Pipes {
     fn drop(&mut self) {
-        // The client could still read it: better never freed than filled with something else meanwhile.
+        // The client could still read it: better never freed than filled with something else
+        // meanwhile.
         if !self.lent.is_empty() && (self.reclaim().is_err() || !self.lent.is_empty()) {
             std::mem::forget(std::mem::take(&mut self.lent));
         }

@@ -20,7 +20,9 @@ pub(crate) struct PlanRule {
 
 impl PhysicalOptimizerRule for PlanRule {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
-        let replace = |plan| Ok((self.replace)(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes));
+        let replace = |plan| {
+            Ok((self.replace)(&plan)?.map_or_else(|| Transformed::no(plan), Transformed::yes))
+        };
         plan.transform_up(replace).data()
     }
 

@@ -1,6 +1,7 @@
-//! Limits of planning. A statement of a few hundred bytes can take the engine's parser or one of its rules longer than anybody
-//! lives, and more memory than there is, and the engine can't be asked to stop. So what it is given is bounded, it is
-//! asked between any two steps whether there is still somebody who waits, and it is given up after a time.
+//! Limits of planning. A statement of a few hundred bytes can take the engine's parser or one of
+//! its rules longer than anybody lives, and more memory than there is, and the engine can't be
+//! asked to stop. So what it is given is bounded, it is asked between any two steps whether there
+//! is still somebody who waits, and it is given up after a time.
 //!
 //! ```text
 //!   text ──▶ words ──▶ tree ──▶ logical plan ──▶ optimized ──▶ physical plan
@@ -31,7 +32,8 @@ pub(crate) use text::{Bounds, parse};
 
 /// A plan has no more operators than this, those of a query that is used twice counted twice.
 const OPERATORS_MAX: usize = 10_000;
-/// Nor are more of them on top of each other, which the planner, the optimizer and the operators' own functions follow down by calls.
+/// Nor are more of them on top of each other, which the planner, the optimizer and the operators'
+/// own functions follow down by calls.
 const DEPTH_MAX: usize = 1_000;
 /// And no operator has more expressions, each with its parts.
 const EXPRESSIONS_MAX: usize = 500_000;
@@ -101,7 +103,8 @@ impl Planning {
     }
 
     fn too_complex(&self, what: String) -> DataFusionError {
-        let hint = "split the statement, or keep what parts of it have in common in a file that is served";
+        let hint =
+            "split the statement, or keep what parts of it have in common in a file that is served";
         self.refuse(error(ErrorKind::Limit, "54001", what, hint))
     }
 
@@ -144,7 +147,11 @@ impl Planning {
         plan.apply_expressions(|expr| {
             expr.apply(|_| {
                 count += 1;
-                Ok(if count > EXPRESSIONS_MAX { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+                Ok(if count > EXPRESSIONS_MAX {
+                    TreeNodeRecursion::Stop
+                } else {
+                    TreeNodeRecursion::Continue
+                })
             })
         })?;
         if count <= EXPRESSIONS_MAX {
@@ -173,7 +180,9 @@ impl Size<'_> {
         if self.operators > OPERATORS_MAX {
             let what = "the statement's plan has more than";
             let again = "a query that is used twice is planned twice";
-            return Err(self.planning.too_complex(format!("{what} {OPERATORS_MAX} operators: {again}")));
+            return Err(self
+                .planning
+                .too_complex(format!("{what} {OPERATORS_MAX} operators: {again}")));
         }
         if self.depth > DEPTH_MAX {
             let what = "the statement's plan is more than";
@@ -198,8 +207,14 @@ impl Size<'_> {
 
 /// The session with rules that can be stopped.
 pub(crate) fn watched(state: SessionState) -> SessionState {
-    let analyzer = state.analyzer().rules.iter().map(|rule| Arc::new(WatchedAnalyzer(rule.clone())) as _).collect();
-    let optimizer = state.optimizers().iter().map(|rule| Arc::new(Watched(rule.clone())) as _).collect();
+    let analyzer = state
+        .analyzer()
+        .rules
+        .iter()
+        .map(|rule| Arc::new(WatchedAnalyzer(rule.clone())) as _)
+        .collect();
+    let optimizer =
+        state.optimizers().iter().map(|rule| Arc::new(Watched(rule.clone())) as _).collect();
     let analyzer = Analyzer { rules: analyzer, ..state.analyzer().clone() };
     let mut builder = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizer);
     *builder.analyzer() = Some(analyzer);
@@ -224,7 +239,11 @@ impl OptimizerRule for Watched {
         self.0.apply_order()
     }
 
-    fn rewrite(&self, plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         ask(|planning| planning.check().and_then(|()| planning.check_operator(&plan)))?;
         self.0.rewrite(plan, config)
     }

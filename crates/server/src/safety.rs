@@ -33,13 +33,17 @@ pub(crate) fn check(options: &ServeOptions) -> Result<(), ServeError> {
         _ => {}
     }
     if let (Some(address), None) = (open, &options.tls) {
-        warn!("tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key");
+        warn!(
+            "tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key"
+        );
     }
     match options.metrics {
-        Some(address) if !address.ip().is_loopback() && !options.metrics_public => Err(ServeError::new(format!(
-            "http://{address} would show the metrics to other hosts without asking who they are: give --metrics-public \
+        Some(address) if !address.ip().is_loopback() && !options.metrics_public => {
+            Err(ServeError::new(format!(
+                "http://{address} would show the metrics to other hosts without asking who they are: give --metrics-public \
              if they may be seen, or an address on 127.0.0.1"
-        ))),
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -59,9 +63,16 @@ mod tests {
     #[test]
     fn a_server_is_open_to_those_whom_its_options_name() {
         assert_eq!(checked(|_| {}), Ok(()));
-        assert_eq!(checked(|options| options.metrics = Some("[::1]:9117".parse().unwrap())), Ok(()));
-        assert_eq!(checked(|options| options.token = Some("x".repeat(TOKEN_BYTES_MAX).into())), Ok(()));
-        let public: fn(&mut ServeOptions) = |options| options.metrics = Some("0.0.0.0:9117".parse().unwrap());
+        assert_eq!(
+            checked(|options| options.metrics = Some("[::1]:9117".parse().unwrap())),
+            Ok(())
+        );
+        assert_eq!(
+            checked(|options| options.token = Some("x".repeat(TOKEN_BYTES_MAX).into())),
+            Ok(())
+        );
+        let public: fn(&mut ServeOptions) =
+            |options| options.metrics = Some("0.0.0.0:9117".parse().unwrap());
         assert_eq!(
             checked(|options| {
                 public(options);
@@ -71,8 +82,14 @@ mod tests {
         );
         for (change, expected) in [
             (public, "--metrics-public"),
-            (|options| options.listen = vec!["192.0.2.1:7117".parse().unwrap()], "give --token-file"),
-            (|options| options.token = Some("x".repeat(TOKEN_BYTES_MAX + 1).into()), "the token has 32769 bytes"),
+            (
+                |options| options.listen = vec!["192.0.2.1:7117".parse().unwrap()],
+                "give --token-file",
+            ),
+            (
+                |options| options.token = Some("x".repeat(TOKEN_BYTES_MAX + 1).into()),
+                "the token has 32769 bytes",
+            ),
             (|options| options.listen.clear(), "nowhere to listen"),
         ] {
             let error = checked(change).unwrap_err();

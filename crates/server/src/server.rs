@@ -54,7 +54,8 @@ pub struct ServeOptions {
     pub metrics_public: bool,
     /// The most connections at a time; more are told so, and closed.
     pub connections_max: usize,
-    /// The most of them from one host; three quarters of all if nothing is said. All over the Unix socket are one host's.
+    /// The most of them from one host; three quarters of all if nothing is said. All over the Unix
+    /// socket are one host's.
     pub connections_per_host: Option<usize>,
     /// The most statements that run at a time; others wait.
     pub statements_max: usize,
@@ -66,7 +67,8 @@ pub struct ServeOptions {
     pub plan_timeout: Duration,
     /// How long a client may take to greet.
     pub hello_timeout: Duration,
-    /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them adapt, with checksums.
+    /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them
+    /// adapt, with checksums.
     pub behind_proxy: bool,
     /// How long a client may read nothing of a result before it is given up.
     pub stall_timeout: Duration,
@@ -135,12 +137,14 @@ impl Server {
     /// Opens the tables and binds the sockets. Nothing is answered until [`Server::run`].
     ///
     /// # Errors
-    /// When a table can't be opened, an address can't be bound, or an address other than loopback has no token.
+    /// When a table can't be opened, an address can't be bound, or an address other than loopback
+    /// has no token.
     pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
         // Sockets first: a port that is taken should not be found out after minutes of loading.
         let bound = Bound::new(&options).await?;
         let compute = Compute::new(options.catalog.threads);
-        let failed = |cause: std::io::Error| ServeError::new(format!("can't start a thread: {cause}"));
+        let failed =
+            |cause: std::io::Error| ServeError::new(format!("can't start a thread: {cause}"));
         let lease = compute.lease(None).map_err(failed)?;
         let catalog = options.catalog.clone();
         let opened = lease.run(move |workers| workers.block_on(catalog::open(&catalog))).await;
@@ -148,16 +152,25 @@ impl Server {
         Ok(Self::new(bound, &context, compute, options))
     }
 
-    /// As [`Server::open`], for a session whose tables and functions the caller has registered; `options.catalog` is ignored.
+    /// As [`Server::open`], for a session whose tables and functions the caller has registered;
+    /// `options.catalog` is ignored.
     ///
     /// # Errors
     /// As there, but for the tables.
-    pub async fn with_context(context: SessionContext, options: ServeOptions) -> Result<Self, ServeError> {
+    pub async fn with_context(
+        context: SessionContext,
+        options: ServeOptions,
+    ) -> Result<Self, ServeError> {
         let compute = Compute::new(options.catalog.threads);
         Ok(Self::new(Bound::new(&options).await?, &context, compute, options))
     }
 
-    fn new(bound: Bound, context: &SessionContext, compute: Arc<Compute>, options: ServeOptions) -> Self {
+    fn new(
+        bound: Bound,
+        context: &SessionContext,
+        compute: Arc<Compute>,
+        options: ServeOptions,
+    ) -> Self {
         let (stop, stopping) = watch::channel(false);
         let engine = Engine::new(context);
         let shared = Arc::new(Shared {
@@ -199,8 +212,8 @@ impl Server {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Serves until `stop` is done; then takes no new connection or statement, and lets those that run finish. Dropping
-    /// the future ends them at once.
+    /// Serves until `stop` is done; then takes no new connection or statement, and lets those that
+    /// run finish. Dropping the future ends them at once.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listeners, metrics, shared, stop: stopping } = self;
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
@@ -280,13 +293,12 @@ impl Bound {
         if let Some(path) = &options.unix {
             listeners.push(Listener::unix(path).await?);
         }
-        let metrics =
-            match options.metrics {
-                Some(address) => Some(TcpListener::bind(address).await.map_err(|cause| {
-                    ServeError::new(format!("can't listen on http://{address} for metrics: {cause}"))
-                })?),
-                None => None,
-            };
+        let metrics = match options.metrics {
+            Some(address) => Some(TcpListener::bind(address).await.map_err(|cause| {
+                ServeError::new(format!("can't listen on http://{address} for metrics: {cause}"))
+            })?),
+            None => None,
+        };
         Ok(Self { listeners, metrics, certificate_expires })
     }
 }
@@ -329,7 +341,8 @@ async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
                 }
             }
             let found = request.starts_with(b"GET /metrics");
-            let (status, body) = if found { ("200 OK", metrics.render()) } else { ("404 Not Found", String::new()) };
+            let (status, body) =
+                if found { ("200 OK", metrics.render()) } else { ("404 Not Found", String::new()) };
             let head = format!(
                 "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
                 body.len()

@@ -110,17 +110,21 @@ impl FrameReader {
         self.taken = None;
     }
 
-    /// Waits for room for a large frame, once: what others send is not read meanwhile, and so held back.
+    /// Waits for room for a large frame, once: what others send is not read meanwhile, and so held
+    /// back.
     async fn take_room(&mut self, payload_bytes: usize) {
         let units = request_units(payload_bytes as u64);
-        if payload_bytes <= FREE_BYTES || self.taken.as_ref().is_some_and(|taken| taken.num_permits() >= units as usize)
+        if payload_bytes <= FREE_BYTES
+            || self.taken.as_ref().is_some_and(|taken| taken.num_permits() >= units as usize)
         {
             return;
         }
         // What it has is too little; nobody waits for more who holds some.
         self.taken = None;
         self.taken = self.room.clone().acquire_many_owned(units).await.ok();
-        self.deadline = Some(Instant::now() + FRAME_TIMEOUT + FRAME_TIMEOUT_PER_MIB * (payload_bytes >> 20) as u32);
+        self.deadline = Some(
+            Instant::now() + FRAME_TIMEOUT + FRAME_TIMEOUT_PER_MIB * (payload_bytes >> 20) as u32,
+        );
     }
 
     /// The next frame. `check` sees its header before any room is made for its payload.
@@ -156,7 +160,8 @@ impl FrameReader {
     }
 }
 
-/// Parts of a frame, of which a front has been written. Writing can be interrupted and taken up again.
+/// Parts of a frame, of which a front has been written. Writing can be interrupted and taken up
+/// again.
 #[derive(Default)]
 pub(crate) struct Outgoing {
     parts: std::collections::VecDeque<Bytes>,
@@ -186,7 +191,10 @@ impl Outgoing {
         while !self.parts.is_empty() {
             let mut slices = [IoSlice::new(&[]); PARTS_PER_WRITE];
             let count = self.parts.len().min(PARTS_PER_WRITE);
-            slices.iter_mut().zip(&self.parts).for_each(|(slice, part)| *slice = IoSlice::new(part));
+            slices
+                .iter_mut()
+                .zip(&self.parts)
+                .for_each(|(slice, part)| *slice = IoSlice::new(part));
             let written = WriteSome { socket, slices: &slices[..count] }.await?;
             self.advance(written);
         }
@@ -216,9 +224,11 @@ impl Future for WriteSome<'_, '_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let slices = self.slices;
-        Pin::new(&mut *self.socket).poll_write_vectored(context, slices).map(|written| match written {
-            Ok(0) => Err(io::ErrorKind::WriteZero.into()),
-            other => other,
-        })
+        Pin::new(&mut *self.socket).poll_write_vectored(context, slices).map(
+            |written| match written {
+                Ok(0) => Err(io::ErrorKind::WriteZero.into()),
+                other => other,
+            },
+        )
     }
 }

@@ -1,5 +1,5 @@
-//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts into plans. [`FileSort`] puts the same
-//! operator on top of files.
+//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts
+//! into plans. [`FileSort`] puts the same operator on top of files.
 //!
 //! ```text
 //!   SortPreservingMergeExec
@@ -7,8 +7,8 @@
 //!       input                                   input
 //! ```
 //!
-//! A sort with a limit stays the engine's own (its TopK keeps no more rows than are wanted), and so does one of each partition that no merge
-//! follows, and one of types that Dray doesn't carry.
+//! A sort with a limit stays the engine's own (its TopK keeps no more rows than are wanted), and so
+//! does one of each partition that no merge follows, and one of types that Dray doesn't carry.
 
 mod files;
 mod footprint;
@@ -28,14 +28,19 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::execution_plan::{
+    ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::stream::RecordBatchReceiverStream;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning, PlanProperties,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
+    PlanProperties,
 };
 use dray_format::arrow::{Held, batch_to_arrow, schema_from_arrow};
 pub use dray_sort::{By, Distinct};
@@ -55,7 +60,8 @@ const BATCHES_MAX: u64 = 1 << 24;
 const WAITING_MAX: usize = 2;
 
 /// Puts [`ExternalSortExec`] in the place of full sorts.
-pub(crate) const SORT_EXTERNALLY: PlanRule = PlanRule { name: "sort_externally", replace: externally };
+pub(crate) const SORT_EXTERNALLY: PlanRule =
+    PlanRule { name: "sort_externally", replace: externally };
 
 /// The same rows in the same order by an [`ExternalSortExec`], if this is where a full sort ends.
 fn externally(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
@@ -64,24 +70,34 @@ fn externally(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
             return Ok(None);
         }
         let Some(sorted) = in_place_of_sort(merge.input(), true)? else { return Ok(None) };
-        let is_sorted = sorted.equivalence_properties().ordering_satisfy(merge.expr().iter().cloned())?;
+        let is_sorted =
+            sorted.equivalence_properties().ordering_satisfy(merge.expr().iter().cloned())?;
         return Ok(is_sorted.then_some(sorted));
     }
     in_place_of_sort(plan, false)
 }
 
-/// The plan with an [`ExternalSortExec`] in the place of its sort, which is its root or has columns computed above it. With `merged` that
-/// may be one of each partition.
-fn in_place_of_sort(plan: &Arc<dyn ExecutionPlan>, merged: bool) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// The plan with an [`ExternalSortExec`] in the place of its sort, which is its root or has columns
+/// computed above it. With `merged` that may be one of each partition.
+fn in_place_of_sort(
+    plan: &Arc<dyn ExecutionPlan>,
+    merged: bool,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if merged && plan.downcast_ref::<ProjectionExec>().is_some() {
-        let Some(sorted) = plan.children().first().map_or(Ok(None), |input| in_place_of_sort(input, merged))? else {
+        let Some(sorted) =
+            plan.children().first().map_or(Ok(None), |input| in_place_of_sort(input, merged))?
+        else {
             return Ok(None);
         };
         let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
         return plan.clone().replace_children(vec![sorted], options).map(Some);
     }
-    let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else { return Ok(None) };
-    let is_full = merged || !sort.preserve_partitioning() || sort.input().output_partitioning().partition_count() == 1;
+    let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
+        return Ok(None);
+    };
+    let is_full = merged
+        || !sort.preserve_partitioning()
+        || sort.input().output_partitioning().partition_count() == 1;
     // Of types that can't be sorted here nothing is said: the engine's sort remains.
     let sorted = is_full.then(|| ExternalSortExec::of(sort.expr().clone(), sort.input().clone()));
     Ok(sorted.and_then(Result::ok).map(|sort| Arc::new(sort) as _))
@@ -107,7 +123,8 @@ struct ExternalSortExec {
 struct Terms {
     distinct: Distinct,
     limit: Option<u64>,
-    /// So many partitions are read at a time; all if nothing is said, since those of a query may wait for each other.
+    /// So many partitions are read at a time; all if nothing is said, since those of a query may
+    /// wait for each other.
     at_once: Option<usize>,
 }
 
@@ -122,19 +139,28 @@ impl ExternalSortExec {
                 Some(column) => column.index(),
                 None => {
                     let (data_type, nullable) = (expr.data_type(&schema)?, expr.nullable(&schema)?);
-                    fields.push(Arc::new(Field::new(format!("by {}", by.len()), data_type, nullable)));
+                    fields.push(Arc::new(Field::new(
+                        format!("by {}", by.len()),
+                        data_type,
+                        nullable,
+                    )));
                     computed.push(expr.clone());
                     fields.len() - 1
                 }
             };
-            by.push(SortColumn { column, descending: options.descending, nulls_first: options.nulls_first });
+            by.push(SortColumn {
+                column,
+                descending: options.descending,
+                nulls_first: options.nulls_first,
+            });
         }
         let sorted = schema_from_arrow(&ArrowSchema::new(fields)).map_err(external)?;
         Sorter::check_schema(&sorted).map_err(sort_error)?;
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.reorder(ordering.clone())?;
         let one = Partitioning::UnknownPartitioning(1);
-        let properties = PlanProperties::new(equivalences, one, EmissionType::Final, input.boundedness());
+        let properties =
+            PlanProperties::new(equivalences, one, EmissionType::Final, input.boundedness());
         Ok(Self {
             input,
             ordering,
@@ -156,7 +182,8 @@ impl ExternalSortExec {
         self.rows_taken.load(Ordering::Relaxed)
     }
 
-    /// The columns of a batch, and those that are computed, in as many batches as their strings need; and the arrays that these were made from.
+    /// The columns of a batch, and those that are computed, in as many batches as their strings
+    /// need; and the arrays that these were made from.
     fn columns(&self, batch: RecordBatch) -> Result<Vec<(RecordBatch, dray_format::Batch)>> {
         if self.computed.is_empty() {
             return columns(batch).map_err(external);
@@ -192,7 +219,12 @@ impl ExternalSortExec {
     }
 
     /// Sorts all partitions, and hands on the result batch by batch.
-    async fn run(self: Arc<Self>, context: Arc<TaskContext>, sorter: Sorter, run: Run) -> Result<()> {
+    async fn run(
+        self: Arc<Self>,
+        context: Arc<TaskContext>,
+        sorter: Sorter,
+        run: Run,
+    ) -> Result<()> {
         let mut partitions = JoinSet::new();
         let held = Arc::new(Mutex::new(Held::new(sorter.surplus_bytes_max())));
         for partition in 0..self.input.output_partitioning().partition_count() {
@@ -208,7 +240,9 @@ impl ExternalSortExec {
             joined(ended)?;
         }
         let schema = self.schema();
-        joined(SpawnedTask::spawn_blocking(move || run.hand_on(sorter, &schema)).join_unwind().await)
+        joined(
+            SpawnedTask::spawn_blocking(move || run.hand_on(sorter, &schema)).join_unwind().await,
+        )
     }
 }
 
@@ -283,7 +317,10 @@ impl ExecutionPlan for ExternalSortExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        datafusion::physical_plan::apply_expression_roots(self.ordering.iter().map(|sort| &sort.expr), f)
+        datafusion::physical_plan::apply_expression_roots(
+            self.ordering.iter().map(|sort| &sort.expr),
+            f,
+        )
     }
 
     fn replace_children(
@@ -292,22 +329,37 @@ impl ExecutionPlan for ExternalSortExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => Ok(Arc::new(Self::of(self.ordering.clone(), input)?.on(self.terms))),
+            Some(input) if children.is_empty() => {
+                Ok(Arc::new(Self::of(self.ordering.clone(), input)?.on(self.terms)))
+            }
             _ => Err(DataFusionError::Internal("a sort has one input".to_owned())),
         }
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let cancel = Cancel::default();
         let runtime = context.runtime_env();
         let memory = PoolMemory::new(&runtime.memory_pool);
         let options = Options {
             spill_folder: spill_folder(&runtime),
-            spill_space: context.session_config().get_extension().unwrap_or_else(|| SpillSpace::new(u64::MAX)),
+            spill_space: context
+                .session_config()
+                .get_extension()
+                .unwrap_or_else(|| SpillSpace::new(u64::MAX)),
             limit: self.terms.limit,
             distinct: self.terms.distinct,
             cancel: cancel.clone(),
@@ -347,7 +399,8 @@ impl DisplayAs for ExternalSortExec {
 fn spill_folder(runtime: &RuntimeEnv) -> Option<PathBuf> {
     let disk = &runtime.disk_manager;
     // The engine makes its folders in the system's when it first needs one.
-    disk.tmp_files_enabled().then(|| disk.temp_dir_paths().into_iter().next().unwrap_or_else(std::env::temp_dir))
+    disk.tmp_files_enabled()
+        .then(|| disk.temp_dir_paths().into_iter().next().unwrap_or_else(std::env::temp_dir))
 }
 
 fn external(cause: impl std::error::Error + Send + Sync + 'static) -> DataFusionError {

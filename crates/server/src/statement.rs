@@ -7,7 +7,8 @@ use bytes::Bytes;
 use dray_format::FIELDS_MAX;
 use dray_transfer::{Adaptive, Passage, Receiver};
 use dray_wire::{
-    ClientEvent, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Refusal, Report, ServerError, Started,
+    ClientEvent, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Refusal, Report,
+    ServerError, Started,
 };
 use tracing::info;
 
@@ -24,7 +25,8 @@ use crate::way::Way;
 const LONG_RESULT_BYTES: u64 = 256 << 10;
 /// and so is one that is known to have so many values: with two bits each it would be as long.
 const LONG_RESULT_VALUES: u64 = 1 << 20;
-/// Chunks up to this size wait for what comes right behind them, so that a small result is one write.
+/// Chunks up to this size wait for what comes right behind them, so that a small result is one
+/// write.
 const SMALL_CHUNK_BYTES: u64 = 16 << 10;
 /// How often a client hears how far its statement is.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
@@ -49,7 +51,14 @@ pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(),
         Err(Closed) => "abandoned".to_owned(),
     };
     connection.shared.metrics.statement_ended(matches!(ended, Ok(None)), started.elapsed());
-    info!(statement = query.statement, rows, chunks, ms = started.elapsed().as_millis(), sql = query.sql, "{outcome}");
+    info!(
+        statement = query.statement,
+        rows,
+        chunks,
+        ms = started.elapsed().as_millis(),
+        sql = query.sql,
+        "{outcome}"
+    );
     ended.map(|_| ())
 }
 
@@ -71,7 +80,11 @@ impl From<Closed> for Stop {
     }
 }
 
-async fn run_to_end(connection: &mut Connection, query: &Arc<Query>, arrived: Instant) -> Result<(), Stop> {
+async fn run_to_end(
+    connection: &mut Connection,
+    query: &Arc<Query>,
+    arrived: Instant,
+) -> Result<(), Stop> {
     let shared = connection.shared.clone();
     let turn = turn(connection).await?;
     let lease = shared.compute.lease(Some(turn)).map_err(|cause| {
@@ -80,7 +93,10 @@ async fn run_to_end(connection: &mut Connection, query: &Arc<Query>, arrived: In
     })?;
     let begun = planned(connection, &lease, query).await?;
     // Whatever comes: what joins hold is in there.
-    let _elsewhere = DropElsewhere { plan: Some(begun.plan.clone()).filter(|plan| !plan.is_small()), lease: &lease };
+    let _elsewhere = DropElsewhere {
+        plan: Some(begun.plan.clone()).filter(|plan| !plan.is_small()),
+        lease: &lease,
+    };
     let Begun { plan, plan_ns, compression, checksums, running } = begun;
     let mut out = Vec::new();
     let started = Started {
@@ -113,8 +129,16 @@ async fn run_to_end(connection: &mut Connection, query: &Arc<Query>, arrived: In
             }
         }
         let encoded = vec![Encoded::default(); plan.schema.fields.len()];
-        let mut transfer =
-            Transfer { connection, plan: &plan, producers, adaptive, encoded, out, sent_bytes: 0, socket_ns: 0 };
+        let mut transfer = Transfer {
+            connection,
+            plan: &plan,
+            producers,
+            adaptive,
+            encoded,
+            out,
+            sent_bytes: 0,
+            socket_ns: 0,
+        };
         transfer.run(chunks).await?;
         transfer.report();
         let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
@@ -136,7 +160,9 @@ async fn turn(connection: &mut Connection) -> Result<Turn, Stop> {
     let places = shared.turns.statements();
     let abandoned = shared.compute.abandoned();
     if abandoned * 2 >= places.all.max(2) {
-        let what = format!("{abandoned} statements that were stopped have not ended yet: no other one is begun");
+        let what = format!(
+            "{abandoned} statements that were stopped have not ended yet: no other one is begun"
+        );
         return Err(engine::error(ErrorKind::Resources, "53300", what, "try again later").into());
     }
     let share = connection.place.share.clone();
@@ -159,7 +185,11 @@ async fn turn(connection: &mut Connection) -> Result<Turn, Stop> {
 }
 
 /// Has a statement planned and begun on its own threads.
-async fn planned(connection: &mut Connection, lease: &Lease, query: &Arc<Query>) -> Result<Begun, Stop> {
+async fn planned(
+    connection: &mut Connection,
+    lease: &Lease,
+    query: &Arc<Query>,
+) -> Result<Begun, Stop> {
     let shared = connection.shared.clone();
     let line = Line {
         link: connection.link,
@@ -169,7 +199,12 @@ async fn planned(connection: &mut Connection, lease: &Lease, query: &Arc<Query>)
     let (planning, limit, query) = (Planning::new(), shared.plan_timeout, query.clone());
     let stops = StopOnDrop(planning.clone());
     let work = lease.run(move |workers| {
-        let begin = Begin { workers, engine: &shared.engine, admission: &shared.admission, planning: &planning };
+        let begin = Begin {
+            workers,
+            engine: &shared.engine,
+            admission: &shared.admission,
+            planning: &planning,
+        };
         begin.statement(&query, line)
     });
     let begun = async {
@@ -215,7 +250,8 @@ struct Transfer<'a> {
 
 impl Transfer<'_> {
     async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
-        let mut progress = tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+        let mut progress =
+            tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut waiting = Instant::now();
         loop {
@@ -298,12 +334,14 @@ impl Transfer<'_> {
         Ok(())
     }
 
-    /// Sends the waiting messages and the parts behind them. A cancel that comes meanwhile stops the producers at once, but
-    /// the frame that has begun is finished.
+    /// Sends the waiting messages and the parts behind them. A cancel that comes meanwhile stops
+    /// the producers at once, but the frame that has begun is finished.
     async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
         let started = Instant::now();
         self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        if let Some(way) = self.connection.way.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES) {
+        if let Some(way) =
+            self.connection.way.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES)
+        {
             way.expect_much();
         }
         let mut outgoing = Outgoing::default();
@@ -355,16 +393,21 @@ async fn watched<T>(connection: &mut Connection, work: impl Future<Output = T>) 
 
 fn stop_on(event: ClientEvent) -> Result<(), Stop> {
     match event {
-        ClientEvent::Cancel => {
-            Err(engine::error(ErrorKind::Cancelled, "57014", "the statement was cancelled at the client's request", "")
-                .into())
-        }
+        ClientEvent::Cancel => Err(engine::error(
+            ErrorKind::Cancelled,
+            "57014",
+            "the statement was cancelled at the client's request",
+            "",
+        )
+        .into()),
         ClientEvent::Goodbye => Err(Stop::Closed),
         _ => Ok(()),
     }
 }
 
-fn producer_ended(ended: Result<Result<(), ServerError>, tokio::task::JoinError>) -> Result<(), Stop> {
+fn producer_ended(
+    ended: Result<Result<(), ServerError>, tokio::task::JoinError>,
+) -> Result<(), Stop> {
     match ended {
         Ok(result) => result.map_err(Stop::from),
         Err(join) => Err(match join.try_into_panic() {

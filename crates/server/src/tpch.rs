@@ -1,19 +1,21 @@
 //! The eight tables of TPC-H, generated into memory.
 //!
-//! Each table comes in as many parts as there are threads, and a part holds a contiguous range of its rows, in
-//! batches of [`MEMORY_BATCH_ROWS`] rows with plain strings. The tables are always held in memory: 1.9 GB are
-//! resident at scale factor 1, with the text that the generator keeps to draw comments from.
+//! Each table comes in as many parts as there are threads, and a part holds a contiguous range of
+//! its rows, in batches of [`MEMORY_BATCH_ROWS`] rows with plain strings. The tables are always
+//! held in memory: 1.9 GB are resident at scale factor 1, with the text that the generator keeps to
+//! draw comments from.
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result as EngineResult};
 use tokio::task::JoinSet;
 use tpchgen::generators::{
-    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator, PartSuppGenerator,
-    RegionGenerator, SupplierGenerator,
+    CustomerGenerator, LineItemGenerator, NationGenerator, OrderGenerator, PartGenerator,
+    PartSuppGenerator, RegionGenerator, SupplierGenerator,
 };
 use tpchgen_arrow::{
-    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow, SupplierArrow,
+    CustomerArrow, LineItemArrow, NationArrow, OrderArrow, PartArrow, PartSuppArrow, RegionArrow,
+    SupplierArrow,
 };
 
 use crate::catalog::{CatalogError, MEMORY_BATCH_ROWS, plain_batch, plain_schema};
@@ -22,14 +24,18 @@ use crate::catalog::{CatalogError, MEMORY_BATCH_ROWS, plain_batch, plain_schema}
 pub const SCALE_MAX: f64 = 1000.0;
 
 /// The names of the tables, the largest first, so that the last ones to be generated are short.
-pub const TABLES: [&str; 8] = ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
+pub const TABLES: [&str; 8] =
+    ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
 
 /// Generates all tables at scale factor `scale`, on `threads` threads.
 ///
 /// # Errors
 ///
 /// A scale factor that is no number, not above 0, or above [`SCALE_MAX`].
-pub async fn generate(scale: f64, threads: usize) -> Result<Vec<(&'static str, MemTable)>, CatalogError> {
+pub async fn generate(
+    scale: f64,
+    threads: usize,
+) -> Result<Vec<(&'static str, MemTable)>, CatalogError> {
     if !(scale > 0.0 && scale <= SCALE_MAX) {
         return Err(CatalogError::TpchScale { found: scale });
     }
@@ -44,13 +50,11 @@ pub async fn generate(scale: f64, threads: usize) -> Result<Vec<(&'static str, M
         }
         let mut batches = tasks.join_all().await;
         batches.sort_by_key(|(part, _)| *part);
-        let batches = batches.into_iter().map(|(_, batches)| batches).collect::<EngineResult<Vec<_>>>()?;
-        let schema = batches
-            .iter()
-            .flatten()
-            .next()
-            .map(RecordBatch::schema)
-            .ok_or_else(|| DataFusionError::Internal(format!("the TPC-H generator gave no rows for {table}")))?;
+        let batches =
+            batches.into_iter().map(|(_, batches)| batches).collect::<EngineResult<Vec<_>>>()?;
+        let schema = batches.iter().flatten().next().map(RecordBatch::schema).ok_or_else(|| {
+            DataFusionError::Internal(format!("the TPC-H generator gave no rows for {table}"))
+        })?;
         tables.push((table, MemTable::try_new(schema, batches)?));
     }
     Ok(tables)

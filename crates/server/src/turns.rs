@@ -12,7 +12,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub(crate) enum Peer {
     /// All that come over the Unix socket.
     Unix,
-    /// All of a host; of IPv6, where a host may have as many addresses as it likes, all of a network.
+    /// All of a host; of IPv6, where a host may have as many addresses as it likes, all of a
+    /// network.
     Host(IpAddr),
     /// All that come through a proxy: whoever they are.
     Proxy,
@@ -21,7 +22,9 @@ pub(crate) enum Peer {
 impl Peer {
     pub(crate) fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
-            IpAddr::V6(v6) => Self::Host(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into()),
+            IpAddr::V6(v6) => {
+                Self::Host(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)).into())
+            }
             v4 => Self::Host(v4),
         }
     }
@@ -71,7 +74,8 @@ pub(crate) struct Turn {
 
 impl Turns {
     pub(crate) fn new(connections: Places, statements: Places) -> Self {
-        let places = |count: usize| Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS)));
+        let places =
+            |count: usize| Arc::new(Semaphore::new(count.clamp(1, Semaphore::MAX_PERMITS)));
         Self {
             open: places(connections.all),
             running: places(statements.all),
@@ -92,7 +96,10 @@ impl Turns {
         };
         let share = self.share(peer);
         let Ok(of_peer) = share.open.clone().try_acquire_owned() else {
-            return Err(format!("{} connections from your host are open already", self.connections.of_a_peer));
+            return Err(format!(
+                "{} connections from your host are open already",
+                self.connections.of_a_peer
+            ));
         };
         Ok(Place { share, _permits: (of_all, of_peer) })
     }

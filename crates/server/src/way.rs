@@ -1,6 +1,6 @@
-//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, whether the reader holds it up, and
-//! whether it is still there.
-//! And what it knows of a thread: its number, its priority, and the processor time that it has used.
+//! What the kernel knows of the way to a client over TCP: its round trip, what has passed, whether
+//! the reader holds it up, and whether it is still there. And what it knows of a thread: its
+//! number, its priority, and the processor time that it has used.
 
 #![allow(unsafe_code, reason = "the kernel fills structures")]
 
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use dray_transfer::Passage;
 
-/// What the kernel keeps of data that it can't send yet. Its default is megabytes, seconds on a slow line: λ would learn
-/// of them too late, and so would a cancel.
+/// What the kernel keeps of data that it can't send yet. Its default is megabytes, seconds on a
+/// slow line: λ would learn of them too late, and so would a cancel.
 const UNSENT_BYTES_MAX: u32 = 256 << 10;
 
 /// A lost packet would halve CUBIC's rate.
@@ -38,8 +38,8 @@ struct Carried {
 }
 
 impl Way {
-    /// Of a socket to a client on another host, or, without a `host`, to a proxy of one; its buffer is made small. None where
-    /// the kernel has no such figures.
+    /// Of a socket to a client on another host, or, without a `host`, to a proxy of one; its buffer
+    /// is made small. None where the kernel has no such figures.
     pub(crate) fn of(stream: &impl AsFd, host: Option<IpAddr>) -> Option<Self> {
         let socket = stream.as_fd().try_clone_to_owned().ok()?;
         let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
@@ -48,8 +48,9 @@ impl Way {
         Some(way)
     }
 
-    /// A large result is on its way: from now on the connection asks for a congestion control that a lost packet does not slow down.
-    /// Small results are better off without: BBR spreads each over its round trip.
+    /// A large result is on its way: from now on the connection asks for a congestion control that
+    /// a lost packet does not slow down. Small results are better off without: BBR spreads each
+    /// over its round trip.
     pub(crate) fn expect_much(&mut self) {
         if !std::mem::replace(&mut self.has_control, true) {
             // With another kernel it stays what it is.
@@ -57,12 +58,14 @@ impl Way {
         }
     }
 
-    /// The shortest round trip of late. The smoothed one has in it how long a reader held back what it acknowledges: 40 ms where
-    /// it had nothing to say.
+    /// The shortest round trip of late. The smoothed one has in it how long a reader held back what
+    /// it acknowledges: 40 ms where it had nothing to say.
     pub(crate) fn round_trip(&self) -> Option<Duration> {
         let info = self.info().ok()?;
         let smoothed = info.u32_at(RTT)?;
-        Some(Duration::from_micros(info.u32_at(MIN_RTT).map_or(smoothed, |least| least.min(smoothed)).into()))
+        Some(Duration::from_micros(
+            info.u32_at(MIN_RTT).map_or(smoothed, |least| least.min(smoothed)).into(),
+        ))
     }
 
     /// What has passed since the last call.
@@ -97,10 +100,12 @@ impl Presence {
         Some(presence)
     }
 
-    /// How long nothing has been heard of a client that has room for what was sent to it; nothing where all was acknowledged.
+    /// How long nothing has been heard of a client that has room for what was sent to it; nothing
+    /// where all was acknowledged.
     pub(crate) fn unacknowledged(&self) -> Option<Duration> {
         let info = Info::of(&self.0).ok()?;
-        // A client without room answers, but the kernel asks it only every two minutes, by sending what it has sent before.
+        // A client without room answers, but the kernel asks it only every two minutes, by sending
+        // what it has sent before.
         let is_expected = info.u32_at(UNACKED)? > 0 && info.u32_at(SEND_WINDOW)? > 0;
         let silent = info.u32_at(LAST_ACK_RECEIVED).filter(|_| is_expected).unwrap_or_default();
         Some(Duration::from_millis(silent.into()))
@@ -131,7 +136,8 @@ pub(crate) fn thread_id() -> i32 {
     0
 }
 
-/// Gives a thread of this process a lower priority, by nice(2), if the system lets a thread have one of its own.
+/// Gives a thread of this process a lower priority, by nice(2), if the system lets a thread have
+/// one of its own.
 pub(crate) fn stand_back(thread: i32, nice: i32) {
     if cfg!(target_os = "linux")
         && let Some(thread) = rustix::process::Pid::from_raw(thread)
@@ -141,7 +147,8 @@ pub(crate) fn stand_back(thread: i32, nice: i32) {
     }
 }
 
-/// Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its end from version to version.
+/// Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its end from version to
+/// version.
 struct Info {
     bytes: [u8; INFO_BYTES],
     filled: usize,
@@ -163,7 +170,8 @@ impl Info {
     fn of(socket: &OwnedFd) -> io::Result<Self> {
         let mut info = Self { bytes: [0; INFO_BYTES], filled: 0 };
         let mut filled = INFO_BYTES as libc::socklen_t;
-        // SAFETY: the descriptor is open as long as it is owned, and the kernel writes at most `filled` bytes, which are there.
+        // SAFETY: the descriptor is open as long as it is owned, and the kernel writes at most
+        // `filled` bytes, which are there.
         let answer = unsafe {
             libc::getsockopt(
                 socket.as_raw_fd(),
@@ -218,6 +226,9 @@ mod tests {
         assert!(way.passage().unwrap().bytes >= 1 << 16);
         std::thread::sleep(Duration::from_millis(200));
         let Passage { busy, held_up, .. } = way.passage().unwrap();
-        assert!(busy > Duration::from_millis(150) && held_up > busy / 10 * 9, "{busy:?}, {held_up:?}");
+        assert!(
+            busy > Duration::from_millis(150) && held_up > busy / 10 * 9,
+            "{busy:?}, {held_up:?}"
+        );
     }
 }

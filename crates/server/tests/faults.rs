@@ -26,7 +26,8 @@ fn raw(server: &Running) -> UnixStream {
 fn frame(stream: &mut UnixStream) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).ok()?;
-    let mut payload = vec![0; u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize];
+    let mut payload =
+        vec![0; u32::from_le_bytes([header[0], header[1], header[2], header[3]]) as usize];
     stream.read_exact(&mut payload).ok()?;
     Some((header[4], payload))
 }
@@ -76,7 +77,10 @@ fn greetings_that_are_none() {
 fn tokens() {
     let server = Running::start_with(|options| options.token = Some("open sesame".into()));
     let connect = |token: Option<&str>| {
-        Connection::connect(&server.tcp, &ConnectOptions { token: token.map(Into::into), ..ConnectOptions::default() })
+        Connection::connect(
+            &server.tcp,
+            &ConnectOptions { token: token.map(Into::into), ..ConnectOptions::default() },
+        )
     };
     for wrong in [None, Some("open sesam"), Some("open sesame!"), Some("")] {
         let error = connect(wrong).unwrap_err();
@@ -101,14 +105,17 @@ fn an_open_address_needs_a_token() {
     };
     let mut options = dray_server::ServeOptions::new(catalog);
     options.listen = vec!["0.0.0.0:0".parse().unwrap()];
-    let Err(error) = runtime.block_on(dray_server::Server::open(options)) else { panic!("opened without a token") };
+    let Err(error) = runtime.block_on(dray_server::Server::open(options)) else {
+        panic!("opened without a token")
+    };
     assert!(error.to_string().contains("--token-file"), "{error}");
 }
 
 #[test]
 fn lengths_that_would_allocate_gigabytes() {
     let server = Running::start();
-    // A query that announces 16 MiB and sends nothing, many times over: the server makes no room for what does not come.
+    // A query that announces 16 MiB and sends nothing, many times over: the server makes no room
+    // for what does not come.
     let before = resident_bytes();
     let mut waiting = Vec::new();
     for _ in 0..200 {
@@ -179,7 +186,8 @@ fn a_client_that_reads_nothing_costs_little_and_is_given_up() {
     let mut connection = server.connect();
     let limits = Limits { chunk_bytes_max: 1 << 20, ..Limits::default() };
     let options = QueryOptions { limits, ..QueryOptions::default() };
-    let mut results = connection.query("SELECT a.* FROM numbers a CROSS JOIN numbers b", &options).unwrap();
+    let mut results =
+        connection.query("SELECT a.* FROM numbers a CROSS JOIN numbers b", &options).unwrap();
     server.wait_for("statements_failed_total", 1.0);
     // What was on its way arrives; then the error, and never an end that looks whole.
     let error = loop {
@@ -195,9 +203,10 @@ fn a_client_that_reads_nothing_costs_little_and_is_given_up() {
 #[test]
 fn a_client_that_vanishes_stops_its_statement() {
     let server = Running::start();
-    for sql in
-        ["SELECT a.* FROM numbers a CROSS JOIN numbers b", "SELECT sum(value) FROM generate_series(1, 1000000000000)"]
-    {
+    for sql in [
+        "SELECT a.* FROM numbers a CROSS JOIN numbers b",
+        "SELECT sum(value) FROM generate_series(1, 1000000000000)",
+    ] {
         let failed = server.count("statements_failed_total");
         let mut stream = raw(&server);
         stream.write_all(HELLO).unwrap();
@@ -233,7 +242,9 @@ fn a_second_query_ends_the_connection() {
     let mut stream = raw(&server);
     stream.write_all(HELLO).unwrap();
     frame(&mut stream).unwrap();
-    stream.write_all(&query(1, "SELECT sum(value) FROM generate_series(1, 1000000000000)")).unwrap();
+    stream
+        .write_all(&query(1, "SELECT sum(value) FROM generate_series(1, 1000000000000)"))
+        .unwrap();
     assert_eq!(frame(&mut stream).unwrap().0, 0x82);
     stream.write_all(&query(2, "SELECT 1")).unwrap();
     loop {
@@ -254,7 +265,11 @@ fn sql_that_fails_says_why_and_leaves_the_connection() {
     let server = Running::start();
     let mut connection = server.connect();
     let cases = [
-        ("SELEC 1", ErrorKind::Query, "syntax error at line 1, column 1: expected: an SQL statement, found: SELEC"),
+        (
+            "SELEC 1",
+            ErrorKind::Query,
+            "syntax error at line 1, column 1: expected: an SQL statement, found: SELEC",
+        ),
         ("SELECT 'open", ErrorKind::Query, "unterminated string literal"),
         ("SELECT * FROM nowhere", ErrorKind::Query, "nowhere"),
         ("SELECT nothing FROM numbers", ErrorKind::Query, "nothing"),
@@ -279,7 +294,8 @@ fn sql_that_fails_says_why_and_leaves_the_connection() {
 fn rows_larger_than_a_chunk_and_than_the_limit() {
     let server = Running::start();
     let mut connection = server.connect();
-    let limits = Limits { chunk_bytes_max: 64 << 10, decoded_bytes_max: 64 << 10, row_bytes_max: 4 << 20 };
+    let limits =
+        Limits { chunk_bytes_max: 64 << 10, decoded_bytes_max: 64 << 10, row_bytes_max: 4 << 20 };
     let options = QueryOptions { limits, ..QueryOptions::default() };
     let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 3000000 ELSE 10 END) AS t FROM numbers WHERE n < 5";
     let batches = connection.query(sql, &options).unwrap().read_all().unwrap();
@@ -288,7 +304,10 @@ fn rows_larger_than_a_chunk_and_than_the_limit() {
     let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 5000000 ELSE 10 END) AS t FROM numbers WHERE n < 5";
     let error = connection.query(sql, &options).unwrap().read_all().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
-    assert!(error.to_string().contains("row_bytes_max") && error.to_string().contains("50001"), "{error}");
+    assert!(
+        error.to_string().contains("row_bytes_max") && error.to_string().contains("50001"),
+        "{error}"
+    );
     assert!(connection.is_usable());
 }
 
@@ -301,16 +320,18 @@ fn results_of_unusual_shapes() {
     assert_eq!(results.schema().fields().len(), 2);
     assert!(results.read_all().unwrap().is_empty());
     drop(results);
-    let columns = |count: usize| (0..count).map(|i| format!("n + {i} AS c{i}")).collect::<Vec<_>>().join(", ");
+    let columns = |count: usize| {
+        (0..count).map(|i| format!("n + {i} AS c{i}")).collect::<Vec<_>>().join(", ")
+    };
     let sql = format!("SELECT {} FROM numbers WHERE n < 20", columns(10_000));
     let limits = Limits { chunk_bytes_max: 1 << 20, ..Limits::default() };
-    let mut results = connection.query(&sql, &QueryOptions { limits, ..QueryOptions::default() }).unwrap();
+    let mut results =
+        connection.query(&sql, &QueryOptions { limits, ..QueryOptions::default() }).unwrap();
     let batches = results.read_all().unwrap();
     assert_eq!(batches[0].num_columns(), 10_000);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 20);
     drop(results);
-    let all_missing =
-        "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c FROM numbers WHERE n < 1000";
+    let all_missing = "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c FROM numbers WHERE n < 1000";
     let batches = connection.query(all_missing, &options).unwrap().read_all().unwrap();
     assert!(batches[0].columns().iter().all(|column| column.logical_null_count() == 1000));
 }
@@ -326,14 +347,20 @@ fn a_certificate_that_is_not_trusted() {
     let server = Running::start_with(|options| options.tls = Some(pair));
     let port = server.tcp.rsplit(':').next().unwrap().to_owned();
     let connect = |scheme: &str, host: &str, ca: Option<&std::path::Path>| {
-        let options =
-            ConnectOptions { ca: ca.map(Into::into), timeout: Duration::from_secs(5), ..ConnectOptions::default() };
+        let options = ConnectOptions {
+            ca: ca.map(Into::into),
+            timeout: Duration::from_secs(5),
+            ..ConnectOptions::default()
+        };
         Connection::connect(&format!("{scheme}://{host}:{port}"), &options)
     };
     let error = connect("drays", "localhost", None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
     // The right authority, another name.
-    assert_eq!(connect("drays", "127.0.0.1", Some(&certificate)).unwrap_err().kind(), ErrorKind::Authentication);
+    assert_eq!(
+        connect("drays", "127.0.0.1", Some(&certificate)).unwrap_err().kind(),
+        ErrorKind::Authentication
+    );
     // No TLS where it is expected.
     assert!(connect("dray", "localhost", None).is_err());
     let mut connection = connect("drays", "localhost", Some(&certificate)).unwrap();
@@ -350,7 +377,10 @@ fn more_connections_than_allowed() {
     let started = Instant::now();
     let error = Connection::connect(&server.unix, &ConnectOptions::default()).unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Resources, Some("53300")), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(9), "refused at once, not after the greeting's timeout");
+    assert!(
+        started.elapsed() < Duration::from_secs(9),
+        "refused at once, not after the greeting's timeout"
+    );
     drop(held);
     server.wait_for("connections_open", 0.0);
     server.assert_serves();

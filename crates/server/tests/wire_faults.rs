@@ -1,7 +1,8 @@
-//! Seeded faults between a client and a server: whatever goes wrong on the way, a table is the right one or there is an error,
-//! in time, and nothing stays behind.
+//! Seeded faults between a client and a server: whatever goes wrong on the way, a table is the
+//! right one or there is an error, in time, and nothing stays behind.
 //!
-//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_FAULTS` says how many there are.
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_FAULTS` says how many there
+//! are.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -16,12 +17,16 @@ use std::time::{Duration, Instant, SystemTime};
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use common::Running;
-use dray_client::{Checksums, CompressionChoice, ConnectOptions, Connection, Error, ErrorKind, Limits, QueryOptions};
+use dray_client::{
+    Checksums, CompressionChoice, ConnectOptions, Connection, Error, ErrorKind, Limits,
+    QueryOptions,
+};
 use proxy::{Framing, How, Proxy, Random, Record, descriptors, fault, number, resident_bytes};
 
 /// Waiting clients take no processor time, so that there may be many.
 const CLIENTS: usize = 32;
-/// How long a client waits for a server that says nothing, and what a statement may take in all beyond that.
+/// How long a client waits for a server that says nothing, and what a statement may take in all
+/// beyond that.
 const READ_TIMEOUT: Duration = Duration::from_millis(400);
 const TOO_LONG: Duration = Duration::from_secs(20);
 
@@ -37,13 +42,23 @@ const STATEMENTS: [&str; 6] = [
 
 fn options(random: &mut Random) -> QueryOptions {
     let limits = Limits { chunk_bytes_max: 4096, ..Limits::default() };
-    let compression = random.of(&[CompressionChoice::Auto, CompressionChoice::None, CompressionChoice::Light]);
-    QueryOptions { limits, compression, checksums: Checksums::On, batch_rows: 100, ..QueryOptions::default() }
+    let compression =
+        random.of(&[CompressionChoice::Auto, CompressionChoice::None, CompressionChoice::Light]);
+    QueryOptions {
+        limits,
+        compression,
+        checksums: Checksums::On,
+        batch_rows: 100,
+        ..QueryOptions::default()
+    }
 }
 
 fn run(address: SocketAddr, sql: &str, options: &QueryOptions) -> Result<RecordBatch, Error> {
-    let connect =
-        ConnectOptions { timeout: 2 * READ_TIMEOUT, read_timeout: Some(READ_TIMEOUT), ..ConnectOptions::default() };
+    let connect = ConnectOptions {
+        timeout: 2 * READ_TIMEOUT,
+        read_timeout: Some(READ_TIMEOUT),
+        ..ConnectOptions::default()
+    };
     let mut connection = Connection::connect(&format!("dray://{address}"), &connect)?;
     let mut results = connection.query(sql, options)?;
     let schema = results.schema();
@@ -109,16 +124,24 @@ fn faults_between_client_and_server() {
     server.wait_for("connections_open", 0.0);
     server.assert_serves();
     server.wait_for("connections_open", 0.0);
-    assert!(descriptors() <= descriptors_before + 2, "{descriptors_before} open files, then {}", descriptors());
+    assert!(
+        descriptors() <= descriptors_before + 2,
+        "{descriptors_before} open files, then {}",
+        descriptors()
+    );
     let (early, late) = (memory_early.into_inner(), resident_bytes());
-    assert!(late < early + (128 << 20), "{early} bytes of memory after a quarter, {late} at the end");
+    assert!(
+        late < early + (128 << 20),
+        "{early} bytes of memory after a quarter, {late} at the end"
+    );
 }
 
 /// Runs a statement without a fault.
 fn measure(upstream: SocketAddr, sql: &str) -> Clean {
     let proxy = Proxy::start(upstream, Framing::Dray);
     proxy.set(None);
-    let table = run(proxy.address, sql, &options(&mut Random::new(0))).map_err(|error| error.kind());
+    let table =
+        run(proxy.address, sql, &options(&mut Random::new(0))).map_err(|error| error.kind());
     let record = proxy.records().remove(0);
     Clean { table, record }
 }

@@ -1,7 +1,8 @@
-//! What each part of the sort is worth: `cargo run --release -p dray-sort --example ablation [scale [rounds]]`.
+//! What each part of the sort is worth: `cargo run --release -p dray-sort --example ablation [scale
+//! [rounds]]`.
 //!
-//! TPC-H's lineitem is sorted in memory from columns to columns by one thread, once by all parts and then with one of them in turn replaced by
-//! what it is better than:
+//! TPC-H's lineitem is sorted in memory from columns to columns by one thread, once by all parts
+//! and then with one of them in turn replaced by what it is better than:
 //!
 //! ```text
 //!   columns ──▶ keys ──▶ sorted runs of entries ──▶ merge ──▶ columns, gathered in the order in which they lie
@@ -14,8 +15,9 @@
 //!               └─ none: columns are compared
 //! ```
 //!
-//! The order of entries, their codes, the loser tree and the gathering of columns are the product's own files; words are those of keys as they are, not of the bytes that vary. Seconds of each stage are medians of all rounds, in which the
-//! variants alternate.
+//! The order of entries, their codes, the loser tree and the gathering of columns are the product's
+//! own files; words are those of keys as they are, not of the bytes that vary. Seconds of each
+//! stage are medians of all rounds, in which the variants alternate.
 
 #![allow(
     clippy::unwrap_used,
@@ -153,8 +155,13 @@ impl Order {
             });
             return Self::Columns(input.by.iter().map(column).collect(), firsts.collect());
         }
-        let by = input.by.iter().map(|column| SortColumn { column: *column, descending: false, nulls_first: false });
-        let encoder = KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), Purpose::Order).unwrap();
+        let by = input.by.iter().map(|column| SortColumn {
+            column: *column,
+            descending: false,
+            nulls_first: false,
+        });
+        let encoder =
+            KeyEncoder::new(&input.schema, &by.collect::<Vec<_>>(), Purpose::Order).unwrap();
         Self::Keys(input.batches.iter().map(|batch| encoder.encode(batch)).collect())
     }
 
@@ -171,7 +178,11 @@ impl Order {
             Self::Keys(_) => self.key(a).cmp(self.key(b)),
             Self::Columns(comparators, firsts) => {
                 let [a, b] = [a, b].map(|entry| firsts[entry.place().0] + entry.place().1);
-                comparators.iter().map(|compare| compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+                comparators
+                    .iter()
+                    .map(|compare| compare(a, b))
+                    .find(|order| order.is_ne())
+                    .unwrap_or(Ordering::Equal)
             }
         };
         of_rows.then(a.place().cmp(&b.place()))
@@ -180,7 +191,10 @@ impl Order {
 
 /// Sorted entries of some batches.
 fn sorted_run(order: &Order, batches: &[Batch], first: usize, variant: Variant) -> Vec<Entry> {
-    let places = batches.iter().enumerate().flat_map(|(i, batch)| (0..batch.rows).map(move |row| (first + i, row)));
+    let places = batches
+        .iter()
+        .enumerate()
+        .flat_map(|(i, batch)| (0..batch.rows).map(move |row| (first + i, row)));
     let mut entries: Vec<Entry> = places.map(|(batch, row)| Entry::new(0, batch, row)).collect();
     if matches!(variant, Variant::NoKeys | Variant::NoWords) {
         entries.sort_unstable_by(|a, b| order.compare(*a, *b));
@@ -248,7 +262,8 @@ fn merged(order: &Order, runs: &[&[Entry]], with_codes: bool, out: &mut Vec<Entr
         if a.code == Code::END {
             return Ok((true, Code::END));
         }
-        let [of_a, of_b] = [a, b].map(|player| runs[player.source as usize][at[player.source as usize]]);
+        let [of_a, of_b] =
+            [a, b].map(|player| runs[player.source as usize][at[player.source as usize]]);
         if !with_codes {
             return Ok((order.compare(of_a, of_b).is_lt(), Code::EQUAL));
         }
@@ -335,7 +350,8 @@ impl Rows {
         let mut rows = 0;
         for batch in entries.chunks(BATCH_ROWS) {
             for some in batch.chunks(GATHERED) {
-                let object = |entry: &Entry| self.pages[entry.place().0].object(entry.place().1).unwrap();
+                let object =
+                    |entry: &Entry| self.pages[entry.place().0].object(entry.place().1).unwrap();
                 let objects: Vec<_> = some.iter().map(object).collect();
                 columns.append(objects).unwrap();
             }
@@ -368,11 +384,13 @@ fn interleave(input: &Input, entries: &[Entry]) -> usize {
 
 /// Halves of the runs: keys below that of the middle row of their samples, and the others.
 fn halves<'r>(order: &Order, runs: &'r [Vec<Entry>]) -> [Vec<&'r [Entry]>; 2] {
-    let mut samples: Vec<Entry> = runs.iter().flat_map(|run| run.iter().step_by(1024).copied()).collect();
+    let mut samples: Vec<Entry> =
+        runs.iter().flat_map(|run| run.iter().step_by(1024).copied()).collect();
     samples.sort_unstable_by(|a, b| order.compare(*a, *b));
     let middle = samples[samples.len() / 2];
-    let divided =
-        runs.iter().map(|run| run.split_at(run.partition_point(|entry| order.compare(*entry, middle).is_lt())));
+    let divided = runs.iter().map(|run| {
+        run.split_at(run.partition_point(|entry| order.compare(*entry, middle).is_lt()))
+    });
     let (low, high) = divided.unzip();
     [low, high]
 }
@@ -389,7 +407,8 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     };
     let order = Order::of(input, variant);
     ended();
-    let mut rows = matches!(variant, Variant::Rows | Variant::CascadeOfRows).then(|| Rows::of(input));
+    let mut rows =
+        matches!(variant, Variant::Rows | Variant::CascadeOfRows).then(|| Rows::of(input));
     ended();
     let parts = input.batches.chunks(RUN_BATCHES).enumerate();
     let runs: Vec<Vec<Entry>> =
@@ -421,7 +440,12 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
             Variant::CascadeOfRows => out = cascaded(&order, runs, rows.as_mut()),
             _ => {
                 let runs: Vec<&[Entry]> = runs.iter().map(Vec::as_slice).collect();
-                merged(&order, &runs, !matches!(variant, Variant::NoCodes | Variant::NoKeys), &mut out);
+                merged(
+                    &order,
+                    &runs,
+                    !matches!(variant, Variant::NoCodes | Variant::NoKeys),
+                    &mut out,
+                );
             }
         }
         ended();
@@ -435,7 +459,8 @@ fn run(input: &Input, variant: Variant) -> ([f64; 5], [usize; 2]) {
     assert_eq!((gathered, out.len()), (count, count));
     let number = |entry: &Entry| entry.place().0 * BATCH_ROWS + entry.place().1;
     // All variants have the same order: a sum that depends on it.
-    let checksum = out.iter().fold(0_usize, |sum, entry| sum.wrapping_mul(31).wrapping_add(number(entry)));
+    let checksum =
+        out.iter().fold(0_usize, |sum, entry| sum.wrapping_mul(31).wrapping_add(number(entry)));
     (took, [count, checksum])
 }
 
@@ -469,15 +494,21 @@ fn main() -> Result<(), Box<dyn Error>> {
                 took[i].push(stages);
             }
         }
-        println!("by {name}: {} rows, {rounds} rounds, medians in seconds", expected.map_or(0, |[rows, _]| rows));
+        println!(
+            "by {name}: {} rows, {rounds} rounds, medians in seconds",
+            expected.map_or(0, |[rows, _]| rows)
+        );
         print!("{:36}", "");
         STAGES.iter().for_each(|stage| print!("{stage:>9}"));
         println!("{:>9}{:>9}", "all", "of all");
-        let total = |took: &[[f64; 5]]| median(took.iter().map(|stages| stages.iter().sum()).collect());
+        let total =
+            |took: &[[f64; 5]]| median(took.iter().map(|stages| stages.iter().sum()).collect());
         let least = total(&took[0]);
         for ((_, name), took) in VARIANTS.iter().zip(&took) {
             print!("{name:36}");
-            (0..STAGES.len()).for_each(|i| print!("{:>9.3}", median(took.iter().map(|stages| stages[i]).collect())));
+            (0..STAGES.len()).for_each(|i| {
+                print!("{:>9.3}", median(took.iter().map(|stages| stages[i]).collect()))
+            });
             println!("{:>9.3}{:>9.2}", total(took), total(took) / least);
         }
         println!();

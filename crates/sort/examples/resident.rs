@@ -1,12 +1,19 @@
-//! What a sort of rows like TPC-H's lineitem takes of memory, and how fast it is:
-//! `cargo run --release -p dray-sort --example resident -- [--memory 128MiB] [--threads 2] [--rows 6000000] [--key int|date|comment]
-//! [--order random|sorted|reversed|nearly|blocks] [--limit N] [--narrow] [--trace]`.
+//! What a sort of rows like TPC-H's lineitem takes of memory, and how fast it is: `cargo run
+//! --release -p dray-sort --example resident -- [--memory 128MiB] [--threads 2] [--rows 6000000]
+//! [--key int|date|comment] [--order random|sorted|reversed|nearly|blocks] [--limit N] [--narrow]
+//! [--trace]`.
 //!
-//! Batches are made while they are taken: their columns are the same few ones again and again but for the one that is sorted by, so that the source
-//! takes neither time nor memory. Each batch of the result is dropped as soon as it is there.
-//! Printed are resident bytes before the sort, at most, and by how much that is more than these and the budget.
+//! Batches are made while they are taken: their columns are the same few ones again and again but
+//! for the one that is sorted by, so that the source takes neither time nor memory. Each batch of
+//! the result is dropped as soon as it is there. Printed are resident bytes before the sort, at
+//! most, and by how much that is more than these and the budget.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -93,8 +100,12 @@ fn schema(narrow: bool) -> Schema {
         ("shipmode", Type::Utf8),
         ("comment", Type::Utf8),
     ];
-    let fields =
-        types.map(|(name, data_type)| Field { name: name.into(), data_type, nullable: false, metadata: vec![] });
+    let fields = types.map(|(name, data_type)| Field {
+        name: name.into(),
+        data_type,
+        nullable: false,
+        metadata: vec![],
+    });
     Schema { fields: fields.into_iter().take(if narrow { 1 } else { usize::MAX }).collect() }
 }
 
@@ -106,7 +117,11 @@ fn fixed(width: usize, values: impl Iterator<Item = u64>) -> Column {
             bytes.into_iter().take(width)
         })
         .collect();
-    Column { rows: bytes.len() / width, validity: None, values: Values::Fixed { width, bytes: bytes.into() } }
+    Column {
+        rows: bytes.len() / width,
+        validity: None,
+        values: Values::Fixed { width, bytes: bytes.into() },
+    }
 }
 
 fn strings(values: impl Iterator<Item = String>) -> Column {
@@ -133,7 +148,9 @@ fn comment(number: u64) -> String {
 fn template(number: usize, narrow: bool) -> Batch {
     let row = |row: usize| mix((number * BATCH_ROWS + row) as u64);
     let rows = || (0..BATCH_ROWS).map(row);
-    let pick = |texts: &'static [&'static str]| strings(rows().map(|n| texts[n as usize % texts.len()].to_owned()));
+    let pick = |texts: &'static [&'static str]| {
+        strings(rows().map(|n| texts[n as usize % texts.len()].to_owned()))
+    };
     let mut columns = vec![
         fixed(8, rows()),
         fixed(8, rows().map(|n| n % 200_000)),
@@ -167,7 +184,10 @@ fn rank(order: &str, row: usize, rows: usize) -> u64 {
         "nearly" if mix(row).is_multiple_of(100) => mix(mix(row)) % rows,
         "nearly" => row,
         // Sorted batches that overlap.
-        "blocks" => row % BATCH_ROWS as u64 * (rows / BATCH_ROWS as u64) + mix(row / BATCH_ROWS as u64) % 1000,
+        "blocks" => {
+            row % BATCH_ROWS as u64 * (rows / BATCH_ROWS as u64)
+                + mix(row / BATCH_ROWS as u64) % 1000
+        }
         _ => panic!("what is {order}?"),
     }
 }
@@ -182,8 +202,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let ranks = (0..BATCH_ROWS).map(|row| rank(order, number * BATCH_ROWS + row, *rows));
         match key.as_str() {
             "int" => batch.columns[ORDERKEY] = fixed(8, ranks),
-            "date" if order == "random" => batch.columns[SHIPDATE] = fixed(4, ranks.map(|rank| rank % DAYS)),
-            "date" => batch.columns[SHIPDATE] = fixed(4, ranks.map(|rank| rank * DAYS / *rows as u64)),
+            "date" if order == "random" => {
+                batch.columns[SHIPDATE] = fixed(4, ranks.map(|rank| rank % DAYS))
+            }
+            "date" => {
+                batch.columns[SHIPDATE] = fixed(4, ranks.map(|rank| rank * DAYS / *rows as u64))
+            }
             "comment" => batch.columns[COMMENT] = strings(ranks.map(comment)),
             _ => panic!("what is {key}?"),
         }
@@ -196,8 +220,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let by = vec![SortColumn { column: by, descending: false, nulls_first: false }];
     let budget = Budget::new(*memory as usize);
-    let options =
-        Options { spill_folder: Some(std::env::temp_dir()), limit: *limit, ..Options::new(by, budget.clone()) };
+    let options = Options {
+        spill_folder: Some(std::env::temp_dir()),
+        limit: *limit,
+        ..Options::new(by, budget.clone())
+    };
     drop(make(0));
     // The most so far is forgotten.
     std::fs::write("/proc/self/clear_refs", "5")?;

@@ -1,10 +1,18 @@
-//! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed [scale [threads [data/memory…]]]`.
+//! How fast TPC-H's lineitem is sorted: `cargo run --release -p dray-sort --example sort_speed
+//! [scale [threads [data/memory…]]]`.
 //!
-//! For each order and each share of memory, with what is spilled compressed where it pays, always (LZ4) and never: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them into batches,
-//! both, millions of rows a second; then bytes spilled, the most that was reserved, and by how much resident memory grew at the most. Rows are in memory as columns before, and each batch is dropped as soon as it is there.
-//! It spills to the system's folder for temporary files.
+//! For each order and each share of memory, with what is spilled compressed where it pays, always
+//! (LZ4) and never: seconds to take the rows in (pages, keys, pieces, runs on disk), to merge them
+//! into batches, both, millions of rows a second; then bytes spilled, the most that was reserved,
+//! and by how much resident memory grew at the most. Rows are in memory as columns before, and each
+//! batch is dropped as soon as it is there. It spills to the system's folder for temporary files.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a measurement stops by them")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a measurement stops by them"
+)]
 
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,13 +62,18 @@ fn main() -> Result<(), Box<dyn Error>> {
         "resident MB"
     );
     for (name, by) in ORDERS {
-        let by: Vec<SortColumn> =
-            by.iter().map(|column| SortColumn { column: *column, descending: false, nulls_first: false }).collect();
+        let by: Vec<SortColumn> = by
+            .iter()
+            .map(|column| SortColumn { column: *column, descending: false, nulls_first: false })
+            .collect();
         // In memory it makes no difference.
         let spills = |share: &&f64| **share > 1.0;
         let compressions = [SpillCompression::Lz4, SpillCompression::None];
-        let compressed = shares.iter().filter(spills).flat_map(|share| compressions.map(|how| (share, how)));
-        for (share, spill_compression) in shares.iter().map(|share| (share, SpillCompression::Auto)).chain(compressed) {
+        let compressed =
+            shares.iter().filter(spills).flat_map(|share| compressions.map(|how| (share, how)));
+        for (share, spill_compression) in
+            shares.iter().map(|share| (share, SpillCompression::Auto)).chain(compressed)
+        {
             let budget = Budget::new((bytes as f64 / share) as usize);
             let options = Options {
                 spill_folder: Some(std::env::temp_dir()),
@@ -89,7 +102,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let taken_in = start.elapsed().as_secs_f64();
             let progress = sorter.progress();
             let sorted = sorter.finish(threads)?;
-            let found = sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
+            let found =
+                sorted.map(|batch| batch.map(|batch| batch.rows)).sum::<Result<usize, _>>()?;
             assert_eq!(found, count);
             let both = start.elapsed().as_secs_f64();
             println!(

@@ -10,7 +10,11 @@ use crate::error::{Error, Result};
 use crate::key::Keys;
 
 /// How many of so many rows, which are sorted, have keys less than this one.
-pub(crate) fn rows_before<'k>(rows: usize, key: &[u8], key_of: impl Fn(usize) -> Option<&'k [u8]>) -> Result<usize> {
+pub(crate) fn rows_before<'k>(
+    rows: usize,
+    key: &[u8],
+    key_of: impl Fn(usize) -> Option<&'k [u8]>,
+) -> Result<usize> {
     let (mut low, mut high) = (0, rows);
     while low < high {
         let middle = low.midpoint(high);
@@ -84,13 +88,23 @@ enum Places {
 impl BlockKeys {
     /// No keys yet, of one width or of many.
     pub fn new(width: Option<usize>) -> Self {
-        Self { rows: 0, bytes: Vec::new(), places: width.map_or(Places::Ends(Vec::new()), Places::Even) }
+        Self {
+            rows: 0,
+            bytes: Vec::new(),
+            places: width.map_or(Places::Ends(Vec::new()), Places::Even),
+        }
     }
 
     /// Keys as they were written: their ends, if they have not one width, and their bytes.
-    pub fn from_parts(width: Option<usize>, rows: usize, ends: &[u8], bytes: Vec<u8>) -> Result<Self> {
+    pub fn from_parts(
+        width: Option<usize>,
+        rows: usize,
+        ends: &[u8],
+        bytes: Vec<u8>,
+    ) -> Result<Self> {
         let ends = || ends.as_chunks::<4>().0.iter().map(|end| u32::from_le_bytes(*end)).collect();
-        let keys = Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) };
+        let keys =
+            Self { rows, bytes, places: width.map_or_else(|| Places::Ends(ends()), Places::Even) };
         let are_whole = match &keys.places {
             Places::Even(width) => Some(keys.bytes.len()) == width.checked_mul(rows),
             Places::Ends(ends) => {
@@ -196,15 +210,24 @@ mod tests {
 
     #[test]
     fn keys_that_are_not_whole_are_refused() {
-        let ends = |ends: &[u32]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
+        let ends =
+            |ends: &[u32]| ends.iter().flat_map(|end| end.to_le_bytes()).collect::<Vec<u8>>();
         let is_internal = |keys| matches!(keys, Err(Error::Internal(_)));
         assert!(is_internal(BlockKeys::from_parts(Some(8), 2, &[], vec![0; 15]).map(drop)));
-        assert!(is_internal(BlockKeys::from_parts(Some(usize::MAX), 2, &[], vec![0; 15]).map(drop)));
+        assert!(is_internal(
+            BlockKeys::from_parts(Some(usize::MAX), 2, &[], vec![0; 15]).map(drop)
+        ));
         for wrong in [&[1, 3][..], &[1, 0, 3], &[1, 2, 4], &[1, 2]] {
-            assert!(is_internal(BlockKeys::from_parts(None, 3, &ends(wrong), vec![0; 3]).map(drop)), "{wrong:?}");
+            assert!(
+                is_internal(BlockKeys::from_parts(None, 3, &ends(wrong), vec![0; 3]).map(drop)),
+                "{wrong:?}"
+            );
         }
         let keys = BlockKeys::from_parts(None, 3, &ends(&[1, 1, 3]), b"abc".to_vec()).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|row| keys.get(row)), [Some(&b"a"[..]), Some(b""), Some(b"bc"), None]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|row| keys.get(row)),
+            [Some(&b"a"[..]), Some(b""), Some(b"bc"), None]
+        );
         assert!(matches!(rows_before(4, b"z", |row| keys.get(row)), Err(Error::Internal(_))));
     }
 }

@@ -4,13 +4,15 @@ use std::str::FromStr;
 
 use crate::key::SortColumn;
 
-/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or two of these. Which part of it is the name is known only
-/// when columns are: as much as is the name of one, so that every column can be named.
+/// A column to sort by: `NAME`, and behind it `:asc`, `:desc`, `:nulls-first` or `:nulls-last`, or
+/// two of these. Which part of it is the name is known only when columns are: as much as is the
+/// name of one, so that every column can be named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct By(String);
 
 impl By {
-    /// Which of the columns with these names it is, and how it is sorted; or else a sentence that says what is wrong.
+    /// Which of the columns with these names it is, and how it is sorted; or else a sentence that
+    /// says what is wrong.
     ///
     /// # Errors
     /// When it is none of them or more than one, or when it says twice how to sort.
@@ -23,9 +25,15 @@ impl By {
                 (Some((column, _)), 0) => {
                     // The largest comes first, and missing values before it, as in SQL.
                     let descending = descending.unwrap_or(false);
-                    return Ok(SortColumn { column, descending, nulls_first: nulls_first.unwrap_or(descending) });
+                    return Ok(SortColumn {
+                        column,
+                        descending,
+                        nulls_first: nulls_first.unwrap_or(descending),
+                    });
                 }
-                (Some(_), others) => return Err(format!("there are {} columns {name:?}; rename them", others + 1)),
+                (Some(_), others) => {
+                    return Err(format!("there are {} columns {name:?}; rename them", others + 1));
+                }
                 (None, _) => {}
             }
             let Some((before, word)) = name.rsplit_once(':') else { break };
@@ -70,7 +78,8 @@ mod tests {
     #[test]
     fn columns_to_sort_by() {
         let names = ["a", "x:y", "desc", "b:desc", "c", "c:desc", ":", "twice", "twice"];
-        let by = |column, descending, nulls_first| Ok(SortColumn { column, descending, nulls_first });
+        let by =
+            |column, descending, nulls_first| Ok(SortColumn { column, descending, nulls_first });
         assert_eq!(find("a", &names), by(0, false, false));
         assert_eq!(find("a:desc", &names), by(0, true, true));
         assert_eq!(find("a:desc:nulls-last", &names), by(0, true, false));
@@ -84,9 +93,13 @@ mod tests {
         assert_eq!(find("c:nulls-first:desc", &names), by(4, true, true));
         assert_eq!(find(":", &names), by(6, false, false));
         assert_eq!(find(":desc", &[":desc"]), by(0, false, false));
-        for wrong in ["", ":desc", "a:asc:desc", "a:desc:desc", "b", "d:desc", "a:up", "twice:desc"] {
+        for wrong in ["", ":desc", "a:asc:desc", "a:desc:desc", "b", "d:desc", "a:up", "twice:desc"]
+        {
             assert!(find(wrong, &names).is_err(), "{wrong}");
         }
-        assert_eq!(find("d:desc", &["a", "b"]).unwrap_err(), "there is no column \"d\"; there are a, b");
+        assert_eq!(
+            find("d:desc", &["a", "b"]).unwrap_err(),
+            "there is no column \"d\"; there are a, b"
+        );
     }
 }

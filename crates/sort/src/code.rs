@@ -1,12 +1,15 @@
-//! Keys in words, and offset-value codes: where a key first differs from an earlier one, and what it has there.
+//! Keys in words, and offset-value codes: where a key first differs from an earlier one, and what
+//! it has there.
 //!
-//! A key is compared eight bytes at a time, as a big-endian word, the last one filled up with zeros. No key is the beginning of another
-//! one (`spec/sort-key.md` section 1), so that keys which differ do so in a word that both have.
+//! A key is compared eight bytes at a time, as a big-endian word, the last one filled up with
+//! zeros. No key is the beginning of another one (`spec/sort-key.md` section 1), so that keys which
+//! differ do so in a word that both have.
 //!
-//! Two keys that are not less than a third one can often be compared by where they first differ from it, alone: the one that does so
-//! later is less, and of two that do so in the same word the one whose word is less. Only where both are the same the words behind
-//! it decide. So no byte is looked at twice however many keys a merge compares one with (Graefe and Do, "Offset-value coding in
-//! database query processing", 2023).
+//! Two keys that are not less than a third one can often be compared by where they first differ
+//! from it, alone: the one that does so later is less, and of two that do so in the same word the
+//! one whose word is less. Only where both are the same the words behind it decide. So no byte is
+//! looked at twice however many keys a merge compares one with (Graefe and Do, "Offset-value coding
+//! in database query processing", 2023).
 
 /// The bytes of a word.
 pub(crate) const WORD_BYTES: usize = 8;
@@ -25,7 +28,10 @@ pub(crate) fn word(key: &[u8], depth: usize) -> u64 {
 #[inline]
 fn last_word(rest: &[u8]) -> u64 {
     let shift = 8 * (WORD_BYTES - rest.len()) as u32;
-    rest.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte)).checked_shl(shift).unwrap_or(0)
+    rest.iter()
+        .fold(0u64, |word, byte| word << 8 | u64::from(*byte))
+        .checked_shl(shift)
+        .unwrap_or(0)
 }
 
 /// Whether a key has bytes behind word `depth`.
@@ -48,7 +54,8 @@ pub(crate) fn first_difference(a: &[u8], b: &[u8], depth: usize) -> Option<(usiz
     None
 }
 
-/// Where a key differs from another that is not greater: less if it does so later, or by a lesser word.
+/// Where a key differs from another that is not greater: less if it does so later, or by a lesser
+/// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Code(u128);
 
@@ -58,16 +65,19 @@ impl Code {
     /// Of what comes behind all keys.
     pub const END: Self = Self(u128::MAX);
 
-    /// A key that has `word` at `depth`, where the other one has a lesser one. Keys are below 2³² bytes.
+    /// A key that has `word` at `depth`, where the other one has a lesser one. Keys are below 2³²
+    /// bytes.
     #[inline(always)]
     pub fn new(depth: usize, word: u64) -> Self {
         Self(u128::from(u32::MAX - depth as u32) << 64 | u128::from(word))
     }
 
-    /// A key, and one that comes before it or is equal to it; both have the same words before `depth`.
+    /// A key, and one that comes before it or is equal to it; both have the same words before
+    /// `depth`.
     #[inline]
     pub fn between(before: &[u8], key: &[u8], depth: usize) -> Self {
-        first_difference(before, key, depth).map_or(Self::EQUAL, |(depth, _, word)| Self::new(depth, word))
+        first_difference(before, key, depth)
+            .map_or(Self::EQUAL, |(depth, _, word)| Self::new(depth, word))
     }
 
     /// Where the difference is.

@@ -115,10 +115,13 @@ impl Cursor {
             Self::Piece(cursor) if cursor.start < cursor.end => {
                 let end = |at: usize| {
                     let (block, row) = cursor.piece.entries().get(at)?.place();
-                    let (key, tag) = (cursor.piece.key_at(block, row)?, cursor.piece.tag_at(block, row)?);
+                    let (key, tag) =
+                        (cursor.piece.key_at(block, row)?, cursor.piece.tag_at(block, row)?);
                     Some(End { key, tag, is_whole: true })
                 };
-                let end = |at: usize| end(at).ok_or_else(|| Error::missing("the first or the last row of a piece"));
+                let end = |at: usize| {
+                    end(at).ok_or_else(|| Error::missing("the first or the last row of a piece"))
+                };
                 Ok(Some([end(cursor.start)?, end(cursor.end - 1)?]))
             }
             Self::Run(cursor) if cursor.start < cursor.end => Ok(cursor.run.ends()),
@@ -145,11 +148,14 @@ impl Cursor {
         }
     }
 
-    /// The object at a place whose block is in memory still; nothing if there is none, here and below.
+    /// The object at a place whose block is in memory still; nothing if there is none, here and
+    /// below.
     #[inline]
     pub fn object(&self, (block, row): RowPlace) -> Option<RowObject<'_>> {
         match self {
-            Self::Piece(cursor) => cursor.piece.object(cursor.block(block)?, row as usize).map(RowObject::Here),
+            Self::Piece(cursor) => {
+                cursor.piece.object(cursor.block(block)?, row as usize).map(RowObject::Here)
+            }
             Self::Run(cursor) => cursor.block.as_ref()?.object(row as usize),
         }
     }
@@ -187,7 +193,8 @@ impl PieceCursor {
     /// The rows of a piece within bounds; its blocks are numbered from `first_block` on.
     pub fn new(piece: Arc<Piece>, first_block: u32, bounds: &Bounds) -> Result<Self> {
         let start = bounds.from.as_deref().map_or(Ok(0), |from| piece.rows_before(from))?;
-        let end = bounds.until.as_deref().map_or(Ok(piece.rows()), |until| piece.rows_before(until))?;
+        let end =
+            bounds.until.as_deref().map_or(Ok(piece.rows()), |until| piece.rows_before(until))?;
         Ok(Self { piece, first_block, start, at: start, end })
     }
 
@@ -225,7 +232,8 @@ impl PieceCursor {
     }
 }
 
-/// Some rows of a run, of which a block is in memory at a time. Who makes one has reserved that memory.
+/// Some rows of a run, of which a block is in memory at a time. Who makes one has reserved that
+/// memory.
 #[derive(Debug)]
 pub(crate) struct RunCursor {
     run: Arc<Run>,
@@ -251,7 +259,8 @@ impl RunCursor {
         let end = bounds.until.as_deref().map_or(run.blocks(), |until| run.blocks_before(until));
         let (number, row, rows) = (0, 0, 0);
         let (block, last_key) = Default::default();
-        let (layout, rooms, cancel) = (plan.layout.clone(), plan.stock.rooms().clone(), plan.cancel.clone());
+        let (layout, rooms, cancel) =
+            (plan.layout.clone(), plan.stock.rooms().clone(), plan.cancel.clone());
         Self { run, layout, rooms, cancel, bounds, start, end, number, row, rows, block, last_key }
     }
 

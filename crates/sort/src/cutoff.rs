@@ -20,8 +20,8 @@ impl Cutoff {
         Self(cut(key).into())
     }
 
-    /// What comes behind so many rows as are wanted. Of sorted rows these are samples: the beginning of a key, and how many rows, beyond those of
-    /// the sample before, are not greater.
+    /// What comes behind so many rows as are wanted. Of sorted rows these are samples: the
+    /// beginning of a key, and how many rows, beyond those of the sample before, are not greater.
     pub fn of<'k>(samples: impl Iterator<Item = (&'k [u8], usize)>, wanted: u64) -> Option<Self> {
         let mut samples: Vec<_> = samples.collect();
         samples.sort_unstable();

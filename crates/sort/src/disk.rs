@@ -70,7 +70,8 @@ pub(crate) struct Disk {
     /// Pages and what is beside them are not alike.
     pub pages: Pace,
     pub keys: Pace,
-    /// Large pages stay where they are, whatever run they belong to; so they have a file of their own.
+    /// Large pages stay where they are, whatever run they belong to; so they have a file of their
+    /// own.
     large: Mutex<Option<Arc<SpillFile>>>,
 }
 
@@ -103,15 +104,25 @@ impl Disk {
         })
     }
 
-    /// Writes bytes to the end of a file, of which several threads may write there. `packed` is memory to pack them in.
-    pub fn write(&self, file: &Arc<SpillFile>, pace: &Pace, bytes: &[u8], packed: &mut Vec<u8>) -> Result<Stored> {
+    /// Writes bytes to the end of a file, of which several threads may write there. `packed` is
+    /// memory to pack them in.
+    pub fn write(
+        &self,
+        file: &Arc<SpillFile>,
+        pace: &Pace,
+        bytes: &[u8],
+        packed: &mut Vec<u8>,
+    ) -> Result<Stored> {
         let mut stored = bytes;
         if pace.packs(bytes.len()) {
             let start = Instant::now();
             packed.resize(packed.len().max(block::get_maximum_output_size(bytes.len())), 0);
             let packed_bytes = block::compress_into(bytes, packed).unwrap_or(bytes.len());
             pace.packed(bytes.len(), packed_bytes, start.elapsed());
-            stored = packed.get(..packed_bytes).filter(|packed| packed.len() < bytes.len()).unwrap_or(bytes);
+            stored = packed
+                .get(..packed_bytes)
+                .filter(|packed| packed.len() < bytes.len())
+                .unwrap_or(bytes);
         }
         let stored_bytes = stored.len() as u64;
         if !self.space.take(stored_bytes) {
@@ -150,7 +161,9 @@ impl Stored {
 
     /// Reads them all to memory of their size.
     pub fn read(&self, bytes: &mut [u8]) -> Result<()> {
-        let read = |stored: &mut [u8]| self.file.file.read_exact_at(stored, self.at).map_err(Error::spill("read"));
+        let read = |stored: &mut [u8]| {
+            self.file.file.read_exact_at(stored, self.at).map_err(Error::spill("read"))
+        };
         if self.packed_bytes() == 0 {
             return read(bytes);
         }
@@ -158,17 +171,22 @@ impl Stored {
         read(&mut packed)?;
         match block::decompress_into(&packed, bytes) {
             Ok(unpacked) if unpacked == self.bytes => Ok(()),
-            _ => Err(Error::Damaged(format!("{} bytes do not unpack to {}", self.stored_bytes, self.bytes))),
+            _ => Err(Error::Damaged(format!(
+                "{} bytes do not unpack to {}",
+                self.stored_bytes, self.bytes
+            ))),
         }
     }
 
-    /// Has the system begin to read them: runs share files, so it can't tell by itself what is wanted next.
+    /// Has the system begin to read them: runs share files, so it can't tell by itself what is
+    /// wanted next.
     pub fn read_ahead(&self) {
         #[cfg(target_os = "linux")]
         {
             let bytes = std::num::NonZeroU64::new(self.stored_bytes as u64);
             // They are read in any case.
-            let _ = rustix::fs::fadvise(&self.file.file, self.at, bytes, rustix::fs::Advice::WillNeed);
+            let _ =
+                rustix::fs::fadvise(&self.file.file, self.at, bytes, rustix::fs::Advice::WillNeed);
         }
     }
 }

@@ -7,8 +7,9 @@
 //! └──────────────────────┴────────────────┴──────────────┴────────────┘
 //! ```
 //!
-//! Before the sort the word is the first one and the depth 0: so entries compare as their words do, and in the order of the rows where
-//! these are equal. After it word and depth are those of the code against the entry before.
+//! Before the sort the word is the first one and the depth 0: so entries compare as their words do,
+//! and in the order of the rows where these are equal. After it word and depth are those of the
+//! code against the entry before.
 
 use crate::code::Code;
 use crate::options::SORT_PAGE_BYTES_MAX;
@@ -34,7 +35,11 @@ impl Entry {
     /// The entry of a row, not yet sorted.
     #[inline(always)]
     pub fn new(word: u64, block: usize, row: usize) -> Self {
-        Self(u128::from(word) << 64 | (block as u128) << (ROW_BITS + DEPTH_BITS) | (row as u128) << DEPTH_BITS)
+        Self(
+            u128::from(word) << 64
+                | (block as u128) << (ROW_BITS + DEPTH_BITS)
+                | (row as u128) << DEPTH_BITS,
+        )
     }
 
     #[inline(always)]

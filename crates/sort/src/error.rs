@@ -15,7 +15,8 @@ pub enum Error {
     },
     /// A setting that can't be.
     Setting(String),
-    /// The number of a batch that is not larger than that of the one before, or larger than 2³³ - 1.
+    /// The number of a batch that is not larger than that of the one before, or larger than 2³³ -
+    /// 1.
     Sequence {
         /// The number.
         sequence: u64,
@@ -55,7 +56,8 @@ pub enum Error {
     Cancelled,
     /// Rows came after the sort was finished.
     Finished,
-    /// Something that the sort has made itself is not as it must be, so that rows would be lost or in a wrong order: a defect of this crate.
+    /// Something that the sort has made itself is not as it must be, so that rows would be lost or
+    /// in a wrong order: a defect of this crate.
     Internal(String),
 }
 
@@ -77,7 +79,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Column { column, columns } => write!(out, "no column {column} to sort by, there are {columns}"),
+            Self::Column { column, columns } => {
+                write!(out, "no column {column} to sort by, there are {columns}")
+            }
             Self::Setting(what) | Self::Thread(what) => out.write_str(what),
             Self::Sequence { sequence, expected } => {
                 write!(out, "batch number {sequence}, expected one from {expected} to 2^33 - 1")
@@ -97,7 +101,9 @@ impl fmt::Display for Error {
             Self::Damaged(what) => write!(out, "what was spilled was damaged: {what}"),
             Self::Cancelled => out.write_str("the sort was cancelled"),
             Self::Finished => out.write_str("rows came after the sort was finished"),
-            Self::Internal(what) => write!(out, "internal error of the sort: {what}; please report it"),
+            Self::Internal(what) => {
+                write!(out, "internal error of the sort: {what}; please report it")
+            }
         }
     }
 }

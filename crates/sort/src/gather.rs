@@ -1,8 +1,10 @@
 //! Rows gathered from batches that are kept as they came, column by column.
 //!
-//! Only tables are: of nested objects a copy is one `memcpy` of their page's bytes, of columns it would be one for each of their items.
+//! Only tables are: of nested objects a copy is one `memcpy` of their page's bytes, of columns it
+//! would be one for each of their items.
 //!
-//! Rows are gathered by the hundred thousand, and a column's values are read in the order in which they lie and written wherever they belong:
+//! Rows are gathered by the hundred thousand, and a column's values are read in the order in which
+//! they lie and written wherever they belong:
 //!
 //! ```text
 //!   batch 0 │ a b c d … │ ──▶ a, d ──▶ ┌───────────────┐
@@ -43,7 +45,10 @@ pub(crate) struct Batches {
 impl Batches {
     pub fn push(&mut self, batch: &Batch, sizes: &Arc<[u32]>) {
         self.fields.resize_with(batch.columns.len(), Vec::new);
-        self.fields.iter_mut().zip(&batch.columns).for_each(|(field, column)| field.push(column.clone()));
+        self.fields
+            .iter_mut()
+            .zip(&batch.columns)
+            .for_each(|(field, column)| field.push(column.clone()));
         self.sizes.push(sizes.clone());
     }
 
@@ -62,18 +67,23 @@ impl Batches {
     pub fn gather(&self, places: &[RowPlace]) -> Result<Batch> {
         let moves = Moves::new(&self.sizes, places)?;
         let column = |columns: &Vec<Column>| moves.column(columns);
-        Ok(Batch { rows: places.len(), columns: self.fields.iter().map(column).collect::<Result<_>>()? })
+        Ok(Batch {
+            rows: places.len(),
+            columns: self.fields.iter().map(column).collect::<Result<_>>()?,
+        })
     }
 }
 
-/// Some rows of a gathered batch. Of its strings they have no others: who checks them would check all of these with each slice.
+/// Some rows of a gathered batch. Of its strings they have no others: who checks them would check
+/// all of these with each slice.
 pub(crate) fn slice(batch: &Batch, from: usize, rows: usize) -> Batch {
     let mut slice = batch.slice(from, rows);
     for column in &mut slice.columns {
         if let Values::Bytes { offsets, data } = &mut column.values {
             let all = offsets.as_chunks().0;
             let start = span(all, 0).start;
-            let rebased = all.iter().map(|offset| (u32::from_le_bytes(*offset) - start as u32).to_le_bytes());
+            let rebased =
+                all.iter().map(|offset| (u32::from_le_bytes(*offset) - start as u32).to_le_bytes());
             *data = data.slice(start..span(all, rows.saturating_sub(1)).end);
             *offsets = rebased.collect::<Vec<_>>().into_flattened().into();
         }
@@ -160,7 +170,8 @@ impl Moves {
         for (column, moves) in self.of(columns) {
             let Values::Boolean(values) = &column.values else { return Err(other_type()) };
             for row in moves.iter().filter(|row| column.is_valid(row.from as usize)) {
-                bits[row.to as usize / 8] |= u8::from(values.bit(row.from as usize)) << (row.to % 8);
+                bits[row.to as usize / 8] |=
+                    u8::from(values.bit(row.from as usize)) << (row.to % 8);
             }
         }
         Ok(Values::Boolean(Bitmap { bytes: bits.into(), offset: 0, len: self.rows() }))
@@ -184,7 +195,8 @@ impl Moves {
                     16 => put::<16>(&mut bytes, from, column, moves),
                     32 => put::<32>(&mut bytes, from, column, moves),
                     width => each(column, moves, |from_row, to_row| {
-                        bytes[to_row * width..][..width].copy_from_slice(&from[from_row * width..][..width]);
+                        bytes[to_row * width..][..width]
+                            .copy_from_slice(&from[from_row * width..][..width]);
                     }),
                 },
                 Values::Narrow { width: narrow, bytes: from } if width == DECIMAL_BYTES => {
@@ -192,7 +204,11 @@ impl Moves {
                         let from = &from[from_row * narrow..][..*narrow];
                         let to = &mut bytes[to_row * DECIMAL_BYTES..][..DECIMAL_BYTES];
                         to[..from.len()].copy_from_slice(from);
-                        to[from.len()..].fill(if from.last().is_some_and(|byte| byte >> 7 == 1) { u8::MAX } else { 0 });
+                        to[from.len()..].fill(if from.last().is_some_and(|byte| byte >> 7 == 1) {
+                            u8::MAX
+                        } else {
+                            0
+                        });
                     })
                 }
                 _ => return Err(other_type()),
@@ -209,7 +225,8 @@ impl Moves {
             let Values::Bytes { offsets, .. } = &column.values else { return Err(other_type()) };
             let offsets = offsets.as_chunks().0;
             starts.extend(moves.iter().map(|row| {
-                let is_there = column.validity.as_ref().is_none_or(|bits| bits.bit(row.from as usize));
+                let is_there =
+                    column.validity.as_ref().is_none_or(|bits| bits.bit(row.from as usize));
                 let string = if is_there { span(offsets, row.from as usize) } else { 0..0 };
                 ends[row.to as usize + 1] = string.len() as u32;
                 string.start as u32
@@ -223,7 +240,8 @@ impl Moves {
         for (column, moves) in self.of(columns) {
             let Values::Bytes { data: from, .. } = &column.values else { return Err(other_type()) };
             for (row, start) in moves.iter().zip(&mut starts) {
-                let to = &mut data[ends[row.to as usize] as usize..ends[row.to as usize + 1] as usize];
+                let to =
+                    &mut data[ends[row.to as usize] as usize..ends[row.to as usize + 1] as usize];
                 copy_few(to, &from[start as usize..][..to.len()]);
             }
         }

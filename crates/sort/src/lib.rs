@@ -1,5 +1,6 @@
-//! External sort and distinct: rows in the order of their keys, in as much memory as they may take and on disk beyond that.
-//! `spec/sort-key.md` is the law for keys, `spec/page.md` for the pages that rows lie in.
+//! External sort and distinct: rows in the order of their keys, in as much memory as they may take
+//! and on disk beyond that. `spec/sort-key.md` is the law for keys, `spec/page.md` for the pages
+//! that rows lie in.
 //!
 //! ```text
 //!   Batch ──Writer──▶ rows + keys ──sort──▶ piece ─┬─merge─▶ Sorted: Batch, Batch, …
@@ -7,11 +8,15 @@
 //!                                 memory is short: └─merge─▶ run on disk
 //! ```
 //!
-//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and by codes (`code.rs`). Rows lie in blocks (`block.rs`): a table's as they came, others as objects
-//! in pages, whose memory is used again (`stock.rs`). A piece (`piece.rs`) has entries (`entry.rs`), whose order is made in `order.rs`, by the bytes that differ (`varying.rs`). A merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors
-//! (`cursor.rs`) in pieces and runs (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`) on disk (`disk.rs`, `pace.rs`), and which rows can't be among
-//! the first ones, if no more are wanted (`cutoff.rs`). The last merge makes
-//! batches (`part.rs`) of objects, or of rows that are gathered (`gather.rs`): of all or, divided by `path.rs`, in several threads (`workers.rs`).
+//! The files are the nouns: a [`KeyEncoder`] makes keys (`key.rs`), which are compared in words and
+//! by codes (`code.rs`). Rows lie in blocks (`block.rs`): a table's as they came, others as objects
+//! in pages, whose memory is used again (`stock.rs`). A piece (`piece.rs`) has entries
+//! (`entry.rs`), whose order is made in `order.rs`, by the bytes that differ (`varying.rs`). A
+//! merge (`merge.rs`) is a loser tree (`tree.rs`) over cursors (`cursor.rs`) in pieces and runs
+//! (`run.rs`). The sorter (`sorter.rs`) says when pieces become a run (`spill.rs`) on disk
+//! (`disk.rs`, `pace.rs`), and which rows can't be among the first ones, if no more are wanted
+//! (`cutoff.rs`). The last merge makes batches (`part.rs`) of objects, or of rows that are gathered
+//! (`gather.rs`): of all or, divided by `path.rs`, in several threads (`workers.rs`).
 //!
 //! ```
 //! use dray_format::{Batch, Column, Field, Schema, Type, Values};

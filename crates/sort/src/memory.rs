@@ -62,10 +62,14 @@ impl Memory for Budget {
     }
 }
 
-/// Half of the memory that is available now, within the limit of the control group; 4 GiB where the system does not say.
+/// Half of the memory that is available now, within the limit of the control group; 4 GiB where the
+/// system does not say.
 pub fn memory_bytes_default() -> usize {
-    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_available(&text));
-    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
+    let available =
+        std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_available(&text));
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     match (available, limit) {
         (Some(a), Some(b)) => usize::min(a, b) / 2,
         (Some(bytes), None) | (None, Some(bytes)) => bytes / 2,

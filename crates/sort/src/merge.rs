@@ -46,9 +46,11 @@ enum Step {
 }
 
 impl Merge {
-    /// Merges chains of sources, each of which begins where the one before ends, dropping rows that are equal to the one before if `distinct`, up to `limit` rows.
+    /// Merges chains of sources, each of which begins where the one before ends, dropping rows that
+    /// are equal to the one before if `distinct`, up to `limit` rows.
     pub fn new(chains: Vec<Chain>, distinct: bool, limit: u64) -> Result<Self> {
-        let (mut cursors, mut behind) = (Vec::with_capacity(chains.len()), Vec::with_capacity(chains.len()));
+        let (mut cursors, mut behind) =
+            (Vec::with_capacity(chains.len()), Vec::with_capacity(chains.len()));
         let mut codes = Vec::with_capacity(chains.len());
         for mut chain in chains {
             chain.reverse();
@@ -76,7 +78,9 @@ impl Merge {
     #[inline]
     fn step(&mut self) -> Result<Step> {
         loop {
-            let Some(winner) = self.tree.winner().filter(|_| self.left > 0) else { return Ok(Step::End) };
+            let Some(winner) = self.tree.winner().filter(|_| self.left > 0) else {
+                return Ok(Step::End);
+            };
             let source = winner.source as usize;
             match self.state {
                 State::Fresh if winner.code == Code::END => return Ok(Step::End),
@@ -114,15 +118,18 @@ impl Merge {
         }
     }
 
-    /// Puts the next rows, their sources and places, into `pending` in the place of those that are there, and says whether there are no more.
-    /// Their blocks stay until the next call.
+    /// Puts the next rows, their sources and places, into `pending` in the place of those that are
+    /// there, and says whether there are no more. Their blocks stay until the next call.
     pub fn fill(&mut self, pending: &mut Vec<(usize, RowPlace)>, rows_max: usize) -> Result<bool> {
         pending.clear();
         while pending.len() < rows_max {
             match self.step()? {
                 Step::Row(source) => {
                     let place = self.cursors[source].place();
-                    pending.push((source, place.ok_or_else(|| Error::missing("a row that was merged"))?));
+                    pending.push((
+                        source,
+                        place.ok_or_else(|| Error::missing("a row that was merged"))?,
+                    ));
                 }
                 Step::Block if pending.is_empty() => {}
                 Step::Block => break,
@@ -132,7 +139,8 @@ impl Merge {
         Ok(false)
     }
 
-    /// Reads a byte of every line of the cache that these rows begin with, so that what follows does not wait for each of them.
+    /// Reads a byte of every line of the cache that these rows begin with, so that what follows
+    /// does not wait for each of them.
     pub fn fetch(&self, pending: &[(usize, RowPlace)]) {
         let mut any = 0;
         for (source, place) in pending {
@@ -178,7 +186,8 @@ fn follow(cursor: &mut Cursor, behind: &mut Vec<Cursor>) -> Result<Code> {
     }
 }
 
-/// Compares rows whose codes are the same: by what lies behind, and then by their places in the input.
+/// Compares rows whose codes are the same: by what lies behind, and then by their places in the
+/// input.
 fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> Result<(bool, Code)> {
     |a, b| {
         if a.code == Code::END {
@@ -186,7 +195,8 @@ fn settle(cursors: &[Cursor]) -> impl FnMut(Player, Player) -> Result<(bool, Cod
         }
         let [of_a, of_b] = [&cursors[a.source as usize], &cursors[b.source as usize]];
         if a.code != Code::EQUAL
-            && let Some((depth, word_a, word_b)) = first_difference(of_a.key()?, of_b.key()?, a.code.depth() + 1)
+            && let Some((depth, word_a, word_b)) =
+                first_difference(of_a.key()?, of_b.key()?, a.code.depth() + 1)
         {
             return Ok((word_a < word_b, Code::new(depth, word_a.max(word_b))));
         }

@@ -77,7 +77,8 @@ impl SpillSpace {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Takes bytes, which [`Self::give_back`] returns; false if there is no room, and then none are taken.
+    /// Takes bytes, which [`Self::give_back`] returns; false if there is no room, and then none are
+    /// taken.
     pub(crate) fn take(&self, bytes: u64) -> bool {
         let more = |taken: u64| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -91,7 +92,8 @@ impl SpillSpace {
 /// What a sort is told.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The columns that rows are sorted by, the first of which decides first. Rows that are equal in these stay in their order.
+    /// The columns that rows are sorted by, the first of which decides first. Rows that are equal
+    /// in these stay in their order.
     pub by: Vec<SortColumn>,
     /// Where memory is reserved before it is taken.
     pub memory: Arc<dyn Memory>,
@@ -101,7 +103,8 @@ pub struct Options {
     pub spill_space: Arc<SpillSpace>,
     /// How they are compressed.
     pub spill_compression: SpillCompression,
-    /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256 KiB, smaller for little memory.
+    /// The size of a page: a power of two from 4 KiB to 16 MiB. None chooses one of at most 256
+    /// KiB, smaller for little memory.
     pub page_bytes: Option<usize>,
     /// So many spilled runs are merged at a time, at least 2.
     pub fan_in_max: usize,
@@ -137,21 +140,31 @@ impl Options {
     pub(crate) fn check(&self) -> Result<usize> {
         if self.fan_in_max < 2 || self.batch_rows < 1 {
             let (runs, rows) = (self.fan_in_max, self.batch_rows);
-            let what = format!("runs merged {runs} at a time in batches of {rows} rows, expected at least 2 and 1");
+            let what = format!(
+                "runs merged {runs} at a time in batches of {rows} rows, expected at least 2 and 1"
+            );
             return Err(Error::Setting(what));
         }
         let bytes_max = self.memory.bytes_max();
         let page_bytes = match self.page_bytes {
             Some(page_bytes) => page_bytes,
-            None => (1 << (bytes_max / (4 * PAGES_MIN)).max(1).ilog2()).clamp(PAGE_BYTES_MIN, PAGE_BYTES),
+            None => (1 << (bytes_max / (4 * PAGES_MIN)).max(1).ilog2())
+                .clamp(PAGE_BYTES_MIN, PAGE_BYTES),
         };
-        if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=SORT_PAGE_BYTES_MAX).contains(&page_bytes) {
-            let range = format!("expected a power of two from {PAGE_BYTES_MIN} to {SORT_PAGE_BYTES_MAX}");
+        if !page_bytes.is_power_of_two()
+            || !(PAGE_BYTES_MIN..=SORT_PAGE_BYTES_MAX).contains(&page_bytes)
+        {
+            let range =
+                format!("expected a power of two from {PAGE_BYTES_MIN} to {SORT_PAGE_BYTES_MAX}");
             return Err(Error::Setting(format!("pages of {page_bytes} bytes to sort, {range}")));
         }
         let needed = PAGES_MIN * page_bytes;
         if needed > bytes_max {
-            return Err(Error::Memory { needed, bytes_max, may_spill: self.spill_folder.is_some() });
+            return Err(Error::Memory {
+                needed,
+                bytes_max,
+                may_spill: self.spill_folder.is_some(),
+            });
         }
         Ok(page_bytes)
     }

@@ -1,8 +1,10 @@
 //! Sorts the entries of a piece, a word of their keys after the other.
 //!
-//! Entries are sorted by the word they have; those whose words are equal get their next word, and are sorted among themselves. So bytes that
-//! many keys share are looked at once for each key, and not again with each comparison; and where the words differ is
-//! the code of each entry against the one before. The first words of keys of one width may be made of the bytes alone by which they differ.
+//! Entries are sorted by the word they have; those whose words are equal get their next word, and
+//! are sorted among themselves. So bytes that many keys share are looked at once for each key, and
+//! not again with each comparison; and where the words differ is the code of each entry against the
+//! one before. The first words of keys of one width may be made of the bytes alone by which they
+//! differ.
 
 use std::ops::Range;
 
@@ -19,13 +21,15 @@ struct Group {
     first: (usize, u64),
 }
 
-/// Sorts entries that have the first words of their keys, or those of what varies in them, and gives them their codes. Each has a key.
+/// Sorts entries that have the first words of their keys, or those of what varies in them, and
+/// gives them their codes. Each has a key.
 pub(crate) fn sort<'k>(
     entries: &mut [Entry],
     key: impl Fn(Entry) -> Option<&'k [u8]>,
     mut varying: Option<&Varying>,
 ) -> Result<()> {
-    let key = |entry: Entry| key(entry).ok_or_else(|| Error::missing("the key of a row that is sorted"));
+    let key =
+        |entry: Entry| key(entry).ok_or_else(|| Error::missing("the key of a row that is sorted"));
     sort_by_word(entries);
     let Some(least) = entries.first() else { return Ok(()) };
     let first = (0, word(key(*least)?, 0));
@@ -61,7 +65,8 @@ pub(crate) fn sort<'k>(
                             *entry = entry.with_word(word(key(*entry)?, depth));
                         }
                         sort_by_word(equal);
-                        // They share the words before `depth`. That at it is only now known to be the first one's: `entry` may be another by now.
+                        // They share the words before `depth`. That at it is only now known to be
+                        // the first one's: `entry` may be another by now.
                         let first = match equal.first() {
                             Some(entry) if first.0 == depth => (depth, entry.word()),
                             _ => first,
@@ -83,7 +88,8 @@ pub(crate) fn sort<'k>(
     Ok(())
 }
 
-/// Sorts by words, and in the order of the rows where these are equal. Entries that rise or fall already are looked at once (std's sort sees to that).
+/// Sorts by words, and in the order of the rows where these are equal. Entries that rise or fall
+/// already are looked at once (std's sort sees to that).
 fn sort_by_word(entries: &mut [Entry]) {
     entries.sort_unstable();
 }
@@ -95,25 +101,39 @@ mod tests {
     use crate::entry::Entry;
     use crate::varying::Varying;
 
-    /// Sorts keys of one width, one behind the other, and holds their order and every code against those of whole keys.
+    /// Sorts keys of one width, one behind the other, and holds their order and every code against
+    /// those of whole keys.
     fn check(width: usize, keys: &[u8], what: &str) {
         let key_at = |row: usize| &keys[row * width..][..width];
         let key = |entry: Entry| key_at(entry.place().1);
         for varying in [Varying::of(width, [keys].into_iter()), None] {
-            let first_word =
-                |row| varying.as_ref().map_or_else(|| word(key_at(row), 0), |varying| varying.word(key_at(row)));
+            let first_word = |row| {
+                varying
+                    .as_ref()
+                    .map_or_else(|| word(key_at(row), 0), |varying| varying.word(key_at(row)))
+            };
             let rows = 0..keys.len() / width;
-            let mut entries: Vec<Entry> = rows.clone().map(|row| Entry::new(first_word(row), 0, row)).collect();
+            let mut entries: Vec<Entry> =
+                rows.clone().map(|row| Entry::new(first_word(row), 0, row)).collect();
             sort(&mut entries, |entry| Some(key(entry)), varying.as_ref()).unwrap();
 
             let mut expected: Vec<usize> = rows.collect();
             expected.sort_by_key(|row| key_at(*row));
             let found: Vec<usize> = entries.iter().map(|entry| entry.place().1).collect();
             assert_eq!(found, expected, "{what}, {varying:?}");
-            assert_eq!(entries[0].code(), Some(Code::new(0, word(key(entries[0]), 0))), "{what}, {varying:?}");
+            assert_eq!(
+                entries[0].code(),
+                Some(Code::new(0, word(key(entries[0]), 0))),
+                "{what}, {varying:?}"
+            );
             for (i, pair) in entries.windows(2).enumerate() {
                 let code = Code::between(key(pair[0]), key(pair[1]), 0);
-                assert_eq!(pair[1].code(), Some(code), "{what}, entry {} of {entries:?}, {varying:?}", i + 1);
+                assert_eq!(
+                    pair[1].code(),
+                    Some(code),
+                    "{what}, entry {} of {entries:?}, {varying:?}",
+                    i + 1
+                );
             }
         }
     }
@@ -122,7 +142,9 @@ mod tests {
     fn keys(seed: u64, width: usize, varies: &[usize], values: u64, rows: usize) -> Vec<u8> {
         let mut state = seed | 1;
         let mut below = |end: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % end
         };
         let mut keys = vec![7; width * rows];
@@ -138,10 +160,11 @@ mod tests {
 
     #[test]
     fn a_code_is_that_of_the_first_of_its_group() {
-        // Nine bytes vary, of which the eighth and the ninth share the second word of the key. Of the keys that have the same eight, the
-        // least one comes second.
+        // Nine bytes vary, of which the eighth and the ninth share the second word of the key. Of
+        // the keys that have the same eight, the least one comes second.
         let key = |eighth: u8, ninth: u8| [0, 1, 2, 3, 4, 5, 6, 7, eighth, ninth];
-        let keys = [key(0, 0), [0, 9, 9, 9, 9, 9, 9, 9, 9, 9], key(5, 9), key(5, 0), key(5, 4)].concat();
+        let keys =
+            [key(0, 0), [0, 9, 9, 9, 9, 9, 9, 9, 9, 9], key(5, 9), key(5, 0), key(5, 4)].concat();
         check(10, &keys, "found");
     }
 
@@ -154,11 +177,18 @@ mod tests {
                     for round in 0..rounds {
                         let varies: Vec<usize> = (start..width.min(start + run)).collect();
                         // Some bytes between them are the same.
-                        let varies: Vec<usize> =
-                            varies.iter().copied().filter(|at| round % 3 == 0 || (at + round) % 5 != 0).collect();
+                        let varies: Vec<usize> = varies
+                            .iter()
+                            .copied()
+                            .filter(|at| round % 3 == 0 || (at + round) % 5 != 0)
+                            .collect();
                         let seed = (((width * 64 + run) * 64 + start) * 64 + round) as u64;
                         let keys = keys(seed, width, &varies, [2, 3, 200][round % 3], 40);
-                        check(width, &keys, &format!("width {width}, {varies:?} vary, seed {seed}"));
+                        check(
+                            width,
+                            &keys,
+                            &format!("width {width}, {varies:?} vary, seed {seed}"),
+                        );
                     }
                 }
             }

@@ -1,8 +1,10 @@
-//! When to pack what is spilled: when the disk takes longer for what packing spares than packing takes.
+//! When to pack what is spilled: when the disk takes longer for what packing spares than packing
+//! takes.
 //!
-//! Writing ends in the system's cache, which takes bytes at the speed of memory until there are more that the disk does not have yet than it
-//! may hold. From then on it is as slow as the disk. So both are measured all the time, and when packed bytes are so few that the disk takes them with
-//! ease, others go as they are.
+//! Writing ends in the system's cache, which takes bytes at the speed of memory until there are
+//! more that the disk does not have yet than it may hold. From then on it is as slow as the disk.
+//! So both are measured all the time, and when packed bytes are so few that the disk takes them
+//! with ease, others go as they are.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,8 +15,8 @@ use crate::options::SpillCompression;
 const WINDOW_BYTES: f64 = (4 << 20) as f64;
 /// One byte in so many is packed to see what that would take.
 const TRIED_SHARE: usize = 64;
-/// As long as bytes are packed, the disk has less to do; and what it took long to write it takes long to read. So that is gone on with until it
-/// spares less than this part of what it takes.
+/// As long as bytes are packed, the disk has less to do; and what it took long to write it takes
+/// long to read. So that is gone on with until it spares less than this part of what it takes.
 const STILL_PAYS: f64 = 0.25;
 /// Of the time that packing takes, unpacking takes about this part.
 const UNPACKING: f64 = 0.25;
@@ -76,7 +78,8 @@ impl Pace {
                 let mut seen = self.seen();
                 let spared = seen.writing.get() * (1.0 - seen.packed.get());
                 let least = if seen.pays { STILL_PAYS } else { 1.0 };
-                seen.pays = spared > least * seen.packing.get() * (1.0 + UNPACKING) && seen.packing.bytes > 0.0;
+                seen.pays = spared > least * seen.packing.get() * (1.0 + UNPACKING)
+                    && seen.packing.bytes > 0.0;
                 if !seen.pays {
                     seen.untried += bytes;
                 }
@@ -107,8 +110,14 @@ mod tests {
 
     const BYTES: usize = 256 << 10;
 
-    /// Writes and, where it is said to pay, packs to a half, at so many microseconds for each write and each packing. Returns how often it packed.
-    fn packed_of(pace: &Pace, times: usize, packing_us: u64, written_us: impl Fn(bool) -> u64) -> usize {
+    /// Writes and, where it is said to pay, packs to a half, at so many microseconds for each write
+    /// and each packing. Returns how often it packed.
+    fn packed_of(
+        pace: &Pace,
+        times: usize,
+        packing_us: u64,
+        written_us: impl Fn(bool) -> u64,
+    ) -> usize {
         let packs = |_: &usize| {
             let packs = pace.packs(BYTES);
             let bytes = if packs { BYTES / 2 } else { BYTES };

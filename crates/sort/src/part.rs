@@ -49,9 +49,16 @@ enum Rows {
 
 impl Part {
     /// The rows within bounds, in batches.
-    pub fn new(plan: Arc<Plan>, sources: &Sources, bounds: &Bounds, size: BatchSize) -> Result<Self> {
+    pub fn new(
+        plan: Arc<Plan>,
+        sources: &Sources,
+        bounds: &Bounds,
+        size: BatchSize,
+    ) -> Result<Self> {
         let rows = match sources.batches() {
-            Some(batches) => Rows::Places { batches: batches.clone(), places: Vec::new(), bytes: 0 },
+            Some(batches) => {
+                Rows::Places { batches: batches.clone(), places: Vec::new(), bytes: 0 }
+            }
             None => Rows::Objects(ColumnsBuilder::new(plan.layout.clone(), u64::MAX)),
         };
         Self::with(rows, plan, sources, bounds, size)
@@ -65,8 +72,15 @@ impl Part {
         Self::with(rows, plan, sources, bounds, size)
     }
 
-    fn with(rows: Rows, plan: Arc<Plan>, sources: &Sources, bounds: &Bounds, size: BatchSize) -> Result<Self> {
-        let merge = Merge::new(sources.chains(&plan, bounds)?, plan.kept.distinct, plan.kept.limit)?;
+    fn with(
+        rows: Rows,
+        plan: Arc<Plan>,
+        sources: &Sources,
+        bounds: &Bounds,
+        size: BatchSize,
+    ) -> Result<Self> {
+        let merge =
+            Merge::new(sources.chains(&plan, bounds)?, plan.kept.distinct, plan.kept.limit)?;
         Ok(Self { plan, merge, rows, size, pending: Vec::with_capacity(PENDING_MAX), used: 0 })
     }
 
@@ -83,8 +97,12 @@ impl Part {
             }
             let pending = &self.pending[self.used..];
             let (taken, is_full) = match &mut self.rows {
-                Rows::Objects(columns) => take_objects(columns, (&self.merge, &self.plan), pending, self.size)?,
-                Rows::Places { batches, places, bytes } => take_places((places, bytes), batches, pending, self.size)?,
+                Rows::Objects(columns) => {
+                    take_objects(columns, (&self.merge, &self.plan), pending, self.size)?
+                }
+                Rows::Places { batches, places, bytes } => {
+                    take_places((places, bytes), batches, pending, self.size)?
+                }
             };
             self.used += taken;
             if is_full {
@@ -116,7 +134,8 @@ fn take_objects(
     loop {
         let pending = &pending[taken..];
         let mut bytes = columns.bytes() as usize;
-        // One after the other, so that these loads, which miss the cache, don't wait for each other.
+        // One after the other, so that these loads, which miss the cache, don't wait for each
+        // other.
         objects.clear();
         let mut late = None;
         for (source, place) in pending.iter().take(GATHERED.min(size.rows - columns.rows())) {
@@ -148,7 +167,8 @@ fn take_objects(
         }
         let more = objects.len() + usize::from(late.is_some());
         if columns.rows() != rows + more {
-            let what = format!("{} rows became columns of {more}", columns.rows().wrapping_sub(rows));
+            let what =
+                format!("{} rows became columns of {more}", columns.rows().wrapping_sub(rows));
             return Err(Error::Internal(what));
         }
     }

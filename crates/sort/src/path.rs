@@ -1,8 +1,9 @@
 //! Merge Path: divides a merge of many sources into parts that can be merged side by side.
 //!
-//! Beginnings of keys divide the rows: those that are less than the first one are part 0, and so on. Each source finds its rows of a part by binary
-//! search. Rows with equal keys are in one part, so that duplicates meet. (The path of Green, Odeh and Birk goes through two sources row by
-//! row; of many sources, samples say well enough where its parts end.)
+//! Beginnings of keys divide the rows: those that are less than the first one are part 0, and so
+//! on. Each source finds its rows of a part by binary search. Rows with equal keys are in one part,
+//! so that duplicates meet. (The path of Green, Odeh and Birk goes through two sources row by row;
+//! of many sources, samples say well enough where its parts end.)
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,12 +56,15 @@ impl Sources {
             + self.runs.iter().map(|run| run.rows()).sum::<u64>()
     }
 
-    /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in order, one behind the other, there is one, and nothing to compare.
+    /// Cursors for the rows within bounds, in as few chains as possible: of rows that came in
+    /// order, one behind the other, there is one, and nothing to compare.
     pub fn chains(&self, plan: &Plan, bounds: &Bounds) -> Result<Vec<Chain>> {
         let piece = |(piece, first_block): (&Arc<Piece>, &u32)| {
             PieceCursor::new(piece.clone(), *first_block, bounds).map(Cursor::Piece)
         };
-        let run = |run: &Arc<Run>| Ok(Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone()))));
+        let run = |run: &Arc<Run>| {
+            Ok(Cursor::Run(Box::new(RunCursor::new(run.clone(), plan, bounds.clone()))))
+        };
         let pieces = self.pieces.iter().zip(&self.first_blocks);
         chained(pieces.map(piece).chain(self.runs.iter().map(run)).collect::<Result<_>>()?)
     }
@@ -71,7 +75,8 @@ impl Sources {
         let mut samples: Vec<(&[u8], usize)> = Vec::new();
         for piece in &self.pieces {
             for some in piece.entries().chunks(step) {
-                let key = piece.key(some[0]).ok_or_else(|| Error::missing("the key of a sample"))?;
+                let key =
+                    piece.key(some[0]).ok_or_else(|| Error::missing("the key of a sample"))?;
                 samples.push((cut(key), some.len()));
             }
         }
@@ -114,6 +119,7 @@ fn chained(cursors: Vec<Cursor>) -> Result<Vec<Chain>> {
         ends.insert((last.key, last.tag, number), (last, chain));
     }
     let mut cursors: Vec<Option<Cursor>> = cursors.into_iter().map(Some).collect();
-    let mut take = |number: usize| cursors[number].take().ok_or_else(|| Error::missing("a source of a merge"));
+    let mut take =
+        |number: usize| cursors[number].take().ok_or_else(|| Error::missing("a source of a merge"));
     chains.into_iter().map(|chain| chain.into_iter().map(&mut take).collect()).collect()
 }

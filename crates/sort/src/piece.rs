@@ -21,10 +21,12 @@ use crate::varying::Varying;
 /// The rows of a batch have so many bits in a tag, and its number those before.
 pub(crate) const ROW_BITS: u32 = 31;
 
-/// What a column of a kept batch takes besides its values: here, among all that rows are gathered from, and for what owns its buffers.
+/// What a column of a kept batch takes besides its values: here, among all that rows are gathered
+/// from, and for what owns its buffers.
 const COLUMN_BYTES: usize = 2 * size_of::<Column>() + 192;
 
-/// If only so small a part of the rows is kept, they are copied, so that the others' memory is free.
+/// If only so small a part of the rows is kept, they are copied, so that the others' memory is
+/// free.
 const FEW: usize = 4;
 
 /// What is kept of sorted rows.
@@ -64,7 +66,9 @@ pub(crate) struct OpenPiece {
 fn key_bytes(encoder: &KeyEncoder, sizes: &[u32]) -> usize {
     let objects: usize = sizes.iter().map(|bytes| *bytes as usize).sum();
     // A string has at most twice as many bytes in a key; its keys are there twice for a moment.
-    2 * encoder.width().map_or(2 * objects + size_of::<usize>() * sizes.len(), |width| width * sizes.len())
+    2 * encoder
+        .width()
+        .map_or(2 * objects + size_of::<usize>() * sizes.len(), |width| width * sizes.len())
 }
 
 impl OpenPiece {
@@ -97,12 +101,20 @@ impl OpenPiece {
     }
 
     /// The least memory that is needed for these rows more, before they are there.
-    pub fn needed(&self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> usize {
+    pub fn needed(
+        &self,
+        encoder: &KeyEncoder,
+        measured: &Measured<'_>,
+        rows: Range<usize>,
+    ) -> usize {
         let sizes = &measured.sizes()[rows.clone()];
-        self.builder.page_bytes_of(measured, rows) + key_bytes(encoder, sizes) + size_of::<Entry>() * sizes.len()
+        self.builder.page_bytes_of(measured, rows)
+            + key_bytes(encoder, sizes)
+            + size_of::<Entry>() * sizes.len()
     }
 
-    /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are not wanted. `tag` is that of the batch's row 0.
+    /// Appends rows of a batch, if memory for them can be reserved; none that the cutoff says are
+    /// not wanted. `tag` is that of the batch's row 0.
     pub fn append(
         &mut self,
         encoder: &KeyEncoder,
@@ -118,8 +130,11 @@ impl OpenPiece {
         let mut from = 0;
         while from < keys.len() {
             let wanted = |row: &usize| cutoff.is_none_or(|cutoff| cutoff.is_before(keys.get(*row)));
-            let until =
-                if cutoff.is_some() { (from..keys.len()).take_while(wanted).count() + from } else { keys.len() };
+            let until = if cutoff.is_some() {
+                (from..keys.len()).take_while(wanted).count() + from
+            } else {
+                keys.len()
+            };
             self.append_keyed(measured, &keys, from..until, rows.start)?;
             self.count(until - from, tag + (rows.start + from) as u64);
             from = (until..keys.len()).find(wanted).unwrap_or(keys.len());
@@ -131,7 +146,8 @@ impl OpenPiece {
     /// Reserves what is taken now, and no more.
     fn settle(&mut self) {
         let batches = size_of::<(usize, u64)>() * self.batches.capacity();
-        let taken = self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + batches;
+        let taken =
+            self.bytes + self.keys.memory_bytes() + size_of::<Entry>() * self.rows + batches;
         // Keys of lists in lists may be larger than was thought. They are there now.
         let unexpected = taken.saturating_sub(self.reservation.bytes());
         let _ = unexpected == 0 || self.reservation.try_grow(unexpected);
@@ -143,7 +159,8 @@ impl OpenPiece {
         self.blocks.last().is_some_and(Block::is_kept)
     }
 
-    /// Keeps a batch, which holds so much memory, with the sizes and the tag of its rows, unless memory can't be reserved: then it says how much.
+    /// Keeps a batch, which holds so much memory, with the sizes and the tag of its rows, unless
+    /// memory can't be reserved: then it says how much.
     pub fn keep(
         &mut self,
         encoder: &KeyEncoder,
@@ -164,7 +181,12 @@ impl OpenPiece {
         Ok(None)
     }
 
-    fn reserve(&mut self, encoder: &KeyEncoder, measured: &Measured<'_>, rows: Range<usize>) -> bool {
+    fn reserve(
+        &mut self,
+        encoder: &KeyEncoder,
+        measured: &Measured<'_>,
+        rows: Range<usize>,
+    ) -> bool {
         let needed = self.needed(encoder, measured, rows.clone());
         // Pages that were dropped have left theirs.
         self.stock.leave(self.builder.page_bytes_of(measured, rows));
@@ -172,7 +194,13 @@ impl OpenPiece {
     }
 
     /// Appends rows with these keys, of which the first one's is that of row `first`.
-    fn append_keyed(&mut self, measured: &Measured<'_>, keys: &Keys, rows: Range<usize>, first: usize) -> Result<()> {
+    fn append_keyed(
+        &mut self,
+        measured: &Measured<'_>,
+        keys: &Keys,
+        rows: Range<usize>,
+        first: usize,
+    ) -> Result<()> {
         let of_batch = first + rows.start..first + rows.end;
         self.bytes += self.builder.page_bytes_of(measured, of_batch.clone());
         self.builder.append_rows(measured, of_batch)?;
@@ -200,7 +228,9 @@ impl OpenPiece {
 
     fn close_block(&mut self, rows: BlockRows) -> Result<()> {
         if self.blocks.len() + 1 >= BLOCKS_END {
-            return Err(Error::Setting(format!("{BLOCKS_END} pages or batches in memory; larger ones are fewer")));
+            return Err(Error::Setting(format!(
+                "{BLOCKS_END} pages or batches in memory; larger ones are fewer"
+            )));
         }
         let mut keys = std::mem::replace(&mut self.keys, BlockKeys::new(self.key_width));
         keys.shrink();
@@ -216,14 +246,19 @@ impl OpenPiece {
         }
         let keys = self.blocks.iter().map(|block| block.keys.parts().0);
         let varying = self.key_width.and_then(|width| Varying::of(width, keys));
-        let first_word = |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
+        let first_word =
+            |key: &[u8]| varying.as_ref().map_or_else(|| word(key, 0), |varying| varying.word(key));
         let mut entries = Vec::with_capacity(self.rows);
         for (number, block) in self.blocks.iter().enumerate() {
             let keys = (0..block.len()).map_while(|row| block.keys.get(row)).enumerate();
             entries.extend(keys.map(|(row, key)| Entry::new(first_word(key), number, row)));
         }
         if entries.len() != self.rows {
-            return Err(Error::Internal(format!("{} of {} rows are there to be sorted", entries.len(), self.rows)));
+            return Err(Error::Internal(format!(
+                "{} of {} rows are there to be sorted",
+                entries.len(),
+                self.rows
+            )));
         }
         let key_of = |entry: Entry| {
             let (block, row) = entry.place();
@@ -253,7 +288,8 @@ impl OpenPiece {
             first
         };
         let first_rows = self.blocks.iter().map(begin).collect();
-        let taken = size_of::<Entry>() * entries.capacity() + size_of::<(usize, u64)>() * self.batches.capacity();
+        let taken = size_of::<Entry>() * entries.capacity()
+            + size_of::<(usize, u64)>() * self.batches.capacity();
         self.reservation.shrink_to(self.bytes + taken);
         let (blocks, batches, reservation) = (self.blocks, self.batches, self.reservation);
         Piece { blocks, first_rows, batches, entries, _reservation: reservation }
@@ -272,11 +308,14 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// The same rows in pages that have no others, if memory for these can be reserved: `open` has none yet.
+    /// The same rows in pages that have no others, if memory for these can be reserved: `open` has
+    /// none yet.
     fn copied(self, mut open: OpenPiece) -> Result<Self> {
         let row_of = |entry: Entry| {
             let (block, row) = entry.place();
-            let found = || Some((self.object(block, row)?, self.key_at(block, row)?, self.tag_at(block, row)?));
+            let found = || {
+                Some((self.object(block, row)?, self.key_at(block, row)?, self.tag_at(block, row)?))
+            };
             found().ok_or_else(|| Error::missing("a row that is copied"))
         };
         // A page may be left half empty, and each row may need a batch of its own.

@@ -6,11 +6,13 @@
 //! └──────────┴──────┴──────┴──────┴──────────┴──────┴─ ─
 //! ```
 //!
-//! A page is written as it is, with its checksum. Where blocks lie and the checksum of what belongs to the page is kept in memory. Keys are
-//! written because making them again would need the columns that the rows have no more.
+//! A page is written as it is, with its checksum. Where blocks lie and the checksum of what belongs
+//! to the page is kept in memory. Keys are written because making them again would need the columns
+//! that the rows have no more.
 //!
-//! A large page, that of a row which fits no other, is read when its row is wanted, and stays where it is when runs are merged to a longer one. So a
-//! merge of many runs of very wide rows takes the memory of one of them, and each is written once.
+//! A large page, that of a row which fits no other, is read when its row is wanted, and stays where
+//! it is when runs are merged to a longer one. So a merge of many runs of very wide rows takes the
+//! memory of one of them, and each is written once.
 
 use std::sync::Arc;
 
@@ -63,7 +65,8 @@ impl RunWriter {
 
     /// Appends a row that is not less than the one before.
     pub fn push(&mut self, object: Object<'_>, key: &[u8], tag: u64) -> Result<()> {
-        // Keys may be larger than their rows, of which a missing list of a fixed size takes nothing; a block is not to be larger for that.
+        // Keys may be larger than their rows, of which a missing list of a fixed size takes
+        // nothing; a block is not to be larger for that.
         if self.keys.bytes() + self.tags.len() + key.len() > self.page_bytes {
             self.close_page()?;
         }
@@ -81,8 +84,13 @@ impl RunWriter {
         self.end_block(page.clone(), 1, true)
     }
 
-    /// Appends the rows of a batch, none of which is less than the one before, with the key and the tag of each.
-    pub fn append<'k>(&mut self, batch: &Batch, key: impl Fn(usize) -> Result<(&'k [u8], u64)>) -> Result<()> {
+    /// Appends the rows of a batch, none of which is less than the one before, with the key and the
+    /// tag of each.
+    pub fn append<'k>(
+        &mut self,
+        batch: &Batch,
+        key: impl Fn(usize) -> Result<(&'k [u8], u64)>,
+    ) -> Result<()> {
         let measured = self.builder.measure(batch)?;
         let mut from = 0;
         while from < batch.rows {
@@ -126,7 +134,10 @@ impl RunWriter {
     pub fn finish(mut self) -> Result<Run> {
         self.close_page()?;
         if self.keys.len() > 0 {
-            return Err(Error::Internal(format!("{} keys belong to no page of a run", self.keys.len())));
+            return Err(Error::Internal(format!(
+                "{} keys belong to no page of a run",
+                self.keys.len()
+            )));
         }
         Ok(self.run)
     }
@@ -150,9 +161,12 @@ impl RunWriter {
         };
         if self.keys.len() != rows || tags.len() != rows {
             let (keys, tags) = (self.keys.len(), tags.len());
-            return Err(Error::Internal(format!("a page of {rows} rows has {keys} keys and {tags} tags")));
+            return Err(Error::Internal(format!(
+                "a page of {rows} rows has {keys} keys and {tags} tags"
+            )));
         }
-        let [first_tag, last_tag] = [first_tag, &tags[rows - 1]].map(|tag| u64::from_le_bytes(*tag));
+        let [first_tag, last_tag] =
+            [first_tag, &tags[rows - 1]].map(|tag| u64::from_le_bytes(*tag));
         let (keys, ends) = self.keys.parts();
         let beside = [keys, &self.tags, &ends].concat();
         let block = BlockMeta {
@@ -243,7 +257,8 @@ impl Run {
         self.blocks.len()
     }
 
-    /// How many blocks begin with a key that is less than `bound`, which is cut as the bounds of blocks are.
+    /// How many blocks begin with a key that is less than `bound`, which is cut as the bounds of
+    /// blocks are.
     pub fn blocks_before(&self, bound: &[u8]) -> usize {
         self.blocks.partition_point(|block| *block.bound < *bound)
     }
@@ -271,7 +286,8 @@ impl Run {
         self.block_bytes_max
     }
 
-    /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a thread merges, one does so at a time.
+    /// The memory that reading a block, or a late page, takes for a moment; of all the runs that a
+    /// thread merges, one does so at a time.
     pub fn passing_bytes_max(&self) -> usize {
         self.passing_bytes_max
     }
@@ -287,7 +303,12 @@ impl Run {
     }
 
     /// Reads a block.
-    pub fn read(&self, layout: &Arc<Layout>, rooms: &Arc<Rooms>, number: usize) -> Result<RunBlock> {
+    pub fn read(
+        &self,
+        layout: &Arc<Layout>,
+        rooms: &Arc<Rooms>,
+        number: usize,
+    ) -> Result<RunBlock> {
         let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
         let page = match block.is_late {
             true => BlockPage::Late(block.page.clone()),
@@ -298,7 +319,9 @@ impl Run {
         let found = crc32c(0, &keys);
         if found != block.checksum {
             let expected = block.checksum;
-            return Err(Error::Damaged(format!("keys have the checksum {found:08x}, expected {expected:08x}")));
+            return Err(Error::Damaged(format!(
+                "keys have the checksum {found:08x}, expected {expected:08x}"
+            )));
         }
         let mut tags = keys.split_off(block.key_bytes);
         let ends = tags.split_off(block.tags_bytes());
@@ -308,7 +331,12 @@ impl Run {
 }
 
 /// Reads a page of so many rows, and verifies it.
-pub(crate) fn read_page(page: &Stored, layout: &Arc<Layout>, rooms: &Arc<Rooms>, rows: usize) -> Result<VerifiedPage> {
+pub(crate) fn read_page(
+    page: &Stored,
+    layout: &Arc<Layout>,
+    rooms: &Arc<Rooms>,
+    rows: usize,
+) -> Result<VerifiedPage> {
     let bytes = if page.bytes() == rooms.page_bytes() {
         rooms.fill(|bytes| page.read(bytes))?
     } else {

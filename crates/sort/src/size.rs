@@ -9,11 +9,13 @@ pub struct Size(pub u64);
 impl FromStr for Size {
     type Err = String;
 
-    /// `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB` and so on, and the bare letters, powers of 1024.
+    /// `KB`, `MB`, `GB`, `TB` are powers of 1000; `KiB` and so on, and the bare letters, powers of
+    /// 1024.
     fn from_str(text: &str) -> Result<Self, String> {
         let invalid = || format!("{text:?} is not a size; write 65536, 512MiB or 1.5GB");
         let text = text.trim();
-        let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+        let (number, unit) =
+            text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
         let factor: u64 = match unit.to_ascii_lowercase().as_str() {
             "" | "b" => 1,
             "k" | "kib" => 1 << 10,
@@ -32,7 +34,11 @@ impl FromStr for Size {
         if whole.is_empty() || !digits(whole) || !digits(fraction) || fraction.len() > 6 {
             return Err(invalid());
         }
-        let bytes = whole.parse::<u64>().ok().and_then(|whole| whole.checked_mul(factor)).ok_or_else(invalid)?;
+        let bytes = whole
+            .parse::<u64>()
+            .ok()
+            .and_then(|whole| whole.checked_mul(factor))
+            .ok_or_else(invalid)?;
         let millionths: u64 = format!("{fraction:0<6}").parse().map_err(|_| invalid())?;
         let rest = u128::from(factor) * u128::from(millionths) / 1_000_000;
         let rest = u64::try_from(rest).map_err(|_| invalid())?;
@@ -58,7 +64,9 @@ mod tests {
         ] {
             assert_eq!(text.parse(), Ok(Size(bytes)), "{text}");
         }
-        for text in ["", "GB", "-1", "1e9", "1,5GB", ".5G", "1..5", "16777216TiB", "1 XB", "1.1234567k"] {
+        for text in
+            ["", "GB", "-1", "1e9", "1,5GB", ".5G", "1..5", "16777216TiB", "1 XB", "1.1234567k"]
+        {
             assert!(text.parse::<Size>().is_err(), "{text}");
         }
     }

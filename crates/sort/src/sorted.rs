@@ -20,19 +20,21 @@ use crate::workers::{BATCHES_A_PART, BATCHES_A_THREAD, Workers};
 /// A batch of the result has at most this part of the memory, and so many bytes.
 const BATCH_SHARE: usize = 16;
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// From batches that were kept so many rows are gathered at a time, and so many bytes, so that many of them lie near each other. They are handed
-/// out in slices.
+/// From batches that were kept so many rows are gathered at a time, and so many bytes, so that many
+/// of them lie near each other. They are handed out in slices.
 const GATHERED_ROWS: usize = 256 << 10;
 const GATHERED_BYTES_MAX: usize = 128 << 20;
 /// Each thread gathers at least so often.
 const GATHERED_TIMES: usize = 2;
-/// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator keeps memory for each of their sizes in each thread.
+/// A batch that a thread makes takes about this much of its bytes: columns grow, and an allocator
+/// keeps memory for each of their sizes in each thread.
 const AHEAD_NUMERATOR: usize = 3;
 const AHEAD_DENOMINATOR: usize = 2;
 /// Threads are given up before batches are smaller, or have no room for the largest row.
 const BATCH_BYTES_MIN: usize = 4 << 10;
 
-/// Sorted rows, merged as they are asked for; or ahead of that, by threads that end when this is dropped.
+/// Sorted rows, merged as they are asked for; or ahead of that, by threads that end when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Sorted {
     rows: Rows,
@@ -56,8 +58,9 @@ enum Rows {
 }
 
 impl Sorted {
-    /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs in so many threads, and after that a batch of the result;
-    /// of the rows, the largest is in such a page.
+    /// The rows of pieces in memory and of runs; `reservation` is what writing runs needs in so
+    /// many threads, and after that a batch of the result; of the rows, the largest is in such a
+    /// page.
     pub(crate) fn new(
         plan: Arc<Plan>,
         (mut pieces, mut runs): (Vec<Arc<Piece>>, Runs),
@@ -81,13 +84,15 @@ impl Sorted {
         let (rows, part_rows, bytes_max) = match sources.batches() {
             Some(_) => {
                 let each = all_rows.div_ceil(most.max(1));
-                let part_rows = each.div_ceil(each.div_ceil(GATHERED_ROWS).max(GATHERED_TIMES)).max(batch_rows);
+                let part_rows =
+                    each.div_ceil(each.div_ceil(GATHERED_ROWS).max(GATHERED_TIMES)).max(batch_rows);
                 // Parts are not that even.
                 (part_rows + part_rows / 4, part_rows, GATHERED_BYTES_MAX)
             }
             None => (batch_rows, BATCHES_A_PART * batch_rows, BATCH_BYTES_MAX),
         };
-        let least = if largest_page_bytes > plan.page_bytes { largest_page_bytes } else { BATCH_BYTES_MIN };
+        let least =
+            if largest_page_bytes > plan.page_bytes { largest_page_bytes } else { BATCH_BYTES_MIN };
         let wanted = (plan.memory.bytes_max() / BATCH_SHARE).min(bytes_max).max(least);
         let ahead = reserve_ahead(&mut reading, &mut reservation, most, least..=wanted);
         let (threads, bytes) = ahead.unwrap_or_else(|| {
@@ -104,7 +109,15 @@ impl Sorted {
             Rows::Here(Box::new(Part::new(plan, &sources, &Bounds::default(), size)?))
         };
         let coming = (!distinct).then_some(rows_in.min(left));
-        Ok(Self { rows, batch_rows, rest: None, left, coming, _reservations: [reading, reservation], spilled })
+        Ok(Self {
+            rows,
+            batch_rows,
+            rest: None,
+            left,
+            coming,
+            _reservations: [reading, reservation],
+            spilled,
+        })
     }
 
     /// How many bytes were written to disk.
@@ -148,13 +161,15 @@ impl Sorted {
     fn end(&self) -> Result<Option<Batch>> {
         match self.coming {
             None | Some(0) => Ok(None),
-            Some(missing) => Err(Error::Internal(format!("{missing} rows that came in did not come out"))),
+            Some(missing) => {
+                Err(Error::Internal(format!("{missing} rows that came in did not come out")))
+            }
         }
     }
 }
 
-/// How many threads may merge ahead, and how large their batches are: each reads a block of every run, and is some batches ahead.
-/// Smaller batches are better than fewer threads.
+/// How many threads may merge ahead, and how large their batches are: each reads a block of every
+/// run, and is some batches ahead. Smaller batches are better than fewer threads.
 fn reserve_ahead(
     reading: &mut Reservation,
     batches: &mut Reservation,
@@ -168,7 +183,8 @@ fn reserve_ahead(
         }
         let mut batch_bytes = *wanted.end();
         while wanted.contains(&batch_bytes) {
-            let taken = BATCHES_A_THREAD * threads * batch_bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
+            let taken =
+                BATCHES_A_THREAD * threads * batch_bytes * AHEAD_NUMERATOR / AHEAD_DENOMINATOR;
             let more = taken.saturating_sub(batches.bytes());
             if batches.try_grow(more) {
                 return Some((threads, batch_bytes));

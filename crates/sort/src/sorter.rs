@@ -19,14 +19,17 @@ use crate::sorted::Sorted;
 use crate::spill::Runs;
 use crate::stock::Stock;
 
-/// Pages that are reserved for writing a run: the one that is filled, the one that is written, their keys, and what is packed.
+/// Pages that are reserved for writing a run: the one that is filled, the one that is written,
+/// their keys, and what is packed.
 const RESERVED_PAGES: usize = 5;
-/// Of the memory, such a part is reserved for rows that are gathered before they are written, and at most so many bytes.
+/// Of the memory, such a part is reserved for rows that are gathered before they are written, and
+/// at most so many bytes.
 const GATHERED_SHARE: usize = 32;
 const GATHERED_BYTES_MAX: usize = 32 << 20;
 /// If several threads write, this is at most such a part of the memory.
 const RESERVED_SHARE: usize = 8;
-/// A piece takes at most this part of the memory, divided by the writers: what others have not sorted yet is sorted by the one who spills.
+/// A piece takes at most this part of the memory, divided by the writers: what others have not
+/// sorted yet is sorted by the one who spills.
 const PIECE_SHARE: usize = 8;
 /// A piece has at most so many rows.
 const PIECE_ROWS_MAX: usize = 1 << 20;
@@ -49,7 +52,8 @@ pub(crate) struct Plan {
     pub layout: Arc<Layout>,
     pub encoder: KeyEncoder,
     pub page_bytes: usize,
-    /// So many bytes of rows are gathered at a time to be written, if they are kept as they came; or those of a large one.
+    /// So many bytes of rows are gathered at a time to be written, if they are kept as they came;
+    /// or those of a large one.
     pub gathered_bytes: usize,
     pub memory: Arc<dyn Memory>,
     pub stock: Arc<Stock>,
@@ -99,7 +103,8 @@ struct Shared {
     /// A place for each writer's open piece.
     open: Mutex<Vec<Arc<Mutex<Option<OpenPiece>>>>>,
     writers: AtomicUsize,
-    /// Whether batches are kept as they came. When memory is short, they go to disk, and those behind them into pages.
+    /// Whether batches are kept as they came. When memory is short, they go to disk, and those
+    /// behind them into pages.
     keeps: AtomicBool,
     pieces: Mutex<Vec<Arc<Piece>>>,
     /// Rows that need not be kept.
@@ -124,29 +129,40 @@ impl Sorter {
     /// A sort of rows of this schema.
     ///
     /// # Errors
-    /// When there is no such column to sort by, the schema has no pages, a setting can't be, or the memory is less than sixteen
-    /// pages of 4 KiB.
+    /// When there is no such column to sort by, the schema has no pages, a setting can't be, or the
+    /// memory is less than sixteen pages of 4 KiB.
     pub fn new(schema: Schema, options: Options) -> Result<Self> {
         let page_bytes = options.check()?;
         let (by, purpose) = match options.distinct {
             Distinct::No => (options.by, Purpose::Order),
             Distinct::Keys => (options.by, Purpose::Distinct),
-            Distinct::Rows => (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct),
+            Distinct::Rows => {
+                (with_all_columns(options.by, schema.fields.len()), Purpose::Distinct)
+            }
         };
         let encoder = KeyEncoder::new(&schema, &by, purpose)?;
         let layout = Layout::new(schema)?;
         // Of rows that may be dropped, nothing is to stay.
-        let keeps = is_table(layout.schema()) && options.distinct == Distinct::No && options.limit.is_none();
-        let gathered_bytes = (options.memory.bytes_max() / GATHERED_SHARE).clamp(page_bytes, GATHERED_BYTES_MAX);
+        let keeps = is_table(layout.schema())
+            && options.distinct == Distinct::No
+            && options.limit.is_none();
+        let gathered_bytes =
+            (options.memory.bytes_max() / GATHERED_SHARE).clamp(page_bytes, GATHERED_BYTES_MAX);
         let gathered_bytes = if keeps { gathered_bytes } else { 0 };
         let bytes = writing_bytes(page_bytes, gathered_bytes);
         let may_spill = options.spill_folder.is_some();
-        let refused = || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
+        let refused =
+            || Error::Memory { needed: bytes, bytes_max: options.memory.bytes_max(), may_spill };
         let reserve = Reservation::try_new(&options.memory, bytes).ok_or_else(refused)?;
         let spilled = Arc::new(AtomicU64::new(0));
         let (space, compression) = (options.spill_space, options.spill_compression);
-        let spill = options.spill_folder.map(|folder| Spill::new(folder, space, compression, spilled.clone()));
-        let kept = Kept { distinct: options.distinct != Distinct::No, limit: options.limit.unwrap_or(u64::MAX) };
+        let spill = options
+            .spill_folder
+            .map(|folder| Spill::new(folder, space, compression, spilled.clone()));
+        let kept = Kept {
+            distinct: options.distinct != Distinct::No,
+            limit: options.limit.unwrap_or(u64::MAX),
+        };
         let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
         let plan = Arc::new(Plan {
             layout,
@@ -197,7 +213,8 @@ impl Sorter {
         Writer { shared: self.shared.clone(), open, sequence_next: 0 }
     }
 
-    /// So many bytes may batches hold together for nothing: for what is more, they are better copied.
+    /// So many bytes may batches hold together for nothing: for what is more, they are better
+    /// copied.
     pub fn surplus_bytes_max(&self) -> usize {
         self.shared.plan.memory.bytes_max() / SURPLUS_SHARE
     }
@@ -207,10 +224,12 @@ impl Sorter {
         Progress { rows: self.shared.rows.clone(), spilled: self.shared.spilled.clone() }
     }
 
-    /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1. Writers that are still there take no more.
+    /// The sorted rows, merged by so many threads, or by the one that asks for them if that is 1.
+    /// Writers that are still there take no more.
     ///
     /// # Errors
-    /// When memory does not suffice, spilling fails, the sort was cancelled, or a writer has failed.
+    /// When memory does not suffice, spilling fails, the sort was cancelled, or a writer has
+    /// failed.
     pub fn finish(self, threads: usize) -> Result<Sorted> {
         let shared = &self.shared;
         shared.finished.store(true, Ordering::Relaxed);
@@ -225,7 +244,13 @@ impl Sorter {
         let none = Reservation::none(&shared.plan.memory);
         let (reserve, largest) = std::mem::replace(&mut *lock(&shared.reserve), (none, 0));
         let counted = (shared.rows.load(Ordering::Relaxed), shared.spilled.clone());
-        Sorted::new(shared.plan.clone(), (pieces, runs), (reserve, writers, largest), threads, counted)
+        Sorted::new(
+            shared.plan.clone(),
+            (pieces, runs),
+            (reserve, writers, largest),
+            threads,
+            counted,
+        )
     }
 }
 
@@ -254,18 +279,21 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Takes the rows of batch number `sequence`, which is larger than those that this writer took before and below 2³³. Rows
-    /// that are equal come in the order of these numbers, whichever writer took them. The batch's buffers may be kept, so they should have
-    /// little else than its rows; otherwise see [`append_held`](Self::append_held).
+    /// Takes the rows of batch number `sequence`, which is larger than those that this writer took
+    /// before and below 2³³. Rows that are equal come in the order of these numbers, whichever
+    /// writer took them. The batch's buffers may be kept, so they should have little else than its
+    /// rows; otherwise see [`append_held`](Self::append_held).
     ///
     /// # Errors
-    /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort was cancelled or finished. Rows
-    /// may be lost by all but the first: then all writers and [`Sorter::finish`] fail with the same error from now on.
+    /// When the batch does not fit the schema, memory does not suffice, spilling fails, or the sort
+    /// was cancelled or finished. Rows may be lost by all but the first: then all writers and
+    /// [`Sorter::finish`] fail with the same error from now on.
     pub fn append(&mut self, sequence: u64, batch: &Batch) -> Result<()> {
         self.append_held(sequence, batch, batch.plain_bytes(0, batch.rows) as usize)
     }
 
-    /// The same for a batch that holds so many bytes of memory, those not counted that batches before it hold as well.
+    /// The same for a batch that holds so many bytes of memory, those not counted that batches
+    /// before it hold as well.
     ///
     /// # Errors
     /// As [`append`](Self::append) has them.
@@ -280,14 +308,20 @@ impl Writer {
         shared.failing(self.take((batch, held_bytes), &measured, sequence << ROW_BITS))
     }
 
-    fn take(&self, (batch, held_bytes): (&Batch, usize), measured: &Measured<'_>, tag: u64) -> Result<()> {
+    fn take(
+        &self,
+        (batch, held_bytes): (&Batch, usize),
+        measured: &Measured<'_>,
+        tag: u64,
+    ) -> Result<()> {
         let shared = &*self.shared;
         shared.reserve_for(measured.sizes().iter().max().copied().unwrap_or(0))?;
         let mut from = 0;
         while from < batch.rows {
             shared.plan.cancel.check()?;
             let keeps = shared.keeps.load(Ordering::Relaxed);
-            let strip = shared.strip(measured, from, if keeps { PIECE_ROWS_MAX } else { STRIP_ROWS });
+            let strip =
+                shared.strip(measured, from, if keeps { PIECE_ROWS_MAX } else { STRIP_ROWS });
             let end = strip.end;
             let needed = if keeps {
                 self.keep_strip((batch, held_bytes), measured, strip, tag)?
@@ -303,7 +337,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Counts rows that were taken, as long as nobody else has the open piece: as many come out again.
+    /// Counts rows that were taken, as long as nobody else has the open piece: as many come out
+    /// again.
     fn count(&self, rows: usize) {
         self.shared.rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
@@ -325,7 +360,12 @@ impl Writer {
         let held_bytes = held_bytes / batch.rows * rows.len() + held_bytes % batch.rows;
         let sizes = &measured.sizes()[rows.clone()];
         let piece = self.piece(&mut open)?;
-        let needed = piece.keep(&self.shared.plan.encoder, (&strip, held_bytes), sizes, tag + rows.start as u64)?;
+        let needed = piece.keep(
+            &self.shared.plan.encoder,
+            (&strip, held_bytes),
+            sizes,
+            tag + rows.start as u64,
+        )?;
         if needed.is_none() {
             self.count(rows.len());
             self.close_if_large(&mut open)?;
@@ -366,14 +406,20 @@ impl Writer {
         let plan = &self.shared.plan;
         Ok(match open {
             Some(piece) => piece,
-            none => none.insert(OpenPiece::new(&plan.layout, &plan.stock, plan.encoder.width(), &plan.memory)?),
+            none => none.insert(OpenPiece::new(
+                &plan.layout,
+                &plan.stock,
+                plan.encoder.width(),
+                &plan.memory,
+            )?),
         })
     }
 
     fn close_if_large(&self, open: &mut Option<OpenPiece>) -> Result<()> {
         let writers = self.shared.writers.load(Ordering::Relaxed).max(1);
         let bytes_max = self.shared.plan.memory.bytes_max() / (PIECE_SHARE * writers);
-        let is_large = |piece: &OpenPiece| piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max;
+        let is_large =
+            |piece: &OpenPiece| piece.rows() >= PIECE_ROWS_MAX || piece.bytes() > bytes_max;
         if open.as_ref().is_some_and(is_large) { self.shared.close(open) } else { Ok(()) }
     }
 
@@ -416,12 +462,15 @@ impl Shared {
         from..from + sizes.iter().take(rows_max).take_while(fits).count().max(1)
     }
 
-    /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for memory to free finds it here or there.
+    /// Sorts an open piece. Its lock is held until it is among the others, so that who looks for
+    /// memory to free finds it here or there.
     fn close(&self, open: &mut Option<OpenPiece>) -> Result<()> {
         let Some(piece) = open.take().filter(|piece| piece.rows() > 0) else { return Ok(()) };
         let piece = piece.sort(self.plan.kept)?;
         if piece.rows() as u64 == self.plan.kept.limit {
-            self.cut_off(piece.entries().last().and_then(|last| piece.key(*last)).map(Cutoff::behind));
+            self.cut_off(
+                piece.entries().last().and_then(|last| piece.key(*last)).map(Cutoff::behind),
+            );
         }
         lock(&self.pieces).push(Arc::new(piece));
         // Rows that are not kept have left theirs.
@@ -443,10 +492,12 @@ impl Shared {
 
     /// Makes sure that a run with objects of this size could be written.
     fn reserve_for(&self, object_bytes: u32) -> Result<()> {
-        let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES).next_multiple_of(self.plan.page_bytes);
+        let page_bytes = (HEADER_BYTES + object_bytes as usize + SLOT_BYTES)
+            .next_multiple_of(self.plan.page_bytes);
         loop {
             let mut reserve = lock(&self.reserve);
-            let more = writing_bytes(page_bytes, self.plan.gathered_bytes).saturating_sub(reserve.0.bytes());
+            let more = writing_bytes(page_bytes, self.plan.gathered_bytes)
+                .saturating_sub(reserve.0.bytes());
             if more == 0 || reserve.0.try_grow(more) {
                 reserve.1 = reserve.1.max(page_bytes);
                 return Ok(());
@@ -456,7 +507,8 @@ impl Shared {
         }
     }
 
-    /// Makes it possible that as many threads write a run as put rows in, if that is no large part of the memory.
+    /// Makes it possible that as many threads write a run as put rows in, if that is no large part
+    /// of the memory.
     fn reserve_for_writers(&self, writers: usize) {
         let (reserve, page_bytes) = &mut *lock(&self.reserve);
         let wanted = writing_bytes(*page_bytes, self.plan.gathered_bytes) * writers;
@@ -486,7 +538,8 @@ impl Shared {
             if !runs.may_spill() {
                 break;
             }
-            // Before the open pieces are closed, so that no batch is kept behind those that are spilled now.
+            // Before the open pieces are closed, so that no batch is kept behind those that are
+            // spilled now.
             self.keeps.store(false, Ordering::Relaxed);
             self.close_all()?;
             let pieces = std::mem::take(&mut *lock(&self.pieces));

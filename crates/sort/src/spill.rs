@@ -19,7 +19,8 @@ const PENDING_MAX: usize = 1024;
 /// So many are copied at a time: they are fetched into the cache before.
 const COPIED: usize = 64;
 
-/// As many are merged before they are gathered as there is room for, if they are not shorter than this, and at most so many.
+/// As many are merged before they are gathered as there is room for, if they are not shorter than
+/// this, and at most so many.
 const GATHERED_ROW_BYTES: usize = 128;
 const GATHERED_MAX: usize = 256 << 10;
 
@@ -42,7 +43,8 @@ impl Runs {
     /// Merges pieces into a run, in so many threads at most, and frees their memory.
     pub fn spill(&mut self, plan: &Plan, pieces: Vec<Arc<Piece>>, threads: usize) -> Result<()> {
         // There are both when batches are kept no longer since just now.
-        let (kept, in_pages): (Vec<_>, Vec<_>) = pieces.into_iter().partition(|piece| piece.is_kept());
+        let (kept, in_pages): (Vec<_>, Vec<_>) =
+            pieces.into_iter().partition(|piece| piece.is_kept());
         for pieces in [kept, in_pages].into_iter().filter(|pieces| !pieces.is_empty()) {
             self.write(plan, &Sources::new(pieces, Vec::new()), threads)?;
         }
@@ -51,9 +53,16 @@ impl Runs {
 
     /// Each thread writes a part of the run.
     fn write(&mut self, plan: &Plan, sources: &Sources, threads: usize) -> Result<()> {
-        let spill = self.spill.as_mut().ok_or_else(|| Error::missing("the folder that rows are spilled to"))?;
+        let spill = self
+            .spill
+            .as_mut()
+            .ok_or_else(|| Error::missing("the folder that rows are spilled to"))?;
         let rows = usize::try_from(sources.rows()).unwrap_or(usize::MAX);
-        let parts = if threads > 1 { sources.parts(rows.div_ceil(threads).max(1))? } else { vec![Bounds::default()] };
+        let parts = if threads > 1 {
+            sources.parts(rows.div_ceil(threads).max(1))?
+        } else {
+            vec![Bounds::default()]
+        };
         let file = spill.begin()?;
         let write = |bounds: &Bounds| {
             let run = RunWriter::new(spill.disk().clone(), file.clone(), plan)?;
@@ -63,13 +72,15 @@ impl Runs {
             [all] => Ok(vec![write(all)?]),
             parts => std::thread::scope(|scope| {
                 let write = &write;
-                let refused = |error| Error::Thread(format!("can't start a thread to write a run: {error}"));
+                let refused =
+                    |error| Error::Thread(format!("can't start a thread to write a run: {error}"));
                 let begin = |bounds| {
                     let named = std::thread::Builder::new().name("dray-spill".into());
                     named.spawn_scoped(scope, move || write(bounds)).map_err(refused)
                 };
                 let threads = parts.iter().map(begin).collect::<Result<Vec<_>>>()?;
-                let lost = |_| Err(Error::Thread("a thread that wrote a run has ended too early".into()));
+                let lost =
+                    |_| Err(Error::Thread("a thread that wrote a run has ended too early".into()));
                 threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).collect()
             }),
         };
@@ -82,9 +93,10 @@ impl Runs {
         Ok(())
     }
 
-    /// Merges runs until there are so few that all can be read at once, and returns them and the memory for that. None if memory does not suffice,
-    /// although runs can't be fewer, or `has_pieces` says that there is memory to be freed first. In as many threads as can write a run, if there is memory
-    /// for what these read.
+    /// Merges runs until there are so few that all can be read at once, and returns them and the
+    /// memory for that. None if memory does not suffice, although runs can't be fewer, or
+    /// `has_pieces` says that there is memory to be freed first. In as many threads as can write a
+    /// run, if there is memory for what these read.
     pub fn open(
         &mut self,
         plan: &Plan,
@@ -182,7 +194,9 @@ fn write_objects(merge: &Merge, pending: &[(usize, RowPlace)], run: &mut RunWrit
 
 /// The key and the tag of a merged row.
 fn keyed(merge: &Merge, source: usize, place: RowPlace) -> Result<(&[u8], u64)> {
-    let found = merge.cursor(source).and_then(|cursor| Some((cursor.key_at(place)?, cursor.tag_at(place)?)));
+    let found = merge
+        .cursor(source)
+        .and_then(|cursor| Some((cursor.key_at(place)?, cursor.tag_at(place)?)));
     found.ok_or_else(|| Error::missing("the key of a row that is spilled"))
 }
 

@@ -6,11 +6,13 @@ use dray_page::Rooms;
 
 use crate::memory::{Memory, Reservation};
 
-/// Pages share slabs of so many bytes, if that is no larger part of the memory than this. Allocators put something of their own before a slab, and divide
-/// memory into powers of two, so this is not one: with 8 MiB 40 MiB more were resident of a sort in 1 GiB.
+/// Pages share slabs of so many bytes, if that is no larger part of the memory than this.
+/// Allocators put something of their own before a slab, and divide memory into powers of two, so
+/// this is not one: with 8 MiB 40 MiB more were resident of a sort in 1 GiB.
 const SLAB_BYTES_MAX: usize = 31 * (256 << 10);
 const SLAB_SHARE: usize = 64;
-/// An allocator takes about such a part more than it is asked for. It is reserved, unless the memory is too small for that to matter.
+/// An allocator takes about such a part more than it is asked for. It is reserved, unless the
+/// memory is too small for that to matter.
 const ALLOCATOR_SHARE: usize = 24;
 const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 
@@ -26,7 +28,8 @@ pub(crate) struct Stock {
 impl Stock {
     pub fn new(memory: &Arc<dyn Memory>, page_bytes: usize) -> Self {
         let slab_bytes = (memory.bytes_max() / SLAB_SHARE).min(SLAB_BYTES_MAX);
-        let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE).filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
+        let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE)
+            .filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
         Self {
             rooms: Rooms::new(page_bytes, slab_bytes),
             reserved: Mutex::new(Reservation::none(memory)),

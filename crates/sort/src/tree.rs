@@ -1,4 +1,5 @@
-//! A loser tree: which of several sources has the least row, after one comparison for each level of a tree.
+//! A loser tree: which of several sources has the least row, after one comparison for each level of
+//! a tree.
 //!
 //! ```text
 //!                  winner: source 2
@@ -18,23 +19,29 @@ pub(crate) struct Player {
     pub source: u32,
 }
 
-/// Losers in 1.., the winner in 0. Node n has the children 2n and 2n + 1; nodes from the number of sources on are these.
+/// Losers in 1.., the winner in 0. Node n has the children 2n and 2n + 1; nodes from the number of
+/// sources on are these.
 #[derive(Debug)]
 pub(crate) struct LoserTree {
     nodes: Vec<Player>,
 }
 
 impl LoserTree {
-    /// A tree of sources with the codes of their first rows against one and the same row. `settle` is called for two whose codes are the same: it says whether
-    /// the first one's row is less, and the other one's code against it.
-    pub fn new(codes: &[Code], settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>) -> Result<Self> {
+    /// A tree of sources with the codes of their first rows against one and the same row. `settle`
+    /// is called for two whose codes are the same: it says whether the first one's row is less, and
+    /// the other one's code against it.
+    pub fn new(
+        codes: &[Code],
+        settle: &mut impl FnMut(Player, Player) -> Result<(bool, Code)>,
+    ) -> Result<Self> {
         let player = |(source, code): (usize, &Code)| Player { code: *code, source: source as u32 };
         let leaves: Vec<Player> = codes.iter().enumerate().map(player).collect();
         let mut tree = Self { nodes: leaves.clone() };
         // The winner of each node, from the leaves up.
         let mut winners: Vec<Player> = leaves.iter().chain(&leaves).copied().collect();
         for node in (1..leaves.len()).rev() {
-            (winners[node], tree.nodes[node]) = play(winners[2 * node], winners[2 * node + 1], settle)?;
+            (winners[node], tree.nodes[node]) =
+                play(winners[2 * node], winners[2 * node + 1], settle)?;
         }
         if let (Some(place), Some(winner)) = (tree.nodes.get_mut(0), winners.get(1)) {
             *place = *winner;
@@ -59,11 +66,13 @@ impl LoserTree {
         let mut player = Player { code, ..winner };
         let mut node = (player.source as usize + self.nodes.len()) / 2;
         while let Some(other) = self.nodes.get_mut(node).filter(|_| node > 0) {
-            // The one that was there loses as often as not, so that a branch would be guessed wrong.
+            // The one that was there loses as often as not, so that a branch would be guessed
+            // wrong.
             if other.code == player.code {
                 (player, *other) = play(player, *other, settle)?;
             } else {
-                let (low, high) = if other.code < player.code { (*other, player) } else { (player, *other) };
+                let (low, high) =
+                    if other.code < player.code { (*other, player) } else { (player, *other) };
                 (player, *other) = (low, high);
             }
             node /= 2;
@@ -75,7 +84,8 @@ impl LoserTree {
     }
 }
 
-/// Winner and loser. A loser keeps its code where the codes differ, for then it is the same against the winner.
+/// Winner and loser. A loser keeps its code where the codes differ, for then it is the same against
+/// the winner.
 #[inline]
 fn play(
     a: Player,

@@ -1,7 +1,8 @@
 //! The bytes by which keys of one width differ.
 //!
-//! Of numbers few bytes do: the date and the number of an order, twelve bytes of a key, differ in five. Sorted by these, packed into the word of
-//! an entry, the keys are sorted at once, and not first by a few dates and then by what lies behind them.
+//! Of numbers few bytes do: the date and the number of an order, twelve bytes of a key, differ in
+//! five. Sorted by these, packed into the word of an entry, the keys are sorted at once, and not
+//! first by a few dates and then by what lies behind them.
 
 use crate::code::{WORD_BYTES, word};
 
@@ -17,7 +18,8 @@ pub(crate) struct Varying {
 }
 
 impl Varying {
-    /// Those of keys of this width, which lie one behind the other. None if a key's first word is as good.
+    /// Those of keys of this width, which lie one behind the other. None if a key's first word is
+    /// as good.
     pub fn of<'k>(width: usize, keys: impl Iterator<Item = &'k [u8]>) -> Option<Self> {
         let last = width.checked_sub(WORD_BYTES).filter(|last| *last > 0)?;
         // The last word may have some of the bytes of the one before.
@@ -25,7 +27,8 @@ impl Varying {
         let mut keys = keys.filter(|keys| !keys.is_empty()).peekable();
         let first = keys.peek()?.get(..width)?;
         let word_at = |key: &[u8], start: usize| word(key.get(start..).unwrap_or_default(), 0);
-        let words: Vec<(u64, usize)> = starts.iter().map(|start| (word_at(first, *start), *start)).collect();
+        let words: Vec<(u64, usize)> =
+            starts.iter().map(|start| (word_at(first, *start), *start)).collect();
         let mut differing = vec![0u64; words.len()];
         for keys in keys {
             for key in keys.chunks_exact(width) {
@@ -33,7 +36,10 @@ impl Varying {
                     *differing |= word_at(key, *start) ^ first;
                 }
             }
-            if differing.first().is_some_and(|word| word.to_be_bytes().iter().all(|byte| *byte != 0)) {
+            if differing
+                .first()
+                .is_some_and(|word| word.to_be_bytes().iter().all(|byte| *byte != 0))
+            {
                 return None;
             }
         }
@@ -43,17 +49,23 @@ impl Varying {
                 *varies |= byte != 0;
             }
         }
-        let same: Vec<u8> = first.iter().zip(&varies).map(|(byte, varies)| if *varies { 0 } else { *byte }).collect();
+        let same: Vec<u8> = first
+            .iter()
+            .zip(&varies)
+            .map(|(byte, varies)| if *varies { 0 } else { *byte })
+            .collect();
         let same = (0..width.div_ceil(WORD_BYTES)).map(|depth| word(&same, depth)).collect();
         let mut places = varies.iter().enumerate().filter(|(_, varies)| **varies).map(|(at, _)| at);
         let at = places.by_ref().take(WORD_BYTES).collect();
         Some(Self { at, behind: places.next(), same })
     }
 
-    /// These bytes of a key, the first one highest: keys compare as they do, or are the same up to what is [behind](Self::behind).
+    /// These bytes of a key, the first one highest: keys compare as they do, or are the same up to
+    /// what is [behind](Self::behind).
     #[inline]
     pub fn word(&self, key: &[u8]) -> u64 {
-        let byte = |word: u64, at: &usize| word << 8 | u64::from(key.get(*at).copied().unwrap_or(0));
+        let byte =
+            |word: u64, at: &usize| word << 8 | u64::from(key.get(*at).copied().unwrap_or(0));
         let unused = 8 * (WORD_BYTES - self.at.len()) as u32;
         self.at.iter().fold(0_u64, byte).checked_shl(unused).unwrap_or(0)
     }
@@ -68,11 +80,17 @@ impl Varying {
     #[inline]
     pub fn key_word(&self, word: u64, depth: usize) -> Option<u64> {
         let same = self.same.get(depth).filter(|_| self.behind() != Some(depth))?;
-        let bytes = self.at.iter().zip(word.to_be_bytes()).filter(|(at, _)| **at / WORD_BYTES == depth);
-        Some(bytes.fold(*same, |word, (at, byte)| word | u64::from(byte) << (56 - 8 * (at % WORD_BYTES))))
+        let bytes =
+            self.at.iter().zip(word.to_be_bytes()).filter(|(at, _)| **at / WORD_BYTES == depth);
+        Some(
+            bytes.fold(*same, |word, (at, byte)| {
+                word | u64::from(byte) << (56 - 8 * (at % WORD_BYTES))
+            }),
+        )
     }
 
-    /// The word of the keys in which those that have all these bytes in common may differ; none if they don't.
+    /// The word of the keys in which those that have all these bytes in common may differ; none if
+    /// they don't.
     pub fn behind(&self) -> Option<usize> {
         self.behind.map(|at| at / WORD_BYTES)
     }
@@ -102,7 +120,10 @@ mod tests {
         assert_eq!((&varying.at[..], varying.behind()), (&[0, 1, 2, 3, 5, 6, 7, 8][..], Some(1)));
         assert_eq!(varying.depth(0, 1), 1);
         let first = varying.word(&keys);
-        assert_eq!((varying.key_word(first, 0), varying.key_word(first, 1)), (Some(word(&keys, 0)), None));
+        assert_eq!(
+            (varying.key_word(first, 0), varying.key_word(first, 1)),
+            (Some(word(&keys, 0)), None)
+        );
         assert_eq!(varying.depth(0, 1 << 16), 0);
         let first_word_differs = *b"00000000000011111111____";
         assert!(Varying::of(12, [&first_word_differs[..]].into_iter()).is_none());

@@ -6,7 +6,8 @@
 //!   part 2 ──▶ thread 0 ──▶ ▯▯ ──┘
 //! ```
 //!
-//! A thread takes the next part, and has a queue of two batches for it. It begins a part only if there are not many before it that have not been read.
+//! A thread takes the next part, and has a queue of two batches for it. It begins a part only if
+//! there are not many before it that have not been read.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -23,10 +24,12 @@ use crate::sorter::Plan;
 
 /// A part has about so many batches, and its queue as many.
 pub(crate) const BATCHES_A_PART: usize = 2;
-/// So many batches a thread may have made that nobody has read: those of two parts, and one that it makes.
+/// So many batches a thread may have made that nobody has read: those of two parts, and one that it
+/// makes.
 pub(crate) const BATCHES_A_THREAD: usize = 2 * BATCHES_A_PART + 1;
 
-/// A batch, or nothing at the end of a part: a thread that ended in any other way is an error, never a short result.
+/// A batch, or nothing at the end of a part: a thread that ended in any other way is an error,
+/// never a short result.
 type Message = Result<Option<Batch>>;
 
 /// Threads that merge, and what they have made.
@@ -56,9 +59,16 @@ struct Shared {
 
 impl Workers {
     /// Starts threads that merge parts of about so many rows.
-    pub fn start(plan: Arc<Plan>, sources: Sources, threads: usize, part_rows: usize, size: BatchSize) -> Result<Self> {
+    pub fn start(
+        plan: Arc<Plan>,
+        sources: Sources,
+        threads: usize,
+        part_rows: usize,
+        size: BatchSize,
+    ) -> Result<Self> {
         let parts = sources.parts(part_rows)?;
-        let (queues, results): (Vec<_>, Vec<_>) = parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
+        let (queues, results): (Vec<_>, Vec<_>) =
+            parts.iter().map(|_| sync_channel(BATCHES_A_PART)).unzip();
         let queues = queues.into_iter().map(|queue| Mutex::new(Some(queue))).collect();
         let shared = Arc::new(Shared {
             plan,
@@ -87,7 +97,8 @@ impl Workers {
         loop {
             self.shared.plan.cancel.check()?;
             if let Some(result) = &self.result {
-                let lost = |_| Err(Error::Thread("a thread that merged has ended too early".into()));
+                let lost =
+                    |_| Err(Error::Thread("a thread that merged has ended too early".into()));
                 if let Some(batch) = result.recv().unwrap_or_else(lost)? {
                     return Ok(Some(batch));
                 }
@@ -130,7 +141,9 @@ impl Shared {
             }
             drop(begun_max);
             let queue = self.queues.get(number).and_then(|queue| lock(queue).take());
-            let Some(queue) = queue.filter(|_| !self.stopped.load(Ordering::Relaxed)) else { return };
+            let Some(queue) = queue.filter(|_| !self.stopped.load(Ordering::Relaxed)) else {
+                return;
+            };
             match self.merge(last, bounds, &queue) {
                 Ok(part) => last = Some(part),
                 Err(error) => {
@@ -143,7 +156,12 @@ impl Shared {
     }
 
     /// Merges a part, and returns it: the next one's batches have as much room from the beginning.
-    fn merge(&self, last: Option<Part>, bounds: &Bounds, queue: &SyncSender<Message>) -> Result<Part> {
+    fn merge(
+        &self,
+        last: Option<Part>,
+        bounds: &Bounds,
+        queue: &SyncSender<Message>,
+    ) -> Result<Part> {
         let mut part = match last {
             Some(last) => last.then(&self.sources, bounds)?,
             None => Part::new(self.plan.clone(), &self.sources, bounds, self.size)?,

@@ -1,6 +1,7 @@
 //! Sorts against a reference that compares values, not keys: see `reference/mod.rs`.
 //!
-//! `DRAY_SORT_ROUNDS=n` makes so many rounds, `DRAY_SORT_SEED=n` begins with that seed; a failure says which it was.
+//! `DRAY_SORT_ROUNDS=n` makes so many rounds, `DRAY_SORT_SEED=n` begins with that seed; a failure
+//! says which it was.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -35,14 +36,27 @@ fn sorts_are_those_of_the_reference() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     if rounds >= 100 {
         let [in_memory, spilled, refused] = outcomes;
-        assert!(in_memory > rounds / 10 && spilled > rounds / 10 && refused < rounds / 50, "{outcomes:?}");
+        assert!(
+            in_memory > rounds / 10 && spilled > rounds / 10 && refused < rounds / 50,
+            "{outcomes:?}"
+        );
     }
 }
 
 /// Sorts strings, and returns the numbers of their rows, and how many bytes were spilled.
-fn sort(strings: &[Vec<u8>], kept: (Distinct, Option<u64>), threads: usize, memory_bytes: usize) -> (Vec<u64>, u64) {
+fn sort(
+    strings: &[Vec<u8>],
+    kept: (Distinct, Option<u64>),
+    threads: usize,
+    memory_bytes: usize,
+) -> (Vec<u64>, u64) {
     let (distinct, limit) = kept;
-    let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
+    let field = |name: &str, data_type| Field {
+        name: name.into(),
+        data_type,
+        nullable: false,
+        metadata: vec![],
+    };
     let schema = Schema { fields: vec![field("s", Type::Binary), field("row", Type::UInt64)] };
     let folder = tempfile::tempdir().unwrap();
     let by = vec![SortColumn { column: 0, descending: false, nulls_first: false }];
@@ -97,7 +111,11 @@ fn keys_that_differ_in_a_word_that_an_entry_cant_number() {
         }
         expected.dedup_by_key(|row| &strings[*row]);
         let expected: Vec<u64> = expected.iter().map(|row| *row as u64).collect();
-        assert_eq!(sort(&strings, (Distinct::Keys, None), 1, 256 << 20).0, expected, "{beginning} bytes are the same");
+        assert_eq!(
+            sort(&strings, (Distinct::Keys, None), 1, 256 << 20).0,
+            expected,
+            "{beginning} bytes are the same"
+        );
     }
 }
 
@@ -116,7 +134,8 @@ fn keys_that_are_in_several_runs_count_once_for_a_limit() {
     expected.truncate(3_000);
     let expected: Vec<u64> = expected.iter().map(|row| *row as u64).collect();
     for threads in [1, 4] {
-        let (found, spilled_bytes) = sort(&strings, (Distinct::Keys, Some(3_000)), threads, 300 << 10);
+        let (found, spilled_bytes) =
+            sort(&strings, (Distinct::Keys, Some(3_000)), threads, 300 << 10);
         assert!(spilled_bytes > 0);
         assert_eq!(found, expected);
     }

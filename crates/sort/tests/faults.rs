@@ -13,20 +13,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{Batch, Column, Field, Schema, Type, Values};
-use dray_sort::{Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression, SpillSpace};
+use dray_sort::{
+    Budget, Cancel, Error, Options, Result, SortColumn, Sorted, Sorter, SpillCompression,
+    SpillSpace,
+};
 
 const BATCHES: u64 = 40;
 const BATCH_ROWS: usize = 1000;
 
 fn schema() -> Schema {
-    let field = Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let field =
+        Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
     Schema { fields: vec![field] }
 }
 
 fn batch(number: u64) -> Batch {
     let value = |row: u64| (number * BATCH_ROWS as u64 + row).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let bytes = (0..BATCH_ROWS as u64).flat_map(|row| value(row).to_le_bytes()).collect::<Vec<u8>>().into();
-    let column = Column { rows: BATCH_ROWS, validity: None, values: Values::Fixed { width: 8, bytes } };
+    let bytes =
+        (0..BATCH_ROWS as u64).flat_map(|row| value(row).to_le_bytes()).collect::<Vec<u8>>().into();
+    let column =
+        Column { rows: BATCH_ROWS, validity: None, values: Values::Fixed { width: 8, bytes } };
     Batch { rows: BATCH_ROWS, columns: vec![column] }
 }
 
@@ -60,7 +66,9 @@ fn unnamed_files(folder: &Path) -> Vec<PathBuf> {
 
 fn unnamed_files_of(process: &str, folder: &Path) -> Vec<PathBuf> {
     let is_in = |link: &Path| std::fs::read_link(link).is_ok_and(|to| to.starts_with(folder));
-    let links = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap().map(|entry| entry.unwrap().path());
+    let links = std::fs::read_dir(format!("/proc/{process}/fd"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     links.filter(|link| is_in(link)).collect()
 }
 
@@ -93,7 +101,8 @@ fn too_little_memory_and_no_folder() {
 #[test]
 fn less_memory_than_a_sort_can_do_with() {
     let folder = tempfile::tempdir().unwrap();
-    let error = Sorter::new(schema(), options(&Budget::new(60 << 10), Some(folder.path()))).unwrap_err();
+    let error =
+        Sorter::new(schema(), options(&Budget::new(60 << 10), Some(folder.path()))).unwrap_err();
     assert_eq!(error, Error::Memory { needed: 64 << 10, bytes_max: 60 << 10, may_spill: true });
 }
 
@@ -102,7 +111,9 @@ fn a_folder_that_is_not_there() {
     let folder = tempfile::tempdir().unwrap();
     let budget = small();
     let error = sort(options(&budget, Some(&folder.path().join("not"))), 1).unwrap_err();
-    let Error::Spill { doing: "create", kind: io::ErrorKind::NotFound, .. } = error else { panic!("{error}") };
+    let Error::Spill { doing: "create", kind: io::ErrorKind::NotFound, .. } = error else {
+        panic!("{error}")
+    };
     assert_eq!(budget.taken(), 0);
 }
 
@@ -110,7 +121,10 @@ fn a_folder_that_is_not_there() {
 fn more_than_may_be_spilled() {
     let folder = tempfile::tempdir().unwrap();
     let budget = small();
-    let options = Options { spill_space: SpillSpace::new(100 << 10), ..options(&budget, Some(folder.path())) };
+    let options = Options {
+        spill_space: SpillSpace::new(100 << 10),
+        ..options(&budget, Some(folder.path()))
+    };
     assert_eq!(sort(options, 1).unwrap_err(), Error::SpillLimit { spill_bytes_max: 100 << 10 });
     assert_eq!(budget.taken(), 0);
     assert!(unnamed_files(folder.path()).is_empty());
@@ -120,7 +134,8 @@ fn more_than_may_be_spilled() {
 fn sorts_share_what_may_be_spilled() {
     let folder = tempfile::tempdir().unwrap();
     let space = SpillSpace::new(2 << 20);
-    let options = |budget| Options { spill_space: space.clone(), ..options(budget, Some(folder.path())) };
+    let options =
+        |budget| Options { spill_space: space.clone(), ..options(budget, Some(folder.path())) };
     let (first, second) = (small(), small());
     // Alone each has room enough.
     sort(options(&first), 1).unwrap();
@@ -141,12 +156,15 @@ fn rows_that_were_lost_are_not_forgotten() {
     for spill_bytes_max in [100 << 10, 1 << 20] {
         let folder = tempfile::tempdir().unwrap();
         let budget = small();
-        let options =
-            Options { spill_space: SpillSpace::new(spill_bytes_max), ..options(&budget, Some(folder.path())) };
+        let options = Options {
+            spill_space: SpillSpace::new(spill_bytes_max),
+            ..options(&budget, Some(folder.path()))
+        };
         let sorter = Sorter::new(schema(), options).unwrap();
         let (mut writer, mut other) = (sorter.writer(), sorter.writer());
         let lost = Error::SpillLimit { spill_bytes_max };
-        let failed = (0..).find(|sequence| writer.append(*sequence, &batch(*sequence)).is_err()).unwrap();
+        let failed =
+            (0..).find(|sequence| writer.append(*sequence, &batch(*sequence)).is_err()).unwrap();
         assert_eq!(writer.append(failed + 1, &batch(failed + 1)).unwrap_err(), lost);
         assert_eq!(other.append(failed + 2, &batch(failed + 2)).unwrap_err(), lost);
         drop((writer, other));
@@ -165,7 +183,9 @@ fn a_file_that_was_cut() {
             OpenOptions::new().write(true).open(link).unwrap().set_len(10_000).unwrap();
         }
         let error = count(sorted).unwrap_err();
-        let Error::Spill { doing: "read", kind: io::ErrorKind::UnexpectedEof, .. } = error else { panic!("{error}") };
+        let Error::Spill { doing: "read", kind: io::ErrorKind::UnexpectedEof, .. } = error else {
+            panic!("{error}")
+        };
         assert_eq!(budget.taken(), 0);
         assert!(unnamed_files(folder.path()).is_empty());
     }
@@ -205,7 +225,11 @@ fn cancelled() {
         let folder = tempfile::tempdir().unwrap();
         let budget = small();
         let cancel = Cancel::default();
-        let with = || Options { cancel: cancel.clone(), batch_rows: 1000, ..options(&budget, Some(folder.path())) };
+        let with = || Options {
+            cancel: cancel.clone(),
+            batch_rows: 1000,
+            ..options(&budget, Some(folder.path()))
+        };
         let mut sorted = sort(with(), threads).unwrap();
         assert!((1..=1000).contains(&sorted.next().unwrap().unwrap().rows));
         cancel.cancel();
@@ -222,7 +246,11 @@ fn dropped_before_the_end() {
     for threads in [1, 2, 4] {
         let folder = tempfile::tempdir().unwrap();
         let budget = Budget::new(1 << 20);
-        let options = Options { batch_rows: 100, page_bytes: Some(4096), ..options(&budget, Some(folder.path())) };
+        let options = Options {
+            batch_rows: 100,
+            page_bytes: Some(4096),
+            ..options(&budget, Some(folder.path()))
+        };
         let mut sorted = sort(options, threads).unwrap();
         assert!((1..=100).contains(&sorted.next().unwrap().unwrap().rows));
         drop(sorted);
@@ -249,12 +277,16 @@ fn folder_of_child() -> Option<PathBuf> {
     std::env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// This program again, for one test alone: what a shell does first is for it alone too. `$0` is the folder, `"$@"` the program.
+/// This program again, for one test alone: what a shell does first is for it alone too. `$0` is the
+/// folder, `"$@"` the program.
 fn again(command: &[&str], shell: &str, test: &str, folder: &Path) -> Command {
     let (first, rest) = command.split_first().unwrap();
     let mut again = Command::new(first);
     again.args(rest).args(["sh", "-c", shell]).arg(folder);
-    again.arg(std::env::current_exe().unwrap()).args([test, "--exact", "--nocapture"]).env(FOLDER, folder);
+    again
+        .arg(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(FOLDER, folder);
     again
 }
 
@@ -265,7 +297,11 @@ fn assert_passed(output: &Output) {
 }
 
 /// Sorts so many batches, which as many threads take in. The error comes with what was done.
-fn sort_batches(folder: &Path, batches: u64, threads: u64) -> std::result::Result<(), (&'static str, Error)> {
+fn sort_batches(
+    folder: &Path,
+    batches: u64,
+    threads: u64,
+) -> std::result::Result<(), (&'static str, Error)> {
     let budget = Budget::new(300 << 10);
     let sorted = sort_batches_within(&budget, folder, batches, threads);
     assert_eq!(budget.taken(), 0);
@@ -278,28 +314,43 @@ fn sort_batches_within(
     batches: u64,
     threads: u64,
 ) -> std::result::Result<(), (&'static str, Error)> {
-    let options = Options { page_bytes: Some(4096), fan_in_max: 2, batch_rows: 500, ..options(budget, Some(folder)) };
+    let options = Options {
+        page_bytes: Some(4096),
+        fan_in_max: 2,
+        batch_rows: 500,
+        ..options(budget, Some(folder))
+    };
     let sorter = Sorter::new(schema(), options).unwrap();
     let take_in = |first: u64| {
         let mut writer = sorter.writer();
-        (first..batches).step_by(threads as usize).try_for_each(|number| writer.append(number, &batch(number)))?;
+        (first..batches)
+            .step_by(threads as usize)
+            .try_for_each(|number| writer.append(number, &batch(number)))?;
         writer.finish()
     };
     let taken_in = std::thread::scope(|scope| {
         let take_in = &take_in;
-        let writers: Vec<_> = (0..threads).map(|first| scope.spawn(move || take_in(first))).collect();
+        let writers: Vec<_> =
+            (0..threads).map(|first| scope.spawn(move || take_in(first))).collect();
         writers.into_iter().try_for_each(|writer| writer.join().unwrap())
     });
     taken_in.map_err(|error| ("taking in", error))?;
-    let rows = sorter.finish(threads as usize).and_then(count).map_err(|error| ("merging", error))?;
+    let rows =
+        sorter.finish(threads as usize).and_then(count).map_err(|error| ("merging", error))?;
     assert_eq!(rows, batches as usize * BATCH_ROWS);
     Ok(())
 }
 
-/// Sorts more and more until there is no room for what is taken in. Returns what was being done when there was none.
-fn sort_until_there_is_no_room(folder: &Path, expected: io::ErrorKind, said: &str) -> BTreeSet<&'static str> {
-    let sorts =
-        |thread: &Path| std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("dray-"));
+/// Sorts more and more until there is no room for what is taken in. Returns what was being done
+/// when there was none.
+fn sort_until_there_is_no_room(
+    folder: &Path,
+    expected: io::ErrorKind,
+    said: &str,
+) -> BTreeSet<&'static str> {
+    let sorts = |thread: &Path| {
+        std::fs::read_to_string(thread.join("comm")).is_ok_and(|name| name.starts_with("dray-"))
+    };
     let mut refused = BTreeSet::new();
     for threads in [1, 2] {
         for batches in (2..).step_by(2) {
@@ -310,7 +361,10 @@ fn sort_until_there_is_no_room(folder: &Path, expected: io::ErrorKind, said: &st
                 !names_in(Path::new("/proc/self/task")).iter().any(|thread| sorts(thread))
             });
             let Err((doing, error)) = sorted else { continue };
-            assert!(error.to_string().starts_with(&format!("can't write a spill file: {said}")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("can't write a spill file: {said}")),
+                "{error}"
+            );
             let Error::Spill { doing: "write", kind, .. } = error else { panic!("{error}") };
             assert_eq!(kind, expected);
             refused.insert(doing);
@@ -327,7 +381,11 @@ fn sort_until_there_is_no_room(folder: &Path, expected: io::ErrorKind, said: &st
 #[test]
 fn a_full_disk() {
     if let Some(folder) = folder_of_child() {
-        let refused = sort_until_there_is_no_room(&folder, io::ErrorKind::StorageFull, "No space left on device");
+        let refused = sort_until_there_is_no_room(
+            &folder,
+            io::ErrorKind::StorageFull,
+            "No space left on device",
+        );
         // Merging takes room for what is merged and for what comes of it.
         assert_eq!(refused, BTreeSet::from(["merging", "taking in"]));
         return;
@@ -335,8 +393,11 @@ fn a_full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let mount = "mount -t tmpfs -o size=4m none \"$0\"";
     let namespace = ["unshare", "--user", "--map-root-user", "--mount"];
-    let possible =
-        Command::new(namespace[0]).args(&namespace[1..]).args(["sh", "-c", mount]).arg(folder.path()).output();
+    let possible = Command::new(namespace[0])
+        .args(&namespace[1..])
+        .args(["sh", "-c", mount])
+        .arg(folder.path())
+        .output();
     let refusal = match &possible {
         Ok(output) if output.status.success() => None,
         Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
@@ -344,10 +405,15 @@ fn a_full_disk() {
     };
     if let Some(refusal) = refusal {
         // Not by a macro, whose words would be kept from who runs the tests.
-        writeln!(io::stderr(), "a_full_disk is skipped: this machine gives no mount of one's own ({refusal})").unwrap();
+        writeln!(
+            io::stderr(),
+            "a_full_disk is skipped: this machine gives no mount of one's own ({refusal})"
+        )
+        .unwrap();
         return;
     }
-    let mut child = again(&namespace, &format!("{mount} && exec \"$@\""), "a_full_disk", folder.path());
+    let mut child =
+        again(&namespace, &format!("{mount} && exec \"$@\""), "a_full_disk", folder.path());
     assert_passed(&child.output().unwrap());
 }
 
@@ -391,7 +457,9 @@ fn a_process_that_is_killed() {
         let mut child = Running(child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let process = child.0.id().to_string();
         let is_written = |link: &PathBuf| std::fs::metadata(link).is_ok_and(|file| file.len() > 0);
-        wait_until("rows are spilled", || unnamed_files_of(&process, folder.path()).iter().any(is_written));
+        wait_until("rows are spilled", || {
+            unnamed_files_of(&process, folder.path()).iter().any(is_written)
+        });
         // Each is killed a little later: while it spills, merges, or begins anew.
         std::thread::sleep(Duration::from_millis(round));
         assert!(names_in(folder.path()).is_empty());

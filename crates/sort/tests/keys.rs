@@ -1,5 +1,5 @@
-//! Keys against Arrow's own comparison of the same rows, for random types, directions and places of missing values; and the bytes of
-//! `spec/sort-key.md`.
+//! Keys against Arrow's own comparison of the same rows, for random types, directions and places of
+//! missing values; and the bytes of `spec/sort-key.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,9 @@ mod random;
 use std::sync::Arc;
 
 use arrow_array::types::Int16Type;
-use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int32Array, ListArray, RecordBatch, StringArray};
+use arrow_array::{
+    ArrayRef, BinaryArray, Float64Array, Int32Array, ListArray, RecordBatch, StringArray,
+};
 use arrow_schema::{DataType, Field, Schema};
 use by_arrow::comparator;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
@@ -27,12 +29,17 @@ fn keys_of(rows: &RecordBatch, by: &[SortColumn], purpose: Purpose) -> Keys {
 fn keys_are_in_the_order_of_their_rows() {
     for seed in 0..600 {
         let mut random = Random::new(seed);
-        let fields: Vec<Field> = (0..1 + random.below(3)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<Field> =
+            (0..1 + random.below(3)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let schema = Arc::new(Schema::new(fields));
         let rows = random.pieces(&schema).swap_remove(0);
         let rows = rows.slice(0, rows.num_rows().min(40));
         let by: Vec<SortColumn> = (0..rows.num_columns())
-            .map(|column| SortColumn { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 })
+            .map(|column| SortColumn {
+                column,
+                descending: random.below(2) == 0,
+                nulls_first: random.below(2) == 0,
+            })
             .collect();
         let keys = keys_of(&rows, &by, Purpose::Order);
         assert_eq!(keys.len(), rows.num_rows(), "seed {seed}");
@@ -55,7 +62,9 @@ fn keys_are_in_the_order_of_their_rows() {
 fn key(values: ArrayRef, nullable: bool, descending: bool, nulls_first: bool) -> Vec<u8> {
     let schema = Schema::new(vec![Field::new("a", values.data_type().clone(), nullable)]);
     let rows = RecordBatch::try_new(Arc::new(schema), vec![values]).unwrap();
-    keys_of(&rows, &[SortColumn { column: 0, descending, nulls_first }], Purpose::Order).get(0).to_vec()
+    keys_of(&rows, &[SortColumn { column: 0, descending, nulls_first }], Purpose::Order)
+        .get(0)
+        .to_vec()
 }
 
 #[test]
@@ -76,21 +85,37 @@ fn worked_bytes() {
     assert_eq!(key(text("ab"), true, true, true), [1, 0x9E, 0x9D, 0xFF]);
     let binary: ArrayRef = Arc::new(BinaryArray::from(vec![&[0u8, 1, 2][..]]));
     assert_eq!(key(binary, false, false, true), [1, 1, 1, 2, 2, 0]);
-    let list: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int16Type, _, _>([Some(vec![Some(1), None])]));
+    let list: ArrayRef =
+        Arc::new(ListArray::from_iter_primitive::<Int16Type, _, _>([Some(vec![Some(1), None])]));
     assert_eq!(key(list.clone(), false, false, true), [1, 1, 0x80, 1, 1, 0, 0, 0, 0]);
-    assert_eq!(key(list, false, true, true), [0xFE, 0xFE, 0x7F, 0xFE, 0xFE, 0xFD, 0xFF, 0xFF, 0xFF]);
+    assert_eq!(
+        key(list, false, true, true),
+        [0xFE, 0xFE, 0x7F, 0xFE, 0xFE, 0xFD, 0xFF, 0xFF, 0xFF]
+    );
 }
 
 #[test]
 fn zeros_and_nans_are_one_only_where_they_should_be() {
     let nan = |bits: u64| f64::from_bits(bits);
-    let values = vec![0.0, -0.0, f64::NAN, nan(0x7FF0_0000_0000_0001), nan(0xFFF8_0000_0000_0000), f64::INFINITY, -1.5];
+    let values = vec![
+        0.0,
+        -0.0,
+        f64::NAN,
+        nan(0x7FF0_0000_0000_0001),
+        nan(0xFFF8_0000_0000_0000),
+        f64::INFINITY,
+        -1.5,
+    ];
     let schema = Schema::new(vec![Field::new("f", DataType::Float64, false)]);
-    let rows = RecordBatch::try_new(Arc::new(schema), vec![Arc::new(Float64Array::from(values))]).unwrap();
+    let rows =
+        RecordBatch::try_new(Arc::new(schema), vec![Arc::new(Float64Array::from(values))]).unwrap();
     let by = [SortColumn { column: 0, descending: false, nulls_first: false }];
     let distinct = |purpose| {
         let keys = keys_of(&rows, &by, purpose);
-        (0..keys.len()).map(|row| keys.get(row).to_vec()).collect::<std::collections::BTreeSet<_>>().len()
+        (0..keys.len())
+            .map(|row| keys.get(row).to_vec())
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
     };
     assert_eq!(distinct(Purpose::Order), 7);
     assert_eq!(distinct(Purpose::Distinct), 4);
@@ -98,7 +123,8 @@ fn zeros_and_nans_are_one_only_where_they_should_be() {
 
 #[test]
 fn a_column_that_is_not_there_is_an_error() {
-    let schema = schema_from_arrow(&Schema::new(vec![Field::new("a", DataType::Int8, false)])).unwrap();
+    let schema =
+        schema_from_arrow(&Schema::new(vec![Field::new("a", DataType::Int8, false)])).unwrap();
     let by = [SortColumn { column: 1, descending: false, nulls_first: false }];
     let error = KeyEncoder::new(&schema, &by, Purpose::Order).unwrap_err();
     assert_eq!(error, Error::Column { column: 1, columns: 1 });

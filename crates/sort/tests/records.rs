@@ -1,5 +1,6 @@
-//! Records as sortbenchmark.org has them, 10 bytes of key and 90 of value, and checked as there: their order, their number, how many keys
-//! are those of the record before, and the sum of their hashes, all of which the input has too.
+//! Records as sortbenchmark.org has them, 10 bytes of key and 90 of value, and checked as there:
+//! their order, their number, how many keys are those of the record before, and the sum of their
+//! hashes, all of which the input has too.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -38,7 +39,10 @@ fn key(number: u64, keys: u64) -> [u8; KEY_BYTES] {
 fn value(number: u64) -> [u8; VALUE_BYTES] {
     let words = std::iter::once(number).chain((1..).map(|i| scatter(number + i * RECORDS)));
     let mut value = [0; VALUE_BYTES];
-    value.chunks_mut(8).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]));
+    value
+        .chunks_mut(8)
+        .zip(words)
+        .for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]));
     value
 }
 
@@ -53,15 +57,21 @@ fn schema(is_fixed: bool) -> Schema {
 fn column(is_fixed: bool, width: usize, bytes: Vec<u8>) -> Column {
     let rows = bytes.len() / width;
     let bytes = bytes.into();
-    let offsets = || (0..=rows).flat_map(|row| ((row * width) as u32).to_le_bytes()).collect::<Vec<u8>>().into();
-    let values =
-        if is_fixed { Values::Fixed { width, bytes } } else { Values::Bytes { offsets: offsets(), data: bytes } };
+    let offsets = || {
+        (0..=rows).flat_map(|row| ((row * width) as u32).to_le_bytes()).collect::<Vec<u8>>().into()
+    };
+    let values = if is_fixed {
+        Values::Fixed { width, bytes }
+    } else {
+        Values::Bytes { offsets: offsets(), data: bytes }
+    };
     Column { rows, validity: None, values }
 }
 
 fn batch(number: u64, keys: u64, is_fixed: bool) -> Batch {
     let numbers = || number * BATCH_RECORDS..(number + 1) * BATCH_RECORDS;
-    let keys = column(is_fixed, KEY_BYTES, numbers().flat_map(|number| key(number, keys)).collect());
+    let keys =
+        column(is_fixed, KEY_BYTES, numbers().flat_map(|number| key(number, keys)).collect());
     let values = column(is_fixed, VALUE_BYTES, numbers().flat_map(value).collect());
     Batch { rows: BATCH_RECORDS as usize, columns: vec![keys, values] }
 }
@@ -71,7 +81,8 @@ fn bytes(column: &Column, row: usize) -> &[u8] {
     match &column.values {
         Values::Fixed { width, bytes } => &bytes[row * width..][..*width],
         Values::Bytes { offsets, data } => {
-            let offset = |i: usize| u32::from_le_bytes(offsets[4 * i..][..4].try_into().unwrap()) as usize;
+            let offset =
+                |i: usize| u32::from_le_bytes(offsets[4 * i..][..4].try_into().unwrap()) as usize;
             &data[offset(row)..offset(row + 1)]
         }
         other => panic!("expected bytes, found {other:?}"),
@@ -148,7 +159,10 @@ fn check(keys: u64, is_fixed: bool) {
             for _ in 0..threads {
                 scope.spawn(|| {
                     let mut writer = sorter.writer();
-                    let numbers = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| n * BATCH_RECORDS < RECORDS);
+                    let numbers = || {
+                        Some(next.fetch_add(1, Ordering::Relaxed))
+                            .filter(|n| n * BATCH_RECORDS < RECORDS)
+                    };
                     while let Some(number) = numbers() {
                         writer.append(number, &batch(number, keys, is_fixed)).unwrap();
                     }
@@ -157,7 +171,11 @@ fn check(keys: u64, is_fixed: bool) {
             }
         });
         assert!(sorter.progress().spilled_bytes() > RECORDS * (KEY_BYTES + VALUE_BYTES) as u64 / 2);
-        assert_eq!(summary_of_output(sorter.finish(threads).unwrap()), expected, "{threads} threads");
+        assert_eq!(
+            summary_of_output(sorter.finish(threads).unwrap()),
+            expected,
+            "{threads} threads"
+        );
         assert_eq!(budget.taken(), 0);
         assert!(budget.peak() <= budget.bytes_max());
     }

@@ -17,13 +17,19 @@ fn number(row: u64) -> Option<i64> {
 
 /// Missing numbers, then numbers, then rows: `NULLS FIRST`, and equal rows in their order.
 fn expected() -> Vec<(Option<i64>, u64)> {
-    let mut rows: Vec<(Option<i64>, u64)> = (0..BATCHES * BATCH_ROWS).map(|row| (number(row), row)).collect();
+    let mut rows: Vec<(Option<i64>, u64)> =
+        (0..BATCHES * BATCH_ROWS).map(|row| (number(row), row)).collect();
     rows.sort_unstable();
     rows
 }
 
 fn schema() -> Schema {
-    let field = |name: &str, data_type, nullable| Field { name: name.into(), data_type, nullable, metadata: vec![] };
+    let field = |name: &str, data_type, nullable| Field {
+        name: name.into(),
+        data_type,
+        nullable,
+        metadata: vec![],
+    };
     let fields = vec![
         field("number", Type::Int64, true),
         field("row", Type::Int64, false),
@@ -40,9 +46,15 @@ fn batch(sequence: u64) -> Batch {
     let rows = BATCH_ROWS as usize;
     let numbered = || sequence * BATCH_ROWS..(sequence + 1) * BATCH_ROWS;
     let mut bits = vec![0u8; rows.div_ceil(8)];
-    numbered().map(number).enumerate().for_each(|(i, number)| bits[i / 8] |= u8::from(number.is_some()) << (i % 8));
+    numbered()
+        .map(number)
+        .enumerate()
+        .for_each(|(i, number)| bits[i / 8] |= u8::from(number.is_some()) << (i % 8));
     let validity = Some(Bitmap { bytes: bits.into(), offset: 0, len: rows });
-    let offsets = (0..=rows).flat_map(|row| ((row * FILLER_BYTES) as u32).to_le_bytes()).collect::<Vec<u8>>().into();
+    let offsets = (0..=rows)
+        .flat_map(|row| ((row * FILLER_BYTES) as u32).to_le_bytes())
+        .collect::<Vec<u8>>()
+        .into();
     let filler = Values::Bytes { offsets, data: vec![b'x'; rows * FILLER_BYTES].into() };
     let columns = vec![
         Column { rows, validity, values: i64s(numbered().map(|row| number(row).unwrap_or(0))) },
@@ -58,7 +70,9 @@ fn rows_of(batch: &Batch) -> Vec<(Option<i64>, u64)> {
         let Values::Fixed { bytes, .. } = &column.values else { panic!("not numbers: {column:?}") };
         i64::from_le_bytes(bytes[8 * i..][..8].try_into().unwrap())
     };
-    (0..batch.rows).map(|i| (numbers.is_valid(i).then(|| at(numbers, i)), at(rows, i) as u64)).collect()
+    (0..batch.rows)
+        .map(|i| (numbers.is_valid(i).then(|| at(numbers, i)), at(rows, i) as u64))
+        .collect()
 }
 
 /// Two threads put rows in, and two merge them.
@@ -79,7 +93,9 @@ fn sort(memory_bytes: usize, distinct: Distinct) -> (Vec<(Option<i64>, u64)>, u6
         for first in 0..2 {
             let mut writer = sorter.writer();
             scope.spawn(move || {
-                (first..BATCHES).step_by(2).for_each(|sequence| writer.append(sequence, &batch(sequence)).unwrap());
+                (first..BATCHES)
+                    .step_by(2)
+                    .for_each(|sequence| writer.append(sequence, &batch(sequence)).unwrap());
                 writer.finish().unwrap();
             });
         }

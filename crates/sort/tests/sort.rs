@@ -1,6 +1,8 @@
-//! Sorted rows against Arrow's own comparison and the rows' numbers: random schemas and rows, settings and threads; and rows that are hard to sort.
+//! Sorted rows against Arrow's own comparison and the rows' numbers: random schemas and rows,
+//! settings and threads; and rows that are hard to sort.
 //!
-//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n` runs it alone; `DRAY_ROUNDS=n` runs so many.
+//! Each round prints nothing unless it fails; then the seed is in the message, and `DRAY_SEED=n`
+//! runs it alone; `DRAY_ROUNDS=n` runs so many.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,7 +22,10 @@ use by_arrow::comparator;
 use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
-use dray_sort::{Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter, SpillCompression};
+use dray_sort::{
+    Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter,
+    SpillCompression,
+};
 use random::{Random, for_seeds};
 
 /// Rows as the objects they are: equal rows are equal bytes.
@@ -28,7 +33,12 @@ fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
     let layout = Layout::new(schema.clone()).unwrap();
     let mut builder = PageBuilder::new(layout, 256 << 10, false).unwrap();
     batches.iter().for_each(|batch| builder.append(batch).unwrap());
-    builder.finish().iter().flat_map(VerifiedPage::objects).map(|object| object.bytes().to_vec()).collect()
+    builder
+        .finish()
+        .iter()
+        .flat_map(VerifiedPage::objects)
+        .map(|object| object.bytes().to_vec())
+        .collect()
 }
 
 /// The numbers of the rows in the order that Arrow gives them.
@@ -64,7 +74,8 @@ struct Settings {
     compression: SpillCompression,
 }
 
-/// Sorts batches on several threads, and holds the result against the oracle. Returns how many bytes were spilled.
+/// Sorts batches on several threads, and holds the result against the oracle. Returns how many
+/// bytes were spilled.
 fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, context: &str) -> u64 {
     let context = &format!("{context}, {settings:?}");
     let rows = concat_batches(schema, batches).unwrap();
@@ -79,7 +90,8 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     };
     order.truncate(settings.limit.map_or(usize::MAX, |limit| limit as usize));
     let dray_schema = schema_from_arrow(schema).unwrap();
-    let batches: Vec<Batch> = batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
+    let batches: Vec<Batch> =
+        batches.iter().map(|batch| batch_from_arrow(batch).unwrap()).collect();
     let unsorted = objects(&dray_schema, &batches);
 
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +106,8 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
         distinct: settings.distinct,
         ..Options::new(settings.by.clone(), budget.clone())
     };
-    let sorter = Sorter::new(dray_schema.clone(), options).unwrap_or_else(|error| panic!("{error}, {context}"));
+    let sorter = Sorter::new(dray_schema.clone(), options)
+        .unwrap_or_else(|error| panic!("{error}, {context}"));
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for _ in 0..settings.threads {
@@ -104,7 +117,9 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     batches.get(number).map(|batch| (number, batch))
                 } {
-                    writer.append(number as u64, batch).unwrap_or_else(|error| panic!("{error}, {context}"));
+                    writer
+                        .append(number as u64, batch)
+                        .unwrap_or_else(|error| panic!("{error}, {context}"));
                     std::thread::yield_now();
                 }
             });
@@ -112,9 +127,14 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
     });
     let progress = sorter.progress();
     assert_eq!(progress.rows(), rows.num_rows() as u64, "{context}");
-    let sorted = sorter.finish(settings.threads).unwrap_or_else(|error| panic!("{error}, {context}"));
-    let sorted: Vec<Batch> = sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
-    assert!(sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)), "{context}");
+    let sorted =
+        sorter.finish(settings.threads).unwrap_or_else(|error| panic!("{error}, {context}"));
+    let sorted: Vec<Batch> =
+        sorted.collect::<Result<_, _>>().unwrap_or_else(|error| panic!("{error}, {context}"));
+    assert!(
+        sorted.iter().all(|batch| (1..=settings.batch_rows).contains(&batch.rows)),
+        "{context}"
+    );
     let found = objects(&dray_schema, &sorted);
     assert_eq!(found.len(), order.len(), "{context}");
     for (i, (found, row)) in found.iter().zip(&order).enumerate() {
@@ -128,20 +148,34 @@ fn check(schema: &SchemaRef, batches: &[RecordBatch], settings: &Settings, conte
 
 fn settings(random: &mut Random, columns: usize) -> Settings {
     let mut by: Vec<SortColumn> = (0..columns)
-        .map(|column| SortColumn { column, descending: random.below(2) == 0, nulls_first: random.below(2) == 0 })
+        .map(|column| SortColumn {
+            column,
+            descending: random.below(2) == 0,
+            nulls_first: random.below(2) == 0,
+        })
         .collect();
     (1..columns).for_each(|i| by.swap(i, random.below(i + 1)));
     by.truncate(1 + random.below(columns));
     Settings {
         by,
-        distinct: random.pick(&[Distinct::No, Distinct::No, Distinct::No, Distinct::Rows, Distinct::Keys]),
+        distinct: random.pick(&[
+            Distinct::No,
+            Distinct::No,
+            Distinct::No,
+            Distinct::Rows,
+            Distinct::Keys,
+        ]),
         limit: random.pick(&[None, None, None, Some(0), Some(1), Some(17), Some(1000)]),
         threads: 1 + random.below(4),
         memory_bytes: random.pick(&[64 << 10, 100 << 10, 300 << 10, 4 << 20, 64 << 20]),
         page_bytes: random.pick(&[None, None, Some(4 << 10)]),
         fan_in_max: random.pick(&[2, 3, 7, 256]),
         batch_rows: random.pick(&[1, 100, 1 << 14]),
-        compression: random.pick(&[SpillCompression::Auto, SpillCompression::Lz4, SpillCompression::None]),
+        compression: random.pick(&[
+            SpillCompression::Auto,
+            SpillCompression::Lz4,
+            SpillCompression::None,
+        ]),
     }
 }
 
@@ -149,17 +183,21 @@ fn settings(random: &mut Random, columns: usize) -> Settings {
 fn random_rows() {
     for_seeds(200, |seed| {
         let mut random = Random::new(seed);
-        // Tables are sorted as they came, as long as there is memory; of types that are nested there is one in every second schema.
+        // Tables are sorted as they came, as long as there is memory; of types that are nested
+        // there is one in every second schema.
         let depth = random.pick(&[0, 4]);
-        let fields: Vec<Field> = (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), depth)).collect();
+        let fields: Vec<Field> =
+            (0..1 + random.below(4)).map(|i| random.field(&format!("c{i}"), depth)).collect();
         let schema = Arc::new(Schema::new(fields));
-        let batches: Vec<RecordBatch> = (0..1 + random.below(3)).flat_map(|_| random.pieces(&schema)).collect();
+        let batches: Vec<RecordBatch> =
+            (0..1 + random.below(3)).flat_map(|_| random.pieces(&schema)).collect();
         let settings = settings(&mut random, schema.fields().len());
         check(&schema, &batches, &settings, &format!("seed {seed}, {schema}"));
     });
 }
 
-/// Strings that share long beginnings, empty ones, the bytes that are escaped, and few or many different ones.
+/// Strings that share long beginnings, empty ones, the bytes that are escaped, and few or many
+/// different ones.
 fn text(random: &mut Random) -> Vec<u8> {
     let beginning = random.pick(&[0, 0, 3, 8, 20, 300]);
     let mut text = vec![b'x'; beginning];
@@ -175,13 +213,18 @@ fn hard_rows() {
         let batches: Vec<[ArrayRef; 4]> = (0..1 + random.below(12))
             .map(|_| {
                 let rows = random.below(800);
-                let binary: Vec<_> = (0..rows).map(|_| (random.below(9) > 0).then(|| text(&mut random))).collect();
-                let utf8 =
-                    binary.iter().map(|text| text.as_ref().map(|text| String::from_utf8_lossy(text).to_string()));
+                let binary: Vec<_> =
+                    (0..rows).map(|_| (random.below(9) > 0).then(|| text(&mut random))).collect();
+                let utf8 = binary.iter().map(|text| {
+                    text.as_ref().map(|text| String::from_utf8_lossy(text).to_string())
+                });
                 let utf8: Vec<_> = utf8.collect();
-                let number = |random: &mut Random| if random.below(10) > 0 { random.below(skew) as i64 } else { 7 };
+                let number = |random: &mut Random| {
+                    if random.below(10) > 0 { random.below(skew) as i64 } else { 7 }
+                };
                 let numbers: Vec<i64> = (0..rows).map(|_| number(&mut random)).collect();
-                let special = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.5];
+                let special =
+                    [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.5];
                 let floats: Vec<f64> = (0..rows).map(|_| random.pick(&special)).collect();
                 [
                     Arc::new(BinaryArray::from_iter(binary)) as ArrayRef,
@@ -193,10 +236,14 @@ fn hard_rows() {
             .collect();
         let schema = ["binary", "utf8", "number", "float"].iter().zip(&batches[0]);
         let schema: SchemaRef = Arc::new(Schema::new(
-            schema.map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect::<Vec<_>>(),
+            schema
+                .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
+                .collect::<Vec<_>>(),
         ));
-        let batches: Vec<RecordBatch> =
-            batches.into_iter().map(|columns| RecordBatch::try_new(schema.clone(), columns.into()).unwrap()).collect();
+        let batches: Vec<RecordBatch> = batches
+            .into_iter()
+            .map(|columns| RecordBatch::try_new(schema.clone(), columns.into()).unwrap())
+            .collect();
         let settings = settings(&mut random, 4);
         check(&schema, &batches, &settings, &format!("seed {seed}"));
     });
@@ -240,7 +287,13 @@ fn threads_that_merge_runs_to_longer_ones() {
     let (schema, rows) = numbers((0..200_000).map(|_| random.below(50_000) as i64));
     let batches: Vec<RecordBatch> = (0..200).map(|i| rows.slice(i * 1000, 1000)).collect();
     for (threads, limit) in [(2, None), (3, Some(150_000))] {
-        let settings = Settings { threads, limit, fan_in_max: 2, page_bytes: Some(4 << 10), ..plain_settings(1 << 20) };
+        let settings = Settings {
+            threads,
+            limit,
+            fan_in_max: 2,
+            page_bytes: Some(4 << 10),
+            ..plain_settings(1 << 20)
+        };
         let spilled = check(&schema, &batches, &settings, "");
         assert!(spilled > 2 * 200_000 * 24, "{spilled}");
     }
@@ -274,7 +327,8 @@ fn keys_with_a_common_beginning_longer_than_an_entry_can_say() {
     check(&schema, &batches, &Settings { threads: 1, ..plain_settings(24 << 20) }, "");
 }
 
-/// Rows of which most are larger than a page, between others, in order of a number or of themselves.
+/// Rows of which most are larger than a page, between others, in order of a number or of
+/// themselves.
 #[test]
 fn very_wide_rows_are_written_once() {
     let schema = Arc::new(Schema::new(vec![
@@ -298,16 +352,32 @@ fn very_wide_rows_are_written_once() {
     let text = |batch: &RecordBatch| batch.column(1).as_string::<i32>().value_data().len() as u64;
     let bytes: u64 = batches.iter().map(text).sum();
     for threads in [1, 3] {
-        // Runs of a megabyte, which are merged two at a time, or all at once. The rows between are written each time.
+        // Runs of a megabyte, which are merged two at a time, or all at once. The rows between are
+        // written each time.
         for fan_in_max in [2, 256] {
-            let settings = Settings { threads, fan_in_max, page_bytes: Some(16 << 10), ..plain_settings(1 << 20) };
+            let settings = Settings {
+                threads,
+                fan_in_max,
+                page_bytes: Some(16 << 10),
+                ..plain_settings(1 << 20)
+            };
             let spilled = check(&schema, &batches, &settings, "");
             assert!(spilled > bytes && spilled < bytes * 3, "{spilled} of {bytes}, {settings:?}");
-            let packed = check(&schema, &batches, &Settings { compression: SpillCompression::Lz4, ..settings }, "");
+            let packed = check(
+                &schema,
+                &batches,
+                &Settings { compression: SpillCompression::Lz4, ..settings },
+                "",
+            );
             assert!(packed < bytes / 8, "{packed} of {bytes}");
         }
         let by = vec![SortColumn { column: 1, descending: true, nulls_first: false }];
-        check(&schema, &batches, &Settings { threads, by, page_bytes: Some(16 << 10), ..plain_settings(1 << 20) }, "");
+        check(
+            &schema,
+            &batches,
+            &Settings { threads, by, page_bytes: Some(16 << 10), ..plain_settings(1 << 20) },
+            "",
+        );
     }
 }
 
@@ -356,7 +426,8 @@ fn rows_in_order_that_share_keys_where_runs_end() {
         for (memory_bytes, threads) in [(300 << 10, 1), (600 << 10, 3), (16 << 20, 2)] {
             for distinct in [Distinct::No, Distinct::Keys] {
                 let limit = (repeated == 700).then_some(17_000);
-                let settings = Settings { distinct, threads, limit, ..plain_settings(memory_bytes) };
+                let settings =
+                    Settings { distinct, threads, limit, ..plain_settings(memory_bytes) };
                 check(&schema, &batches, &settings, &format!("{beginning} {repeated}"));
             }
         }
@@ -378,7 +449,10 @@ fn batch_numbers_rise() {
     let mut writer = sorter.writer();
     writer.append(4, &rows).unwrap();
     assert_eq!(writer.append(4, &rows).unwrap_err(), Error::Sequence { sequence: 4, expected: 5 });
-    assert_eq!(writer.append(1 << 33, &rows).unwrap_err(), Error::Sequence { sequence: 1 << 33, expected: 5 });
+    assert_eq!(
+        writer.append(1 << 33, &rows).unwrap_err(),
+        Error::Sequence { sequence: 1 << 33, expected: 5 }
+    );
     let mut sorted = sorter.finish(1).unwrap();
     assert_eq!(writer.append(5, &rows).unwrap_err(), Error::Finished);
     assert_eq!(sorted.next().unwrap().unwrap().rows, 10);

@@ -1,4 +1,5 @@
-//! What the producers and the writer of one stream know together: λ, and what each column costs under it.
+//! What the producers and the writer of one stream know together: λ, and what each column costs
+//! under it.
 //!
 //! ```text
 //!   producers: plan ──▶ encode ──▶ written          writer: starved, sent
@@ -33,7 +34,8 @@ const PROBE_ROWS_MAX: usize = 8192;
 const PROBE_ROWS_MIN: usize = 2048;
 /// and on one part in so many of the chunk that they are the first of.
 const PROBE_PART: usize = 2;
-/// What λ was for so long at the end of a stream is what the next one begins with: while the last chunks leave it may be anything.
+/// What λ was for so long at the end of a stream is what the next one begins with: while the last
+/// chunks leave it may be anything.
 const OF_LATE: Duration = Duration::from_secs(1);
 /// So many settings of λ are kept to be shown.
 const HISTORY_MAX: usize = 128;
@@ -43,7 +45,8 @@ const HISTORY_MAX: usize = 128;
 pub struct Adaptive {
     start: Instant,
     state: Mutex<State>,
-    /// One thread probes ways. Others wait for what it finds out, which takes less than the bytes that they would waste.
+    /// One thread probes ways. Others wait for what it finds out, which takes less than the bytes
+    /// that they would waste.
     probing: Mutex<()>,
 }
 
@@ -72,8 +75,8 @@ impl Plan {
 }
 
 impl Adaptive {
-    /// Of a stream of these columns. λ begins with `guess_ns`, and learns nothing of the way in the first few times of
-    /// `round_trip`; zstd goes up to level `level_max`.
+    /// Of a stream of these columns. λ begins with `guess_ns`, and learns nothing of the way in the
+    /// first few times of `round_trip`; zstd goes up to level `level_max`.
     pub fn new(schema: &Schema, guess_ns: f64, round_trip: Duration, level_max: i32) -> Self {
         let columns = schema.fields.iter().enumerate();
         let ways = choice::ways_up_to(level_max);
@@ -88,13 +91,14 @@ impl Adaptive {
         Self { start: Instant::now(), state: Mutex::new(state), probing: Mutex::new(()) }
     }
 
-    /// Where λ begins if nothing is known: at what a byte takes on a line as fast as such a round trip is usual for, 1 Gbit/s within a
-    /// building and 100 Mbit/s beyond.
+    /// Where λ begins if nothing is known: at what a byte takes on a line as fast as such a round
+    /// trip is usual for, 1 Gbit/s within a building and 100 Mbit/s beyond.
     pub fn price_guess_ns(round_trip: Duration) -> f64 {
         if round_trip > Duration::from_millis(3) { 80.0 } else { 8.0 }
     }
 
-    /// λ in nanoseconds a byte, as it was of late: where another stream over the same connection may begin.
+    /// λ in nanoseconds a byte, as it was of late: where another stream over the same connection
+    /// may begin.
     pub fn price_ns(&self) -> f64 {
         let now = self.start.elapsed();
         self.state().history.mean(now.saturating_sub(OF_LATE), now)
@@ -131,8 +135,9 @@ impl Adaptive {
         state.history.push(self.start.elapsed(), ns);
     }
 
-    /// Finds out what ways of which nothing is known, and that might pay, make of the first rows of a chunk. `encoder` makes an encoder for
-    /// some of the columns; nothing is sent of what it makes.
+    /// Finds out what ways of which nothing is known, and that might pay, make of the first rows of
+    /// a chunk. `encoder` makes an encoder for some of the columns; nothing is sent of what it
+    /// makes.
     ///
     /// # Errors
     /// When the rows don't fit the schema.
@@ -143,7 +148,8 @@ impl Adaptive {
         encoder: impl Fn(Arc<Schema>) -> Encoder,
     ) -> Result<(), Error> {
         let rows = pieces.iter().map(|piece| piece.rows).sum::<usize>() / PROBE_PART;
-        // The first chunk should come soon, and has too few rows to learn what compressors make of many.
+        // The first chunk should come soon, and has too few rows to learn what compressors make of
+        // many.
         if rows < PROBE_ROWS_MIN || self.state().first {
             return Ok(());
         }
@@ -153,9 +159,14 @@ impl Adaptive {
             if probes.is_empty() {
                 return Ok(());
             }
-            let fields = probes.iter().filter_map(|(column, _)| schema.fields.get(*column).cloned()).collect();
+            let fields = probes
+                .iter()
+                .filter_map(|(column, _)| schema.fields.get(*column).cloned())
+                .collect();
             let sample = sample(pieces, &probes, rows.min(PROBE_ROWS_MAX));
-            let compression = |i: usize| probes.get(i).map_or(Compression::None, |(_, way)| choice::compression(*way));
+            let compression = |i: usize| {
+                probes.get(i).map_or(Compression::None, |(_, way)| choice::compression(*way))
+            };
             let chunk = encoder(Arc::new(Schema { fields })).write(&sample, compression, false)?;
             self.state().probed(&probes, &chunk);
         }
@@ -165,7 +176,9 @@ impl Adaptive {
     fn probes(&self) -> Vec<(usize, usize)> {
         let State { price, columns, .. } = &*self.state();
         let (price_ns, reader_share) = (price.ns(), price.reader_share());
-        let probe = |(i, column): (usize, &Column)| Some((i, column.unknown(price_ns, reader_share, PROBE_PART)?));
+        let probe = |(i, column): (usize, &Column)| {
+            Some((i, column.unknown(price_ns, reader_share, PROBE_PART)?))
+        };
         columns.iter().enumerate().filter_map(probe).collect()
     }
 
@@ -179,7 +192,10 @@ impl Adaptive {
         }
         let (price_ns, reader_share) = (price.plan(), price.reader_share());
         let column_bytes = plain_bytes.max(1) as f64 / columns.len().max(1) as f64;
-        let ways = columns.iter_mut().map(|column| column.choose(price_ns, reader_share, column_bytes)).collect();
+        let ways = columns
+            .iter_mut()
+            .map(|column| column.choose(price_ns, reader_share, column_bytes))
+            .collect();
         Plan { ways, started }
     }
 
@@ -188,7 +204,8 @@ impl Adaptive {
         self.state().rows
     }
 
-    /// A chunk was made as planned, and has just become ready; its thread `ran` for so long meanwhile, if that is known.
+    /// A chunk was made as planned, and has just become ready; its thread `ran` for so long
+    /// meanwhile, if that is known.
     pub fn written(&self, plan: &Plan, chunk: &Chunk, ran: Option<Duration>) {
         let took = plan.started.elapsed();
         let mut state = self.state();
@@ -255,7 +272,11 @@ impl History {
     /// The geometric mean over a time, in which it was set or before.
     fn mean(&self, from: Duration, until: Duration) -> f64 {
         let ends = self.settings.iter().skip(1).map(|(at, _)| *at).chain([until]);
-        let spans = self.settings.iter().zip(ends).map(|((at, ns), end)| (end.saturating_sub((*at).max(from)), *ns));
+        let spans = self
+            .settings
+            .iter()
+            .zip(ends)
+            .map(|((at, ns), end)| (end.saturating_sub((*at).max(from)), *ns));
         let (mut time, mut sum) = (0.0, 0.0);
         for (span, ns) in spans {
             // However short, a setting counts for something.

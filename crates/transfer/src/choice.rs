@@ -1,10 +1,12 @@
-//! How each column is compressed: the way with the least `encode_ns + λ · bytes`, from what was measured on what was sent.
+//! How each column is compressed: the way with the least `encode_ns + λ · bytes`, from what was
+//! measured on what was sent.
 
 use dray_format::{Compression, Type, Written};
 
 /// How many ways there are.
 pub(crate) const WAYS_COUNT: usize = 8;
-/// The ways that are weighed, from the quickest to the smallest. Those behind light work on what light makes.
+/// The ways that are weighed, from the quickest to the smallest. Those behind light work on what
+/// light makes.
 const WAYS: [Way; WAYS_COUNT] = [
     Way::new(Compression::None, 0.0, [0.0, 0.0], [1.0, 1.0], 0.0),
     Way::new(Compression::Light, 2e3, [0.0, 0.0], [1.0, 1.0], 0.1),
@@ -21,16 +23,18 @@ const LIGHT: usize = 1;
 const SYMBOLS: usize = 2;
 /// The place of a [`Way`]'s guesses for strings.
 const STRINGS: usize = 1;
-/// What plain columns take, and what light is thought to take before it has been tried: numbers, and strings.
+/// What plain columns take, and what light is thought to take before it has been tried: numbers,
+/// and strings.
 const PLAIN: Measured = Measured { encode_ns: 0.02, share: 1.0 };
-const LIGHT_GUESS: [Measured; 2] = [Measured { encode_ns: 0.15, share: 0.3 }, Measured { encode_ns: 0.2, share: 0.85 }];
+const LIGHT_GUESS: [Measured; 2] =
+    [Measured { encode_ns: 0.15, share: 0.3 }, Measured { encode_ns: 0.2, share: 0.85 }];
 
 /// How much the newest chunk counts in what is known of a column.
 const NEWEST: f64 = 0.3;
 /// A chunk in so many tries the neighbour of a column's way.
 const TRY_EVERY: u64 = 32;
-/// A way of which nothing is known is probed where it would pay if it sent so much of the least that others have sent: guesses are of usual
-/// columns.
+/// A way of which nothing is known is probed where it would pay if it sent so much of the least
+/// that others have sent: guesses are of usual columns.
 const HOPED_SHARE: f64 = 0.2;
 /// The same of a level of zstd, where another level is known.
 const HOPED_SHARE_OF_LEVEL: f64 = 0.75;
@@ -38,13 +42,16 @@ const HOPED_SHARE_OF_LEVEL: f64 = 0.75;
 const TRY_COST_MAX: f64 = 2.0;
 /// What is measured on fewer bytes says little of others.
 const MEASURED_BYTES_MIN: u64 = 4096;
-/// A guess counts as if it had been measured on so many bytes. The first chunk has few rows, and finds caches and memory cold: what it
-/// takes must not rule out for the rest of the stream what it was made by.
+/// A guess counts as if it had been measured on so many bytes. The first chunk has few rows, and
+/// finds caches and memory cold: what it takes must not rule out for the rest of the stream what it
+/// was made by.
 const GUESS_BYTES: f64 = 256e3;
-/// Another way is taken when it should cost less than this share of the present one: measurements are noisy.
+/// Another way is taken when it should cost less than this share of the present one: measurements
+/// are noisy.
 const CHANGE_BELOW: f64 = 0.97;
 
-/// A way to compress, and what is thought of it before it has been tried: for numbers, and for strings.
+/// A way to compress, and what is thought of it before it has been tried: for numbers, and for
+/// strings.
 struct Way {
     compression: Compression,
     /// What it takes to encode a column of next to no rows, in nanoseconds.
@@ -58,7 +65,13 @@ struct Way {
 }
 
 impl Way {
-    const fn new(compression: Compression, chunk_ns: f64, more_ns: [f64; 2], share: [f64; 2], decode_ns: f64) -> Self {
+    const fn new(
+        compression: Compression,
+        chunk_ns: f64,
+        more_ns: [f64; 2],
+        share: [f64; 2],
+        decode_ns: f64,
+    ) -> Self {
         Self { compression, chunk_ns, more_ns, share, decode_ns }
     }
 }
@@ -70,7 +83,9 @@ pub(crate) fn compression(way: usize) -> Compression {
 
 /// How many of the ways need no higher level of zstd.
 pub(crate) fn ways_up_to(level_max: i32) -> usize {
-    WAYS.iter().filter(|way| !matches!(way.compression, Compression::Zstd(level) if level > level_max)).count()
+    WAYS.iter()
+        .filter(|way| !matches!(way.compression, Compression::Zstd(level) if level > level_max))
+        .count()
 }
 
 /// What one way takes a column.
@@ -123,7 +138,8 @@ impl Column {
             self.expected(way).cost(way, price_ns, reader_share) + chunk_ns / plain_bytes
         });
         let best = (0..self.ways).min_by(|a, b| costs[*a].total_cmp(&costs[*b])).unwrap_or(0);
-        // What light makes of a column can't be guessed, costs next to nothing and is known after one chunk.
+        // What light makes of a column can't be guessed, costs next to nothing and is known after
+        // one chunk.
         let best = if best == NONE && self.measured[LIGHT].is_none() { LIGHT } else { best };
         if self.measured[self.way].is_none() || costs[best] < costs[self.way] * CHANGE_BELOW {
             self.way = best;
@@ -133,20 +149,25 @@ impl Column {
             // The neighbours in turns, so that what has become better is noticed.
             let upwards = (self.chunks / TRY_EVERY).is_multiple_of(2);
             let neighbour = if upwards { self.way + 1 } else { self.way.wrapping_sub(1) };
-            if costs[..self.ways].get(neighbour).is_some_and(|cost| *cost < costs[self.way] * TRY_COST_MAX) {
+            if costs[..self.ways]
+                .get(neighbour)
+                .is_some_and(|cost| *cost < costs[self.way] * TRY_COST_MAX)
+            {
                 return neighbour;
             }
         }
         self.way
     }
 
-    /// The way of which nothing is known that should be probed on one part in `part` of a chunk: the one that might cost the least, if it
-    /// would pay within that chunk. Light comes first, since the others are thought of by it.
+    /// The way of which nothing is known that should be probed on one part in `part` of a chunk:
+    /// the one that might cost the least, if it would pay within that chunk. Light comes first,
+    /// since the others are thought of by it.
     pub(crate) fn unknown(&self, price_ns: f64, reader_share: f64, part: usize) -> Option<usize> {
         let cost = |way: usize, measured: Measured| measured.cost(way, price_ns, reader_share);
         let known = |way: usize| Some(cost(way, self.measured[way]?.mean));
         let least = (LIGHT..self.ways).filter_map(known).min_by(f64::total_cmp);
-        let least = least.unwrap_or_else(|| cost(LIGHT, self.expected(LIGHT))).min(cost(NONE, PLAIN));
+        let least =
+            least.unwrap_or_else(|| cost(LIGHT, self.expected(LIGHT))).min(cost(NONE, PLAIN));
         let is_unknown = |way: &usize| match *way {
             // Of numbers symbols make nothing.
             SYMBOLS if self.guess != STRINGS => false,
@@ -157,13 +178,16 @@ impl Column {
             let hoped = cost(way, Measured { share: self.hoped_share(way), ..guessed });
             (way, hoped, hoped + guessed.encode_ns / part as f64)
         };
-        let ways =
-            (LIGHT + 1..self.ways).filter(is_unknown).map(hoped).filter(|(_, _, with_probe)| *with_probe < least);
+        let ways = (LIGHT + 1..self.ways)
+            .filter(is_unknown)
+            .map(hoped)
+            .filter(|(_, _, with_probe)| *with_probe < least);
         let (way, ..) = ways.min_by(|(_, a, _), (_, b, _)| a.total_cmp(b))?;
         Some(if self.measured[LIGHT].is_none() { LIGHT } else { way })
     }
 
-    /// What a way of which nothing is known may send: little of what others do, but no less than slower ones.
+    /// What a way of which nothing is known may send: little of what others do, but no less than
+    /// slower ones.
     fn hoped_share(&self, way: usize) -> f64 {
         let is_zstd = |way: usize| matches!(WAYS[way].compression, Compression::Zstd(_));
         let least = |of: &dyn Fn(usize) -> bool| {
@@ -178,12 +202,15 @@ impl Column {
         hoped.max(least(&|other| other > way).unwrap_or(0.0))
     }
 
-    /// A part of a chunk was written to learn what a way makes of it. Tables that outlive chunks don't count: they would be sent once.
+    /// A part of a chunk was written to learn what a way makes of it. Tables that outlive chunks
+    /// don't count: they would be sent once.
     pub(crate) fn probed(&mut self, way: usize, written: &Written) {
         let bytes = written.decoded_bytes.max(1) as f64;
         let share = (written.bytes - written.state_bytes) as f64 / bytes;
-        self.measured[way] =
-            Some(Known { mean: Measured { encode_ns: written.encode_ns as f64 / bytes, share }, bytes });
+        self.measured[way] = Some(Known {
+            mean: Measured { encode_ns: written.encode_ns as f64 / bytes, share },
+            bytes,
+        });
     }
 
     /// A chunk was written.
@@ -192,7 +219,10 @@ impl Column {
             return;
         }
         let bytes = written.decoded_bytes as f64;
-        let seen = Measured { encode_ns: written.encode_ns as f64 / bytes, share: written.bytes as f64 / bytes };
+        let seen = Measured {
+            encode_ns: written.encode_ns as f64 / bytes,
+            share: written.bytes as f64 / bytes,
+        };
         let slot = &mut self.measured[way];
         *slot = Some(match *slot {
             None => Known { mean: seen, bytes },
@@ -213,11 +243,13 @@ impl Column {
     fn expected(&self, way: usize) -> Measured {
         let guess = self.guessed(way);
         let Some(Known { mean, bytes }) = self.measured[way] else { return guess };
-        let encode_ns = (mean.encode_ns * bytes + guess.encode_ns * GUESS_BYTES) / (bytes + GUESS_BYTES);
+        let encode_ns =
+            (mean.encode_ns * bytes + guess.encode_ns * GUESS_BYTES) / (bytes + GUESS_BYTES);
         Measured { encode_ns, share: mean.share }
     }
 
-    /// What a way is thought to take by those that were tried: as light, and so much more as is usual.
+    /// What a way is thought to take by those that were tried: as light, and so much more as is
+    /// usual.
     fn guessed(&self, way: usize) -> Measured {
         match way {
             NONE => return PLAIN,
@@ -234,7 +266,12 @@ impl Column {
 
     /// What light takes: as measured, or as the nearest way that has been would have it.
     fn light(&self) -> Measured {
-        let nearest = self.measured.iter().enumerate().skip(LIGHT).find_map(|(way, known)| Some((way, (*known)?.mean)));
+        let nearest = self
+            .measured
+            .iter()
+            .enumerate()
+            .skip(LIGHT)
+            .find_map(|(way, known)| Some((way, (*known)?.mean)));
         let Some((way, measured)) = nearest else { return LIGHT_GUESS[self.guess] };
         let share = (measured.share / WAYS[way].share[self.guess]).min(1.0);
         let encode_ns = measured.encode_ns - share * WAYS[way].more_ns[self.guess];
@@ -246,7 +283,9 @@ fn has_strings(data_type: &Type) -> bool {
     match data_type {
         Type::Utf8 | Type::Binary => true,
         Type::List(item) | Type::FixedList { item, .. } => has_strings(&item.data_type),
-        Type::Map { key, value, .. } => has_strings(&key.data_type) || has_strings(&value.data_type),
+        Type::Map { key, value, .. } => {
+            has_strings(&key.data_type) || has_strings(&value.data_type)
+        }
         Type::Struct(fields) => fields.iter().any(|field| has_strings(&field.data_type)),
         Type::Dictionary { value, .. } => has_strings(value),
         _ => false,

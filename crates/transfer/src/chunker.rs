@@ -3,14 +3,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use dray_format::{Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, WEIGHTLESS_MAX, chunk_bytes_bound};
+use dray_format::{
+    Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, WEIGHTLESS_MAX,
+    chunk_bytes_bound,
+};
 
 use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
 use crate::maker::Maker;
 
-/// The largest chunks of several rows, whatever the client accepts: every value takes a bit at least, so that none of a
-/// chunk's counts of values and bytes is over [`COUNT_MAX`].
+/// The largest chunks of several rows, whatever the client accepts: every value takes a bit at
+/// least, so that none of a chunk's counts of values and bytes is over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
 /// The entries of a batch's dictionaries may take one part in so many of a chunk.
 const DICTIONARY_SHARE: u64 = 4;
@@ -26,8 +29,8 @@ pub struct Settings {
     pub compression: Compression,
     /// Whether they carry checksums.
     pub checksum: bool,
-    /// By which encoding is measured, if not by that on the wall. That of the thread's own processor time also holds while
-    /// others want the processor, too.
+    /// By which encoding is measured, if not by that on the wall. That of the thread's own
+    /// processor time also holds while others want the processor, too.
     pub clock: Option<Clock>,
 }
 
@@ -43,8 +46,9 @@ pub struct Cut {
 
 /// Gathers batches until they fill a chunk.
 ///
-/// A chunk ends when it has `chunk_rows` rows, or when the next row could make it larger than the client accepts. Sizes are
-/// those of the unencoded columns: an upper bound, whatever the compression.
+/// A chunk ends when it has `chunk_rows` rows, or when the next row could make it larger than the
+/// client accepts. Sizes are those of the unencoded columns: an upper bound, whatever the
+/// compression.
 #[derive(Debug)]
 pub struct Chunker {
     schema: Arc<Schema>,
@@ -63,8 +67,10 @@ impl Chunker {
     /// A chunker for one stream of batches.
     pub fn new(schema: Arc<Schema>, mut settings: Settings) -> Self {
         let nodes = schema.nodes();
-        // Values that take no bytes are counted as one each, so that not too many of them come together.
-        let bytes_max = if schema.has_weightless() { WEIGHTLESS_MAX as u64 } else { CHUNK_BYTES_MAX };
+        // Values that take no bytes are counted as one each, so that not too many of them come
+        // together.
+        let bytes_max =
+            if schema.has_weightless() { WEIGHTLESS_MAX as u64 } else { CHUNK_BYTES_MAX };
         settings.chunk_rows = settings.chunk_rows.clamp(1, COUNT_MAX);
         Self {
             schema,
@@ -79,13 +85,15 @@ impl Chunker {
         }
     }
 
-    /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to what the settings say.
+    /// Lets the stream adapt: how each column is compressed, and how many rows a chunk has, up to
+    /// what the settings say.
     #[must_use]
     pub fn adapting(self, adaptive: Arc<Adaptive>) -> Self {
         Self { adaptive: Some(adaptive), ..self }
     }
 
-    /// Lets chunks have tables that outlive them, in a room that all of the stream's chunkers share.
+    /// Lets chunks have tables that outlive them, in a room that all of the stream's chunkers
+    /// share.
     #[must_use]
     pub fn keeping_tables(self, room: Arc<TableRoom>) -> Self {
         Self { room: Some(room), ..self }
@@ -94,7 +102,8 @@ impl Chunker {
     fn chunk_rows(&self) -> usize {
         let adaptive = self.adaptive.as_ref().map_or(usize::MAX, |adaptive| adaptive.rows());
         // A rest that is less than a chunk goes along: compressors make more of both together.
-        let with_rest = if self.pending_rows < adaptive.saturating_mul(2) { self.pending_rows } else { 0 };
+        let with_rest =
+            if self.pending_rows < adaptive.saturating_mul(2) { self.pending_rows } else { 0 };
         self.settings.chunk_rows.min(adaptive.max(with_rest))
     }
 
@@ -103,12 +112,17 @@ impl Chunker {
         Maker::new(self.schema.clone(), self.settings, self.adaptive.clone(), self.room.clone())
     }
 
-    /// Adds a batch. Take what fills chunks with [`Self::full`] until there is no more before adding the next.
+    /// Adds a batch. Take what fills chunks with [`Self::full`] until there is no more before
+    /// adding the next.
     pub fn push(&mut self, batch: Batch) {
         if batch.rows > 0 {
             let Limits { chunk_bytes_max, decoded_bytes_max, .. } = self.settings.limits;
             let before = self.pending.len();
-            push_pruned(batch, chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_SHARE, &mut self.pending);
+            push_pruned(
+                batch,
+                chunk_bytes_max.min(decoded_bytes_max) / DICTIONARY_SHARE,
+                &mut self.pending,
+            );
             for batch in self.pending.range(before..) {
                 self.pending_rows += batch.rows;
                 self.pending_bytes += batch.plain_bytes(0, batch.rows);
@@ -178,7 +192,11 @@ impl Chunker {
         let (mut fit, mut too_many) = (0, rows_max);
         while too_many - fit > 1 {
             let middle = fit + (too_many - fit) / 2;
-            if self.fits(bytes + batch.plain_bytes(0, middle)) { fit = middle } else { too_many = middle }
+            if self.fits(bytes + batch.plain_bytes(0, middle)) {
+                fit = middle
+            } else {
+                too_many = middle
+            }
         }
         fit
     }

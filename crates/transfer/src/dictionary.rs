@@ -1,17 +1,22 @@
-//! Columns whose type is a dictionary: every chunk carries the entries that its rows use, so a batch with more entries than
-//! fit into a chunk is cut into parts that use fewer.
+//! Columns whose type is a dictionary: every chunk carries the entries that its rows use, so a
+//! batch with more entries than fit into a chunk is cut into parts that use fewer.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Values};
 
-/// Appends a batch, as one or in parts whose dictionaries take no more than `bytes_max`, unless one row alone does.
+/// Appends a batch, as one or in parts whose dictionaries take no more than `bytes_max`, unless one
+/// row alone does.
 pub(crate) fn push_pruned(batch: Batch, bytes_max: u64, out: &mut VecDeque<Batch>) {
     if entries_bytes(&batch.columns) <= bytes_max {
         return out.push_back(batch);
     }
-    let columns = batch.columns.iter().map(|column| pruned(column).unwrap_or_else(|| column.clone())).collect();
+    let columns = batch
+        .columns
+        .iter()
+        .map(|column| pruned(column).unwrap_or_else(|| column.clone()))
+        .collect();
     let batch = Batch { rows: batch.rows, columns };
     if entries_bytes(&batch.columns) <= bytes_max || batch.rows < 2 {
         return out.push_back(batch);
@@ -25,17 +30,21 @@ pub(crate) fn push_pruned(batch: Batch, bytes_max: u64, out: &mut VecDeque<Batch
 fn entries_bytes(columns: &[Column]) -> u64 {
     let column_bytes = |column: &Column| match &column.values {
         Values::Dictionary { entries, .. } => entries.plain_bytes(0, entries.rows),
-        Values::List { child, .. } | Values::FixedList { child, .. } => entries_bytes(std::slice::from_ref(child)),
+        Values::List { child, .. } | Values::FixedList { child, .. } => {
+            entries_bytes(std::slice::from_ref(child))
+        }
         Values::Struct(children) => entries_bytes(children),
         _ => 0,
     };
     columns.iter().map(column_bytes).sum()
 }
 
-/// The dictionaries of the batches that make a chunk, whose entries the writer appends to each other.
+/// The dictionaries of the batches that make a chunk, whose entries the writer appends to each
+/// other.
 #[derive(Default)]
 pub(crate) struct Joined {
-    /// For each dictionary column with a narrow index: its last entries, and how many there are together.
+    /// For each dictionary column with a narrow index: its last entries, and how many there are
+    /// together.
     columns: Vec<(Column, usize)>,
 }
 
@@ -66,8 +75,12 @@ impl Joined {
 fn narrow_dictionaries<'a>(column: &'a Column, out: &mut Vec<(usize, &'a Column)>) {
     match &column.values {
         Values::Dictionary { width, entries, .. } if *width < 4 => out.push((*width, entries)),
-        Values::List { child, .. } | Values::FixedList { child, .. } => narrow_dictionaries(child, out),
-        Values::Struct(children) => children.iter().for_each(|child| narrow_dictionaries(child, out)),
+        Values::List { child, .. } | Values::FixedList { child, .. } => {
+            narrow_dictionaries(child, out)
+        }
+        Values::Struct(children) => {
+            children.iter().for_each(|child| narrow_dictionaries(child, out))
+        }
         _ => {}
     }
 }
@@ -83,7 +96,8 @@ fn pruned(column: &Column) -> Option<Column> {
             }
             let used: Vec<usize> = (0..entries.rows).filter(|i| places[*i].is_some()).collect();
             used.iter().enumerate().for_each(|(place, i)| places[*i] = Some(place as u64));
-            let moved = (0..column.rows).map(|i| index(i).and_then(|i| places[i]).unwrap_or(0).to_le_bytes());
+            let moved = (0..column.rows)
+                .map(|i| index(i).and_then(|i| places[i]).unwrap_or(0).to_le_bytes());
             let indexes = moved.flat_map(|raw| raw.into_iter().take(*width)).collect();
             Values::Dictionary { width: *width, indexes, entries: Box::new(take(entries, &used)) }
         }
@@ -91,18 +105,23 @@ fn pruned(column: &Column) -> Option<Column> {
             let first = offset_at(offsets, 0);
             let last = offset_at(offsets, column.rows);
             let child = pruned(&child.slice(first, last.checked_sub(first)?))?;
-            let offsets =
-                (0..=column.rows).flat_map(|i| to_offset(offset_at(offsets, i).wrapping_sub(first))).collect();
+            let offsets = (0..=column.rows)
+                .flat_map(|i| to_offset(offset_at(offsets, i).wrapping_sub(first)))
+                .collect();
             Values::List { offsets, child: Box::new(child) }
         }
-        Values::FixedList { size, child } => Values::FixedList { size: *size, child: Box::new(pruned(child)?) },
+        Values::FixedList { size, child } => {
+            Values::FixedList { size: *size, child: Box::new(pruned(child)?) }
+        }
         Values::Struct(children) => {
             let pruned: Vec<_> = children.iter().map(pruned).collect();
             if pruned.iter().all(Option::is_none) {
                 return None;
             }
             let children = pruned.into_iter().zip(children);
-            Values::Struct(children.map(|(pruned, child)| pruned.unwrap_or_else(|| child.clone())).collect())
+            Values::Struct(
+                children.map(|(pruned, child)| pruned.unwrap_or_else(|| child.clone())).collect(),
+            )
         }
         _ => return None,
     };
@@ -114,11 +133,17 @@ fn take(column: &Column, places: &[usize]) -> Column {
     let values = match &column.values {
         Values::Null => Values::Null,
         Values::Boolean(bits) => Values::Boolean(take_bits(bits, places)),
-        Values::Fixed { width, bytes } => Values::Fixed { width: *width, bytes: take_fixed(bytes, *width, places) },
-        Values::Narrow { width, bytes } => Values::Narrow { width: *width, bytes: take_fixed(bytes, *width, places) },
-        Values::Dictionary { width, indexes, entries } => {
-            Values::Dictionary { width: *width, indexes: take_fixed(indexes, *width, places), entries: entries.clone() }
+        Values::Fixed { width, bytes } => {
+            Values::Fixed { width: *width, bytes: take_fixed(bytes, *width, places) }
         }
+        Values::Narrow { width, bytes } => {
+            Values::Narrow { width: *width, bytes: take_fixed(bytes, *width, places) }
+        }
+        Values::Dictionary { width, indexes, entries } => Values::Dictionary {
+            width: *width,
+            indexes: take_fixed(indexes, *width, places),
+            entries: entries.clone(),
+        },
         Values::Bytes { offsets, data } => {
             let (offsets, ranges) = take_ranges(offsets, places);
             let mut taken = Vec::new();
@@ -134,14 +159,17 @@ fn take(column: &Column, places: &[usize]) -> Column {
             let items: Vec<usize> = places.iter().flat_map(|i| i * size..(i + 1) * size).collect();
             Values::FixedList { size: *size, child: Box::new(take(child, &items)) }
         }
-        Values::Struct(children) => Values::Struct(children.iter().map(|child| take(child, places)).collect()),
+        Values::Struct(children) => {
+            Values::Struct(children.iter().map(|child| take(child, places)).collect())
+        }
     };
     let validity = column.validity.as_ref().map(|validity| take_bits(validity, places));
     Column { rows: places.len(), validity, values }
 }
 
 fn take_bits(bits: &Bitmap, places: &[usize]) -> Bitmap {
-    let byte = |eight: &[usize]| eight.iter().rev().fold(0, |byte, i| byte << 1 | u8::from(bits.bit(*i)));
+    let byte =
+        |eight: &[usize]| eight.iter().rev().fold(0, |byte, i| byte << 1 | u8::from(bits.bit(*i)));
     Bitmap { bytes: places.chunks(8).map(byte).collect(), offset: 0, len: places.len() }
 }
 
@@ -153,7 +181,8 @@ fn take_fixed(bytes: &Bytes, width: usize, places: &[usize]) -> Bytes {
 
 /// Offsets from 0 of the values at these places, and where their contents are.
 fn take_ranges(offsets: &[u8], places: &[usize]) -> (Bytes, Vec<std::ops::Range<usize>>) {
-    let ranges: Vec<_> = places.iter().map(|i| offset_at(offsets, *i)..offset_at(offsets, i + 1)).collect();
+    let ranges: Vec<_> =
+        places.iter().map(|i| offset_at(offsets, *i)..offset_at(offsets, i + 1)).collect();
     let mut end = 0;
     let ends = ranges.iter().flat_map(|range| {
         end += range.len();

@@ -20,8 +20,8 @@ pub(crate) struct Made {
     pub(crate) _turn: Turn,
 }
 
-/// What makes the chunks of a stream: in the task itself, or, where they take long and there are threads to spare, several at a
-/// time.
+/// What makes the chunks of a stream: in the task itself, or, where they take long and there are
+/// threads to spare, several at a time.
 pub(crate) struct Lanes {
     /// Those that have nothing to do.
     makers: Vec<Maker>,
@@ -45,7 +45,8 @@ impl Lanes {
         self.under_way.len() == self.count
     }
 
-    /// Begins a chunk, after which others must be taken until it is its turn; or makes it at once, when it is handed out.
+    /// Begins a chunk, after which others must be taken until it is its turn; or makes it at once,
+    /// when it is handed out.
     pub(crate) fn begin(&mut self, cut: Cut, turn: Turn) -> Option<Made> {
         let mut maker = self.makers.pop()?;
         let takes_long = maker.takes_long(&cut);
@@ -58,14 +59,17 @@ impl Lanes {
         }
         let made = match Handle::current().runtime_flavor() {
             // Others, above all the writer, need not wait for it.
-            RuntimeFlavor::MultiThread if takes_long => block_in_place(|| make(&mut maker, &cut, turn)),
+            RuntimeFlavor::MultiThread if takes_long => {
+                block_in_place(|| make(&mut maker, &cut, turn))
+            }
             _ => make(&mut maker, &cut, turn),
         };
         self.makers.push(maker);
         Some(made)
     }
 
-    /// Waits for the chunk whose turn it is; none if none is under way. Safe to drop and call again.
+    /// Waits for the chunk whose turn it is; none if none is under way. Safe to drop and call
+    /// again.
     pub(crate) async fn next(&mut self) -> Option<Made> {
         let ended = self.under_way.front_mut()?.await;
         self.under_way.pop_front();

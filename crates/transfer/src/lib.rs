@@ -7,10 +7,10 @@
 //!   └──────────────────────────────────────┘  counted in bytes └──────────────┘
 //! ```
 //!
-//! Encoding happens in the task that made the batch, so it scales with the source; where a source has fewer streams than threads,
-//! several chunks of a stream are made side by side, and leave in order. The queue holds a fixed number of
-//! encoded bytes, so a slow reader holds the producers back, and a transfer takes the same memory whatever the result's
-//! size.
+//! Encoding happens in the task that made the batch, so it scales with the source; where a source
+//! has fewer streams than threads, several chunks of a stream are made side by side, and leave in
+//! order. The queue holds a fixed number of encoded bytes, so a slow reader holds the producers
+//! back, and a transfer takes the same memory whatever the result's size.
 
 #![forbid(unsafe_code)]
 

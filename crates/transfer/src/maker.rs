@@ -57,7 +57,8 @@ impl Maker {
     /// Encodes what was cut.
     ///
     /// # Errors
-    /// When a row is larger than the client accepts (kind limit), or the batches do not fit the schema.
+    /// When a row is larger than the client accepts (kind limit), or the batches do not fit the
+    /// schema.
     pub fn make(&mut self, cut: &Cut) -> Result<Chunk, Error> {
         let Settings { limits, compression, clock, .. } = self.settings;
         if let Some(adaptive) = &self.adaptive {
@@ -75,7 +76,9 @@ impl Maker {
             return Ok(chunk);
         }
         // One row that may be too large: only its chunk knows.
-        if chunk.chunk_bytes() <= limits.chunk_bytes_max && chunk.decoded_bytes() <= limits.decoded_bytes_max {
+        if chunk.chunk_bytes() <= limits.chunk_bytes_max
+            && chunk.decoded_bytes() <= limits.decoded_bytes_max
+        {
             return Ok(chunk);
         }
         let needed = chunk.chunk_bytes().max(chunk.decoded_bytes());

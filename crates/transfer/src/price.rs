@@ -7,11 +7,13 @@
 //!   waits for the socket (busy)  ──▶ the way is what's slow   ──▶ λ rises: smaller encodings, more time
 //! ```
 //!
-//! It rests where the socket is busy but for a small share of the time: then processor and way are both used up. The socket's
-//! own rate bounds it: below what a byte takes there, λ would leave processors idle that could save time; a multiple
-//! above, the next byte saved costs far more than it brings back, and others may want the processors. Where encoding itself uses the processors up, the
-//! socket is slow because these are, and a byte costs what it takes of them. While a connection finds out how
-//! fast it may send, in its first round trips, it says nothing of the way: λ can only fall.
+//! It rests where the socket is busy but for a small share of the time: then processor and way are
+//! both used up. The socket's own rate bounds it: below what a byte takes there, λ would leave
+//! processors idle that could save time; a multiple above, the next byte saved costs far more than
+//! it brings back, and others may want the processors. Where encoding itself uses the processors
+//! up, the socket is slow because these are, and a byte costs what it takes of them. While a
+//! connection finds out how fast it may send, in its first round trips, it says nothing of the way:
+//! λ can only fall.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -25,16 +27,20 @@ const TIMES_SLOWER_MAX: f64 = 4.0;
 const STARVED_LONG: f64 = 0.5;
 /// The share of the time in which the socket may stand idle: what λ aims at.
 const STARVED_AIM: f64 = 0.03;
-/// λ stays below so many times what a byte takes on the way: beyond, a tenth fewer bytes cost several times the work.
+/// λ stays below so many times what a byte takes on the way: beyond, a tenth fewer bytes cost
+/// several times the work.
 const TIMES_BYTE_MAX: f64 = 8.0;
-/// Processors are used up by encoding when it takes such a share of their time, and its threads wait for them for such a share of theirs.
+/// Processors are used up by encoding when it takes such a share of their time, and its threads
+/// wait for them for such a share of theirs.
 const CROWDED_RUNNING: f64 = 0.2;
 const CROWDED_WAITING: f64 = 0.3;
 /// Both are known after so long.
 const CROWDED_TIME: Duration = Duration::from_millis(100);
-/// What a byte then costs, in times of what it takes on the way: it keeps processors busy for most of that, in the kernels of both ends.
+/// What a byte then costs, in times of what it takes on the way: it keeps processors busy for most
+/// of that, in the kernels of both ends.
 const TIMES_BYTE_CROWDED: f64 = 0.75;
-/// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of 80 kbit/s.
+/// The bounds of λ. The lower one is less than a copy of a byte takes; the upper one is a line of
+/// 80 kbit/s.
 const PRICE_NS_MIN: f64 = 0.01;
 const PRICE_NS_MAX: f64 = 100_000.0;
 /// λ is set anew after so long, and after a chunk.
@@ -44,7 +50,8 @@ const STEP_MAX: f64 = 1.5;
 const STEP_MIN: f64 = 0.05;
 /// How much the newest span counts in the rate of the way.
 const NEWEST: f64 = 0.5;
-/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not follow too quickly.
+/// The same for a thread that sends itself: what it waits depends on what it chose, so it must not
+/// follow too quickly.
 const NEWEST_ALONE: f64 = 0.2;
 /// It counts less where fewer bytes than this have passed: they may have waited for anything.
 const TELLING_BYTES: f64 = 256e3;
@@ -62,7 +69,8 @@ pub(crate) struct Price {
     /// The share of the time that the reader's own slowness holds the way up.
     reader_share: f64,
     processors: f64,
-    /// The share of the processors' time that encoding takes, and of its threads' time that they wait for one.
+    /// The share of the processors' time that encoding takes, and of its threads' time that they
+    /// wait for one.
     running: f64,
     waiting: f64,
     /// For how long the connection is still finding out how fast it may send.
@@ -97,7 +105,8 @@ struct Span {
 }
 
 impl Price {
-    /// λ begins with `guess_ns`. For a time of `starting` on the way nothing is learned of how slow that is.
+    /// λ begins with `guess_ns`. For a time of `starting` on the way nothing is learned of how slow
+    /// that is.
     pub(crate) fn new(guess_ns: f64, starting: Duration) -> Self {
         let ns = guess_ns.clamp(PRICE_NS_MIN, PRICE_NS_MAX);
         Self {
@@ -152,7 +161,8 @@ impl Price {
         self.span.starved += waited;
     }
 
-    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed. True if that set λ anew.
+    /// The writer waited so long until the socket had taken a chunk; meanwhile this had passed.
+    /// True if that set λ anew.
     pub(crate) fn sent(&mut self, busy: Duration, passage: Passage) -> bool {
         self.span.busy += busy;
         self.span.passage.bytes += passage.bytes;
@@ -198,8 +208,8 @@ impl Price {
         true
     }
 
-    /// The thread that makes the chunks sent so many bytes itself, and waited so long for the socket: that is what a byte costs it,
-    /// for it can do nothing else meanwhile.
+    /// The thread that makes the chunks sent so many bytes itself, and waited so long for the
+    /// socket: that is what a byte costs it, for it can do nothing else meanwhile.
     pub(crate) fn sent_alone(&mut self, bytes: u64, waited: Duration) {
         let seen_ns = waited.as_secs_f64() * 1e9 / bytes.max(1) as f64;
         self.ns = (self.ns + (seen_ns - self.ns) * NEWEST_ALONE).clamp(PRICE_NS_MIN, PRICE_NS_MAX);
@@ -211,8 +221,11 @@ impl Price {
     fn set(&mut self, starved: f64, byte_ns: f64) {
         let rising = starved < STARVED_AIM;
         // Steps in one direction grow, a turn halves them: quick after a change, at rest otherwise.
-        self.step =
-            if rising == self.rising { (self.step * 1.4).min(STEP_MAX) } else { (self.step / 2.0).max(STEP_MIN) };
+        self.step = if rising == self.rising {
+            (self.step * 1.4).min(STEP_MAX)
+        } else {
+            (self.step / 2.0).max(STEP_MIN)
+        };
         self.rising = rising;
         if rising {
             // Smaller chunks do not help a reader that is slow itself.
@@ -224,7 +237,8 @@ impl Price {
             }
         } else {
             let missed = ((starved - STARVED_AIM) / (1.0 - STARVED_AIM)).clamp(0.0, 1.0);
-            // While the way is busy for most of the time, a byte less is worth that much of its time there.
+            // While the way is busy for most of the time, a byte less is worth that much of its
+            // time there.
             let worth = byte_ns * (1.0 - starved);
             let lower = self.ns * (-self.step * missed.sqrt()).exp();
             // What lies far above that need not come down in small steps.

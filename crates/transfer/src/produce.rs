@@ -53,8 +53,8 @@ pub enum Failure<E> {
     Abandoned,
 }
 
-/// Drives a stream of batches to its end: each batch is cut and encoded here, up to `lanes` chunks at a time, and the chunks are
-/// queued in order.
+/// Drives a stream of batches to its end: each batch is cut and encoded here, up to `lanes` chunks
+/// at a time, and the chunks are queued in order.
 ///
 /// # Errors
 /// When the source fails, a chunk can't be made, or the queue's receiver is gone.

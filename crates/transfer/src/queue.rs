@@ -5,10 +5,11 @@ use std::sync::Arc;
 use dray_format::Chunk;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet dropped. It holds `chunks_min`
-/// of them however large they are: with one, a chunk that is larger has the queue to itself; with two, the next one waits
-/// already while it is written. At most `makers_max` chunks are being made, or wait for room, at a time, however many producers
-/// there are.
+/// A queue that holds at most `bytes_max` of chunks: those waiting, and those taken out and not yet
+/// dropped. It holds `chunks_min` of them however large they are: with one, a chunk that is larger
+/// has the queue to itself; with two, the next one waits already while it is written. At most
+/// `makers_max` chunks are being made, or wait for room, at a time, however many producers there
+/// are.
 pub fn queue(bytes_max: u32, chunks_min: u32, makers_max: usize) -> (Sender, Receiver) {
     let (chunks, receiver) = mpsc::unbounded_channel();
     // Every chunk takes some room, or there would be no bound.
@@ -17,7 +18,12 @@ pub fn queue(bytes_max: u32, chunks_min: u32, makers_max: usize) -> (Sender, Rec
     let room = Arc::new(Semaphore::new(bytes_max as usize));
     let turns = Arc::new(Semaphore::new(makers_max.max(1)));
     (
-        Sender { chunks, room: room.clone(), turns: turns.clone(), chunk_bytes_max: bytes_max / chunks_min },
+        Sender {
+            chunks,
+            room: room.clone(),
+            turns: turns.clone(),
+            chunk_bytes_max: bytes_max / chunks_min,
+        },
         Receiver { chunks: receiver, room, turns },
     )
 }
@@ -51,8 +57,9 @@ impl Sender {
 
     /// Waits for room, then appends a chunk. False when the receiver is gone.
     pub async fn send(&self, chunk: Chunk) -> bool {
-        let bytes =
-            u32::try_from(chunk.chunk_bytes() + chunk.state_bytes()).unwrap_or(u32::MAX).min(self.chunk_bytes_max);
+        let bytes = u32::try_from(chunk.chunk_bytes() + chunk.state_bytes())
+            .unwrap_or(u32::MAX)
+            .min(self.chunk_bytes_max);
         match self.room.clone().acquire_many_owned(bytes).await {
             Ok(room) => self.chunks.send(Queued { chunk, _room: room }).is_ok(),
             Err(_) => false,
@@ -76,7 +83,8 @@ impl Receiver {
 }
 
 impl Drop for Receiver {
-    /// Wakes the senders that wait for room: chunks that the writer still holds would keep them waiting.
+    /// Wakes the senders that wait for room: chunks that the writer still holds would keep them
+    /// waiting.
     fn drop(&mut self) {
         self.room.close();
         self.turns.close();

@@ -1,4 +1,5 @@
-//! Batches cut into chunks: every row comes out once and in order, in chunks that the client's limits allow.
+//! Batches cut into chunks: every row comes out once and in order, in chunks that the client's
+//! limits allow.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -12,14 +13,24 @@ use arrow_schema::Schema as ArrowSchema;
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Chunk, Column, Compression, Error, ErrorKind, Field, Header, Limits, Schema, Type, Values};
+use dray_format::{
+    Batch, Chunk, Column, Compression, Error, ErrorKind, Field, Header, Limits, Schema, Type,
+    Values,
+};
 use dray_transfer::{Chunker, Settings};
 use random::Random;
 
-const COMPRESSIONS: [Compression; 3] = [Compression::None, Compression::Light, Compression::Zstd(1)];
+const COMPRESSIONS: [Compression; 3] =
+    [Compression::None, Compression::Light, Compression::Zstd(1)];
 
 fn settings(limits: Limits) -> Settings {
-    Settings { limits, chunk_rows: 65_536, compression: Compression::None, checksum: false, clock: None }
+    Settings {
+        limits,
+        chunk_rows: 65_536,
+        compression: Compression::None,
+        checksum: false,
+        clock: None,
+    }
 }
 
 /// All chunks of some batches.
@@ -39,12 +50,14 @@ fn cut(schema: &Schema, batches: Vec<Batch>, settings: Settings) -> Result<Vec<C
     Ok(chunks)
 }
 
-/// Reads a chunk as the client would, which holds it against its limits. Only a row that does not fit may be jumbo.
+/// Reads a chunk as the client would, which holds it against its limits. Only a row that does not
+/// fit may be jumbo.
 fn received(chunk: &Chunk, schema: &Schema, settings: &Settings) -> (Header, RecordBatch) {
     let limits = &settings.limits;
     let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
     let (header, batch) = decoder.read(&chunk.to_bytes(0), limits).unwrap();
-    let fits = header.chunk_bytes() <= limits.chunk_bytes_max && header.decoded_bytes <= limits.decoded_bytes_max;
+    let fits = header.chunk_bytes() <= limits.chunk_bytes_max
+        && header.decoded_bytes <= limits.decoded_bytes_max;
     assert_eq!(header.jumbo, !fits, "{header:?}, {limits:?}");
     assert!(header.rows as usize <= settings.chunk_rows.max(1), "{header:?}");
     (header, batch)
@@ -55,9 +68,11 @@ fn every_row_comes_out_once_and_in_order() {
     for seed in 0..400 {
         println!("seed {seed}");
         let mut random = Random::new(seed);
-        let fields: Vec<_> = (0..random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
+        let fields: Vec<_> =
+            (0..random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let arrow_schema = Arc::new(ArrowSchema::new(fields));
-        let pieces: Vec<RecordBatch> = (0..1 + random.below(3)).flat_map(|_| random.pieces(&arrow_schema)).collect();
+        let pieces: Vec<RecordBatch> =
+            (0..1 + random.below(3)).flat_map(|_| random.pieces(&arrow_schema)).collect();
         let chunk_bytes_max = random.pick(&[4096, 5000, 20_000, 1 << 20]);
         let limits = Limits {
             chunk_bytes_max,
@@ -101,8 +116,10 @@ fn check(arrow_schema: &Arc<ArrowSchema>, pieces: &[RecordBatch], settings: Sett
     let rows = pieces.iter().map(RecordBatch::num_rows).sum::<usize>();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
     if rows > 0 && !schema.fields.is_empty() {
-        let (found, expected) =
-            (concat_batches(arrow_schema, &found).unwrap(), concat_batches(arrow_schema, pieces).unwrap());
+        let (found, expected) = (
+            concat_batches(arrow_schema, &found).unwrap(),
+            concat_batches(arrow_schema, pieces).unwrap(),
+        );
         for (found, expected) in found.columns().iter().zip(expected.columns()) {
             assert_eq!(found.to_data(), expected.to_data());
         }
@@ -116,7 +133,10 @@ fn received_batches(chunks: &[Chunk], schema: &Schema, limits: Limits) -> Vec<Ba
 
 fn numbers(rows: usize) -> (Schema, Batch) {
     let bytes = Bytes::from_iter((0..rows as u64).flat_map(u64::to_le_bytes));
-    one_column(Type::UInt64, Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } })
+    one_column(
+        Type::UInt64,
+        Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } },
+    )
 }
 
 fn one_column(data_type: Type, column: Column) -> (Schema, Batch) {
@@ -139,13 +159,16 @@ fn strings(texts: &[Vec<u8>]) -> (Schema, Batch) {
 fn chunks_are_filled() {
     let (schema, batch) = numbers(1 << 20);
     let limits = Limits { chunk_bytes_max: 1 << 20, ..Limits::default() };
-    let chunks = cut(&schema, vec![batch], Settings { chunk_rows: usize::MAX, ..settings(limits) }).unwrap();
+    let chunks =
+        cut(&schema, vec![batch], Settings { chunk_rows: usize::MAX, ..settings(limits) }).unwrap();
     let (last, full) = chunks.split_last().unwrap();
     assert!(full.iter().all(|chunk| chunk.chunk_bytes() > (1 << 20) / 10 * 9), "{full:?}");
     assert!(last.rows() > 0);
     let (schema, batch) = numbers(1000);
     let thousand_rows = vec![batch.slice(0, 1), batch.slice(1, 0), batch.slice(1, 999)];
-    let chunks = cut(&schema, thousand_rows, Settings { chunk_rows: 300, ..settings(Limits::default()) }).unwrap();
+    let chunks =
+        cut(&schema, thousand_rows, Settings { chunk_rows: 300, ..settings(Limits::default()) })
+            .unwrap();
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [300, 300, 300, 100]);
 }
 
@@ -157,11 +180,17 @@ fn a_huge_row_travels_alone_or_names_its_size() {
     let (schema, batch) = strings(&[small.clone(), small.clone(), huge, small]);
     let limits = Limits { chunk_bytes_max: 4096, row_bytes_max: 4096, ..Limits::default() };
     for compression in COMPRESSIONS {
-        let settings = |row_bytes_max| Settings { compression, ..settings(Limits { row_bytes_max, ..limits }) };
+        let settings = |row_bytes_max| Settings {
+            compression,
+            ..settings(Limits { row_bytes_max, ..limits })
+        };
         let error = cut(&schema, vec![batch.clone()], settings(4096)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit);
-        let numbers =
-            error.to_string().split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect::<Vec<u64>>();
+        let numbers = error
+            .to_string()
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|n| n.parse().ok())
+            .collect::<Vec<u64>>();
         let needed = numbers[0];
         assert_eq!(numbers, [needed, 4096], "{error}");
         assert!(cut(&schema, vec![batch.clone()], settings(needed - 1)).is_err());
@@ -172,7 +201,8 @@ fn a_huge_row_travels_alone_or_names_its_size() {
     }
 }
 
-/// A row is too large when its chunk is, as it travels: one that compresses into the limits is no jumbo.
+/// A row is too large when its chunk is, as it travels: one that compresses into the limits is no
+/// jumbo.
 #[test]
 fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
     let (schema, batch) = strings(&[vec![b'a'; 1 << 20]]);
@@ -186,16 +216,24 @@ fn a_huge_row_that_compresses_is_an_ordinary_chunk() {
         let settings = Settings { compression, ..settings(limits) };
         let chunks = cut(&schema, vec![batch.clone()], settings).unwrap();
         assert_eq!(chunks.len(), 1);
-        assert_eq!(received(&chunks[0], &schema, &settings).0.jumbo, jumbo, "{compression:?}, {decoded_bytes_max}");
+        assert_eq!(
+            received(&chunks[0], &schema, &settings).0.jumbo,
+            jumbo,
+            "{compression:?}, {decoded_bytes_max}"
+        );
     }
 }
 
 /// A column of a dictionary type, whose every entry is used by some row.
 fn dictionary(index: Type, width: usize, rows: usize, entries: Batch) -> (Schema, Batch) {
     let count = entries.rows;
-    let indexes = Bytes::from_iter((0..rows).flat_map(|i| (i * 7 % count).to_le_bytes().into_iter().take(width)));
-    let values = Values::Dictionary { width, indexes, entries: Box::new(entries.columns[0].clone()) };
-    let data_type = Type::Dictionary { index: Box::new(index), ordered: false, value: Box::new(Type::Binary) };
+    let indexes = Bytes::from_iter(
+        (0..rows).flat_map(|i| (i * 7 % count).to_le_bytes().into_iter().take(width)),
+    );
+    let values =
+        Values::Dictionary { width, indexes, entries: Box::new(entries.columns[0].clone()) };
+    let data_type =
+        Type::Dictionary { index: Box::new(index), ordered: false, value: Box::new(Type::Binary) };
     one_column(data_type, Column { rows, validity: None, values })
 }
 
@@ -203,9 +241,12 @@ fn dictionary(index: Type, width: usize, rows: usize, entries: Batch) -> (Schema
 fn entries_of_rows(batches: &[Batch], width: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for batch in batches {
-        let Values::Dictionary { indexes, entries, .. } = &batch.columns[0].values else { panic!("not a dictionary") };
+        let Values::Dictionary { indexes, entries, .. } = &batch.columns[0].values else {
+            panic!("not a dictionary")
+        };
         let Values::Bytes { offsets, data } = &entries.values else { panic!("not binary") };
-        let offset = |i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
+        let offset =
+            |i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
         found.extend(indexes.chunks_exact(width).map(|raw| {
             let mut wide = [0; 8];
             wide[..width].copy_from_slice(raw);
@@ -218,7 +259,9 @@ fn entries_of_rows(batches: &[Batch], width: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn a_dictionary_larger_than_a_chunk_is_cut_with_its_rows() {
-    let (_, entries) = strings(&(0..20_000).map(|i| format!("entry number {i:08}").into_bytes()).collect::<Vec<_>>());
+    let (_, entries) = strings(
+        &(0..20_000).map(|i| format!("entry number {i:08}").into_bytes()).collect::<Vec<_>>(),
+    );
     let (schema, batch) = dictionary(Type::Int32, 4, 20_000, entries);
     let expected = entries_of_rows(std::slice::from_ref(&batch), 4);
     let limits = Limits { chunk_bytes_max: 65_536, ..Limits::default() };
@@ -232,7 +275,8 @@ fn a_dictionary_larger_than_a_chunk_is_cut_with_its_rows() {
 #[test]
 fn dictionaries_that_an_index_can_not_count_together_stay_apart() {
     let part = |from: usize| {
-        let (_, entries) = strings(&(from..from + 100).map(|i| format!("{i}").into_bytes()).collect::<Vec<_>>());
+        let (_, entries) =
+            strings(&(from..from + 100).map(|i| format!("{i}").into_bytes()).collect::<Vec<_>>());
         dictionary(Type::Int8, 1, 250, entries)
     };
     let (schema, first) = part(0);
@@ -250,11 +294,17 @@ fn counts_stay_below_what_a_chunk_may_say() {
     let items = 3_000_000;
     let offsets = Bytes::from_iter((0..=10u32).flat_map(|i| (i * items).to_le_bytes()));
     let child = Column { rows: 10 * items as usize, validity: None, values: Values::Null };
-    let item = Field { name: "item".into(), data_type: Type::Null, nullable: true, metadata: vec![] };
+    let item =
+        Field { name: "item".into(), data_type: Type::Null, nullable: true, metadata: vec![] };
     let values = Values::List { offsets, child: Box::new(child) };
-    let (schema, batch) = one_column(Type::List(Box::new(item)), Column { rows: 10, validity: None, values });
+    let (schema, batch) =
+        one_column(Type::List(Box::new(item)), Column { rows: 10, validity: None, values });
     let bytes_max = u64::from(u32::MAX);
-    let limits = Limits { chunk_bytes_max: bytes_max, decoded_bytes_max: bytes_max, row_bytes_max: bytes_max };
+    let limits = Limits {
+        chunk_bytes_max: bytes_max,
+        decoded_bytes_max: bytes_max,
+        row_bytes_max: bytes_max,
+    };
     let chunks = cut(&schema, vec![batch], settings(limits)).unwrap();
     assert_eq!(chunks.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 4, 2]);
     // And rows without columns.

@@ -19,13 +19,23 @@ fn mix(number: u64) -> u64 {
 
 #[test]
 fn the_second_chunk_is_compressed_where_that_pays() {
-    // Light makes nothing of the first, has nothing to make of the second, and does not see that the third repeats itself.
+    // Light makes nothing of the first, has nothing to make of the second, and does not see that
+    // the third repeats itself.
     let values: [fn(u64) -> u64; 3] = [|_| 7, mix, |row| mix(row % 1000) % (1 << 20)];
     let column = |value: fn(u64) -> u64| {
         let bytes: Vec<u8> = (0..ROWS).flat_map(|row| value(row).to_le_bytes()).collect();
-        Column { rows: ROWS as usize, validity: None, values: Values::Fixed { width: 8, bytes: bytes.into() } }
+        Column {
+            rows: ROWS as usize,
+            validity: None,
+            values: Values::Fixed { width: 8, bytes: bytes.into() },
+        }
     };
-    let field = |name: &str| Field { name: name.into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let field = |name: &str| Field {
+        name: name.into(),
+        data_type: Type::Int64,
+        nullable: false,
+        metadata: vec![],
+    };
     let schema = Arc::new(Schema { fields: ["constant", "random", "repeated"].map(field).into() });
     // Costs are what is guessed: this clock stands.
     let settings = Settings {
@@ -41,7 +51,11 @@ fn the_second_chunk_is_compressed_where_that_pays() {
     chunker.push(Batch { rows: ROWS as usize, columns: values.map(column).into() });
     let mut shares = || {
         let chunk = maker.make(&chunker.full().unwrap()).unwrap();
-        chunk.columns().iter().map(|written| written.bytes as f64 / written.decoded_bytes as f64).collect::<Vec<_>>()
+        chunk
+            .columns()
+            .iter()
+            .map(|written| written.bytes as f64 / written.decoded_bytes as f64)
+            .collect::<Vec<_>>()
     };
     let (first, second) = (shares(), shares());
     assert!(second[2] < first[2] / 3.0, "{first:?}, {second:?}");
@@ -50,7 +64,8 @@ fn the_second_chunk_is_compressed_where_that_pays() {
 
 #[test]
 fn rows_that_would_leave_less_than_a_chunk_go_along() {
-    let field = Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let field =
+        Field { name: "n".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
     let schema = Arc::new(Schema { fields: vec![field] });
     let settings = Settings {
         limits: Limits::default(),

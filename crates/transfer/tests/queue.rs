@@ -1,6 +1,7 @@
 //! The queue between producers and a writer that stalls, or leaves.
 //!
-//! The runtime has one thread, and a task runs until it waits: after some turns everything that can happen has happened.
+//! The runtime has one thread, and a task runs until it waits: after some turns everything that can
+//! happen has happened.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -8,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, TableRoom, Tables, Type, Values,
+    Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, TableRoom, Tables, Type,
+    Values,
 };
 use dray_transfer::{Chunker, Failure, Queued, Receiver, Sender, Settings, Times, produce, queue};
 use futures_util::{FutureExt, Stream, stream};
@@ -29,12 +31,22 @@ async fn turns() {
 
 fn batch(rows: usize) -> Batch {
     let bytes = Bytes::from(vec![7; rows * 8]);
-    Batch { rows, columns: vec![Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } }] }
+    Batch {
+        rows,
+        columns: vec![Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } }],
+    }
 }
 
 fn chunker(limits: Limits) -> Chunker {
-    let field = Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
-    let settings = Settings { limits, chunk_rows: 1000, compression: Compression::None, checksum: false, clock: None };
+    let field =
+        Field { name: "c".into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+    let settings = Settings {
+        limits,
+        chunk_rows: 1000,
+        compression: Compression::None,
+        checksum: false,
+        clock: None,
+    };
     Chunker::new(Arc::new(Schema { fields: vec![field] }), settings)
 }
 
@@ -42,7 +54,9 @@ fn produce_from(
     batches: impl Stream<Item = Result<Batch, &'static str>> + Send + 'static,
     sender: Sender,
 ) -> JoinHandle<Ended> {
-    tokio::spawn(async move { produce(batches, chunker(Limits::default()), 1, sender, &Times::default()).await })
+    tokio::spawn(async move {
+        produce(batches, chunker(Limits::default()), 1, sender, &Times::default()).await
+    })
 }
 
 /// Takes what there is, and keeps it.
@@ -109,8 +123,9 @@ fn two_chunks_may_find_room_however_large_they_are() {
 fn producers_end_when_the_writer_leaves() {
     runtime().block_on(async {
         let (sender, mut receiver) = queue(100_000, 1, 4);
-        let producers: Vec<_> =
-            (0..3).map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone())).collect();
+        let producers: Vec<_> = (0..3)
+            .map(|_| produce_from(stream::repeat_with(|| Ok(batch(1000))), sender.clone()))
+            .collect();
         turns().await;
         // The last chunks are still with the socket.
         let held = take_all(&mut receiver);
@@ -129,12 +144,22 @@ fn chunks_made_side_by_side_leave_in_order() {
     let runtime = Builder::new_multi_thread().worker_threads(2).build().unwrap();
     runtime.block_on(async {
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
-        let field = |name: &str| Field { name: name.into(), data_type: Type::Int64, nullable: false, metadata: vec![] };
+        let field = |name: &str| Field {
+            name: name.into(),
+            data_type: Type::Int64,
+            nullable: false,
+            metadata: vec![],
+        };
         let schema = Arc::new(Schema { fields: vec![field("squares"), field("few")] });
         let few = |row: u64| (row * row % 300).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let compression = Compression::Zstd(1);
-        let settings =
-            Settings { limits: Limits::default(), chunk_rows: 40_000, compression, checksum: true, clock: None };
+        let settings = Settings {
+            limits: Limits::default(),
+            chunk_rows: 40_000,
+            compression,
+            checksum: true,
+            clock: None,
+        };
         // Each lane has tables of its own, which arrive before the chunks that use them.
         let room = Arc::new(TableRoom::new(&settings.limits));
         let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
@@ -145,26 +170,42 @@ fn chunks_made_side_by_side_leave_in_order() {
             *start += rows;
             let rows = rows as usize;
             let column = |value: &dyn Fn(u64) -> u64| {
-                let bytes: Vec<u8> = range.clone().flat_map(|row| value(row).to_le_bytes()).collect();
-                Column { rows, validity: None, values: Values::Fixed { width: 8, bytes: bytes.into() } }
+                let bytes: Vec<u8> =
+                    range.clone().flat_map(|row| value(row).to_le_bytes()).collect();
+                Column {
+                    rows,
+                    validity: None,
+                    values: Values::Fixed { width: 8, bytes: bytes.into() },
+                }
             };
-            Some(Ok::<_, &str>(Batch { rows, columns: vec![column(&|row| row * row), column(&few)] }))
+            Some(Ok::<_, &str>(Batch {
+                rows,
+                columns: vec![column(&|row| row * row), column(&few)],
+            }))
         });
         let batches = stream::iter(batches.collect::<Vec<_>>());
-        let producer = tokio::spawn(async move { produce(batches, chunker, 3, sender, &Times::default()).await });
+        let producer =
+            tokio::spawn(
+                async move { produce(batches, chunker, 3, sender, &Times::default()).await },
+            );
         let mut row = 0u64;
         let mut tables = Tables::default();
         while let Some(queued) = receiver.receive().await {
             let mut chunk = queued.chunk.clone();
             if let Some(state) = chunk.take_state() {
                 let (header, parts) = state.numbered(tables.frames().into());
-                tables.take(&mut [&header[..], &parts.concat()].concat().into(), &settings.limits).unwrap();
+                tables
+                    .take(&mut [&header[..], &parts.concat()].concat().into(), &settings.limits)
+                    .unwrap();
             }
             let (header, parts) = chunk.numbered(0, tables.frames());
             let bytes = [&header[..], &parts.concat()].concat().into();
-            let (_, batch) = dray_format::read_with(&bytes, &schema, &settings.limits, &tables).unwrap();
+            let (_, batch) =
+                dray_format::read_with(&bytes, &schema, &settings.limits, &tables).unwrap();
             let numbers = |column: usize| match &batch.columns[column].values {
-                Values::Fixed { bytes, .. } => bytes.as_chunks().0.iter().map(|raw| u64::from_le_bytes(*raw)),
+                Values::Fixed { bytes, .. } => {
+                    bytes.as_chunks().0.iter().map(|raw| u64::from_le_bytes(*raw))
+                }
                 _ => panic!("not numbers"),
             };
             for (square, other) in numbers(0).zip(numbers(1)) {
@@ -182,16 +223,21 @@ fn chunks_made_side_by_side_leave_in_order() {
 fn rows_before_the_end_are_sent_and_failures_are_told() {
     runtime().block_on(async {
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
-        let producer = produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
+        let producer =
+            produce_from(stream::iter([Ok(batch(10)), Ok(batch(0)), Ok(batch(5))]), sender);
         let queued = receiver.receive().await.unwrap();
         assert_eq!(queued.chunk.rows(), 15);
         assert!(receiver.receive().await.is_none());
         assert!(producer.await.unwrap().is_ok());
 
         let (sender, mut receiver) = queue(1 << 20, 1, 4);
-        let producer = produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
+        let producer =
+            produce_from(stream::iter([Ok(batch(2500)), Err("the disk is gone")]), sender);
         assert!(matches!(producer.await.unwrap(), Err(Failure::Source("the disk is gone"))));
-        assert_eq!(take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(), 2000);
+        assert_eq!(
+            take_all(&mut receiver).iter().map(|queued| queued.chunk.rows()).sum::<u32>(),
+            2000
+        );
 
         let (sender, _receiver) = queue(1 << 20, 1, 4);
         let limits = Limits { chunk_bytes_max: 64, decoded_bytes_max: 4, row_bytes_max: 64 };

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, StateHeader, Tables, crc32c};
+use dray_format::{
+    ErrorKind as FormatErrorKind, HEADER_BYTES, Header, Limits, StateHeader, Tables, crc32c,
+};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
-    Cancel, Checksums, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome, check_limits,
+    Cancel, Checksums, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome,
+    check_limits,
 };
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
@@ -85,7 +88,8 @@ impl Default for ClientSession {
 }
 
 impl ClientSession {
-    /// The session of a result that another protocol carries, from its started on (protocol.md section 10).
+    /// The session of a result that another protocol carries, from its started on (protocol.md
+    /// section 10).
     pub fn of_copy(limits: Limits) -> Self {
         Self { state: State::AwaitingStarted, statement: 1, limits, ..Self::default() }
     }
@@ -110,8 +114,12 @@ impl ClientSession {
     /// # Errors
     /// When the token is longer than a server accepts.
     pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
-        let hello =
-            Hello { version_min: VERSION, version_max: VERSION, token: token.into(), client: client.to_owned() };
+        let hello = Hello {
+            version_min: VERSION,
+            version_max: VERSION,
+            token: token.into(),
+            client: client.to_owned(),
+        };
         hello.encode(out)?;
         self.state = State::AwaitingWelcome;
         Ok(())
@@ -124,16 +132,17 @@ impl ClientSession {
     pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
         if self.state != State::Ready {
             let what = match self.is_running() {
-                true => "a statement is still running on this connection; read its result to the end or cancel it",
+                true => {
+                    "a statement is still running on this connection; read its result to the end or cancel it"
+                }
                 false => "the connection is closed",
             };
             return Err(ProtocolError::new(Refusal::Order, what));
         }
         check_limits(&query.limits)?;
-        query.statement = self
-            .statement
-            .checked_add(1)
-            .ok_or_else(|| ProtocolError::new(Refusal::Order, "too many statements on one connection"))?;
+        query.statement = self.statement.checked_add(1).ok_or_else(|| {
+            ProtocolError::new(Refusal::Order, "too many statements on one connection")
+        })?;
         let start = out.len();
         query.encode(out)?;
         self.asked = Asked {
@@ -149,7 +158,8 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Appends a request to stop the running statement. The server still ends it with finished or an error.
+    /// Appends a request to stop the running statement. The server still ends it with finished or
+    /// an error.
     ///
     /// # Errors
     /// Never for a session in order.
@@ -163,8 +173,9 @@ impl ClientSession {
         out.extend_from_slice(&Frame { kind: Kind::Goodbye, payload_bytes: 0 }.encode());
     }
 
-    /// Reads a frame's header and holds it against the limits. For a chunk, read [`HEADER_BYTES`] bytes next and give them
-    /// to [`Self::chunk`]; for anything else, give the payload to [`Self::message`].
+    /// Reads a frame's header and holds it against the limits. For a chunk, read [`HEADER_BYTES`]
+    /// bytes next and give them to [`Self::chunk`]; for anything else, give the payload to
+    /// [`Self::message`].
     ///
     /// # Errors
     /// When the frame is not one that may come now.
@@ -185,10 +196,14 @@ impl ClientSession {
             _ => false,
         };
         if !expected {
-            return Err(ProtocolError::new(Refusal::Order, format!("the server sent {:?} out of turn", frame.kind)));
+            return Err(ProtocolError::new(
+                Refusal::Order,
+                format!("the server sent {:?} out of turn", frame.kind),
+            ));
         }
         if frame.kind == Kind::Chunk && (frame.payload_bytes as usize) < HEADER_BYTES {
-            let what = format!("a chunk of {} bytes is shorter than its header", frame.payload_bytes);
+            let what =
+                format!("a chunk of {} bytes is shorter than its header", frame.payload_bytes);
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
         Ok(frame)
@@ -211,7 +226,10 @@ impl ClientSession {
     /// When the header breaks a rule, or the chunk is not the next one.
     pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
         if self.asked.plan_only {
-            return Err(ProtocolError::new(Refusal::Query, "a chunk of a statement that was to be planned only"));
+            return Err(ProtocolError::new(
+                Refusal::Query,
+                "a chunk of a statement that was to be planned only",
+            ));
         }
         let header = Header::decode(bytes, &self.limits)?;
         self.check_checksum(header.checksum.is_some())?;
@@ -220,7 +238,11 @@ impl ClientSession {
             return Err(ProtocolError::new(Refusal::Sequence, what));
         }
         if header.chunk_bytes() != u64::from(frame.payload_bytes) {
-            let what = format!("a chunk of {} bytes in a frame of {}", header.chunk_bytes(), frame.payload_bytes);
+            let what = format!(
+                "a chunk of {} bytes in a frame of {}",
+                header.chunk_bytes(),
+                frame.payload_bytes
+            );
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
         self.chunks += 1;
@@ -237,17 +259,23 @@ impl ClientSession {
     /// Reads a state frame that fills a frame.
     fn state(&mut self, payload: &[u8]) -> Result<StateHeader> {
         let Some((raw, rest)) = payload.split_first_chunk::<HEADER_BYTES>() else {
-            let what = format!("a state frame of {} bytes is shorter than its header", payload.len());
+            let what =
+                format!("a state frame of {} bytes is shorter than its header", payload.len());
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         };
         let header = StateHeader::decode(raw, &self.limits)?;
         self.check_checksum(header.has_checksum())?;
         if header.sequence() != u64::from(self.tables.frames()) {
-            let what = format!("state frame {} where {} is due", header.sequence(), self.tables.frames());
+            let what =
+                format!("state frame {} where {} is due", header.sequence(), self.tables.frames());
             return Err(ProtocolError::new(Refusal::Sequence, what));
         }
         if header.frame_bytes() != payload.len() as u64 {
-            let what = format!("a state frame of {} bytes in a frame of {}", header.frame_bytes(), payload.len());
+            let what = format!(
+                "a state frame of {} bytes in a frame of {}",
+                header.frame_bytes(),
+                payload.len()
+            );
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
         // Both parts lie within the payload, as its size has just shown.
@@ -290,7 +318,11 @@ impl ClientSession {
                 self.digest = crc32c(self.digest, payload);
                 let report = Report::decode(payload)?;
                 if report.columns.len() != self.columns {
-                    let what = format!("a report of {} columns, {} expected", report.columns.len(), self.columns);
+                    let what = format!(
+                        "a report of {} columns, {} expected",
+                        report.columns.len(),
+                        self.columns
+                    );
                     return Err(ProtocolError::new(Refusal::Payload, what));
                 }
                 Ok(ServerEvent::Report(report))
@@ -300,12 +332,16 @@ impl ClientSession {
                 self.digest = crc32c(self.digest, Finished::covered(payload));
                 if finished.planned_only != self.asked.plan_only {
                     let what = match self.asked.plan_only {
-                        true => "the statement was to be planned only, and the server says that it ran",
+                        true => {
+                            "the statement was to be planned only, and the server says that it ran"
+                        }
                         false => "the server says that the statement was planned and not run",
                     };
                     return Err(ProtocolError::new(Refusal::Query, what));
                 }
-                if (finished.rows, finished.chunks, finished.digest) != (self.rows, self.chunks, self.digest) {
+                if (finished.rows, finished.chunks, finished.digest)
+                    != (self.rows, self.chunks, self.digest)
+                {
                     let what = format!(
                         "the result is not whole: {} rows in {} chunks arrived, the server sent {} in {}",
                         self.rows, self.chunks, finished.rows, finished.chunks
@@ -335,7 +371,10 @@ impl ClientSession {
             return Err(ProtocolError::new(Refusal::Query, what));
         }
         if self.asked.checksums && !started.checksums {
-            return Err(ProtocolError::new(Refusal::Query, "checksums were asked for, and the server sends none"));
+            return Err(ProtocolError::new(
+                Refusal::Query,
+                "checksums were asked for, and the server sends none",
+            ));
         }
         Ok(())
     }
@@ -356,7 +395,8 @@ impl ClientSession {
         if of_connection || self.is_running() && statement == self.statement {
             return Ok(());
         }
-        let what = format!("the server sent {kind:?} for statement {statement}, which does not run");
+        let what =
+            format!("the server sent {kind:?} for statement {statement}, which does not run");
         Err(ProtocolError::new(Refusal::Order, what))
     }
 }

@@ -62,7 +62,8 @@ impl ProtocolError {
         Self { refusal, what: what.into() }
     }
 
-    /// The error of a message whose fields were read: the cursor is the format's, but its bytes are a payload.
+    /// The error of a message whose fields were read: the cursor is the format's, but its bytes are
+    /// a payload.
     pub(crate) fn in_message(self, kind: Kind) -> Self {
         let refusal = match self.refusal {
             Refusal::Format(FormatErrorKind::Truncated) => Refusal::Payload,

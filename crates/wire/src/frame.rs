@@ -54,7 +54,8 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Reads a header of one of these kinds, whose payload is not larger than `payload_bytes_max` says.
+    /// Reads a header of one of these kinds, whose payload is not larger than `payload_bytes_max`
+    /// says.
     pub(crate) fn decode(
         bytes: &[u8; FRAME_HEADER_BYTES],
         kinds: &[Kind],
@@ -67,14 +68,20 @@ impl Frame {
             );
             ProtocolError::new(refusal, what)
         };
-        let kind = kinds.iter().copied().find(|kind| *kind as u8 == code).ok_or_else(|| foreign(Refusal::Kind))?;
+        let kind = kinds
+            .iter()
+            .copied()
+            .find(|kind| *kind as u8 == code)
+            .ok_or_else(|| foreign(Refusal::Kind))?;
         if reserved != [0; 3] {
             return Err(foreign(Refusal::Frame));
         }
         let payload_bytes = u32::from_le_bytes([a, b, c, d]);
         let bytes_max = payload_bytes_max(kind);
         if u64::from(payload_bytes) > bytes_max {
-            let what = format!("a {kind:?} message of {payload_bytes} bytes is over the limit of {bytes_max}");
+            let what = format!(
+                "a {kind:?} message of {payload_bytes} bytes is over the limit of {bytes_max}"
+            );
             return Err(ProtocolError::new(Refusal::Frame, what));
         }
         Ok(Self { kind, payload_bytes })

@@ -1,5 +1,5 @@
-//! The protocol of `spec/protocol.md`: messages, frames and the order they come in. Bytes in, events out; sockets are the
-//! business of others.
+//! The protocol of `spec/protocol.md`: messages, frames and the order they come in. Bytes in,
+//! events out; sockets are the business of others.
 //!
 //! ```text
 //!   driver reads 8 bytes ──▶ Session::frame ──▶ how many bytes follow, already held against the limits
@@ -8,8 +8,9 @@
 //!                                                              the socket into the buffer that it will stay in
 //! ```
 //!
-//! A session says what must not happen (a query while one runs, a gap in the chunks, an end that doesn't match); the driver
-//! only moves bytes. [`ClientSession`] is used by clients, [`ServerSession`] by servers.
+//! A session says what must not happen (a query while one runs, a gap in the chunks, an end that
+//! doesn't match); the driver only moves bytes. [`ClientSession`] is used by clients,
+//! [`ServerSession`] by servers.
 
 #![forbid(unsafe_code)]
 
@@ -24,8 +25,8 @@ pub use client_session::{ClientSession, ServerEvent};
 pub use error::{ProtocolError, Refusal, Result};
 pub use frame::{FRAME_HEADER_BYTES, Frame, Kind};
 pub use message::{
-    Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate, Finished, Hello, Known,
-    PriceSet, Progress, Query, Report, Started, Welcome,
+    Cancel, Checksums, CompressionChoice, Encoded, Error as ServerError, ErrorKind, Estimate,
+    Finished, Hello, Known, PriceSet, Progress, Query, Report, Started, Welcome,
 };
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};

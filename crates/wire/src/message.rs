@@ -51,7 +51,9 @@ pub(crate) trait Message: Sized {
                 }
                 _ => {
                     let (kind, bytes_max) = (Self::KIND, Self::PAYLOAD_BYTES_MAX);
-                    let what = format!("a {kind:?} message of {bytes} bytes is over the limit of {bytes_max}");
+                    let what = format!(
+                        "a {kind:?} message of {bytes} bytes is over the limit of {bytes_max}"
+                    );
                     Err(ProtocolError::new(Refusal::Frame, what))
                 }
             }
@@ -102,7 +104,9 @@ impl Message for Hello {
         let (version_min, version_max) = (cursor.u16("version_min")?, cursor.u16("version_max")?);
         // Before the other fields, which another version may have changed.
         if !(version_min..=version_max).contains(&VERSION) {
-            let what = format!("the client speaks versions {version_min} to {version_max}, this server {VERSION}");
+            let what = format!(
+                "the client speaks versions {version_min} to {version_max}, this server {VERSION}"
+            );
             return Err(ProtocolError::new(Refusal::Version, what));
         }
         Ok(Self {
@@ -180,9 +184,9 @@ impl std::str::FromStr for CompressionChoice {
             "zstd" => Ok(Self::Zstd(3)),
             _ => match text.strip_prefix("zstd:").map(str::parse) {
                 Some(Ok(level @ -7..=22)) => Ok(Self::Zstd(level)),
-                _ => {
-                    Err(format!("compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 to 22)"))
-                }
+                _ => Err(format!(
+                    "compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 to 22)"
+                )),
             },
         }
     }
@@ -207,7 +211,8 @@ pub struct Query {
     pub statement: u32,
     /// Its text.
     pub sql: String,
-    /// The values of `$1, $2 …`: a schema and a chunk of one row, or nothing ([`Query::parameters_of`]).
+    /// The values of `$1, $2 …`: a schema and a chunk of one row, or nothing
+    /// ([`Query::parameters_of`]).
     pub parameters: Vec<u8>,
     /// The largest chunks that the client accepts.
     pub limits: Limits,
@@ -223,8 +228,11 @@ pub struct Query {
 
 impl Query {
     /// What the chunk of the parameters may be; the message that carries it is bounded too.
-    pub const PARAMETER_LIMITS: Limits =
-        Limits { chunk_bytes_max: MESSAGE_BYTES_MAX, decoded_bytes_max: 64 << 20, row_bytes_max: 64 << 20 };
+    pub const PARAMETER_LIMITS: Limits = Limits {
+        chunk_bytes_max: MESSAGE_BYTES_MAX,
+        decoded_bytes_max: 64 << 20,
+        row_bytes_max: 64 << 20,
+    };
 
     /// The parameters' bytes: their schema, then a chunk with their one row.
     ///
@@ -239,7 +247,8 @@ impl Query {
         Ok(out)
     }
 
-    /// The parameters' types and the chunk with their one row, if there are any. Both have been checked.
+    /// The parameters' types and the chunk with their one row, if there are any. Both have been
+    /// checked.
     ///
     /// # Errors
     /// When they are anything else.
@@ -248,7 +257,9 @@ impl Query {
             return Ok(None);
         }
         let mut cursor = Cursor::new(&self.parameters, FormatErrorKind::Truncated);
-        let schema = cursor.bytes("parameters").map_err(|error| ProtocolError::from(error).in_message(Self::KIND))?;
+        let schema = cursor
+            .bytes("parameters")
+            .map_err(|error| ProtocolError::from(error).in_message(Self::KIND))?;
         let schema = Schema::decode(schema)?;
         let chunk = Bytes::copy_from_slice(cursor.take(cursor.remaining(), "parameters")?);
         let (header, _) = read(&chunk, &schema, &Self::PARAMETER_LIMITS)?;
@@ -266,7 +277,9 @@ impl Message for Query {
         out.extend_from_slice(&self.statement.to_le_bytes());
         put_bytes(out, self.sql.as_bytes())?;
         put_bytes(out, &self.parameters)?;
-        for limit in [self.limits.chunk_bytes_max, self.limits.decoded_bytes_max, self.limits.row_bytes_max] {
+        for limit in
+            [self.limits.chunk_bytes_max, self.limits.decoded_bytes_max, self.limits.row_bytes_max]
+        {
             out.extend_from_slice(&limit.to_le_bytes());
         }
         out.extend_from_slice(&self.chunk_rows.to_le_bytes());
@@ -286,7 +299,10 @@ impl Message for Query {
                 row_bytes_max: cursor.u64("row_bytes_max")?,
             },
             chunk_rows: cursor.u32("chunk_rows")?,
-            compression: CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)?,
+            compression: CompressionChoice::from_codes(
+                cursor.u8("compression")?,
+                cursor.i8("level")?,
+            )?,
             checksums: match cursor.u8("checksums")? {
                 0 => Checksums::Auto,
                 1 => Checksums::On,
@@ -303,7 +319,10 @@ impl Message for Query {
 /// Checks the limits of a query (protocol.md section 2).
 pub(crate) fn check_limits(limits: &Limits) -> Result<()> {
     let Limits { chunk_bytes_max, row_bytes_max, .. } = *limits;
-    if chunk_bytes_max < CHUNK_BYTES_MIN || row_bytes_max < chunk_bytes_max || row_bytes_max > u64::from(u32::MAX) {
+    if chunk_bytes_max < CHUNK_BYTES_MIN
+        || row_bytes_max < chunk_bytes_max
+        || row_bytes_max > u64::from(u32::MAX)
+    {
         return Err(invalid(format!(
             "chunk_bytes_max is {chunk_bytes_max} and row_bytes_max {row_bytes_max}: expected at least {CHUNK_BYTES_MIN}, \
              the second not below the first, and both below 4 GiB"
@@ -354,7 +373,9 @@ impl Message for Welcome {
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let version = cursor.u16("version")?;
         if version != VERSION {
-            let what = format!("the server chose version {version} of the protocol, this client speaks {VERSION}");
+            let what = format!(
+                "the server chose version {version} of the protocol, this client speaks {VERSION}"
+            );
             return Err(ProtocolError::new(Refusal::Version, what));
         }
         Ok(Self { version, server: cursor.string("server")?.to_owned() })
@@ -453,7 +474,10 @@ impl Message for Started {
             query: cursor.u32("query")?,
             schema: Arc::new(Schema::decode(cursor.bytes("schema")?)?),
             estimate: Estimate { rows: Known::read(cursor)?, bytes: Known::read(cursor)? },
-            compression: CompressionChoice::from_codes(cursor.u8("compression")?, cursor.i8("level")?)?,
+            compression: CompressionChoice::from_codes(
+                cursor.u8("compression")?,
+                cursor.i8("level")?,
+            )?,
             checksums: boolean(cursor, "checksums")?,
             plan_ns: cursor.u64("plan_ns")?,
         })
@@ -555,7 +579,8 @@ impl Message for Report {
 }
 
 fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
-    let count = u32::try_from(count).map_err(|_| invalid(format!("{count} are too many for a message")))?;
+    let count =
+        u32::try_from(count).map_err(|_| invalid(format!("{count} are too many for a message")))?;
     out.extend_from_slice(&count.to_le_bytes());
     Ok(())
 }
@@ -581,7 +606,8 @@ pub struct Finished {
     pub socket_ns: u64,
     /// From the query's arrival to here, by the clock on the wall.
     pub total_ns: u64,
-    /// CRC-32C over the statement's messages: all but this field itself, and of chunks and state frames their headers.
+    /// CRC-32C over the statement's messages: all but this field itself, and of chunks and state
+    /// frames their headers.
     pub digest: u32,
 }
 

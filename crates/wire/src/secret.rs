@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A token or a password. It has no `Display`, and its `Debug` shows nothing of it, so that it can't slip into a message or a log.
+/// A token or a password. It has no `Display`, and its `Debug` shows nothing of it, so that it
+/// can't slip into a message or a log.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 

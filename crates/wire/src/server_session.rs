@@ -5,7 +5,8 @@ use dray_format::{Chunk, HEADER_BYTES, StateFrame, crc32c};
 
 use crate::frame::{FRAME_HEADER_BYTES, Frame, HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::message::{
-    Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, Progress, Query, Report, Started, Welcome,
+    Cancel, DIGEST_BYTES, Error, Finished, Hello, Message, Progress, Query, Report, Started,
+    Welcome,
 };
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
@@ -49,12 +50,21 @@ pub struct ServerSession {
 
 impl Default for ServerSession {
     fn default() -> Self {
-        Self { state: State::AwaitingHello, statement: 0, query: 0, chunks: 0, states: 0, rows: 0, digest: 0 }
+        Self {
+            state: State::AwaitingHello,
+            statement: 0,
+            query: 0,
+            chunks: 0,
+            states: 0,
+            rows: 0,
+            digest: 0,
+        }
     }
 }
 
 impl ServerSession {
-    /// A session in which a statement runs already: its request came another way, through PostgreSQL's COPY.
+    /// A session in which a statement runs already: its request came another way, through
+    /// PostgreSQL's COPY.
     pub fn running(statement: u32) -> Self {
         Self { state: State::Running, statement, ..Self::default() }
     }
@@ -69,7 +79,8 @@ impl ServerSession {
         (self.rows, self.chunks)
     }
 
-    /// Reads a frame's header and holds it against the limits; the payload goes to [`Self::message`].
+    /// Reads a frame's header and holds it against the limits; the payload goes to
+    /// [`Self::message`].
     ///
     /// # Errors
     /// When the frame is not one that may come now.
@@ -87,7 +98,9 @@ impl ServerSession {
         };
         if !expected {
             let what = match (frame.kind, self.state) {
-                (Kind::Query, State::Running) => "a query while a statement is running on the connection".into(),
+                (Kind::Query, State::Running) => {
+                    "a query while a statement is running on the connection".into()
+                }
                 (kind, _) => format!("the client sent {kind:?} out of turn"),
             };
             return Err(ProtocolError::new(Refusal::Order, what));
@@ -103,7 +116,10 @@ impl ServerSession {
         if unread_bytes == 0 && self.state != State::AwaitingHello {
             return Ok(());
         }
-        Err(ProtocolError::new(Refusal::Cut, "the client closed the connection within a message or before hello"))
+        Err(ProtocolError::new(
+            Refusal::Cut,
+            "the client closed the connection within a message or before hello",
+        ))
     }
 
     /// Reads the payload of a frame.
@@ -144,7 +160,9 @@ impl ServerSession {
                 self.state = State::Closed;
                 Ok(ClientEvent::Goodbye)
             }
-            Kind::Goodbye => Err(ProtocolError::new(Refusal::Payload, "a Goodbye message has no fields")),
+            Kind::Goodbye => {
+                Err(ProtocolError::new(Refusal::Payload, "a Goodbye message has no fields"))
+            }
             kind => Err(ProtocolError::new(Refusal::Kind, format!("the client sent {kind:?}"))),
         }
     }
@@ -167,7 +185,8 @@ impl ServerSession {
         self.told(&Started { query: self.query, ..started.clone() }, out)
     }
 
-    /// Numbers a chunk and appends its frame's and its own header, behind its state frame if there is one; the parts returned follow them.
+    /// Numbers a chunk and appends its frame's and its own header, behind its state frame if there
+    /// is one; the parts returned follow them.
     ///
     /// # Errors
     /// When the chunk is too large for a frame.
@@ -190,7 +209,9 @@ impl ServerSession {
     }
 
     fn state(&mut self, state: StateFrame, out: &mut Vec<u8>) -> Result<()> {
-        let too_large = || ProtocolError::new(Refusal::Frame, "a state frame is too large, or there are too many");
+        let too_large = || {
+            ProtocolError::new(Refusal::Frame, "a state frame is too large, or there are too many")
+        };
         let payload_bytes = u32::try_from(state.frame_bytes()).map_err(|_| too_large())?;
         let (header, parts) = state.numbered(self.states.into());
         self.states = self.states.checked_add(1).ok_or_else(too_large)?;

@@ -1,4 +1,5 @@
-//! One exchange, of which every single bit is flipped on its way, in both directions: the same table comes, or none.
+//! One exchange, of which every single bit is flipped on its way, in both directions: the same
+//! table comes, or none.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
@@ -7,9 +8,12 @@ mod drive;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Batch, Bitmap, Column, Compression, Encoder, Field, Schema, TableRoom, Type, Unit, Values};
+use dray_format::{
+    Batch, Bitmap, Column, Compression, Encoder, Field, Schema, TableRoom, Type, Unit, Values,
+};
 use dray_wire::{
-    Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report, ServerSession, Started,
+    Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report,
+    ServerSession, Started,
 };
 
 const SERVER: &str = "server";
@@ -35,7 +39,12 @@ fn schema() -> Schema {
     let at = Type::Timestamp { unit: Unit::Microsecond, zone: Some("UTC".into()) };
     Schema {
         fields: vec![
-            Field { name: "at".into(), data_type: at, nullable: true, metadata: vec![("key".into(), "value".into())] },
+            Field {
+                name: "at".into(),
+                data_type: at,
+                nullable: true,
+                metadata: vec![("key".into(), "value".into())],
+            },
             Field { name: "name".into(), data_type: Type::Utf8, nullable: false, metadata: vec![] },
         ],
     }
@@ -44,7 +53,8 @@ fn schema() -> Schema {
 fn rows() -> Batch {
     let rows = 80;
     let at = Bytes::from_iter(
-        (0..rows as u64).flat_map(|row| if row == 3 { [0; 8] } else { (row * 1_000_001).to_le_bytes() }),
+        (0..rows as u64)
+            .flat_map(|row| if row == 3 { [0; 8] } else { (row * 1_000_001).to_le_bytes() }),
     );
     let bits = Bytes::from_iter((0..rows / 8).map(|byte| if byte == 0 { !(1 << 3) } else { 0xFF }));
     let names = Bytes::from("onetwosix".repeat(rows));
@@ -75,7 +85,10 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
             _ => {}
         }
     };
-    let started = Started { checksums: query.checksums == Checksums::On, ..drive::started(query.statement, schema()) };
+    let started = Started {
+        checksums: query.checksums == Checksums::On,
+        ..drive::started(query.statement, schema())
+    };
     session.started(&started, &mut out).unwrap();
     session.progress(7, &mut out).unwrap();
     if !query.plan_only {
@@ -89,7 +102,9 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     }
     let columns = vec![Encoded::default(); 2];
     session.report(Report { columns, ..Report::default() }, &mut out).unwrap();
-    session.finished(Finished { planned_only: query.plan_only, ..Finished::default() }, &mut out).unwrap();
+    session
+        .finished(Finished { planned_only: query.plan_only, ..Finished::default() }, &mut out)
+        .unwrap();
     Some(out)
 }
 
@@ -105,7 +120,10 @@ fn no_bit_of_an_exchange_can_be_another_one() {
     let whole = answers(&said).unwrap();
     let heard = |answers: &[u8]| drive::heard(answers, [query()]);
     let expected = heard(&whole).unwrap();
-    assert_eq!(expected.names, ["welcome", "started", "progress", "state", "chunk", "chunk", "report", "finished"]);
+    assert_eq!(
+        expected.names,
+        ["welcome", "started", "progress", "state", "chunk", "chunk", "report", "finished"]
+    );
     assert_eq!(expected.tables.len(), 1);
     let mut unharmed = 0;
     for bit in 0..8 * whole.len() {
@@ -114,7 +132,10 @@ fn no_bit_of_an_exchange_can_be_another_one() {
             unharmed += 1;
         }
     }
-    assert!(unharmed <= 8 * SERVER.len(), "{unharmed} bits beside the server's name are read by nobody");
+    assert!(
+        unharmed <= 8 * SERVER.len(),
+        "{unharmed} bits beside the server's name are read by nobody"
+    );
     for bit in 0..8 * said.len() {
         let Some(answers) = answers(&flipped(&said, bit)) else { continue };
         if let Ok(found) = heard(&answers) {

@@ -34,7 +34,12 @@ fn a_long_error_arrives_cut() {
 
 #[test]
 fn a_schema_too_large_for_a_message_leaves_the_statement_to_an_error() {
-    let field = Field { name: "n".repeat(1 << 20), data_type: Type::Int8, nullable: false, metadata: vec![] };
+    let field = Field {
+        name: "n".repeat(1 << 20),
+        data_type: Type::Int8,
+        nullable: false,
+        metadata: vec![],
+    };
     let schema = Schema { fields: vec![field; 17] };
     let mut session = ServerSession::default();
     let mut out = b"before".to_vec();

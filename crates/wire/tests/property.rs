@@ -1,15 +1,19 @@
-//! Random connections between the two sessions: each hears what the other said. Damaged, they are refused or heard as
-//! something else, without a panic.
+//! Random connections between the two sessions: each hears what the other said. Damaged, they are
+//! refused or heard as something else, without a panic.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod drive;
 
 use bytes::Bytes;
-use dray_format::{Batch, Column, Compression, Field, HEADER_BYTES, Limits, Schema, Type, Unit, Values, read, write};
+use dray_format::{
+    Batch, Column, Compression, Field, HEADER_BYTES, Limits, Schema, Type, Unit, Values, read,
+    write,
+};
 use dray_wire::{
-    Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate, FRAME_HEADER_BYTES,
-    Finished, Frame, Kind, Known, PriceSet, Query, Report, ServerError, ServerEvent, ServerSession, Started,
+    Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate,
+    FRAME_HEADER_BYTES, Finished, Frame, Kind, Known, PriceSet, Query, Report, ServerError,
+    ServerEvent, ServerSession, Started,
 };
 
 /// A stream of random numbers (xorshift64*).
@@ -58,7 +62,12 @@ impl Random {
 
     fn schema(&mut self) -> Schema {
         let fields = (0..self.below(4)).map(|_| {
-            let item = Field { name: self.name(), data_type: Type::Utf8, nullable: true, metadata: vec![] };
+            let item = Field {
+                name: self.name(),
+                data_type: Type::Utf8,
+                nullable: true,
+                metadata: vec![],
+            };
             let zone = Some(self.name()).filter(|zone| !zone.is_empty());
             let types = [
                 Type::Int64,
@@ -84,13 +93,21 @@ impl Random {
         } else {
             let chunk_bytes_max = 4096 + self.number() % (1 << 31);
             let row_bytes_max = chunk_bytes_max + self.number() % (1 << 31);
-            Limits { chunk_bytes_max, decoded_bytes_max: self.number(), row_bytes_max: row_bytes_max.max(1 << 20) }
+            Limits {
+                chunk_bytes_max,
+                decoded_bytes_max: self.number(),
+                row_bytes_max: row_bytes_max.max(1 << 20),
+            }
         };
         Query {
             parameters: if self.below(2) == 0 { Vec::new() } else { self.parameters() },
             limits,
             chunk_rows: self.number() as u32,
-            compression: if self.below(4) == 0 { CompressionChoice::Auto } else { self.compression() },
+            compression: if self.below(4) == 0 {
+                CompressionChoice::Auto
+            } else {
+                self.compression()
+            },
             checksums: [Checksums::Auto, Checksums::On, Checksums::Off][self.below(3)],
             plan_only: self.below(2) == 0,
             ..drive::query(&self.text())
@@ -99,12 +116,15 @@ impl Random {
 
     fn parameters(&mut self) -> Vec<u8> {
         let (schema, batch) = self.numbers(1);
-        let chunk = write(&schema, &[batch], Compression::None, self.below(2) == 0, false).unwrap().to_bytes(0);
+        let chunk = write(&schema, &[batch], Compression::None, self.below(2) == 0, false)
+            .unwrap()
+            .to_bytes(0);
         Query::parameters_of(&schema, &chunk).unwrap()
     }
 
     fn numbers(&mut self, rows: usize) -> (Schema, Batch) {
-        let field = Field { name: self.name(), data_type: Type::UInt64, nullable: false, metadata: vec![] };
+        let field =
+            Field { name: self.name(), data_type: Type::UInt64, nullable: false, metadata: vec![] };
         let bytes = Bytes::from_iter((0..rows).flat_map(|_| self.number().to_le_bytes()));
         let column = Column { rows, validity: None, values: Values::Fixed { width: 8, bytes } };
         (Schema { fields: vec![field] }, Batch { rows, columns: vec![column] })
@@ -241,7 +261,10 @@ impl Pair {
         self.server.finished(finished, &mut out).unwrap();
         let ServerEvent::Finished(told) = self.told(out) else { panic!("not the end") };
         assert_eq!((told.rows, told.chunks), (rows, chunks));
-        assert_eq!(told, Finished { statement: number, rows, chunks, digest: told.digest, ..finished });
+        assert_eq!(
+            told,
+            Finished { statement: number, rows, chunks, digest: told.digest, ..finished }
+        );
         // A cancel that crosses the end.
         let mut out = Vec::new();
         self.client.cancel(&mut out).unwrap();
@@ -256,18 +279,26 @@ impl Pair {
         assert_eq!((progress.rows_read, progress.rows_sent), (rows_read, rows_sent));
     }
 
-    fn chunk(&mut self, random: &mut Random, sequence: u64, limits: &Limits, checksums: bool) -> u64 {
+    fn chunk(
+        &mut self,
+        random: &mut Random,
+        sequence: u64,
+        limits: &Limits,
+        checksums: bool,
+    ) -> u64 {
         // A chunk of one row may be as large as `row_bytes_max`, whatever the other limits.
         let rows = if *limits == Limits::default() { 1 + random.below(20) } else { 1 };
         let (schema, batch) = random.numbers(rows);
         let checksum = checksums || random.below(2) == 0;
-        let chunk = write(&schema, std::slice::from_ref(&batch), Compression::None, checksum, rows == 1);
+        let chunk =
+            write(&schema, std::slice::from_ref(&batch), Compression::None, checksum, rows == 1);
         let mut out = Vec::new();
         let parts = self.server.chunk(chunk.unwrap(), &mut out).unwrap();
         parts.iter().for_each(|part| out.extend_from_slice(part));
         let (frame, payload) = self.frame(&out);
         assert_eq!(frame.kind, Kind::Chunk);
-        let header = self.client.chunk(frame, payload.first_chunk::<HEADER_BYTES>().unwrap()).unwrap();
+        let header =
+            self.client.chunk(frame, payload.first_chunk::<HEADER_BYTES>().unwrap()).unwrap();
         assert_eq!((header.sequence, header.rows as usize), (sequence, rows));
         let (_, found) = read(&Bytes::copy_from_slice(payload), &schema, limits).unwrap();
         assert_eq!(found.columns, batch.columns);
@@ -279,7 +310,10 @@ impl Pair {
         let error = random.error();
         let mut out = Vec::new();
         self.server.failed(error.clone(), &mut out).unwrap();
-        assert_eq!(self.told(out), ServerEvent::Error(ServerError { statement: self.client.statement(), ..error }));
+        assert_eq!(
+            self.told(out),
+            ServerEvent::Error(ServerError { statement: self.client.statement(), ..error })
+        );
     }
 
     fn part(&mut self, random: &mut Random) {

@@ -24,7 +24,10 @@ fn a_chunk_shorter_than_its_header_is_refused_before_it_is_read() {
 
 #[test]
 fn another_version_is_named_before_fields_that_it_may_have_changed() {
-    assert_eq!(drive::requests(&frame(1, b"DRAY\x01\0\x01\0new fields")).unwrap_err().name, "version");
+    assert_eq!(
+        drive::requests(&frame(1, b"DRAY\x01\0\x01\0new fields")).unwrap_err().name,
+        "version"
+    );
     assert_eq!(drive::answers(&frame(0x81, b"\x01\0new fields")).unwrap_err().name, "version");
 }
 

@@ -14,7 +14,9 @@ fn vectors(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec/vectors").join(folder);
     let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     let is_recorded = |path: &PathBuf| {
-        path.extension().is_some_and(|kind| ["session", "requests", "exchange"].iter().any(|known| kind == *known))
+        path.extension().is_some_and(|kind| {
+            ["session", "requests", "exchange"].iter().any(|known| kind == *known)
+        })
     };
     let mut files: Vec<_> = files.filter(is_recorded).collect();
     assert!(!files.is_empty(), "no vectors in {}", folder.display());

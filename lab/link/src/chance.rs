@@ -1,4 +1,5 @@
-//! Chance from a seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014, figure 17).
+//! Chance from a seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+//! generators", 2014, figure 17).
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -38,7 +39,10 @@ mod tests {
     fn draws_are_those_of_the_reference() {
         // The first outputs of the authors' program for seed 1234567, as its users publish them.
         let mut chance = Chance::new(1_234_567);
-        assert_eq!([chance.draw(), chance.draw()], [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        assert_eq!(
+            [chance.draw(), chance.draw()],
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The loop between the two devices: one thread, which sleeps until a packet comes, one is due, or a command is given.
+//! The loop between the two devices: one thread, which sleeps until a packet comes, one is due, or
+//! a command is given.
 //!
 //! ```text
 //!             ┌──────────────────────────────────────────────┐
@@ -23,7 +24,8 @@ use crate::tun::Tun;
 const PACKET_BYTES_MAX: usize = 65_535;
 /// Packets read from one device before others are looked at.
 const READ_BURST: usize = 64;
-/// Between two looks, so that a fast line takes packets together: at 200 Mbit/s this halves the CPU time.
+/// Between two looks, so that a fast line takes packets together: at 200 Mbit/s this halves the CPU
+/// time.
 const PAUSE: Duration = Duration::from_micros(100);
 /// How much too early a packet may arrive: as much as the pause makes others late on average.
 const EARLY: Nanoseconds = 50_000;
@@ -41,9 +43,16 @@ impl Direction {
         Self { shaper: Shaper::new(settings), flight: Flight::default(), refused: 0 }
     }
 
-    fn take_in(&mut self, now: Nanoseconds, source: &mut Tun, buffer: &mut [u8]) -> Result<(), Error> {
+    fn take_in(
+        &mut self,
+        now: Nanoseconds,
+        source: &mut Tun,
+        buffer: &mut [u8],
+    ) -> Result<(), Error> {
         for _ in 0..READ_BURST {
-            let read = source.receive(buffer).map_err(|error| Error::io("read from a TUN device", error))?;
+            let read = source
+                .receive(buffer)
+                .map_err(|error| Error::io("read from a TUN device", error))?;
             let Some(packet) = read.and_then(|bytes| buffer.get(..bytes)) else { break };
             if let Some(arrives) = self.shaper.offer(now, packet.len()) {
                 self.flight.push(arrives, packet.to_vec());
@@ -76,7 +85,8 @@ impl Emulator {
         Self { near, far, to_far, to_near, origin: Instant::now() }
     }
 
-    /// Move packets until standard input ends. Its lines are commands: `start` begins the schedules, `counters` prints a line.
+    /// Move packets until standard input ends. Its lines are commands: `start` begins the
+    /// schedules, `counters` prints a line.
     pub fn run(&mut self) -> Result<(), Error> {
         let mut buffer = vec![0; PACKET_BYTES_MAX];
         let stdin = io::stdin();
@@ -91,7 +101,8 @@ impl Emulator {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(Error::io("wait for packets", error)),
             }
-            let [near_is_ready, far_is_ready, stdin_is_ready] = ready.map(|end| !end.revents().is_empty());
+            let [near_is_ready, far_is_ready, stdin_is_ready] =
+                ready.map(|end| !end.revents().is_empty());
 
             let now = self.now();
             if near_is_ready {
@@ -121,9 +132,11 @@ impl Emulator {
         Timespec::try_from(Duration::from_nanos(next.saturating_sub(self.now()))).ok()
     }
 
-    /// Do what standard input says; false when it has ended. The one who writes waits for each answer, so lines come whole.
+    /// Do what standard input says; false when it has ended. The one who writes waits for each
+    /// answer, so lines come whole.
     fn obey(&mut self, buffer: &mut [u8]) -> Result<bool, Error> {
-        let bytes = io::stdin().lock().read(buffer).map_err(|error| Error::io("read a command", error))?;
+        let bytes =
+            io::stdin().lock().read(buffer).map_err(|error| Error::io("read a command", error))?;
         for command in buffer.get(..bytes).unwrap_or_default().split(|byte| *byte == b'\n') {
             match command {
                 b"" => {}
@@ -141,14 +154,20 @@ impl Emulator {
     }
 
     fn print_counters(&self) -> Result<(), Error> {
-        print_line(&format!("{{\"to_far\": {}, \"to_near\": {}}}", json(&self.to_far), json(&self.to_near)))
+        print_line(&format!(
+            "{{\"to_far\": {}, \"to_near\": {}}}",
+            json(&self.to_far),
+            json(&self.to_near)
+        ))
     }
 }
 
 /// Print a line that the parent process waits for.
 pub fn print_line(line: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}").and_then(|()| stdout.flush()).map_err(|error| Error::io("print a line", error))
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Error::io("print a line", error))
 }
 
 fn json(direction: &Direction) -> String {

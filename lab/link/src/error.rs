@@ -51,9 +51,14 @@ impl fmt::Display for Error {
                 write!(formatter, "expected {expected} for {name}, found {value:?}")
             }
             Self::Missing { words } => {
-                write!(formatter, "expected at least rate= and queue= for a direction, found {words:?}")
+                write!(
+                    formatter,
+                    "expected at least rate= and queue= for a direction, found {words:?}"
+                )
             }
-            Self::DeviceName(name) => write!(formatter, "expected a device name of 1 to 15 bytes, found {name:?}"),
+            Self::DeviceName(name) => {
+                write!(formatter, "expected a device name of 1 to 15 bytes, found {name:?}")
+            }
             Self::Io { action, error } => write!(formatter, "cannot {action}: {error}"),
         }
     }

@@ -1,6 +1,7 @@
 //! What changes with time: the rate of a direction, and when it stalls or is cut.
 //!
-//! All of it is known beforehand, so the moment at which a packet has left can be computed when it comes.
+//! All of it is known beforehand, so the moment at which a packet has left can be computed when it
+//! comes.
 
 /// Nanoseconds, either since the schedule's start or since the emulator's.
 pub type Nanoseconds = u64;
@@ -49,14 +50,24 @@ pub struct Schedule {
 impl Schedule {
     /// The first rate forever: the line before its schedule is started.
     pub fn at_rest(&self) -> Self {
-        Self { rates: self.rates.iter().take(1).copied().collect(), stalls: Vec::new(), cuts: Vec::new() }
+        Self {
+            rates: self.rates.iter().take(1).copied().collect(),
+            stalls: Vec::new(),
+            cuts: Vec::new(),
+        }
     }
 
     /// The same schedule, begun at `start`.
     pub fn after(&self, start: Nanoseconds) -> Self {
-        let shifted = |intervals: &[Interval]| intervals.iter().map(|interval| interval.after(start)).collect();
+        let shifted = |intervals: &[Interval]| {
+            intervals.iter().map(|interval| interval.after(start)).collect()
+        };
         Self {
-            rates: self.rates.iter().map(|step| RateStep { from: step.from.saturating_add(start), ..*step }).collect(),
+            rates: self
+                .rates
+                .iter()
+                .map(|step| RateStep { from: step.from.saturating_add(start), ..*step })
+                .collect(),
             stalls: shifted(&self.stalls),
             cuts: shifted(&self.cuts),
         }
@@ -81,7 +92,9 @@ impl Schedule {
             let change = self.next_change(now);
             let until_change = rate * u128::from(change - now);
             if work <= until_change || change == Nanoseconds::MAX {
-                return now.saturating_add(u64::try_from(work.div_ceil(rate)).unwrap_or(Nanoseconds::MAX));
+                return now.saturating_add(
+                    u64::try_from(work.div_ceil(rate)).unwrap_or(Nanoseconds::MAX),
+                );
             }
             work -= until_change;
             now = change;
@@ -109,7 +122,10 @@ mod tests {
     const MS: Nanoseconds = 1_000_000;
 
     fn schedule(rates: &[(Nanoseconds, u64)]) -> Schedule {
-        let rates = rates.iter().map(|&(from, bits_per_second)| RateStep { from, bits_per_second }).collect();
+        let rates = rates
+            .iter()
+            .map(|&(from, bits_per_second)| RateStep { from, bits_per_second })
+            .collect();
         Schedule { rates, stalls: Vec::new(), cuts: Vec::new() }
     }
 

@@ -1,6 +1,8 @@
-//! The settings of a direction as words: `rate=0:100000000,5000000000:20000000 delay=12500000 loss=0.01`.
+//! The settings of a direction as words: `rate=0:100000000,5000000000:20000000 delay=12500000
+//! loss=0.01`.
 //!
-//! Integers in bits per second, nanoseconds and bytes. Units that people write are the caller's business.
+//! Integers in bits per second, nanoseconds and bytes. Units that people write are the caller's
+//! business.
 
 use std::str::FromStr;
 
@@ -66,7 +68,8 @@ impl<'a> Setting<'a> {
     }
 
     fn probability(&self) -> Result<f64, Error> {
-        let parsed = self.value.parse().ok().filter(|probability| (0.0..=1.0).contains(probability));
+        let parsed =
+            self.value.parse().ok().filter(|probability| (0.0..=1.0).contains(probability));
         parsed.ok_or_else(|| self.wrong("a probability from 0 to 1"))
     }
 
@@ -82,15 +85,22 @@ impl<'a> Setting<'a> {
     fn rates(&self) -> Result<Vec<RateStep>, Error> {
         let pairs = self.pairs().unwrap_or_default();
         let ascends = pairs.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        if pairs.is_empty() || !ascends || pairs.iter().any(|&(_, bits_per_second)| bits_per_second == 0) {
+        if pairs.is_empty()
+            || !ascends
+            || pairs.iter().any(|&(_, bits_per_second)| bits_per_second == 0)
+        {
             return Err(self.wrong("rates as from:bits_per_second, ascending in time and above 0"));
         }
-        Ok(pairs.into_iter().map(|(from, bits_per_second)| RateStep { from, bits_per_second }).collect())
+        Ok(pairs
+            .into_iter()
+            .map(|(from, bits_per_second)| RateStep { from, bits_per_second })
+            .collect())
     }
 
     fn intervals(&self) -> Result<Vec<Interval>, Error> {
         let pairs = self.pairs().filter(|pairs| pairs.iter().all(|(from, until)| from < until));
-        let pairs = pairs.ok_or_else(|| self.wrong("intervals as from:until, none of them empty"))?;
+        let pairs =
+            pairs.ok_or_else(|| self.wrong("intervals as from:until, none of them empty"))?;
         Ok(pairs.into_iter().map(|(from, until)| Interval { from, until }).collect())
     }
 }

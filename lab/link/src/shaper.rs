@@ -1,10 +1,12 @@
-//! The fate of each packet of one direction: a bounded queue, a line with a rate, and the way along it.
+//! The fate of each packet of one direction: a bounded queue, a line with a rate, and the way along
+//! it.
 //!
 //! ```text
 //!  offered ──► queue (drop-tail, bytes) ──► line (rate, stalls) ──► cut? lost? ──► delay (+ more, if overtaken) ──► arrives
 //! ```
 //!
-//! A lost packet has taken its time on the line, as on a real one. No I/O and no clock here: the caller says what time it is.
+//! A lost packet has taken its time on the line, as on a real one. No I/O and no clock here: the
+//! caller says what time it is.
 
 use std::collections::VecDeque;
 
@@ -81,7 +83,8 @@ impl Shaper {
         }
     }
 
-    /// Begin the schedule, again if it was begun before. Packets that have come already keep their times.
+    /// Begin the schedule, again if it was begun before. Packets that have come already keep their
+    /// times.
     pub fn start(&mut self, now: Nanoseconds) {
         self.schedule = self.settings.schedule.after(now);
     }
@@ -96,7 +99,8 @@ impl Shaper {
             return None;
         }
         let leaves = self.enqueue(now, bytes);
-        // Every packet on the line draws twice, so that one chance does not change the other's draws.
+        // Every packet on the line draws twice, so that one chance does not change the other's
+        // draws.
         let is_lost = self.chance.happens(self.settings.loss);
         let is_overtaken = self.chance.happens(self.settings.reorder);
         if self.schedule.is_cut(leaves) {
@@ -110,7 +114,8 @@ impl Shaper {
         self.counters.passed += 1;
         self.counters.passed_bytes += bytes as u64;
         self.counters.reordered += u64::from(is_overtaken);
-        let delay = self.settings.delay + if is_overtaken { self.settings.reorder_delay } else { 0 };
+        let delay =
+            self.settings.delay + if is_overtaken { self.settings.reorder_delay } else { 0 };
         Some(leaves.saturating_add(delay))
     }
 
@@ -190,14 +195,18 @@ mod tests {
         for (number, arrival) in arrivals.iter().enumerate() {
             assert!(arrival.is_none_or(|moment| moment == (21 + number as u64) * MS));
         }
-        assert_eq!(shaper.counters().lost as usize, arrivals.iter().filter(|arrival| arrival.is_none()).count());
+        assert_eq!(
+            shaper.counters().lost as usize,
+            arrivals.iter().filter(|arrival| arrival.is_none()).count()
+        );
         assert!((70..130).contains(&shaper.counters().lost));
     }
 
     #[test]
     fn the_same_seed_loses_the_same_packets() {
         let lost = |seed| {
-            let mut shaper = Shaper::new(Settings { loss: 0.1, queue_bytes: 1_000_000, seed, ..settings() });
+            let mut shaper =
+                Shaper::new(Settings { loss: 0.1, queue_bytes: 1_000_000, seed, ..settings() });
             offers(&mut shaper, 0, 100)
         };
         assert_eq!(lost(5), lost(5));
@@ -206,8 +215,12 @@ mod tests {
 
     #[test]
     fn a_reordered_packet_arrives_later_than_the_next() {
-        let mut shaper =
-            Shaper::new(Settings { reorder: 0.2, reorder_delay: 3 * MS / 2, queue_bytes: 1_000_000, ..settings() });
+        let mut shaper = Shaper::new(Settings {
+            reorder: 0.2,
+            reorder_delay: 3 * MS / 2,
+            queue_bytes: 1_000_000,
+            ..settings()
+        });
         let arrivals: Vec<_> = offers(&mut shaper, 0, 100).into_iter().flatten().collect();
         let overtaken = arrivals.windows(2).filter(|pair| pair[0] > pair[1]).count();
         assert_eq!(arrivals.len(), 100);

@@ -1,4 +1,5 @@
-//! TUN devices: what a network namespace sends through one is read here as IP packets, and what is written here it receives.
+//! TUN devices: what a network namespace sends through one is read here as IP packets, and what is
+//! written here it receives.
 //!
 //! The only unsafe code of this crate: the request that attaches to a device.
 #![allow(unsafe_code)]
@@ -31,7 +32,8 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Attach to a device of a namespace, which exists already. The calling thread stays in the namespace.
+    /// Attach to a device of a namespace, which exists already. The calling thread stays in the
+    /// namespace.
     pub fn open(namespace: &str, device: &str) -> Result<Self, Error> {
         enter(namespace)?;
         let file = OpenOptions::new()
@@ -68,15 +70,18 @@ impl AsFd for Tun {
 
 fn enter(namespace: &str) -> Result<(), Error> {
     let path = format!("{NAMESPACES}/{namespace}");
-    let file = File::open(&path).map_err(|error| Error::io(format!("open the namespace {path}"), error))?;
+    let file = File::open(&path)
+        .map_err(|error| Error::io(format!("open the namespace {path}"), error))?;
     move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
         .map_err(|error| Error::io(format!("enter the namespace {path}"), error))
 }
 
 fn attach(file: BorrowedFd<'_>, device: &str) -> Result<(), Error> {
     let request = Attach::new(device)?;
-    // SAFETY: `Attach` describes TUNSETIFF as the kernel defines it; see its implementation of `Ioctl`.
-    unsafe { ioctl(file, request) }.map_err(|error| Error::io(format!("attach to the device {device}"), error))
+    // SAFETY: `Attach` describes TUNSETIFF as the kernel defines it; see its implementation of
+    // `Ioctl`.
+    unsafe { ioctl(file, request) }
+        .map_err(|error| Error::io(format!("attach to the device {device}"), error))
 }
 
 /// `struct ifreq` of linux/if.h, as TUNSETIFF reads it: the name and the flags.
@@ -95,16 +100,18 @@ impl Attach {
         let mut name = [0; DEVICE_NAME_BYTES];
         match name.get_mut(..device.len()) {
             // The name ends with a zero byte.
-            Some(start) if (1..DEVICE_NAME_BYTES).contains(&device.len()) => start.copy_from_slice(device.as_bytes()),
+            Some(start) if (1..DEVICE_NAME_BYTES).contains(&device.len()) => {
+                start.copy_from_slice(device.as_bytes())
+            }
             _ => return Err(Error::DeviceName(device.to_owned())),
         }
         Ok(Self { name, flags: IFF_TUN | IFF_NO_PI, unused: [0; 22] })
     }
 }
 
-// SAFETY: TUNSETIFF reads a `struct ifreq` and writes the device's name back into it. `Attach` has the layout and size of one
-// (asserted above), lives until the call returns, and is mutable. The opcode is `_IOW('T', 202, int)`: the kernel's header
-// says int, but means the structure.
+// SAFETY: TUNSETIFF reads a `struct ifreq` and writes the device's name back into it. `Attach` has
+// the layout and size of one (asserted above), lives until the call returns, and is mutable. The
+// opcode is `_IOW('T', 202, int)`: the kernel's header says int, but means the structure.
 unsafe impl Ioctl for Attach {
     type Output = ();
 

@@ -1,4 +1,5 @@
-//! Tables 4 and 5: compressors of whole messages, which know nothing of columns; and which one a link asks for.
+//! Tables 4 and 5: compressors of whole messages, which know nothing of columns; and which one a
+//! link asks for.
 
 use std::io::Read;
 

@@ -33,7 +33,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Loads a table, with at least so many bytes ([`plain_bytes`]) of volume, and of lineitem so many rows as a sample.
+    /// Loads a table, with at least so many bytes ([`plain_bytes`]) of volume, and of lineitem so
+    /// many rows as a sample.
     ///
     /// # Errors
     /// When a file cannot be read, or there is no such table.
@@ -153,7 +154,8 @@ fn declared(sql: &str) -> Result<SchemaRef> {
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The bytes of the rows in Arrow's layout, which GB/s and ratios count: values, offsets, and bitmaps where a value is missing.
+/// The bytes of the rows in Arrow's layout, which GB/s and ratios count: values, offsets, and
+/// bitmaps where a value is missing.
 pub fn plain_bytes(rows: &RecordBatch) -> usize {
     rows.columns().iter().map(column_bytes).sum()
 }
@@ -181,7 +183,8 @@ pub fn cut_evenly(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64) -> Vec
     (0..total).step_by(even).map(|from| rows.slice(from, even.min(total - from))).collect()
 }
 
-/// The first rows in chunks of this size, so many or as many as there are; a rest that fills no chunk is left out.
+/// The first rows in chunks of this size, so many or as many as there are; a rest that fills no
+/// chunk is left out.
 pub fn cut(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64, count: usize) -> Vec<RecordBatch> {
     let total = rows.num_rows();
     let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);

@@ -16,7 +16,8 @@ const CHUNK_SIZE_BYTES: usize = 24 << 20;
 /// and on no more chunks than this: of 2 KB, a thousand tell enough.
 const CHUNKS_MAX: usize = 1000;
 
-/// The formats of an experiment whose chunks travel over links, and the columns that they take of a table.
+/// The formats of an experiment whose chunks travel over links, and the columns that they take of a
+/// table.
 ///
 /// # Errors
 /// When the experiment has none, or a format does not carry the columns.
@@ -33,7 +34,8 @@ pub fn formats(experiment: &str, rows: &RecordBatch) -> Result<(RecordBatch, Vec
     Ok((rows, formats))
 }
 
-/// The cases of an experiment on one table, in chunks of this size where the experiment does not choose it.
+/// The cases of an experiment on one table, in chunks of this size where the experiment does not
+/// choose it.
 ///
 /// # Errors
 /// When there is no such experiment, or a format does not carry the columns.

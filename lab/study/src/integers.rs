@@ -1,5 +1,6 @@
-//! Table 6: columns of 32-bit integers bit-packed, and packed against a frame of reference with exceptions (PFOR), in
-//! blocks of 128 values, as the library that the paper used. A missing value is the least integer, as in the paper.
+//! Table 6: columns of 32-bit integers bit-packed, and packed against a frame of reference with
+//! exceptions (PFOR), in blocks of 128 values, as the library that the paper used. A missing value
+//! is the least integer, as in the paper.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
@@ -156,7 +157,8 @@ pub fn project(rows: &RecordBatch) -> Result<RecordBatch> {
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
-        // The paper counts lineitem's decimals among its eight columns of integers, and not those of ontime.
+        // The paper counts lineitem's decimals among its eight columns of integers, and not those
+        // of ontime.
         let counted = match field.data_type() {
             DataType::Int32 => Some(array.clone()),
             DataType::Decimal128(..) if field.name().starts_with("l_") => Some(unscaled(array)?),

@@ -1,5 +1,6 @@
-//! Measures the chunk against what it could have been: tables 3 to 9 of Raasveldt and Mühleisen, "Don't Hold My Data
-//! Hostage" (VLDB 2017), on today's data and rivals. `lab/study.py` runs it and tells the result.
+//! Measures the chunk against what it could have been: tables 3 to 9 of Raasveldt and Mühleisen,
+//! "Don't Hold My Data Hostage" (VLDB 2017), on today's data and rivals. `lab/study.py` runs it and
+//! tells the result.
 //!
 //! ```text
 //! study cpu EXPERIMENT DATA …     encode and decode on one core: a JSON array

@@ -1,4 +1,5 @@
-//! One core's time to encode and decode: processor time, cases in alternation, and every value compared once.
+//! One core's time to encode and decode: processor time, cases in alternation, and every value
+//! compared once.
 
 use std::hint::black_box;
 
@@ -11,7 +12,8 @@ use crate::Result;
 use crate::codec::{AnyCodec, joined};
 use crate::data::plain_bytes;
 
-/// A measurement repeats its chunks until it has taken so long: the clock's own time must not count.
+/// A measurement repeats its chunks until it has taken so long: the clock's own time must not
+/// count.
 const LEAST_NS: f64 = 10e6;
 /// Rounds of a case that takes longer than this in one are fewer.
 const LONG_NS: f64 = 1e9;
@@ -57,7 +59,8 @@ pub struct Figures {
     decode_ns: Vec<f64>,
 }
 
-/// Measures all cases, one after another in each round, after a round that warms up and compares the values.
+/// Measures all cases, one after another in each round, after a round that warms up and compares
+/// the values.
 ///
 /// # Errors
 /// When a case fails, or gives other values back.

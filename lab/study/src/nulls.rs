@@ -1,5 +1,5 @@
-//! Missing values: a reserved value of the domain (the paper's MonetDB++), a bitmap beside dense values, and a bitmap with
-//! the missing values left out (its PostgreSQL++).
+//! Missing values: a reserved value of the domain (the paper's MonetDB++), a bitmap beside dense
+//! values, and a bitmap with the missing values left out (its PostgreSQL++).
 
 use std::sync::Arc;
 
@@ -130,7 +130,8 @@ impl Bitmaps {
     }
 }
 
-/// Two integer columns of lineitem, one wide and one narrow, with some values of a hundred made missing at random.
+/// Two integer columns of lineitem, one wide and one narrow, with some values of a hundred made
+/// missing at random.
 ///
 /// # Errors
 /// When lineitem has no such columns.

@@ -1,5 +1,5 @@
-//! Rows as Protocol Buffers, written by hand and so without the objects that generated code makes of every row: a
-//! faster Protocol Buffers than most programs have.
+//! Rows as Protocol Buffers, written by hand and so without the objects that generated code makes
+//! of every row: a faster Protocol Buffers than most programs have.
 //!
 //! ```text
 //! message Rows { repeated Row rows = 1; }

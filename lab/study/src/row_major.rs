@@ -1,5 +1,6 @@
-//! Table 4: the same rows one after another and column after column, as the paper wrote them: binary, dates as days,
-//! strings ended by a zero, missing values as a value of the type's own domain.
+//! Table 4: the same rows one after another and column after column, as the paper wrote them:
+//! binary, dates as days, strings ended by a zero, missing values as a value of the type's own
+//! domain.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};

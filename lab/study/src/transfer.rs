@@ -4,9 +4,10 @@
 //! server: encoder ──queue of 2──▶ writer ──TCP──▶ reader ──queue of 2──▶ decoder :client
 //! ```
 //!
-//! Both ends are pipelined, a thread each side of a queue. The client asks for so many chunks of a case; its clock starts
-//! before it asks and stops when the last chunk is decoded. Each chunk is led by its length; a length of 0 ends them.
-//! A request of length 0 asks for bytes that mean nothing.
+//! Both ends are pipelined, a thread each side of a queue. The client asks for so many chunks of a
+//! case; its clock starts before it asks and stops when the last chunk is decoded. Each chunk is
+//! led by its length; a length of 0 ends them. A request of length 0 asks for bytes that mean
+//! nothing.
 
 use std::collections::HashMap;
 use std::io::{BufRead, IoSlice, Read, Write};
@@ -23,7 +24,8 @@ use crate::codec::AnyCodec;
 use crate::data::{Table, cut, cut_evenly, plain_bytes};
 use crate::experiment::formats;
 
-/// What a client fetches before its clock starts: a link's token bucket, full after a pause, would carry as much for nothing.
+/// What a client fetches before its clock starts: a link's token bucket, full after a pause, would
+/// carry as much for nothing.
 const DRAIN_BYTES: usize = 256 << 10;
 /// Chunks that wait between two threads.
 const QUEUE_CHUNKS: usize = 2;
@@ -52,7 +54,8 @@ struct Delivery {
     wire_bytes: usize,
 }
 
-/// The formats of an experiment on one table, and its rows as they send them: the sample's, and as many as there are.
+/// The formats of an experiment on one table, and its rows as they send them: the sample's, and as
+/// many as there are.
 struct Shelf {
     sample: RecordBatch,
     volume: RecordBatch,
@@ -60,8 +63,8 @@ struct Shelf {
 }
 
 impl Shelf {
-    /// The rows that are sent in chunks of a size. Rows that were drawn repeat, which a large window finds: they are
-    /// sent only where a chunk is larger than the whole sample.
+    /// The rows that are sent in chunks of a size. Rows that were drawn repeat, which a large
+    /// window finds: they are sent only where a chunk is larger than the whole sample.
     fn chunks(&self, order: &Order) -> Vec<RecordBatch> {
         let row_bytes = plain_bytes(&self.sample) as f64 / self.sample.num_rows() as f64;
         if order.experiment == "chunk-size" && order.chunk_bytes > plain_bytes(&self.sample) {

@@ -1,8 +1,9 @@
 //! A column that datums are appended to: the path that every ordinary value takes.
 //!
-//! [`dray_format::Builder`] checks each value against its column's type and for room. Here a column reads one kind of datum for
-//! its whole life, and room for a row is made once, for all columns; appending is then a store. Anything out of the ordinary
-//! is left to the builder of dray-pgtypes' values.
+//! [`dray_format::Builder`] checks each value against its column's type and for room. Here a column
+//! reads one kind of datum for its whole life, and room for a row is made once, for all columns;
+//! appending is then a store. Anything out of the ordinary is left to the builder of dray-pgtypes'
+//! values.
 
 use bytes::Bytes;
 use dray_format::{Bitmap, COUNT_MAX, Column, Values};
@@ -72,7 +73,9 @@ impl Appender {
         unsafe { self.count(filled) };
         // And for where the last string ends.
         let bytes = (rows + 1).checked_mul(self.width).ok_or(Failure::Memory)?;
-        self.values.try_reserve_exact(bytes - self.values.len().min(bytes)).map_err(|_| Failure::Memory)?;
+        self.values
+            .try_reserve_exact(bytes - self.values.len().min(bytes))
+            .map_err(|_| Failure::Memory)?;
         self.rows_room = rows;
         if self.validity.is_empty() { Ok(()) } else { self.fill() }
     }
@@ -91,7 +94,9 @@ impl Appender {
     /// Makes all rows to come present and zero.
     fn fill(&mut self) -> Result<(), Failure> {
         let bytes = self.rows_room.div_ceil(8);
-        self.validity.try_reserve_exact(bytes - self.validity.len().min(bytes)).map_err(|_| Failure::Memory)?;
+        self.validity
+            .try_reserve_exact(bytes - self.validity.len().min(bytes))
+            .map_err(|_| Failure::Memory)?;
         self.validity.resize(bytes, u8::MAX);
         // There is room.
         self.values.resize(self.rows_room * self.width, 0);
@@ -132,10 +137,14 @@ impl Appender {
     /// Appends the value of the column at which `row` is as row `at`, if it is an ordinary one.
     ///
     /// # Safety
-    /// There is room for the row, and all before it have been appended. The value is of the type that `read` is for, and not
-    /// NULL.
+    /// There is room for the row, and all before it have been appended. The value is of the type
+    /// that `read` is for, and not NULL.
     #[inline(always)]
-    pub(crate) unsafe fn push(&mut self, at: usize, row: &mut impl Row) -> Result<Outcome, Failure> {
+    pub(crate) unsafe fn push(
+        &mut self,
+        at: usize,
+        row: &mut impl Row,
+    ) -> Result<Outcome, Failure> {
         // SAFETY: the caller's promise, for all of these.
         unsafe {
             match self.read {
@@ -164,20 +173,29 @@ impl Appender {
                     Some(days) if days != i32::MIN + EPOCH_DAYS => self.put(at, days.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Timestamp => match i64::from_le_bytes(row.value()).checked_add(EPOCH_MICROSECONDS) {
-                    Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => self.put(at, time.to_le_bytes()),
-                    _ => return Ok(Outcome::Sent),
-                },
+                Read::Timestamp => {
+                    match i64::from_le_bytes(row.value()).checked_add(EPOCH_MICROSECONDS) {
+                        Some(time) if time != i64::MIN + EPOCH_MICROSECONDS => {
+                            self.put(at, time.to_le_bytes())
+                        }
+                        _ => return Ok(Outcome::Sent),
+                    }
+                }
                 Read::Fixed2 => self.put(at, row.value::<2>()),
                 Read::Boolean => self.put(at, [u8::from(row.value() != [0])]),
                 Read::Time => match i64::from_le_bytes(row.value()) {
                     time @ 0..DAY_MICROSECONDS => self.put(at, time.to_le_bytes()),
                     _ => return Ok(Outcome::Sent),
                 },
-                Read::Money => self.put(at, i128::from(i64::from_le_bytes(row.value())).to_le_bytes()),
+                Read::Money => {
+                    self.put(at, i128::from(i64::from_le_bytes(row.value())).to_le_bytes())
+                }
                 Read::Uuid => self.put(at, *row.reference::<16>()),
                 Read::Name => return self.put_string(at, datum::name(row.reference())),
-                Read::Decimal128 { .. } | Read::Decimal256 { .. } | Read::NumericText | Read::NumericFloat => {
+                Read::Decimal128 { .. }
+                | Read::Decimal256 { .. }
+                | Read::NumericText
+                | Read::NumericFloat => {
                     let Some(stored) = row.varlena() else { return Ok(Outcome::Plain) };
                     return self.push_numeric(at, stored);
                 }
@@ -265,7 +283,9 @@ impl Appender {
     fn grow_data(&mut self, bytes: usize) -> Result<(), Failure> {
         let wanted = self.data.len().saturating_add(bytes);
         if wanted > COUNT_MAX {
-            return Err(Failure::Limit(format!("the strings of one column of a chunk have over {COUNT_MAX} bytes")));
+            return Err(Failure::Limit(format!(
+                "the strings of one column of a chunk have over {COUNT_MAX} bytes"
+            )));
         }
         if wanted > self.row_bytes_max.saturating_add(self.waiting_bytes_max) {
             return Err(Failure::row_too_large(self.row_bytes_max as u64));
@@ -298,7 +318,8 @@ impl Appender {
         };
         self.rows_room = 0;
         if self.read.is_string() {
-            // SAFETY: `reserve` makes room for one value more than there are rows, which is then part of the vector.
+            // SAFETY: `reserve` makes room for one value more than there are rows, which is then
+            // part of the vector.
             unsafe {
                 self.begin_string(rows);
                 self.values.set_len((rows + 1) * self.width);
@@ -307,7 +328,9 @@ impl Appender {
         let bytes = std::mem::take(&mut self.values);
         let values = match self.read {
             Read::Boolean => Values::Boolean(Bitmap { bytes: bits(&bytes)?, offset: 0, len: rows }),
-            Read::Decimal32(_) | Read::Decimal64(_) => Values::Narrow { width: self.width, bytes: Bytes::from(bytes) },
+            Read::Decimal32(_) | Read::Decimal64(_) => {
+                Values::Narrow { width: self.width, bytes: Bytes::from(bytes) }
+            }
             _ if self.read.is_string() => {
                 let mut next = Vec::new();
                 // The next chunk's strings will be about as long.
@@ -322,7 +345,8 @@ impl Appender {
     }
 }
 
-/// Copies a string. Most are short, and the call of a function that is good for all lengths takes longer than they do.
+/// Copies a string. Most are short, and the call of a function that is good for all lengths takes
+/// longer than they do.
 ///
 /// # Safety
 /// There is room for the bytes at `to`, which is not part of them.
@@ -360,7 +384,9 @@ unsafe fn copy_string(bytes: &[u8], to: *mut u8) {
 fn bits(bytes: &[u8]) -> Result<Bytes, Failure> {
     let mut out = Vec::new();
     out.try_reserve_exact(bytes.len().div_ceil(8)).map_err(|_| Failure::Memory)?;
-    out.extend(bytes.chunks(8).map(|eight| eight.iter().rev().fold(0, |bits, byte| bits << 1 | byte)));
+    out.extend(
+        bytes.chunks(8).map(|eight| eight.iter().rev().fold(0, |bits, byte| bits << 1 | byte)),
+    );
     Ok(Bytes::from(out))
 }
 
@@ -387,7 +413,10 @@ mod tests {
             unsafe { appender.reserve(row, row + 1).unwrap() };
             match datum {
                 // SAFETY: there is room, and the tests' datums are of the types that they say.
-                Some(datum) => assert!(matches!(unsafe { push(&mut appender, row, *datum) }, Outcome::Pushed(_))),
+                Some(datum) => assert!(matches!(
+                    unsafe { push(&mut appender, row, *datum) },
+                    Outcome::Pushed(_)
+                )),
                 // SAFETY: there is room.
                 None => unsafe { appender.push_null(row).unwrap() },
             }
@@ -401,9 +430,13 @@ mod tests {
         let datums: Vec<_> = (0..21).map(|i| (i % 3 != 2).then_some(i)).collect();
         let found = column(Read::Fixed2, &datums);
         assert_eq!((found.rows, found.missing()), (21, 7));
-        assert_eq!((0..21).filter(|i| !found.is_valid(*i)).collect::<Vec<_>>(), [2, 5, 8, 11, 14, 17, 20]);
+        assert_eq!(
+            (0..21).filter(|i| !found.is_valid(*i)).collect::<Vec<_>>(),
+            [2, 5, 8, 11, 14, 17, 20]
+        );
         let Values::Fixed { width: 2, bytes } = &found.values else { panic!("{found:?}") };
-        let expected: Vec<u8> = datums.iter().flat_map(|datum| (datum.unwrap_or(0) as u16).to_le_bytes()).collect();
+        let expected: Vec<u8> =
+            datums.iter().flat_map(|datum| (datum.unwrap_or(0) as u16).to_le_bytes()).collect();
         assert_eq!(bytes, &expected);
         // No bit is left over behind the last row.
         assert_eq!(found.validity.unwrap().bytes.last(), Some(&0b0000_1101));
@@ -411,8 +444,10 @@ mod tests {
 
     #[test]
     fn booleans_become_bits() {
-        let found =
-            column(Read::Boolean, &[Some(1), Some(0), None, Some(1), Some(1), Some(0), Some(0), Some(0), Some(1)]);
+        let found = column(
+            Read::Boolean,
+            &[Some(1), Some(0), None, Some(1), Some(1), Some(0), Some(0), Some(0), Some(1)],
+        );
         let Values::Boolean(bits) = &found.values else { panic!("{found:?}") };
         assert_eq!(&bits.bytes[..], [0b0001_1001, 1]);
     }
@@ -426,7 +461,8 @@ mod tests {
         let address = |bytes: &[u8]| Some(bytes.as_ptr() as usize);
         let found = column(Read::Varlena, &[address(&short), None, address(&long), address(&[3])]);
         let Values::Bytes { offsets, data } = &found.values else { panic!("{found:?}") };
-        let offsets: Vec<u32> = offsets.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
+        let offsets: Vec<u32> =
+            offsets.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw)).collect();
         assert_eq!(offsets, [0, 3, 3, 203, 203]);
         assert_eq!((data.len(), &data[..3]), (203, &b"abc"[..]));
     }

@@ -17,8 +17,9 @@ const DECIMAL64_DIGITS_MAX: i32 = 4;
 /// What so many digits of zero multiply by. More come only after no other digit.
 static ZEROS: [u64; 5] = [1, 10_000, 100_000_000, 1_000_000_000_000, 0];
 
-/// How the datums of a column are read. What is read here is the ordinary value of a common type; for everything else the
-/// server is asked ([`Read::Sent`]), and dray-pgtypes decides: that keeps this path and that of stock servers the same.
+/// How the datums of a column are read. What is read here is the ordinary value of a common type;
+/// for everything else the server is asked ([`Read::Sent`]), and dray-pgtypes decides: that keeps
+/// this path and that of stock servers the same.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Read {
     Boolean,
@@ -49,8 +50,8 @@ pub(crate) enum Read {
 }
 
 impl Read {
-    /// How to read values of a type whose column has become one of `data_type`, where the database's strings are UTF-8 or
-    /// not.
+    /// How to read values of a type whose column has become one of `data_type`, where the
+    /// database's strings are UTF-8 or not.
     pub(crate) fn of(pg_type: &PgType, data_type: &Type, is_utf8: bool) -> Self {
         match (&pg_type.kind, pg_type.extension.as_str()) {
             (Kind::Domain(base), _) => return Self::of(base, data_type, is_utf8),
@@ -70,14 +71,26 @@ impl Read {
             (1082, Type::Date32) => Self::Date,
             (1083, Type::Time64(_)) => Self::Time,
             (1114 | 1184, Type::Timestamp { .. }) => Self::Timestamp,
-            (1700, Type::Decimal128 { precision: precision @ ..=DECIMAL32_PRECISION_MAX, scale: scale @ 0.. }) => {
-                Self::Decimal32(SmallDecimal::new(*precision, *scale))
+            (
+                1700,
+                Type::Decimal128 {
+                    precision: precision @ ..=DECIMAL32_PRECISION_MAX,
+                    scale: scale @ 0..,
+                },
+            ) => Self::Decimal32(SmallDecimal::new(*precision, *scale)),
+            (
+                1700,
+                Type::Decimal128 {
+                    precision: precision @ ..=DECIMAL64_PRECISION_MAX,
+                    scale: scale @ 0..,
+                },
+            ) => Self::Decimal64(SmallDecimal::new(*precision, *scale)),
+            (1700, Type::Decimal128 { precision, scale }) => {
+                Self::Decimal128 { precision: *precision, scale: *scale }
             }
-            (1700, Type::Decimal128 { precision: precision @ ..=DECIMAL64_PRECISION_MAX, scale: scale @ 0.. }) => {
-                Self::Decimal64(SmallDecimal::new(*precision, *scale))
+            (1700, Type::Decimal256 { precision, scale }) => {
+                Self::Decimal256 { precision: *precision, scale: *scale }
             }
-            (1700, Type::Decimal128 { precision, scale }) => Self::Decimal128 { precision: *precision, scale: *scale },
-            (1700, Type::Decimal256 { precision, scale }) => Self::Decimal256 { precision: *precision, scale: *scale },
             (1700, Type::Float64) => Self::NumericFloat,
             (1700, Type::Utf8) if pg_type.typmod < 0 => Self::NumericText,
             (2950, Type::FixedBinary(16)) => Self::Uuid,
@@ -94,8 +107,17 @@ impl Read {
         match self {
             Self::Boolean => 1,
             Self::Fixed2 => 2,
-            Self::Fixed4 | Self::Date | Self::Decimal32(_) | Self::Varlena | Self::Name | Self::NumericText => 4,
-            Self::Fixed8 | Self::Timestamp | Self::Time | Self::Decimal64(_) | Self::NumericFloat => 8,
+            Self::Fixed4
+            | Self::Date
+            | Self::Decimal32(_)
+            | Self::Varlena
+            | Self::Name
+            | Self::NumericText => 4,
+            Self::Fixed8
+            | Self::Timestamp
+            | Self::Time
+            | Self::Decimal64(_)
+            | Self::NumericFloat => 8,
             Self::Money | Self::Uuid | Self::Decimal128 { .. } => 16,
             Self::Decimal256 { .. } => 32,
             Self::Sent => 0,
@@ -146,7 +168,9 @@ impl SmallDecimal {
         if zeros < 0 || zeros + digits.len() as i32 > DECIMAL64_DIGITS_MAX {
             return if digits.is_empty() { Some(0) } else { None };
         }
-        let sum = digits.iter().fold(0, |sum, digit| sum * 10_000 + u64::from(u16::from_le_bytes(*digit)));
+        let sum = digits
+            .iter()
+            .fold(0, |sum, digit| sum * 10_000 + u64::from(u16::from_le_bytes(*digit)));
         let sum = sum * ZEROS[zeros as usize];
         // Constants divide faster.
         let (scaled, rest) = match self.beyond {
@@ -173,8 +197,8 @@ impl SmallDecimal {
 /// A row, whose values are read from the first column to the last.
 ///
 /// # Safety
-/// Whoever calls the unsafe methods promises that the column last asked for is not NULL and has values of the type that the
-/// method is for, and reads each value once.
+/// Whoever calls the unsafe methods promises that the column last asked for is not NULL and has
+/// values of the type that the method is for, and reads each value once.
 pub(crate) trait Row {
     /// Goes to a column, the next one: whether its value is NULL.
     fn is_null(&mut self, column: usize) -> bool;
@@ -182,7 +206,8 @@ pub(crate) trait Row {
     unsafe fn value<const N: usize>(&mut self) -> [u8; N];
     /// A value of so many bytes that is passed by reference, and begins anywhere.
     unsafe fn reference<const N: usize>(&mut self) -> *const [u8; N];
-    /// The bytes of a varlena, or none if it is compressed or stored elsewhere: the row can't be read on then.
+    /// The bytes of a varlena, or none if it is compressed or stored elsewhere: the row can't be
+    /// read on then.
     unsafe fn varlena<'a>(&mut self) -> Option<&'a [u8]>;
 }
 
@@ -226,10 +251,11 @@ impl Row for Datums<'_> {
     }
 }
 
-/// A row as a table's page has it (`htup_details.h`), one value after the other. Reading it where it lies spares its way
-/// through an array of datums.
+/// A row as a table's page has it (`htup_details.h`), one value after the other. Reading it where
+/// it lies spares its way through an array of datums.
 pub(crate) struct Stored {
-    /// The tuple's data, which begins at a multiple of 8 (`MAXALIGN`), and how far it has been read.
+    /// The tuple's data, which begins at a multiple of 8 (`MAXALIGN`), and how far it has been
+    /// read.
     data: *const u8,
     offset: usize,
     /// A bit a column, 1 for values that are there; null when all are.
@@ -238,8 +264,8 @@ pub(crate) struct Stored {
 
 impl Stored {
     /// # Safety
-    /// `data` is that of a tuple that outlives this; `present` is its bitmap of as many bits as columns will be asked for, or
-    /// null.
+    /// `data` is that of a tuple that outlives this; `present` is its bitmap of as many bits as
+    /// columns will be asked for, or null.
     pub(crate) unsafe fn new(data: *const u8, present: *const u8) -> Self {
         Self { data, offset: 0, present }
     }
@@ -270,8 +296,9 @@ impl Row for Stored {
 
     #[inline(always)]
     unsafe fn varlena<'a>(&mut self) -> Option<&'a [u8]> {
-        // SAFETY: the caller's promise. A header of four bytes begins at a multiple of them, and what is skipped before it is
-        // zero; a header of one byte is not zero, and begins anywhere (`att_align_pointer`).
+        // SAFETY: the caller's promise. A header of four bytes begins at a multiple of them, and
+        // what is skipped before it is zero; a header of one byte is not zero, and begins anywhere
+        // (`att_align_pointer`).
         let bytes = unsafe {
             if *self.data.add(self.offset) == 0 {
                 self.offset = self.offset.next_multiple_of(VARLENA_ALIGNMENT);
@@ -289,7 +316,8 @@ impl Row for Stored {
 /// There is a varlena, which outlives the bytes.
 #[inline(always)]
 unsafe fn varlena<'a>(pointer: *const u8) -> Option<&'a [u8]> {
-    // SAFETY: the caller's promise: a varlena has a first byte, which tells how many more there are.
+    // SAFETY: the caller's promise: a varlena has a first byte, which tells how many more there
+    // are.
     unsafe {
         let first = *pointer;
         if first & 1 == 1 {
@@ -311,10 +339,11 @@ unsafe fn varlena<'a>(pointer: *const u8) -> Option<&'a [u8]> {
 /// There are bytes up to a zero, or `NAMEDATALEN` of them, that outlive what is returned.
 pub(crate) unsafe fn name<'a>(name: *const [u8; NAME_BYTES_MAX]) -> &'a [u8] {
     let pointer = name.cast::<u8>();
-    // SAFETY: the caller's promise. Nothing is read behind the zero: an index holds names without the rest, and an
-    // index-only scan may hand them out so.
+    // SAFETY: the caller's promise. Nothing is read behind the zero: an index holds names without
+    // the rest, and an index-only scan may hand them out so.
     unsafe {
-        let bytes = (0..NAME_BYTES_MAX).position(|at| *pointer.add(at) == 0).unwrap_or(NAME_BYTES_MAX);
+        let bytes =
+            (0..NAME_BYTES_MAX).position(|at| *pointer.add(at) == 0).unwrap_or(NAME_BYTES_MAX);
         std::slice::from_raw_parts(pointer, bytes)
     }
 }
@@ -339,10 +368,16 @@ mod tests {
         assert_eq!(decimal.read(&short(true, 1, &[2, 4710, 3500])), Some(-2_471_035));
         assert_eq!(decimal.read(&short(false, -1, &[400])), Some(4));
         assert_eq!(decimal.read(&short(false, 0, &[])), Some(0));
-        assert_eq!(decimal.read(&short(false, 3, &[9, 9999, 9999, 9999, 9900])), Some(999_999_999_999_999));
+        assert_eq!(
+            decimal.read(&short(false, 3, &[9, 9999, 9999, 9999, 9900])),
+            Some(999_999_999_999_999)
+        );
         // More digits than the column has: behind the point, before it.
         assert_eq!(decimal.read(&short(false, -1, &[401])), None);
         assert_eq!(decimal.read(&short(false, 3, &[10])), None);
-        assert_eq!(SmallDecimal::new(18, 0).read(&short(false, 4, &[99])), Some(990_000_000_000_000_000));
+        assert_eq!(
+            SmallDecimal::new(18, 0).read(&short(false, 4, &[99])),
+            Some(990_000_000_000_000_000)
+        );
     }
 }

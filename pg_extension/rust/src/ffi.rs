@@ -1,6 +1,7 @@
 //! What C calls: `../../src/dray.h` has the other side of each of these.
 //!
-//! An entry returns 0 or more when it did what it should, and a negative code with a message in the [`DrayError`] when not.
+//! An entry returns 0 or more when it did what it should, and a negative code with a message in the
+//! [`DrayError`] when not.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,8 @@ use crate::workers::panic_text;
 
 /// A message has room for so many bytes, with the zero at its end.
 const MESSAGE_BYTES: usize = 1024;
-/// What a type takes in this stream's memory, with its fields in schemas and its columns; none of it may fail.
+/// What a type takes in this stream's memory, with its fields in schemas and its columns; none of
+/// it may fail.
 const TYPE_BYTES: usize = 8192;
 /// The `typlen` and `typalign` of an ordinary varlena.
 const VARLENA: (i16, u8) = (-1, b'i');
@@ -113,7 +115,8 @@ pub struct DrayStream {
     parts: Vec<DrayPart>,
 }
 
-/// Keeps panics off the server's log: their text comes back as an error. Takes the flags that ask a statement to end.
+/// Keeps panics off the server's log: their text comes back as an error. Takes the flags that ask a
+/// statement to end.
 ///
 /// # Safety
 /// The flags stay valid.
@@ -128,8 +131,8 @@ pub unsafe extern "C" fn dray_init(cancel: *mut c_int, die: *mut c_int) {
 /// Opens a stream.
 ///
 /// # Safety
-/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has `count` of them, made of
-/// `types` types.
+/// All pointers are valid for the call, strings end with a zero and are UTF-8, and `columns` has
+/// `count` of them, made of `types` types.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_stream_open(
     settings: *const DraySettings,
@@ -187,8 +190,9 @@ pub unsafe extern "C" fn dray_stream_close(stream: *mut DrayStream) {
     }));
 }
 
-/// Appends a row as a table's page has it: `data` is that of the tuple, and `present` its bitmap of the values that are there,
-/// null when all are. Where a value is not an ordinary one, [`dray_push_row`] goes on with the row.
+/// Appends a row as a table's page has it: `data` is that of the tuple, and `present` its bitmap of
+/// the values that are there, null when all are. Where a value is not an ordinary one,
+/// [`dray_push_row`] goes on with the row.
 ///
 /// # Safety
 /// The stream is open; the tuple has a value for each column, of its type; `error` is valid.
@@ -210,10 +214,12 @@ pub unsafe extern "C" fn dray_push_tuple(
     })
 }
 
-/// Appends a row, or goes on with it after [`dray_push_tuple`], [`dray_push_sent`], or after its value was made plain.
+/// Appends a row, or goes on with it after [`dray_push_tuple`], [`dray_push_sent`], or after its
+/// value was made plain.
 ///
 /// # Safety
-/// The stream is open; `datums` and `nulls` have a value for each column, of its type; `column` and `error` are valid.
+/// The stream is open; `datums` and `nulls` have a value for each column, of its type; `column` and
+/// `error` are valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dray_push_row(
     stream: *mut DrayStream,
@@ -225,7 +231,9 @@ pub unsafe extern "C" fn dray_push_row(
 ) -> i32 {
     enter(error, || {
         // SAFETY: the caller's promise.
-        let step = unsafe { (*stream).stream.push_row(Datums::new(slice(datums, count), slice(nulls, count))) };
+        let step = unsafe {
+            (*stream).stream.push_row(Datums::new(slice(datums, count), slice(nulls, count)))
+        };
         let (step, at) = match step.map_err(coded)? {
             Step::Done => return Ok(DONE),
             Step::Full => return Ok(FULL),
@@ -242,7 +250,8 @@ pub unsafe extern "C" fn dray_push_row(
     })
 }
 
-/// Appends the value that the row stopped at, as the type's function made it. [`dray_push_row`] then goes on with the row.
+/// Appends the value that the row stopped at, as the type's function made it. [`dray_push_row`]
+/// then goes on with the row.
 ///
 /// # Safety
 /// The stream is open, and `bytes` has `len` of them.
@@ -281,8 +290,8 @@ pub unsafe extern "C" fn dray_start(
     })
 }
 
-/// The next chunk's frame, behind the state frame that it needs, as [`dray_start`]; 1 if there is one, 0 if not. `is_last` once all
-/// rows have come.
+/// The next chunk's frame, behind the state frame that it needs, as [`dray_start`]; 1 if there is
+/// one, 0 if not. `is_last` once all rows have come.
 ///
 /// # Safety
 /// As [`dray_start`].
@@ -398,7 +407,8 @@ unsafe fn slice<'a, T>(pointer: *const T, len: usize) -> &'a [T] {
 unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, (Code, String)> {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(pointer) };
-    text.to_str().map_err(|_| (Code::Encoding, "the name of a column or type is not UTF-8".to_owned()))
+    text.to_str()
+        .map_err(|_| (Code::Encoding, "the name of a column or type is not UTF-8".to_owned()))
 }
 
 /// # Safety
@@ -406,8 +416,9 @@ unsafe fn text<'a>(pointer: *const c_char) -> Result<&'a str, (Code, String)> {
 unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String)> {
     let option = |what: String| (Code::Option, what);
     // SAFETY: the caller's promise.
-    let (compression, numeric, nonfinite) =
-        unsafe { (text(settings.compression)?, text(settings.numeric)?, text(settings.nonfinite)?) };
+    let (compression, numeric, nonfinite) = unsafe {
+        (text(settings.compression)?, text(settings.numeric)?, text(settings.nonfinite)?)
+    };
     Ok(Settings {
         limits: Limits {
             chunk_bytes_max: settings.chunk_bytes_max,
@@ -415,7 +426,8 @@ unsafe fn settings_of(settings: &DraySettings) -> Result<Settings, (Code, String
             row_bytes_max: settings.row_bytes_max,
         },
         // No chunk has more values that take no bytes, and rows without columns are such.
-        chunk_rows: usize::try_from(settings.chunk_rows).map_or(WEIGHTLESS_MAX, |rows| rows.min(WEIGHTLESS_MAX)),
+        chunk_rows: usize::try_from(settings.chunk_rows)
+            .map_or(WEIGHTLESS_MAX, |rows| rows.min(WEIGHTLESS_MAX)),
         compression: chosen(compression.parse().map_err(option)?, settings.client_is_local != 0),
         checksums: settings.checksums != 0,
         options: Options {
@@ -454,7 +466,8 @@ unsafe fn type_of(described: &DrayType, depth: usize) -> Result<PgType, (Code, S
             let mut attributes = Vec::with_capacity(members.len());
             for member in members {
                 // SAFETY: the caller's promise.
-                let (name, pg_type) = unsafe { (text(member.name)?, type_of(&*member.pg_type, depth + 1)?) };
+                let (name, pg_type) =
+                    unsafe { (text(member.name)?, type_of(&*member.pg_type, depth + 1)?) };
                 attributes.push((name.to_owned(), pg_type));
             }
             Kind::Composite(attributes)
@@ -465,8 +478,8 @@ unsafe fn type_of(described: &DrayType, depth: usize) -> Result<PgType, (Code, S
     };
     // SAFETY: the caller's promise.
     let (name, extension) = unsafe { (text(described.name)?, text(described.extension)?) };
-    // The extensions whose types have columns of their own (citext, hstore) have varlenas. What is not one must not be read as
-    // one, whatever its extension calls itself.
+    // The extensions whose types have columns of their own (citext, hstore) have varlenas. What is
+    // not one must not be read as one, whatever its extension calls itself.
     let extension = if (described.typlen, described.typalign) == VARLENA { extension } else { "" };
     Ok(PgType {
         oid: described.oid,

@@ -6,8 +6,8 @@ use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-/// `QueryCancelPending` and `ProcDiePending`, which are `volatile sig_atomic_t`. Not `InterruptPending`, which may also mean
-/// something after which the statement goes on.
+/// `QueryCancelPending` and `ProcDiePending`, which are `volatile sig_atomic_t`. Not
+/// `InterruptPending`, which may also mean something after which the statement goes on.
 static FLAGS: [AtomicPtr<c_int>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
 
 /// Says where the flags are.

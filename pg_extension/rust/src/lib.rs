@@ -1,4 +1,5 @@
-//! The bytes of the PostgreSQL extension: rows come in as datums, frames of `spec/protocol.md` go out.
+//! The bytes of the PostgreSQL extension: rows come in as datums, frames of `spec/protocol.md` go
+//! out.
 //!
 //! ```text
 //!   C: receiver.c                          Rust: this crate
@@ -9,8 +10,9 @@
 //!   the parts of a frame ◀───────────────────────┴───────────────┘
 //! ```
 //!
-//! Nothing here calls PostgreSQL, so that no `ereport` can cross a frame of Rust. Nothing unwinds into C: each entry of
-//! [`ffi`] catches panics. Nothing aborts for want of memory: [`reserve`] serves what can't fail, until the entry returns.
+//! Nothing here calls PostgreSQL, so that no `ereport` can cross a frame of Rust. Nothing unwinds
+//! into C: each entry of [`ffi`] catches panics. Nothing aborts for want of memory: [`reserve`]
+//! serves what can't fail, until the entry returns.
 
 #![deny(unsafe_code)]
 

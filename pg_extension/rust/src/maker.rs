@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom, chunk_bytes_bound};
+use dray_format::{
+    Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
+    chunk_bytes_bound,
+};
 use dray_transfer::Adaptive;
 use dray_wire::CompressionChoice;
 
@@ -11,17 +14,20 @@ use crate::settings::{LEVEL_MAX, Settings, writer_compression};
 use crate::stream::Failure;
 use crate::way::processor_time;
 
-/// The largest chunks of several rows, whatever the client accepts: then none of their counts is over [`COUNT_MAX`].
+/// The largest chunks of several rows, whatever the client accepts: then none of their counts is
+/// over [`COUNT_MAX`].
 const CHUNK_BYTES_MAX: u64 = COUNT_MAX as u64 / 8;
-/// What writing a chunk allocates at most, as a multiple of the plain bytes, and beside them: copies without gaps, and, where
-/// it is encoded, dictionaries and what did not pay.
+/// What writing a chunk allocates at most, as a multiple of the plain bytes, and beside them:
+/// copies without gaps, and, where it is encoded, dictionaries and what did not pay.
 const PLAIN_BYTES_FACTOR: u64 = 4;
 const ENCODE_BYTES_FACTOR: u64 = 8;
 const ENCODE_BYTES: u64 = 16 << 20;
-/// The plain bytes of a chunk that is encoded, by the level of zstd from which they hold, whatever the client accepts: nothing interrupts the
-/// encoding of a chunk, so it has to end within a second. The last are those of everything that is faster.
+/// The plain bytes of a chunk that is encoded, by the level of zstd from which they hold, whatever
+/// the client accepts: nothing interrupts the encoding of a chunk, so it has to end within a
+/// second. The last are those of everything that is faster.
 const PLAIN_BYTES_MAX: [(i32, u64); 3] = [(16, 1 << 20), (8, 4 << 20), (i32::MIN, 16 << 20)];
-/// Those of a chunk that is not encoded: what was appended is still in the processor's cache when it is copied to the socket.
+/// Those of a chunk that is not encoded: what was appended is still in the processor's cache when
+/// it is copied to the socket.
 const UNENCODED_BYTES_MAX: u64 = 1 << 20;
 /// Rows that are larger than a chunk are compressed at this level at most,
 const LARGE_ROW_LEVEL: i32 = 1;
@@ -29,11 +35,14 @@ const LARGE_ROW_LEVEL: i32 = 1;
 const COMPRESSED_ROW_BYTES_MAX: u64 = 256 << 20;
 /// To encode less than this takes no longer than to wake a thread.
 const LONG_BYTES: u64 = 256 << 10;
-/// What all tables that outlive chunks decode to at most, whatever the client accepts: the backend has them, too.
+/// What all tables that outlive chunks decode to at most, whatever the client accepts: the backend
+/// has them, too.
 const TABLES_BYTES_MAX: u64 = 2 << 20;
-/// What they take here at most, as a multiple of that: short entries take less than what is needed to find them again.
+/// What they take here at most, as a multiple of that: short entries take less than what is needed
+/// to find them again.
 const TABLES_FACTOR: u64 = 16;
-/// The largest state frames, whatever the client accepts. Their bytes are copied into the reserve that every stream has.
+/// The largest state frames, whatever the client accepts. Their bytes are copied into the reserve
+/// that every stream has.
 const STATE_BYTES_MAX: u64 = 1 << 20;
 
 /// How the chunks of a stream are made.
@@ -46,14 +55,16 @@ pub(crate) struct Making {
     nodes: usize,
     /// The plain bytes that a chunk of several rows may have.
     pub(crate) plain_bytes_max: u64,
-    /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the next one begins without tables.
+    /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the
+    /// next one begins without tables.
     room: Option<Arc<TableRoom>>,
     /// The limits that such tables have to keep.
     table_limits: Limits,
 }
 
 impl Making {
-    /// Of chunks of such columns. For the first times of `round_trip` the connection finds out how fast it may send.
+    /// Of chunks of such columns. For the first times of `round_trip` the connection finds out how
+    /// fast it may send.
     pub(crate) fn new(settings: &Settings, schema: &Schema, round_trip: Duration) -> Self {
         let (limits, nodes) = (settings.limits, schema.nodes());
         let compression = writer_compression(settings.compression);
@@ -67,11 +78,13 @@ impl Making {
         Self {
             limits,
             compression,
-            adaptive: (settings.compression == CompressionChoice::Auto)
-                .then(|| Adaptive::new(schema, Adaptive::price_guess_ns(round_trip), round_trip, LEVEL_MAX)),
+            adaptive: (settings.compression == CompressionChoice::Auto).then(|| {
+                Adaptive::new(schema, Adaptive::price_guess_ns(round_trip), round_trip, LEVEL_MAX)
+            }),
             nodes,
             // The inverse of `chunk_bytes_bound`; that is asked again before a chunk is made.
-            plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65 * 64)
+            plain_bytes_max: (chunk_bytes_max.saturating_sub(chunk_bytes_bound(nodes, 0)) / 65
+                * 64)
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
             room: keeps.then(|| Arc::new(TableRoom::new(&table_limits))),
@@ -101,20 +114,24 @@ impl Making {
 
     /// Whether making a chunk of so many bytes is worth another thread.
     pub(crate) fn takes_long(&self, plain_bytes: u64) -> bool {
-        self.compression != Compression::Compact && plain_bytes > LONG_BYTES && self.fits(plain_bytes)
+        self.compression != Compression::Compact
+            && plain_bytes > LONG_BYTES
+            && self.fits(plain_bytes)
     }
 
     /// What the columns of a chunk of so many bytes are compressed by at most.
     fn compression_of(&self, plain_bytes: u64) -> Compression {
         match self.compression {
             _ if plain_bytes > COMPRESSED_ROW_BYTES_MAX => Compression::Compact,
-            Compression::Zstd(level) if !self.fits(plain_bytes) => Compression::Zstd(level.min(LARGE_ROW_LEVEL)),
+            Compression::Zstd(level) if !self.fits(plain_bytes) => {
+                Compression::Zstd(level.min(LARGE_ROW_LEVEL))
+            }
             chosen => chosen,
         }
     }
 
-    /// What making a chunk of so many bytes allocates at most, besides [`Self::tables_bytes`]: the writer can't fail for want of memory,
-    /// so that is put aside before.
+    /// What making a chunk of so many bytes allocates at most, besides [`Self::tables_bytes`]: the
+    /// writer can't fail for want of memory, so that is put aside before.
     pub(crate) fn bytes_needed(&self, plain_bytes: u64) -> Option<usize> {
         let factor = match self.compression_of(plain_bytes) {
             Compression::Compact => PLAIN_BYTES_FACTOR,
@@ -123,7 +140,8 @@ impl Making {
         usize::try_from(plain_bytes.saturating_mul(factor).saturating_add(ENCODE_BYTES)).ok()
     }
 
-    /// What the tables take here at most, in all encoders, once rows of so many bytes have been encoded: tables have what was in these.
+    /// What the tables take here at most, in all encoders, once rows of so many bytes have been
+    /// encoded: tables have what was in these.
     pub(crate) fn tables_bytes(&self, plain_bytes: u64) -> usize {
         if self.room.is_none() {
             return 0;
@@ -159,8 +177,8 @@ impl Maker {
         Self { schema, encoder, making }
     }
 
-    /// Makes a chunk, for which [`Making::bytes_needed`] and [`Making::tables_bytes`] have been put aside. All that one maker makes must be
-    /// sent, in order.
+    /// Makes a chunk, for which [`Making::bytes_needed`] and [`Making::tables_bytes`] have been put
+    /// aside. All that one maker makes must be sent, in order.
     pub(crate) fn make(mut self, batch: Batch) -> Made {
         let started = Instant::now();
         let chunk = self.chunk(batch);
@@ -169,7 +187,8 @@ impl Maker {
 
     fn chunk(&mut self, batch: Batch) -> Result<Chunk, Failure> {
         let Self { schema, encoder, making } = self;
-        // The server takes what its functions return for text, and a client gives up a connection on which other text comes.
+        // The server takes what its functions return for text, and a client gives up a connection
+        // on which other text comes.
         batch.check_strings(schema)?;
         let limits = making.limits;
         let (rows, plain_bytes) = (batch.rows, batch.plain_bytes(0, batch.rows));
@@ -197,7 +216,9 @@ impl Maker {
         }
         // One row that may be too large: only its chunk knows.
         let single = chunk(false)?;
-        if single.chunk_bytes() <= limits.chunk_bytes_max && single.decoded_bytes() <= limits.decoded_bytes_max {
+        if single.chunk_bytes() <= limits.chunk_bytes_max
+            && single.decoded_bytes() <= limits.decoded_bytes_max
+        {
             return Ok(single);
         }
         let needed = single.chunk_bytes().max(single.decoded_bytes());

@@ -1,22 +1,24 @@
 //! An allocator that does not fail within one entry from C.
 //!
-//! Much of what runs here allocates in ways that abort the process when memory is short, and an abort of one backend restarts
-//! the whole server. So some memory is put aside while there is enough ([`prepare`]), and what the system refuses is taken from
-//! it. An entry that used it ends with an error ([`touched`]), which frees the stream. The reserve is only an address range
-//! until it is used.
+//! Much of what runs here allocates in ways that abort the process when memory is short, and an
+//! abort of one backend restarts the whole server. So some memory is put aside while there is
+//! enough ([`prepare`]), and what the system refuses is taken from it. An entry that used it ends
+//! with an error ([`touched`]), which frees the stream. The reserve is only an address range until
+//! it is used.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What every stream needs: messages, schemas, the digits of a number. What grows with values can fail elsewhere.
+/// What every stream needs: messages, schemas, the digits of a number. What grows with values can
+/// fail elsewhere.
 pub(crate) const RESERVE_BYTES_MIN: usize = 16 << 20;
 /// Pieces begin at multiples of this.
 const PIECE_ALIGNMENT: usize = 16;
 
-/// Several threads allocate. The reserve is put aside, enlarged and given back only while one of them has work, so there need be no
-/// order between the atomics.
+/// Several threads allocate. The reserve is put aside, enlarged and given back only while one of
+/// them has work, so there need be no order between the atomics.
 struct Reserve {
     start: AtomicUsize,
     bytes: AtomicUsize,
@@ -62,9 +64,10 @@ pub(crate) fn prepare(bytes: usize) -> bool {
     // SAFETY: the layout's size is not 0, and what is freed was allocated with it.
     let start = unsafe {
         if !RESERVE.taught.swap(true, Relaxed) {
-            // From the first large block that is freed glibc's malloc learns to keep the memory of smaller ones (mallopt(3)).
-            // Before, it gives that of each chunk back to the system, and the next one waits for fresh pages. The compiler must not
-            // see that nobody uses the block.
+            // From the first large block that is freed glibc's malloc learns to keep the memory of
+            // smaller ones (mallopt(3)). Before, it gives that of each chunk back to the system,
+            // and the next one waits for fresh pages. The compiler must not see that nobody uses
+            // the block.
             let first = std::hint::black_box(System.alloc(layout));
             if !first.is_null() {
                 System.dealloc(first, layout);
@@ -131,7 +134,10 @@ impl Reserve {
     fn piece(&self, layout: Layout) -> *mut u8 {
         self.touched.store(true, Relaxed);
         let (start, bytes) = (self.start.load(Relaxed), self.bytes.load(Relaxed));
-        let room = layout.size().saturating_add(layout.align().max(PIECE_ALIGNMENT)).next_multiple_of(PIECE_ALIGNMENT);
+        let room = layout
+            .size()
+            .saturating_add(layout.align().max(PIECE_ALIGNMENT))
+            .next_multiple_of(PIECE_ALIGNMENT);
         let mut pieces = self.pieces();
         let at = if pieces.live == 0 { 0 } else { pieces.used };
         let end = at.saturating_add(room);
@@ -147,8 +153,9 @@ impl Reserve {
     }
 }
 
-// SAFETY: memory comes from the system's allocator, or is a piece of the reserve that nobody else has: pieces are handed out
-// one behind the other, and only from the start again when all of them have been freed.
+// SAFETY: memory comes from the system's allocator, or is a piece of the reserve that nobody else
+// has: pieces are handed out one behind the other, and only from the start again when all of them
+// have been freed.
 unsafe impl GlobalAlloc for Reserve {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

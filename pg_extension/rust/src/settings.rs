@@ -30,8 +30,8 @@ pub(crate) struct Settings {
     pub(crate) socket: c_int,
 }
 
-/// The compression that was asked for. Within a host every encoding costs more than the bytes that it saves, so `auto` is none
-/// there; elsewhere the stream adapts.
+/// The compression that was asked for. Within a host every encoding costs more than the bytes that
+/// it saves, so `auto` is none there; elsewhere the stream adapts.
 pub(crate) fn chosen(compression: CompressionChoice, client_is_local: bool) -> CompressionChoice {
     match compression {
         CompressionChoice::Auto if client_is_local => CompressionChoice::None,

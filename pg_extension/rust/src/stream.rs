@@ -1,7 +1,8 @@
 //! One result: rows in, frames out.
 //!
-//! Chunks are made by the thread that asks for them or, from the second on and where they are encoded, by [`Workers`]: then a chunk is
-//! made while the rows of the next ones come, and those before it are sent.
+//! Chunks are made by the thread that asks for them or, from the second on and where they are
+//! encoded, by [`Workers`]: then a chunk is made while the rows of the next ones come, and those
+//! before it are sent.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,8 @@ const STATEMENT: u32 = 1;
 /// Room for so many rows is made first, and then twice as much each time.
 const ROWS_ROOM_MIN: usize = 256;
 
-/// The first bytes of a frame, and what follows them. Those of a chunk begin with its state frame, if it has one.
+/// The first bytes of a frame, and what follows them. Those of a chunk begin with its state frame,
+/// if it has one.
 pub(crate) type Frame<'a> = (&'a [u8], &'a [Bytes]);
 
 /// Why a stream ends early.
@@ -50,7 +52,9 @@ impl Failure {
     /// A row that is not whole yet, so that nobody knows how much it needs.
     #[cold]
     pub(crate) fn row_too_large(row_bytes_max: u64) -> Self {
-        Self::Limit(format!("a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max"))
+        Self::Limit(format!(
+            "a row needs over {row_bytes_max} bytes, which is the limit; raise row_bytes_max"
+        ))
     }
 }
 
@@ -79,7 +83,8 @@ pub(crate) enum Step {
     Full,
     /// The value of this column must be made plain.
     Plain(usize),
-    /// The value of this column must come as its send function (or output function, as [`Stream::format`] says) makes it.
+    /// The value of this column must come as its send function (or output function, as
+    /// [`Stream::format`] says) makes it.
     Sent(usize),
 }
 
@@ -107,7 +112,8 @@ pub(crate) struct Stream {
     schema: Arc<Schema>,
     columns: Vec<Column>,
     targets: Vec<Target>,
-    /// The columns that are sent. A datum that is not an ordinary one comes to its column this way too.
+    /// The columns that are sent. A datum that is not an ordinary one comes to its column this way
+    /// too.
     sent: BatchBuilder,
     /// Rows that are waiting for their chunk to fill, and for how many there is room.
     waiting_rows: usize,
@@ -151,7 +157,8 @@ struct Times {
 struct Sending {
     /// What the kernel knows.
     way: Option<Way>,
-    /// When the last chunk was handed out to be sent, and its bytes, those of its state frame included.
+    /// When the last chunk was handed out to be sent, and its bytes, those of its state frame
+    /// included.
     handed_out: Option<(Instant, u64)>,
     /// When what was sent was last accounted for, and how long workers have been waited for since.
     since: Instant,
@@ -159,8 +166,8 @@ struct Sending {
 }
 
 impl Stream {
-    /// A stream of columns with these names and types; those that are not nullable come with `true`. `reserve_bytes` have been put
-    /// aside for it.
+    /// A stream of columns with these names and types; those that are not nullable come with
+    /// `true`. `reserve_bytes` have been put aside for it.
     pub(crate) fn open(
         settings: Settings,
         described: &[(String, PgType, bool)],
@@ -196,23 +203,32 @@ impl Stream {
         let row_bits: u64 = schema.fields.iter().map(|field| fixed_bits(&field.data_type)).sum();
         let row_bytes_max = usize::try_from(settings.limits.row_bytes_max).unwrap_or(usize::MAX);
         // A little more is asked for than is written.
-        let waiting_bytes_max = usize::try_from(making.plain_bytes_max).unwrap_or(usize::MAX).saturating_add(64 << 10);
-        let mut sent = BatchBuilder::with_interrupts(Schema { fields: sent }, Some(interrupts::pending))?;
+        let waiting_bytes_max =
+            usize::try_from(making.plain_bytes_max).unwrap_or(usize::MAX).saturating_add(64 << 10);
+        let mut sent =
+            BatchBuilder::with_interrupts(Schema { fields: sent }, Some(interrupts::pending))?;
         sent.set_bytes_max(row_bytes_max, waiting_bytes_max);
         let targets = targets.into_iter().map(|read| match read {
             Ok(read) => Target::Datums(Appender::new(read, row_bytes_max, waiting_bytes_max)),
             Err(number) => Target::Sent(number),
         });
         // A chunk is full at the latest when the fixed part of its rows fills it.
-        let chunk_rows = making.adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
-        let rows_that_fill = usize::try_from(making.plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
+        let chunk_rows =
+            making.adaptive.as_ref().map_or(usize::MAX, Adaptive::rows).min(settings.chunk_rows);
+        let rows_that_fill =
+            usize::try_from(making.plain_bytes_max * 8 / row_bits.max(1) + 2).unwrap_or(usize::MAX);
         Ok(Self {
             making,
             makers,
             workers: None,
             threads: settings.threads,
             reserve_bytes,
-            sending: Sending { way, handed_out: None, since: Instant::now(), starved: Duration::ZERO },
+            sending: Sending {
+                way,
+                handed_out: None,
+                since: Instant::now(),
+                starved: Duration::ZERO,
+            },
             rows_room_max: settings.chunk_rows.min(rows_that_fill),
             settings,
             schema,
@@ -250,7 +266,10 @@ impl Stream {
             // The query came through PostgreSQL's own protocol.
             query: 0,
             schema: self.schema.clone(),
-            estimate: Estimate { rows: Known::Estimate(self.settings.rows_estimate), bytes: Known::default() },
+            estimate: Estimate {
+                rows: Known::Estimate(self.settings.rows_estimate),
+                bytes: Known::default(),
+            },
             compression: self.settings.compression,
             checksums: self.settings.checksums,
             plan_ns: self.settings.plan_ns,
@@ -348,10 +367,14 @@ impl Stream {
                 alone.close_row()?;
                 if alone.finish()?.batch().columns[0].missing() != 1 {
                     let name = &self.schema.fields[at].name;
-                    return Err(Failure::Internal(format!("column {name:?}: a value was not read that has a place")));
+                    return Err(Failure::Internal(format!(
+                        "column {name:?}: a value was not read that has a place"
+                    )));
                 }
             }
-            None => return Err(Failure::Internal("a value for a column that is not there".to_owned())),
+            None => {
+                return Err(Failure::Internal("a value for a column that is not there".to_owned()));
+            }
         }
         self.next += 1;
         Ok(())
@@ -361,7 +384,8 @@ impl Stream {
         if interrupts::pending() {
             return Failure::Interrupted;
         }
-        let (name, row) = (&self.schema.fields[column].name, self.rows + self.waiting_rows as u64 + 1);
+        let (name, row) =
+            (&self.schema.fields[column].name, self.rows + self.waiting_rows as u64 + 1);
         let text = format!("column {name:?}, row {row}: {error}");
         match error {
             dray_pgtypes::Error::Unrepresentable(_) => Failure::Value(text),
@@ -419,7 +443,8 @@ impl Stream {
         Ok(Batch { rows, columns })
     }
 
-    /// The next chunk that is to be sent now, behind its state frame; none when more rows must come. The last rows need not fill theirs.
+    /// The next chunk that is to be sent now, behind its state frame; none when more rows must
+    /// come. The last rows need not fill theirs.
     pub(crate) fn next_chunk(&mut self, is_last: bool) -> Result<Option<Frame<'_>>, Failure> {
         self.account_for_sent();
         self.head.clear();
@@ -440,7 +465,9 @@ impl Stream {
             let waiting = match self.cutting.take() {
                 Some(rest) => rest,
                 None if self.waiting_rows > 0 && (is_last || self.is_full()) => self.take_rows()?,
-                None if is_last || self.workers.as_ref().is_some_and(Workers::is_ready) => return self.take_made(),
+                None if is_last || self.workers.as_ref().is_some_and(Workers::is_ready) => {
+                    return self.take_made();
+                }
                 None => return Ok(None),
             };
             let rows = self.making.rows_that_fit(&waiting, self.chunk_rows);
@@ -475,7 +502,8 @@ impl Stream {
         self.rows += rows as u64;
     }
 
-    /// Whether a worker is to make the chunk of these rows. Workers are started when the second chunk is full: most results are smaller.
+    /// Whether a worker is to make the chunk of these rows. Workers are started when the second
+    /// chunk is full: most results are smaller.
     fn is_for_workers(&mut self, batch: &Batch, is_end: bool) -> Result<bool, Failure> {
         if self.rows == 0 || !self.making.takes_long(batch.plain_bytes(0, batch.rows)) {
             return Ok(false);
@@ -521,7 +549,8 @@ impl Stream {
     fn make_here(&mut self, batch: Batch) -> Result<Chunk, Failure> {
         // Workers have nothing to do now: only then may the reserve move.
         let needed = self.making.bytes_needed(batch.plain_bytes(0, batch.rows));
-        let needed = needed.and_then(|bytes| bytes.checked_add(self.making.tables_bytes(self.plain_bytes)));
+        let needed =
+            needed.and_then(|bytes| bytes.checked_add(self.making.tables_bytes(self.plain_bytes)));
         if !needed.is_some_and(reserve::prepare) {
             return Err(Failure::Memory);
         }
@@ -543,10 +572,14 @@ impl Stream {
         let now = Instant::now();
         let waited = now.duration_since(handed_out);
         if self.workers.is_some() {
-            // Rows that are read meanwhile keep this thread from sending, too: only where it waits for workers is encoding what's slow.
+            // Rows that are read meanwhile keep this thread from sending, too: only where it waits
+            // for workers is encoding what's slow.
             let span = now.duration_since(self.sending.since).saturating_sub(self.sending.starved);
             let passage = self.sending.way.as_mut().and_then(Way::passage);
-            adaptive.sent(span, passage.unwrap_or(Passage { bytes, busy: waited, held_up: Duration::ZERO }));
+            adaptive.sent(
+                span,
+                passage.unwrap_or(Passage { bytes, busy: waited, held_up: Duration::ZERO }),
+            );
         } else {
             adaptive.sent_alone(bytes, waited);
         }
@@ -561,7 +594,8 @@ impl Stream {
 
     /// The frame that ends the stream, after the last chunk.
     pub(crate) fn finish(&mut self, socket_ns: u64, total_ns: u64) -> Result<Frame<'_>, Failure> {
-        let [encode_ns, encode_here_ns] = [self.times.encode, self.times.encode_here].map(nanoseconds);
+        let [encode_ns, encode_here_ns] =
+            [self.times.encode, self.times.encode_here].map(nanoseconds);
         let others_ns = [encode_here_ns, socket_ns, self.settings.plan_ns];
         let execute_ns = others_ns.into_iter().fold(total_ns, u64::saturating_sub);
         let times = Finished { execute_ns, encode_ns, socket_ns, total_ns, ..Finished::default() };

@@ -1,4 +1,5 @@
-//! What the kernel knows of the way to the client, where that is a TCP socket, and of a thread: the processor time that it has used.
+//! What the kernel knows of the way to the client, where that is a TCP socket, and of a thread: the
+//! processor time that it has used.
 
 use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of};
@@ -14,7 +15,8 @@ pub(crate) struct Way {
     round_trip: Duration,
 }
 
-/// The beginning of Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its end from version to version.
+/// The beginning of Linux's `struct tcp_info` (include/uapi/linux/tcp.h), which has grown at its
+/// end from version to version.
 #[repr(C)]
 struct Info {
     before_rtt: [u8; 68],
@@ -44,7 +46,8 @@ struct Carried {
 }
 
 impl Way {
-    /// Of the socket with this descriptor, which stays open. None if it is not TCP's, or the kernel has no such figures.
+    /// Of the socket with this descriptor, which stays open. None if it is not TCP's, or the kernel
+    /// has no such figures.
     pub(crate) fn of(socket: c_int) -> Option<Self> {
         let info = info(socket)?;
         // The smoothed one has in it how long readers held back what they acknowledge.
@@ -78,8 +81,13 @@ fn info(socket: c_int) -> Option<Info> {
     let mut filled = size_of::<Info>() as libc::socklen_t;
     // SAFETY: the kernel writes at most so many bytes, and says how many; any bytes are an `Info`.
     unsafe {
-        let answer =
-            libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut filled);
+        let answer = libc::getsockopt(
+            socket,
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut filled,
+        );
         (answer == 0 && filled as usize == size_of::<Info>()).then(|| info.assume_init())
     }
 }

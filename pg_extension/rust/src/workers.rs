@@ -7,11 +7,13 @@
 //!                                    └───────── made ─────────┘
 //! ```
 //!
-//! A worker touches what its job brings, and nothing of PostgreSQL's. It has all signals blocked, so that their handlers, which do not
-//! expect it, run in the backend's own thread. A panic ends its job alone. Nothing is left of a worker once [`Workers`] are dropped.
+//! A worker touches what its job brings, and nothing of PostgreSQL's. It has all signals blocked,
+//! so that their handlers, which do not expect it, run in the backend's own thread. A panic ends
+//! its job alone. Nothing is left of a worker once [`Workers`] are dropped.
 //!
-//! These are POSIX threads and not those of `std`, which keep values of their own in the library's thread-local storage: for a
-//! library that was loaded at run time glibc allocates that at first use, and ends the process where memory is short.
+//! These are POSIX threads and not those of `std`, which keep values of their own in the library's
+//! thread-local storage: for a library that was loaded at run time glibc allocates that at first
+//! use, and ends the process where memory is short.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -64,14 +66,19 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
     pub(crate) fn start(count: usize, run: fn(J) -> M) -> Option<Self> {
         let shared = Arc::new(Shared {
             run,
-            slots: Mutex::new(Slots { queue: VecDeque::with_capacity(count), first: 0, stopped: false }),
+            slots: Mutex::new(Slots {
+                queue: VecDeque::with_capacity(count),
+                first: 0,
+                stopped: false,
+            }),
             begun: Condvar::new(),
             done: Condvar::new(),
             is_ready: AtomicBool::new(false),
         });
         let mut workers = Self { shared, threads: Vec::with_capacity(count), under_way: 0 };
         let _blocked = SignalsBlocked::new()?;
-        // One heap for all threads: what one of them frees is another's next block, and nothing is kept twice.
+        // One heap for all threads: what one of them frees is another's next block, and nothing is
+        // kept twice.
         #[cfg(target_env = "gnu")]
         // SAFETY: it sets a number.
         unsafe {
@@ -109,7 +116,8 @@ impl<J: Send + 'static, M: Send + 'static> Workers<J, M> {
         self.shared.begun.notify_one();
     }
 
-    /// Waits for the job that was begun first, and takes what it made, or its panic. None if none is under way.
+    /// Waits for the job that was begun first, and takes what it made, or its panic. None if none
+    /// is under way.
     pub(crate) fn next(&mut self) -> Option<thread::Result<M>> {
         let mut slots = self.shared.lock();
         loop {
@@ -209,7 +217,8 @@ fn start_thread<J: Send, M: Send>(shared: &Arc<Shared<J, M>>) -> Option<libc::pt
     let given = Arc::into_raw(shared.clone());
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
-    // SAFETY: both are filled before they are used, and the attributes are destroyed if they were initialized.
+    // SAFETY: both are filled before they are used, and the attributes are destroyed if they were
+    // initialized.
     let started = unsafe {
         libc::pthread_attr_init(attributes.as_mut_ptr()) == 0 && {
             libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), STACK_BYTES);

@@ -1,8 +1,10 @@
-//! Plays C's part at the boundary, for a checker of memory to look on: `../check-boundary` runs this with AddressSanitizer.
+//! Plays C's part at the boundary, for a checker of memory to look on: `../check-boundary` runs
+//! this with AddressSanitizer.
 //!
-//! Random rows go in as the server holds them, each value in a block of its own that has its size and not a byte more, and is
-//! freed as soon as its row is over. The frames that come out are read as a client reads them, and hold the values that a second
-//! description of PostgreSQL's formats, here, says. What is declared here is `../../src/dray.h` once more, not the crate's own.
+//! Random rows go in as the server holds them, each value in a block of its own that has its size
+//! and not a byte more, and is freed as soon as its row is over. The frames that come out are read
+//! as a client reads them, and hold the values that a second description of PostgreSQL's formats,
+//! here, says. What is declared here is `../../src/dray.h` once more, not the crate's own.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
@@ -51,7 +53,16 @@ impl Reader {
     fn new(limits: Limits, chunk_rows: u64, is_utf8: bool) -> Self {
         let session = ClientSession::of_copy(limits);
         let (schema, columns) = (Arc::default(), Vec::new());
-        Self { session, schema, columns, chunk_rows, states: 0, is_utf8, is_void: false, finished: false }
+        Self {
+            session,
+            schema,
+            columns,
+            chunk_rows,
+            states: 0,
+            is_utf8,
+            is_void: false,
+            finished: false,
+        }
     }
 
     /// What an entry hands over: a frame, or a state frame and the chunk that needs it.
@@ -145,7 +156,8 @@ fn transfer(seed: u64, mischief: Mischief) -> bool {
         client_is_local: random.below(2) == 0,
         threads: random.one_of(&[0, 1, 3]),
     };
-    let mut shapes: Vec<&Shape> = (0..random.below(12)).map(|_| &SHAPES[random.below(SHAPES.len())]).collect();
+    let mut shapes: Vec<&Shape> =
+        (0..random.below(12)).map(|_| &SHAPES[random.below(SHAPES.len())]).collect();
     shapes.extend(vec![&WORDS; random.below(3)]);
     let rows = random.one_of(&[0, 1, 100, 1000]);
     transfer_of(random, seed, &options, &shapes, rows, mischief)
@@ -179,7 +191,8 @@ fn transfer_of(
     mischief: Mischief,
 ) -> bool {
     let nulls: Vec<usize> = shapes.iter().map(|_| random.one_of(&[0, 0, 10, 90])).collect();
-    let names: Vec<CString> = (0..shapes.len()).map(|i| CString::new(format!("c{i}")).unwrap()).collect();
+    let names: Vec<CString> =
+        (0..shapes.len()).map(|i| CString::new(format!("c{i}")).unwrap()).collect();
 
     let limits = Limits {
         chunk_bytes_max: options.chunk_bytes_max,
@@ -289,13 +302,19 @@ fn transfer_of(
     }
     HELPED.fetch_add(usize::from(helped), Relaxed);
     // Nothing outlives a chunk that is not encoded.
-    let encodes = options.compression != "none" && !(options.compression == "auto" && options.client_is_local);
+    let encodes = options.compression != "none"
+        && !(options.compression == "auto" && options.client_is_local);
     assert!(encodes || reader.states == 0);
     STATES.fetch_add(reader.states, Relaxed);
     true
 }
 
-fn take_chunks(stream: &mut Opened, reader: &mut Reader, is_last: bool, mut fail_after: impl FnMut() -> usize) -> bool {
+fn take_chunks(
+    stream: &mut Opened,
+    reader: &mut Reader,
+    is_last: bool,
+    mut fail_after: impl FnMut() -> usize,
+) -> bool {
     loop {
         match stream.next_chunk(is_last, fail_after()) {
             Ok(Some(frame)) => reader.take(&frame),
@@ -364,7 +383,9 @@ static STATES: AtomicUsize = AtomicUsize::new(0);
 /// The threads that have a worker's name.
 fn workers() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-    let name = |task: &std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default();
+    let name = |task: &std::fs::DirEntry| {
+        std::fs::read_to_string(task.path().join("comm")).unwrap_or_default()
+    };
     tasks.filter_map(Result::ok).filter(|task| name(task) == "dray encode\n").count()
 }
 

@@ -5,8 +5,8 @@
 //!   busy: the server is what's slow          waiting: see what follows it
 //! ```
 //!
-//! Producers that never wait for room in the queue set the pace themselves. If they do wait, the pace is set behind the
-//! queue: by the client if it is mostly decoding, else by the way between.
+//! Producers that never wait for room in the queue set the pace themselves. If they do wait, the
+//! pace is set behind the queue: by the client if it is mostly decoding, else by the way between.
 
 use std::time::Duration;
 
@@ -25,19 +25,23 @@ const LARGE: f64 = 25.0;
 /// What would help most.
 pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -> String {
     if stats.total < SHORT {
-        return "the result is small: what counts is to keep the connection open between queries".to_owned();
+        return "the result is small: what counts is to keep the connection open between queries"
+            .to_owned();
     }
     if stats.route.kind == RouteKind::Rows {
         return rows_advice(schema, stats);
     }
     let server = stats.server.unwrap_or_default();
-    let (execute, encode, queue) = (server.execute_ns as f64, server.encode_ns as f64, server.queue_ns as f64);
+    let (execute, encode, queue) =
+        (server.execute_ns as f64, server.encode_ns as f64, server.queue_ns as f64);
     let produce = execute + encode + queue;
     let total = stats.total.as_secs_f64();
     let decode = percent(stats.decode.as_secs_f64(), total);
     let plan = percent(stats.plan.as_secs_f64(), total);
     if plan > MOST {
-        return format!("planning takes {plan:.0} % of the time: the transfer is not the bottleneck");
+        return format!(
+            "planning takes {plan:.0} % of the time: the transfer is not the bottleneck"
+        );
     }
     if percent(execute, produce) > MOST {
         let share = percent(execute, produce);
@@ -49,7 +53,10 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
         let share = percent(encode, produce);
         return match stats.compression {
             CompressionChoice::None => {
-                format!("building chunks takes {share:.0} % of the server's work{}", column(schema, stats))
+                format!(
+                    "building chunks takes {share:.0} % of the server's work{}",
+                    column(schema, stats)
+                )
             }
             // It has weighed that against the network.
             CompressionChoice::Auto => format!(
@@ -57,7 +64,9 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
                 column(schema, stats)
             ),
             CompressionChoice::Zstd(_) => {
-                format!("compressing takes {share:.0} % of the server's work: try --compression light")
+                format!(
+                    "compressing takes {share:.0} % of the server's work: try --compression light"
+                )
             }
             _ => format!(
                 "compressing takes {share:.0} % of the server's work: try --compression none if the network is fast"
@@ -82,13 +91,16 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
             format!("{waiting}, on one host: memory is what bounds it{}", column(schema, stats))
         }
         (CompressionChoice::None, _) => format!("{waiting}: try --compression auto"),
-        (CompressionChoice::Light | CompressionChoice::Lz4, _) => format!("{waiting}: try --compression auto"),
+        (CompressionChoice::Light | CompressionChoice::Lz4, _) => {
+            format!("{waiting}: try --compression auto")
+        }
         _ => format!("{waiting}: the network is what bounds it{}", column(schema, stats)),
     }
 }
 
-/// What a stock PostgreSQL server spends on making rows, and would not with the extension: seconds for each value. An
-/// estimate, not measured by itself: for lineitem it gives 3.2 s, where README.md's table has a difference of 4.8 s.
+/// What a stock PostgreSQL server spends on making rows, and would not with the extension: seconds
+/// for each value. An estimate, not measured by itself: for lineitem it gives 3.2 s, where
+/// README.md's table has a difference of 4.8 s.
 const VALUE_SECONDS: f64 = 25e-9;
 /// The same for a `numeric`.
 const NUMERIC_SECONDS: f64 = 60e-9;
@@ -114,7 +126,9 @@ fn rows_advice(schema: &Schema, stats: &Stats) -> String {
     let share = percent(saved, total);
     if share < LARGE {
         let share = percent(receive, total);
-        return format!("running the query takes most of {share:.0} % of the time: the transfer is not the bottleneck");
+        return format!(
+            "running the query takes most of {share:.0} % of the time: the transfer is not the bottleneck"
+        );
     }
     let numeric = match percent(numeric_seconds, total) {
         share @ LARGE.. => format!(", {:.0} % of numeric columns alone", share.min(100.0)),
@@ -129,13 +143,18 @@ fn rows_advice(schema: &Schema, stats: &Stats) -> String {
 /// A word on the column that has most of the bytes, if it stands out.
 fn column(schema: &Schema, stats: &Stats) -> String {
     let columns = schema.fields().iter().zip(&stats.profile.columns);
-    let Some((field, profile)) = columns.max_by_key(|(_, profile)| profile.body_bytes) else { return String::new() };
+    let Some((field, profile)) = columns.max_by_key(|(_, profile)| profile.body_bytes) else {
+        return String::new();
+    };
     let share = percent(profile.body_bytes as f64, stats.wire_bytes as f64);
     if schema.fields().len() == 1 || share < LARGE {
         return "; only fewer rows or columns would help".to_owned();
     }
     let size = bytes(profile.body_bytes);
-    format!("; column {} is {share:.0} % of the bytes ({size}): leave it out where it isn't needed", field.name())
+    format!(
+        "; column {} is {share:.0} % of the bytes ({size}): leave it out where it isn't needed",
+        field.name()
+    )
 }
 
 #[cfg(test)]
@@ -145,7 +164,13 @@ mod tests {
     use dray_client::{ColumnProfile, Finished, Profile};
 
     /// A second's transfer; the server's times in percent of it.
-    fn stats(execute: u64, encode: u64, queue: u64, socket: u64, compression: CompressionChoice) -> Stats {
+    fn stats(
+        execute: u64,
+        encode: u64,
+        queue: u64,
+        socket: u64,
+        compression: CompressionChoice,
+    ) -> Stats {
         let ns = |percent| percent * 10_000_000;
         let server = Finished {
             execute_ns: ns(execute),
@@ -155,7 +180,9 @@ mod tests {
             total_ns: ns(100),
             ..Finished::default()
         };
-        let columns = [10, 90].map(|body_bytes| ColumnProfile { body_bytes, ..ColumnProfile::default() }).to_vec();
+        let columns = [10, 90]
+            .map(|body_bytes| ColumnProfile { body_bytes, ..ColumnProfile::default() })
+            .to_vec();
         Stats {
             total: Duration::from_secs(1),
             wire_bytes: 100,
@@ -186,12 +213,20 @@ mod tests {
         );
         said_of(stats(5, 4, 91, 91, None), None, "for 91 % of the time: try --compression auto");
         said_of(stats(5, 4, 91, 91, Light), Light, "try --compression auto");
-        said_of(stats(5, 4, 91, 91, Auto), Auto, "the network is what bounds it; column comment is 90 %");
+        said_of(
+            stats(5, 4, 91, 91, Auto),
+            Auto,
+            "the network is what bounds it; column comment is 90 %",
+        );
         said_of(stats(5, 90, 5, 5, Auto), Auto, "as the network is slower; column comment");
         said_of(stats(5, 4, 91, 91, Zstd(3)), Zstd(3), "column comment is 90 % of the bytes");
         said_of(stats(5, 4, 91, 91, None), Auto, "on one host");
         let decoding = Stats { decode: Duration::from_millis(700), ..stats(5, 4, 91, 91, Light) };
         said_of(decoding, Light, "the client decodes for 70 %");
-        said_of(Stats { total: Duration::from_millis(1), ..Stats::default() }, Auto, "keep the connection open");
+        said_of(
+            Stats { total: Duration::from_millis(1), ..Stats::default() },
+            Auto,
+            "keep the connection open",
+        );
     }
 }

@@ -30,7 +30,8 @@ pub(super) struct Report {
 }
 
 /// What stands below the columns.
-const RATES: &str = "enc, dec: GB/s of Arrow data that were encoded and decoded, where there was something to do\n";
+const RATES: &str =
+    "enc, dec: GB/s of Arrow data that were encoded and decoded, where there was something to do\n";
 
 /// What the planner expects, as a line.
 pub(super) fn estimate(estimate: Estimate) -> String {
@@ -39,7 +40,8 @@ pub(super) fn estimate(estimate: Estimate) -> String {
         Known::Estimate(value) => Some(format!("about {}", shown(value))),
         Known::Exact(value) => Some(shown(value)),
     };
-    let rows = known(estimate.rows, number::rows).unwrap_or_else(|| "an unknown number of rows".to_owned());
+    let rows = known(estimate.rows, number::rows)
+        .unwrap_or_else(|| "an unknown number of rows".to_owned());
     match known(estimate.bytes, number::bytes) {
         Some(bytes) => format!("expected   {rows}, {bytes}\n"),
         None => format!("expected   {rows}\n"),
@@ -119,21 +121,36 @@ impl Report {
         let ratio = stats.decoded_bytes as f64 / stats.wire_bytes.max(1) as f64;
         let rate = |amount| number::rate(amount, stats.total);
         line("path", path(stats));
-        line("result", format!("{} in {} chunks", number::rows(stats.rows), number::count(stats.chunks)));
+        line(
+            "result",
+            format!("{} in {} chunks", number::rows(stats.rows), number::count(stats.chunks)),
+        );
         let sent = format!(
             "{} sent for {} of Arrow data",
             number::bytes(stats.wire_bytes),
             number::bytes(stats.decoded_bytes)
         );
         let checksums = if stats.checksums { "on" } else { "off" };
-        line("bytes", format!("{sent} ({ratio:.2}x), compression {}, checksums {checksums}", stats.compression));
-        let rates =
-            format!("{} rows/s, {}/s", number::short(rate(stats.rows)), number::bytes(rate(stats.decoded_bytes)));
+        line(
+            "bytes",
+            format!(
+                "{sent} ({ratio:.2}x), compression {}, checksums {checksums}",
+                stats.compression
+            ),
+        );
+        let rates = format!(
+            "{} rows/s, {}/s",
+            number::short(rate(stats.rows)),
+            number::bytes(rate(stats.decoded_bytes))
+        );
         if let Some(prices) = prices(&stats.report.prices) {
             line("price", prices);
         }
         let first = number::duration(stats.first_chunk);
-        line("time", format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)));
+        line(
+            "time",
+            format!("{}, the first chunk after {first}; {rates}", number::duration(stats.total)),
+        );
         let advice = wrapped("advice", &advice(&self.schema, stats, self.asked), self.width);
         format!("{text}\n{}\n{}\n{advice}", self.times(), self.columns())
     }
@@ -148,9 +165,24 @@ impl Report {
             phase("server", "plan", stats.plan, ""),
             phase("server", "execute", nanos(server.execute_ns), "all threads"),
             phase("server", "encode", nanos(server.encode_ns), "all threads"),
-            phase("server", "queue", nanos(server.queue_ns), "all threads, waiting for room before the socket"),
-            phase("server", "socket", nanos(server.socket_ns), "writing, or waiting for the network and the client"),
-            phase("client", "receive", stats.receive, "reading, or waiting for the network and the server"),
+            phase(
+                "server",
+                "queue",
+                nanos(server.queue_ns),
+                "all threads, waiting for room before the socket",
+            ),
+            phase(
+                "server",
+                "socket",
+                nanos(server.socket_ns),
+                "writing, or waiting for the network and the client",
+            ),
+            phase(
+                "client",
+                "receive",
+                stats.receive,
+                "reading, or waiting for the network and the server",
+            ),
             phase("client", "decode", stats.decode, ""),
         ]
     }
@@ -161,18 +193,29 @@ impl Report {
         let phase = |name, time, what| Phase { place: "client", name, time, what };
         vec![
             phase("connect", stats.connect, "once for all statements of the connection"),
-            phase("receive", stats.receive, "waiting for the server to make rows, and reading them"),
+            phase(
+                "receive",
+                stats.receive,
+                "waiting for the server to make rows, and reading them",
+            ),
             phase("decode", stats.decode, "parsing rows into columns"),
         ]
     }
 
     fn times(&self) -> String {
-        let columns = [("where", Left), ("phase", Left), ("time", Right), ("of total", Right), ("", Left)];
+        let columns =
+            [("where", Left), ("phase", Left), ("time", Right), ("of total", Right), ("", Left)];
         let mut table = Table::new(&columns);
         for Phase { place, name, time, what } in self.phases() {
             let share = percent(time.as_secs_f64(), self.stats.total.as_secs_f64());
             let share = if name == "connect" { String::new() } else { format!("{share:.0} %") };
-            table.push_row(vec![place.into(), name.into(), number::duration(time), share, what.into()]);
+            table.push_row(vec![
+                place.into(),
+                name.into(),
+                number::duration(time),
+                share,
+                what.into(),
+            ]);
         }
         table.that_shrinks().render(Some(self.width))
     }
@@ -180,7 +223,13 @@ impl Report {
     /// A line for each column.
     pub(super) fn columns(&self) -> String {
         let names = [("column", Left), ("type", Left)];
-        let bytes = [("encodings", Left), ("sent", Right), ("%", Right), ("Arrow", Right), ("ratio", Right)];
+        let bytes = [
+            ("encodings", Left),
+            ("sent", Right),
+            ("%", Right),
+            ("Arrow", Right),
+            ("ratio", Right),
+        ];
         let rates = [("enc", Right), ("dec", Right)];
         let mut table = match self.planned_only {
             true => Table::new(&names),
@@ -194,7 +243,10 @@ impl Report {
                     encodings => encodings.join(", "),
                 });
                 cells.push(number::bytes(profile.body_bytes));
-                cells.push(format!("{:.1}", percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)));
+                cells.push(format!(
+                    "{:.1}",
+                    percent(profile.body_bytes as f64, self.stats.wire_bytes as f64)
+                ));
                 cells.push(number::bytes(profile.decoded_bytes));
                 cells.push(match profile.body_bytes {
                     0 => String::new(),
@@ -222,11 +274,15 @@ impl Report {
         };
         let mut report = Map::new();
         let mut put = |name: &str, value: Value| report.insert(name.to_owned(), value);
-        put("estimate", json!({ "rows": known(self.estimate.rows), "bytes": known(self.estimate.bytes) }));
+        put(
+            "estimate",
+            json!({ "rows": known(self.estimate.rows), "bytes": known(self.estimate.bytes) }),
+        );
         let columns = self.schema.fields().iter().zip(self.profiles());
         if self.planned_only {
-            let columns =
-                columns.map(|(field, _)| json!({ "name": field.name(), "type": field.data_type().to_string() }));
+            let columns = columns.map(
+                |(field, _)| json!({ "name": field.name(), "type": field.data_type().to_string() }),
+            );
             put("columns", columns.collect());
             put("plan_seconds", json!(self.stats.plan.as_secs_f64()));
             return Value::Object(report);
@@ -243,9 +299,13 @@ impl Report {
         put("total_seconds", json!(stats.total.as_secs_f64()));
         put("first_chunk_seconds", json!(stats.first_chunk.as_secs_f64()));
         let phases = self.phases().into_iter();
-        let phases = phases.map(|phase| (format!("{}_{}", phase.place, phase.name), json!(phase.time.as_secs_f64())));
+        let phases = phases.map(|phase| {
+            (format!("{}_{}", phase.place, phase.name), json!(phase.time.as_secs_f64()))
+        });
         put("seconds", Value::Object(phases.collect()));
-        let price = |price: &PriceSet| json!([f64::from(price.at_ms) / 1e3, f64::from(price.price_ps) / 1e3]);
+        let price = |price: &PriceSet| {
+            json!([f64::from(price.at_ms) / 1e3, f64::from(price.price_ps) / 1e3])
+        };
         put("byte_prices", stats.report.prices.iter().map(price).collect());
         let columns = columns.enumerate().map(|(i, (field, profile))| {
             let encoded = stats.report.columns.get(i).filter(|encoded| encoded.decoded_bytes > 0);
@@ -266,6 +326,11 @@ impl Report {
 
     /// A result without chunks has none.
     fn profiles(&self) -> impl Iterator<Item = ColumnProfile> {
-        self.stats.profile.columns.iter().cloned().chain(std::iter::repeat(ColumnProfile::default()))
+        self.stats
+            .profile
+            .columns
+            .iter()
+            .cloned()
+            .chain(std::iter::repeat(ColumnProfile::default()))
     }
 }

@@ -22,12 +22,17 @@ use super::{Problem, Sink, nested};
 
 pub(super) struct ArrowFileSink<W: Write> {
     writer: FileWriter<BufWriter<W>>,
-    /// The dictionaries of the file, in the order in which they are met; none of a schema without them.
+    /// The dictionaries of the file, in the order in which they are met; none of a schema without
+    /// them.
     dictionaries: Option<Vec<United>>,
 }
 
 impl<W: Write> ArrowFileSink<W> {
-    pub(super) fn start(out: BufWriter<W>, schema: &Schema, options: IpcWriteOptions) -> Result<Self, Problem> {
+    pub(super) fn start(
+        out: BufWriter<W>,
+        schema: &Schema,
+        options: IpcWriteOptions,
+    ) -> Result<Self, Problem> {
         let options = options.with_dictionary_handling(DictionaryHandling::Delta);
         let has_any = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
         Ok(Self {
@@ -39,12 +44,15 @@ impl<W: Write> ArrowFileSink<W> {
 
 impl<W: Write> Sink for ArrowFileSink<W> {
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
-        let Some(dictionaries) = &mut self.dictionaries else { return Ok(self.writer.write(batch)?) };
+        let Some(dictionaries) = &mut self.dictionaries else {
+            return Ok(self.writer.write(batch)?);
+        };
         let mut met = 0;
-        let columns = batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
-            unite(column, dictionaries, &mut met)
-                .map_err(|what| Problem::from(format!("column {:?}: {what}", field.name())))
-        });
+        let columns =
+            batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
+                unite(column, dictionaries, &mut met)
+                    .map_err(|what| Problem::from(format!("column {:?}: {what}", field.name())))
+            });
         let columns = columns.collect::<Result<Vec<_>, Problem>>()?;
         Ok(self.writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?)
     }
@@ -59,16 +67,23 @@ fn has_dictionary(data_type: &DataType) -> bool {
     use DataType::*;
     match data_type {
         Dictionary(..) => true,
-        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) | Map(item, _) => {
-            has_dictionary(item.data_type())
-        }
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | FixedSizeList(item, _)
+        | Map(item, _) => has_dictionary(item.data_type()),
         Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
         _ => false,
     }
 }
 
 /// The array, with the file's dictionaries in it. `met` counts them.
-fn unite(array: &ArrayRef, dictionaries: &mut Vec<United>, met: &mut usize) -> Result<ArrayRef, Problem> {
+fn unite(
+    array: &ArrayRef,
+    dictionaries: &mut Vec<United>,
+    met: &mut usize,
+) -> Result<ArrayRef, Problem> {
     if !matches!(array.data_type(), DataType::Dictionary(..)) {
         return match has_dictionary(array.data_type()) {
             true => nested::change_children(array, &mut |child| unite(child, dictionaries, met)),
@@ -102,20 +117,32 @@ impl United {
     }
 
     /// The same words, with keys of this dictionary.
-    fn take_in<K: ArrowDictionaryKeyType>(&mut self, words: &DictionaryArray<K>) -> Result<ArrayRef, Problem> {
+    fn take_in<K: ArrowDictionaryKeyType>(
+        &mut self,
+        words: &DictionaryArray<K>,
+    ) -> Result<ArrayRef, Problem> {
         let is_same = Arc::ptr_eq(words.values(), &self.values) || words.values() == &self.values;
         if is_same {
-            return Ok(Arc::new(DictionaryArray::try_new(words.keys().clone(), self.values.clone())?));
+            return Ok(Arc::new(DictionaryArray::try_new(
+                words.keys().clone(),
+                self.values.clone(),
+            )?));
         }
         let places = self.places_of(words)?;
         let too_many = || {
             let (most, key) = (K::Native::MAX_TOTAL_ORDER, K::DATA_TYPE);
-            format!("more than {most:?} words, as many as keys of {key} have (cast it to text, or write .arrows)")
+            format!(
+                "more than {most:?} words, as many as keys of {key} have (cast it to text, or write .arrows)"
+            )
         };
         let keys = words.keys().iter().map(|key| -> Result<Option<K::Native>, Problem> {
             match key {
                 Some(key) => {
-                    let place = places.get(key.as_usize()).copied().flatten().ok_or("a key points to no word")?;
+                    let place = places
+                        .get(key.as_usize())
+                        .copied()
+                        .flatten()
+                        .ok_or("a key points to no word")?;
                     K::Native::from_usize(place).map(Some).ok_or_else(|| too_many().into())
                 }
                 None => Ok(None),
@@ -180,7 +207,9 @@ mod tests {
 
     /// The first of the batches, all of which came back as they were.
     fn read(columns: &[ArrayRef]) -> Result<RecordBatch, Problem> {
-        let batch = |array: &ArrayRef| RecordBatch::try_from_iter_with_nullable([("w", array.clone(), true)]);
+        let batch = |array: &ArrayRef| {
+            RecordBatch::try_from_iter_with_nullable([("w", array.clone(), true)])
+        };
         let batches = columns.iter().map(batch).collect::<Result<Vec<_>, _>>()?;
         let bytes = written(Format::ArrowFile, &batches)?;
         let reader = FileReader::try_new(std::io::Cursor::new(bytes), None)?;
@@ -191,7 +220,10 @@ mod tests {
             DataType::Dictionary(_, values) => cast(batch.column(0), values).unwrap(),
             _ => batch.column(0).clone(),
         };
-        assert_eq!(read.iter().map(plain).collect::<Vec<_>>(), batches.iter().map(plain).collect::<Vec<_>>());
+        assert_eq!(
+            read.iter().map(plain).collect::<Vec<_>>(),
+            batches.iter().map(plain).collect::<Vec<_>>()
+        );
         Ok(read[0].clone())
     }
 
@@ -200,7 +232,10 @@ mod tests {
         let first = words(&[Some(1), Some(0), None], &[Some("a"), Some("b")]);
         let same = words(&[Some(1), Some(1)], &[Some("a"), Some("b")]);
         // A word that is not used, one that is missing, and one that is there twice.
-        let other = words(&[Some(1), Some(2), Some(3), Some(4)], &[Some("x"), Some("b"), None, Some("c"), Some("c")]);
+        let other = words(
+            &[Some(1), Some(2), Some(3), Some(4)],
+            &[Some("x"), Some("b"), None, Some("c"), Some("c")],
+        );
         let none = words(&[None], &[]);
         let all = read(&[first.clone(), same, other, none, first]).unwrap();
         let dictionary = all.column(0).as_dictionary::<Int8Type>();
@@ -219,22 +254,31 @@ mod tests {
                 None,
             ));
             let number: ArrayRef = super::tests::words(&[Some(0)], &values[..1]);
-            let fields = [("l", &lists), ("n", &number)]
-                .map(|(name, array)| (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone()));
+            let fields = [("l", &lists), ("n", &number)].map(|(name, array)| {
+                (Arc::new(Field::new(name, array.data_type().clone(), true)), array.clone())
+            });
             Arc::new(StructArray::from(fields.to_vec()))
         };
-        read(&[nested(&[Some(0), None], &[Some("a")]), nested(&[Some(1), Some(0)], &[Some("b"), Some("a")])]).unwrap();
+        read(&[
+            nested(&[Some(0), None], &[Some("a")]),
+            nested(&[Some(1), Some(0)], &[Some("b"), Some("a")]),
+        ])
+        .unwrap();
     }
 
     #[test]
     fn more_words_than_keys_are_refused() {
         let texts: Vec<String> = (0..200).map(|number| format!("word {number}")).collect();
         let part = |texts: &[String]| {
-            let keys: Vec<Option<i8>> = (0..texts.len()).map(|key| Some(i8::try_from(key).unwrap())).collect();
+            let keys: Vec<Option<i8>> =
+                (0..texts.len()).map(|key| Some(i8::try_from(key).unwrap())).collect();
             words(&keys, &texts.iter().map(|text| Some(text.as_str())).collect::<Vec<_>>())
         };
         assert!(read(&[part(&texts[..100]), part(&texts[50..128])]).is_ok());
         let error = read(&[part(&texts[..100]), part(&texts[50..150])]).unwrap_err().to_string();
-        assert!(error.contains("column \"w\": more than 127 words") && error.contains(".arrows"), "{error}");
+        assert!(
+            error.contains("column \"w\": more than 127 words") && error.contains(".arrows"),
+            "{error}"
+        );
     }
 }

@@ -1,7 +1,8 @@
-//! CSV as in RFC 4180, with PostgreSQL's rule for what is missing: NULL is an empty field, an empty string is `""`.
+//! CSV as in RFC 4180, with PostgreSQL's rule for what is missing: NULL is an empty field, an empty
+//! string is `""`.
 //!
-//! Decimals have all their digits, dates and times are ISO 8601, bytes are hexadecimal, floats may be `NaN`, `inf` and `-inf`. Lines end with a
-//! line feed.
+//! Decimals have all their digits, dates and times are ISO 8601, bytes are hexadecimal, floats may
+//! be `NaN`, `inf` and `-inf`. Lines end with a line feed.
 
 use std::io::{BufWriter, Write};
 
@@ -19,7 +20,11 @@ pub(super) struct CsvSink<W: Write> {
 impl<W: Write> CsvSink<W> {
     pub(super) fn start(mut out: BufWriter<W>, schema: &Schema) -> Result<Self, Problem> {
         if let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested()) {
-            let what = format!("column {:?} is a {}, which CSV has no way to write", field.name(), field.data_type());
+            let what = format!(
+                "column {:?} is a {}, which CSV has no way to write",
+                field.name(),
+                field.data_type()
+            );
             return Err(format!("{what} (use json, arrow or parquet, or select its parts)").into());
         }
         let mut line = String::new();

@@ -1,7 +1,8 @@
 //! NDJSON: an object a line, NULLs written out, decimals as numbers with all their digits.
 //!
-//! What JSON has no way to write is text, as in PostgreSQL: NaN and the infinities are `"NaN"`, `"Infinity"` and `"-Infinity"`, the keys of
-//! maps are text whatever their type. Of two values under one name a reader would keep one, so this is an error.
+//! What JSON has no way to write is text, as in PostgreSQL: NaN and the infinities are `"NaN"`,
+//! `"Infinity"` and `"-Infinity"`, the keys of maps are text whatever their type. Of two values
+//! under one name a reader would keep one, so this is an error.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -13,7 +14,9 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef, Fields, Schema};
 use arrow::error::ArrowError;
 use arrow::json::LineDelimitedWriter;
-use arrow::json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, WriterBuilder, make_encoder};
+use arrow::json::writer::{
+    Encoder, EncoderFactory, EncoderOptions, NullableEncoder, WriterBuilder, make_encoder,
+};
 use arrow::util::display::ArrayFormatter;
 
 use super::{Problem, Sink, text};
@@ -60,15 +63,20 @@ fn check(column: &str, data_type: &DataType) -> Result<(), Problem> {
     match data_type {
         Struct(fields) => {
             if let Some(name) = repeated(fields) {
-                return Err(format!("column {column:?} has two fields called {name:?} (select its parts)").into());
+                return Err(format!(
+                    "column {column:?} has two fields called {name:?} (select its parts)"
+                )
+                .into());
             }
             fields.iter().try_for_each(|field| check(column, field.data_type()))
         }
         Map(entries, _) => match entries.data_type() {
             Struct(fields) => match fields.first() {
                 Some(key) if key.data_type().is_nested() => {
-                    let what = format!("column {column:?} is a map whose keys are {}", key.data_type());
-                    Err(format!("{what}, which JSON has no way to write (use arrow or parquet)").into())
+                    let what =
+                        format!("column {column:?} is a map whose keys are {}", key.data_type());
+                    Err(format!("{what}, which JSON has no way to write (use arrow or parquet)")
+                        .into())
                 }
                 _ => fields.iter().try_for_each(|field| check(column, field.data_type())),
             },
@@ -78,9 +86,11 @@ fn check(column: &str, data_type: &DataType) -> Result<(), Problem> {
             let what = format!("column {column:?} is a union, which JSON has no way to write");
             Err(format!("{what} (use arrow, or select its parts)").into())
         }
-        List(item) | LargeList(item) | ListView(item) | LargeListView(item) | FixedSizeList(item, _) => {
-            check(column, item.data_type())
-        }
+        List(item)
+        | LargeList(item)
+        | ListView(item)
+        | LargeListView(item)
+        | FixedSizeList(item, _) => check(column, item.data_type()),
         RunEndEncoded(_, values) => check(column, values.data_type()),
         Dictionary(_, values) => check(column, values),
         _ => Ok(()),
@@ -104,20 +114,25 @@ impl EncoderFactory for Exact {
         options: &'a EncoderOptions,
     ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
         let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
-            data_type if text::is_printed_here(data_type) => {
-                Box::new(Printed { formatter: text::formatter(array, "")?, quoted: !data_type.is_decimal() })
-            }
-            DataType::Float16 | DataType::Float32 | DataType::Float64 => {
-                Box::new(Floats { values: as_float64(array)?, finite: make_encoder(field, array, &PLAIN)? })
-            }
+            data_type if text::is_printed_here(data_type) => Box::new(Printed {
+                formatter: text::formatter(array, "")?,
+                quoted: !data_type.is_decimal(),
+            }),
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => Box::new(Floats {
+                values: as_float64(array)?,
+                finite: make_encoder(field, array, &PLAIN)?,
+            }),
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
                 let values = dictionary.values();
                 // The keys can't be asked for where they point to nothing.
-                let keys = if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
+                let keys =
+                    if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
                 Box::new(Words { keys, values: make_encoder(field, values.as_ref(), options)? })
             }
-            DataType::Map(..) => Box::new(Maps::new(field, array.as_map(), options, self.0.clone())?),
+            DataType::Map(..) => {
+                Box::new(Maps::new(field, array.as_map(), options, self.0.clone())?)
+            }
             _ => return Ok(None),
         };
         // Those of a dictionary's values, too.
@@ -125,7 +140,8 @@ impl EncoderFactory for Exact {
     }
 }
 
-static PLAIN: std::sync::LazyLock<EncoderOptions> = std::sync::LazyLock::new(EncoderOptions::default);
+static PLAIN: std::sync::LazyLock<EncoderOptions> =
+    std::sync::LazyLock::new(EncoderOptions::default);
 
 /// Values as they are printed, which never need an escape.
 struct Printed<'a> {
@@ -191,10 +207,18 @@ impl<'a> Maps<'a> {
         problem: Found,
     ) -> Result<Self, ArrowError> {
         if map.keys().logical_null_count() > 0 || map.entries().logical_null_count() > 0 {
-            return Err(ArrowError::JsonError(format!("column {:?} has a map with a missing key", field.name())));
+            return Err(ArrowError::JsonError(format!(
+                "column {:?} has a map with a missing key",
+                field.name()
+            )));
         }
         let keys = text::formatter(map.keys().as_ref(), "")?;
-        Ok(Self { map, keys, values: make_encoder(field, map.values().as_ref(), options)?, problem })
+        Ok(Self {
+            map,
+            keys,
+            values: make_encoder(field, map.values().as_ref(), options)?,
+            problem,
+        })
     }
 }
 
@@ -219,7 +243,9 @@ impl Encoder for Maps<'_> {
             }
             if let Some(name) = names.replace(name) {
                 let mut problem = self.problem.lock().unwrap_or_else(PoisonError::into_inner);
-                problem.get_or_insert_with(|| format!("a map has two values for {name:?} (use arrow or parquet)"));
+                problem.get_or_insert_with(|| {
+                    format!("a map has two values for {name:?} (use arrow or parquet)")
+                });
             }
         }
         out.push(b'}');
@@ -228,7 +254,9 @@ impl Encoder for Maps<'_> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{ArrayRef, DictionaryArray, Float16Array, Float32Array, Int8Array, StringArray};
+    use arrow::array::{
+        ArrayRef, DictionaryArray, Float16Array, Float32Array, Int8Array, StringArray,
+    };
     use arrow::array::{Date32Array, Decimal128Array, Int32Array, MapBuilder, StringBuilder};
     use arrow::array::{Int32Builder, TimestampSecondArray};
 
@@ -237,7 +265,9 @@ mod tests {
     use super::*;
 
     fn json(columns: Vec<(&str, ArrayRef)>) -> Result<String, Problem> {
-        let batch = RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true)))?;
+        let batch = RecordBatch::try_from_iter_with_nullable(
+            columns.into_iter().map(|(n, a)| (n, a, true)),
+        )?;
         Ok(String::from_utf8(written(Format::Json, &[batch])?)?)
     }
 
@@ -246,7 +276,14 @@ mod tests {
         let halves = [Some(1.5), Some(f32::NAN), None].map(|value| value.map(cast_half));
         let floats: Vec<(&str, ArrayRef)> = vec![
             ("f", Arc::new(Float64Array::from(vec![Some(f64::INFINITY), Some(1e300), None]))),
-            ("g", Arc::new(Float32Array::from(vec![Some(f32::NEG_INFINITY), Some(0.1), Some(f32::NAN)]))),
+            (
+                "g",
+                Arc::new(Float32Array::from(vec![
+                    Some(f32::NEG_INFINITY),
+                    Some(0.1),
+                    Some(f32::NAN),
+                ])),
+            ),
             ("h", Arc::new(Float16Array::from(halves.to_vec()))),
         ];
         let expected = "{\"f\":\"Infinity\",\"g\":\"-Infinity\",\"h\":1.5}
@@ -256,9 +293,14 @@ mod tests {
         assert_eq!(json(floats).unwrap(), expected);
     }
 
-    fn cast_half(value: f32) -> <arrow::datatypes::Float16Type as arrow::array::ArrowPrimitiveType>::Native {
+    fn cast_half(
+        value: f32,
+    ) -> <arrow::datatypes::Float16Type as arrow::array::ArrowPrimitiveType>::Native {
         let one: ArrayRef = Arc::new(Float32Array::from(vec![value]));
-        cast(&one, &DataType::Float16).unwrap().as_primitive::<arrow::datatypes::Float16Type>().value(0)
+        cast(&one, &DataType::Float16)
+            .unwrap()
+            .as_primitive::<arrow::datatypes::Float16Type>()
+            .value(0)
     }
 
     #[test]
@@ -280,7 +322,10 @@ mod tests {
         let words: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
         let keys = Int8Array::from(vec![Some(0), Some(1), None]);
         let words: ArrayRef = Arc::new(DictionaryArray::new(keys, words));
-        assert_eq!(json(vec![("w", words)]).unwrap(), "{\"w\":\"a\"}\n{\"w\":null}\n{\"w\":null}\n");
+        assert_eq!(
+            json(vec![("w", words)]).unwrap(),
+            "{\"w\":\"a\"}\n{\"w\":null}\n{\"w\":null}\n"
+        );
         let none: ArrayRef = Arc::new(StringArray::from(Vec::<&str>::new()));
         let none: ArrayRef = Arc::new(DictionaryArray::new(Int8Array::from(vec![None]), none));
         assert_eq!(json(vec![("w", none)]).unwrap(), "{\"w\":null}\n");
@@ -295,7 +340,10 @@ mod tests {
         maps.append(true).unwrap();
         maps.append(false).unwrap();
         let good = maps.finish();
-        assert_eq!(json(vec![("m", Arc::new(good))]).unwrap(), "{\"m\":{\"1\":\"a\\\"b\",\"2\":null}}\n{\"m\":null}\n");
+        assert_eq!(
+            json(vec![("m", Arc::new(good))]).unwrap(),
+            "{\"m\":{\"1\":\"a\\\"b\",\"2\":null}}\n{\"m\":null}\n"
+        );
         maps.keys().append_slice(&[1, 1]);
         maps.values().append_value("a");
         maps.values().append_value("b");
@@ -307,8 +355,12 @@ mod tests {
     #[test]
     fn names_are_not_used_twice() {
         let number: ArrayRef = Arc::new(Int32Array::from(vec![1]));
-        let field = |name: &str| Arc::new(arrow::datatypes::Field::new(name, DataType::Int32, true));
-        let twice = arrow::array::StructArray::from(vec![(field("a"), number.clone()), (field("a"), number.clone())]);
+        let field =
+            |name: &str| Arc::new(arrow::datatypes::Field::new(name, DataType::Int32, true));
+        let twice = arrow::array::StructArray::from(vec![
+            (field("a"), number.clone()),
+            (field("a"), number.clone()),
+        ]);
         let error = json(vec![("s", Arc::new(twice))]).unwrap_err().to_string();
         assert_eq!(error, "column \"s\" has two fields called \"a\" (select its parts)");
         assert!(json(vec![("n", number.clone()), ("n", number)]).is_err());

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use arrow::array::cast::AsArray;
 use arrow::array::{
-    Array, ArrayRef, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray, OffsetSizeTrait, StructArray,
+    Array, ArrayRef, FixedSizeListArray, GenericListArray, GenericListViewArray, MapArray,
+    OffsetSizeTrait, StructArray,
 };
 use arrow::datatypes::{DataType, FieldRef, Fields};
 
 use super::Problem;
 
-/// The type with other types within it: `change` says which, for each of its children; none if nothing changes. Dictionaries and
-/// runs have no children here.
+/// The type with other types within it: `change` says which, for each of its children; none if
+/// nothing changes. Dictionaries and runs have no children here.
 pub(super) fn change_type(
     data_type: &DataType,
     change: &impl Fn(&DataType) -> Result<Option<DataType>, Problem>,
@@ -31,7 +32,8 @@ pub(super) fn change_type(
         Struct(fields) => {
             let changed = fields.iter().map(field).collect::<Result<Vec<_>, _>>()?;
             changed.iter().any(Option::is_some).then(|| {
-                let fields = fields.iter().zip(changed).map(|(old, new)| new.unwrap_or_else(|| old.clone()));
+                let fields =
+                    fields.iter().zip(changed).map(|(old, new)| new.unwrap_or_else(|| old.clone()));
                 Struct(Fields::from_iter(fields))
             })
         }
@@ -39,37 +41,60 @@ pub(super) fn change_type(
     })
 }
 
-/// The array with other children: what `change` makes of each, which says itself of what type it is.
+/// The array with other children: what `change` makes of each, which says itself of what type it
+/// is.
 pub(super) fn change_children(
     array: &ArrayRef,
     change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, Problem>,
 ) -> Result<ArrayRef, Problem> {
-    let typed =
-        |field: &FieldRef, child: &ArrayRef| Arc::new(field.as_ref().clone().with_data_type(child.data_type().clone()));
+    let typed = |field: &FieldRef, child: &ArrayRef| {
+        Arc::new(field.as_ref().clone().with_data_type(child.data_type().clone()))
+    };
     Ok(match array.data_type() {
         DataType::List(item) => Arc::new(list(array.as_list::<i32>(), item, change)?),
         DataType::LargeList(item) => Arc::new(list(array.as_list::<i64>(), item, change)?),
         DataType::ListView(item) => Arc::new(list_view(array.as_list_view::<i32>(), item, change)?),
-        DataType::LargeListView(item) => Arc::new(list_view(array.as_list_view::<i64>(), item, change)?),
+        DataType::LargeListView(item) => {
+            Arc::new(list_view(array.as_list_view::<i64>(), item, change)?)
+        }
         DataType::FixedSizeList(item, size) => {
             let lists = array.as_fixed_size_list();
             let values = change(lists.values())?;
             let (item, nulls) = (typed(item, &values), lists.nulls().cloned());
             // The length tells how many lists of no items there are.
-            Arc::new(FixedSizeListArray::try_new_with_length(item, *size, values, nulls, lists.len())?)
+            Arc::new(FixedSizeListArray::try_new_with_length(
+                item,
+                *size,
+                values,
+                nulls,
+                lists.len(),
+            )?)
         }
         DataType::Struct(fields) => {
             let structs = array.as_struct();
-            let columns = structs.columns().iter().map(&mut *change).collect::<Result<Vec<_>, _>>()?;
-            let fields = fields.iter().zip(&columns).map(|(field, column)| typed(field, column)).collect();
-            Arc::new(StructArray::try_new_with_length(fields, columns, structs.nulls().cloned(), structs.len())?)
+            let columns =
+                structs.columns().iter().map(&mut *change).collect::<Result<Vec<_>, _>>()?;
+            let fields =
+                fields.iter().zip(&columns).map(|(field, column)| typed(field, column)).collect();
+            Arc::new(StructArray::try_new_with_length(
+                fields,
+                columns,
+                structs.nulls().cloned(),
+                structs.len(),
+            )?)
         }
         DataType::Map(entries, sorted) => {
             let map = array.as_map();
             let inner: ArrayRef = Arc::new(map.entries().clone());
             let inner = change_children(&inner, change)?;
             let (offsets, nulls) = (map.offsets().clone(), map.nulls().cloned());
-            Arc::new(MapArray::try_new(typed(entries, &inner), offsets, inner.as_struct().clone(), nulls, *sorted)?)
+            Arc::new(MapArray::try_new(
+                typed(entries, &inner),
+                offsets,
+                inner.as_struct().clone(),
+                nulls,
+                *sorted,
+            )?)
         }
         _ => array.clone(),
     })

@@ -16,7 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 
 use super::{FileCompression, FileOptions, Problem, Sink};
 
-/// A thread more is there for so many values, which are encoded in a millisecond or more; its start takes some 30 µs.
+/// A thread more is there for so many values, which are encoded in a millisecond or more; its start
+/// takes some 30 µs.
 const VALUES_A_THREAD: usize = 64 << 10;
 
 pub(super) struct ParquetSink<W: Write + Send> {
@@ -45,7 +46,11 @@ impl Column {
 }
 
 impl<W: Write + Send> ParquetSink<W> {
-    pub(super) fn start(out: BufWriter<W>, schema: &SchemaRef, options: FileOptions) -> Result<Self, Problem> {
+    pub(super) fn start(
+        out: BufWriter<W>,
+        schema: &SchemaRef,
+        options: FileOptions,
+    ) -> Result<Self, Problem> {
         let schema = types::stored_schema(schema)?;
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(options)?))?;
         let (file, factory) = writer.into_serialized_writer()?;
@@ -56,7 +61,11 @@ impl<W: Write + Send> ParquetSink<W> {
 
     /// The bytes that the row group is going to have, as far as they are known.
     fn bytes(&self) -> usize {
-        self.columns.iter().flat_map(|column| &column.leaves).map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+        self.columns
+            .iter()
+            .flat_map(|column| &column.leaves)
+            .map(ArrowColumnWriter::get_estimated_total_bytes)
+            .sum()
     }
 
     /// How many rows more the row group may have, if they are as large as those before.
@@ -64,7 +73,9 @@ impl<W: Write + Send> ParquetSink<W> {
         let rows = self.options.row_group_rows.saturating_sub(self.rows);
         let bytes = self.bytes();
         match bytes.checked_div(self.rows) {
-            Some(row_bytes @ 1..) => rows.min(self.options.row_group_bytes.saturating_sub(bytes) / row_bytes),
+            Some(row_bytes @ 1..) => {
+                rows.min(self.options.row_group_bytes.saturating_sub(bytes) / row_bytes)
+            }
             _ => rows,
         }
     }
@@ -148,7 +159,9 @@ fn side_by_side<T: Send, R: Send>(
     };
     let lost = |_| Err("a thread that encoded a column has ended too early".into());
     let parts = std::thread::scope(|scope| {
-        let begin = |_| std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, some).ok();
+        let begin = |_| {
+            std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, some).ok()
+        };
         // Fewer threads do the same.
         let others: Vec<_> = (1..threads.min(count)).map_while(begin).collect();
         let mut parts = vec![some()];
@@ -179,7 +192,9 @@ mod tests {
     use std::io::{BufWriter, Write};
     use std::sync::{Arc, Mutex};
 
-    use arrow::array::{Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray};
+    use arrow::array::{
+        Array, ArrayRef, Int64Array, ListArray, RecordBatch, StringArray, StructArray,
+    };
     use arrow::buffer::OffsetBuffer;
     use arrow::compute::concat_batches;
     use arrow::datatypes::{Field, Schema};
@@ -207,7 +222,9 @@ mod tests {
         let texts = (0..rows).map(|row| (row % 7 > 0).then(|| format!("text {}", row % 1000)));
         let texts: ArrayRef = Arc::new(texts.collect::<StringArray>());
         let leaves = [("a", &numbers), ("b", &texts)];
-        let of_leaf = |(name, array): &(&str, &ArrayRef)| Arc::new(Field::new(*name, array.data_type().clone(), true));
+        let of_leaf = |(name, array): &(&str, &ArrayRef)| {
+            Arc::new(Field::new(*name, array.data_type().clone(), true))
+        };
         let structs = StructArray::new(
             leaves.iter().map(of_leaf).collect(),
             leaves.iter().map(|(_, array)| (*array).clone()).collect(),
@@ -224,7 +241,11 @@ mod tests {
 
     fn written(batch: &RecordBatch, threads: usize) -> Vec<u8> {
         let file = File::default();
-        let options = FileOptions { row_group_rows: 70_000, threads: Some(threads), ..FileOptions::default() };
+        let options = FileOptions {
+            row_group_rows: 70_000,
+            threads: Some(threads),
+            ..FileOptions::default()
+        };
         let out = BufWriter::new(file.clone());
         let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
         // Some of them large enough for several threads.
@@ -242,7 +263,8 @@ mod tests {
         let bytes = written(&batch, 1);
         assert!([2, 3, 8].iter().all(|threads| written(&batch, *threads) == bytes));
         let reader = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
-        let groups: Vec<i64> = reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
+        let groups: Vec<i64> =
+            reader.metadata().row_groups().iter().map(|group| group.num_rows()).collect();
         assert_eq!(groups, [70_000, 70_000, 60_000]);
         let read: Vec<RecordBatch> = reader.build().unwrap().collect::<Result<_, _>>().unwrap();
         assert_eq!(concat_batches(&batch.schema(), &read).unwrap(), batch);
@@ -260,8 +282,11 @@ mod tests {
     fn row_groups_end_at_their_bytes() {
         let batch = batch(100_000);
         let file = File::default();
-        let options = FileOptions { row_group_bytes: 100_000, threads: Some(2), ..FileOptions::default() };
-        let mut sink = Box::new(ParquetSink::start(BufWriter::new(file.clone()), &batch.schema(), options).unwrap());
+        let options =
+            FileOptions { row_group_bytes: 100_000, threads: Some(2), ..FileOptions::default() };
+        let mut sink = Box::new(
+            ParquetSink::start(BufWriter::new(file.clone()), &batch.schema(), options).unwrap(),
+        );
         (0..100).for_each(|number| sink.write(&batch.slice(number * 1000, 1000)).unwrap());
         sink.finish().unwrap();
         let bytes = file.0.lock().unwrap().clone();
@@ -276,6 +301,9 @@ mod tests {
         let squares = side_by_side((0..1000).collect(), 4, |i: u64| Ok(i * i)).unwrap();
         assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<u64>>());
         let odd = |i: u64| if i == 500 { Err("500 is refused".into()) } else { Ok(i) };
-        assert_eq!(side_by_side((0..1000).collect(), 4, odd).unwrap_err().to_string(), "500 is refused");
+        assert_eq!(
+            side_by_side((0..1000).collect(), 4, odd).unwrap_err().to_string(),
+            "500 is refused"
+        );
     }
 }

@@ -44,7 +44,12 @@ impl Table {
             right: alignment == Alignment::Right,
             cells: Vec::new(),
         };
-        Self { columns: columns.iter().map(column).collect(), rows: 0, column_width_max: usize::MAX, shrinks: false }
+        Self {
+            columns: columns.iter().map(column).collect(),
+            rows: 0,
+            column_width_max: usize::MAX,
+            shrinks: false,
+        }
     }
 
     /// A table for batches of a schema.
@@ -53,8 +58,12 @@ impl Table {
             true => Alignment::Right,
             false => Alignment::Left,
         };
-        let columns = schema.fields().iter().map(|field| (field.name().as_str(), alignment(field.data_type())));
-        let column_width_max = if schema.fields().len() == 1 { usize::MAX } else { COLUMN_WIDTH_MAX };
+        let columns = schema
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), alignment(field.data_type())));
+        let column_width_max =
+            if schema.fields().len() == 1 { usize::MAX } else { COLUMN_WIDTH_MAX };
         Self { column_width_max, ..Self::new(&columns.collect::<Vec<_>>()) }
     }
 
@@ -77,7 +86,11 @@ impl Table {
     }
 
     /// Adds the first rows of a batch.
-    pub(crate) fn push_batch(&mut self, batch: &RecordBatch, rows_max: usize) -> Result<(), ArrowError> {
+    pub(crate) fn push_batch(
+        &mut self,
+        batch: &RecordBatch,
+        rows_max: usize,
+    ) -> Result<(), ArrowError> {
         let rows = batch.num_rows().min(rows_max);
         for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
             let array = array.slice(0, rows);
@@ -112,7 +125,8 @@ impl Table {
         for row in 0..self.rows {
             put(&mut columns().map(|(column, width)| column.cell(&column.cells[row], *width)));
         }
-        let hidden: Vec<_> = self.columns.iter().skip(shown).map(|column| column.name.as_str()).collect();
+        let hidden: Vec<_> =
+            self.columns.iter().skip(shown).map(|column| column.name.as_str()).collect();
         if !hidden.is_empty() {
             let names = hidden.join(", ");
             let line = format!("… {} more columns: {names}", number::count(hidden.len() as u64));
@@ -130,7 +144,9 @@ impl Table {
         let mut widths: Vec<usize> = self.columns.iter().map(widest).collect();
         let gaps = GAP.chars().count() * widths.len().saturating_sub(1);
         let mut over = match width {
-            Some(width) if self.shrinks => (widths.iter().sum::<usize>() + gaps).saturating_sub(width),
+            Some(width) if self.shrinks => {
+                (widths.iter().sum::<usize>() + gaps).saturating_sub(width)
+            }
             _ => 0,
         };
         while over > 0 {
@@ -182,7 +198,11 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let mut table = Table::new(&[("n", Alignment::Right), ("text", Alignment::Left), ("more", Alignment::Left)]);
+        let mut table = Table::new(&[
+            ("n", Alignment::Right),
+            ("text", Alignment::Left),
+            ("more", Alignment::Left),
+        ]);
         table.push_row(vec!["1".into(), "a\nb\u{1b}[31m".into(), "x".into()]);
         table.push_row(vec!["20".into(), "日本".into(), "y".into()]);
         table
@@ -202,7 +222,8 @@ mod tests {
 
     #[test]
     fn text_gives_way_to_numbers() {
-        let mut table = Table::new(&[("text", Alignment::Left), ("n", Alignment::Right)]).that_shrinks();
+        let mut table =
+            Table::new(&[("text", Alignment::Left), ("n", Alignment::Right)]).that_shrinks();
         table.push_row(vec!["a long text of a column".into(), "123456".into()]);
         let text = table.render(Some(20));
         assert_eq!(text.lines().last(), Some("a long tex… │ 123456"));

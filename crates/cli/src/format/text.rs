@@ -1,7 +1,9 @@
-//! Values as text. What Arrow's own formatting can't print, or prints wrong, is printed here: dates, times and timestamps
-//! beyond chrono's range, offsets from UTC that are no whole minutes, durations, decimals.
+//! Values as text. What Arrow's own formatting can't print, or prints wrong, is printed here:
+//! dates, times and timestamps beyond chrono's range, offsets from UTC that are no whole minutes,
+//! durations, decimals.
 //!
-//! Ordinary values look as Arrow prints them: ISO 8601, with as many digits of a second as it has, in groups of three.
+//! Ordinary values look as Arrow prints them: ISO 8601, with as many digits of a second as it has,
+//! in groups of three.
 
 use std::fmt::{self, Write};
 
@@ -10,12 +12,15 @@ use arrow::array::timezone::Tz;
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type,
-    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, Field,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
-    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType,
+    Field, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimeUnit, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
+    TimestampSecondType,
 };
 use arrow::error::ArrowError;
-use arrow::util::display::{ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult};
+use arrow::util::display::{
+    ArrayFormatter, ArrayFormatterFactory, DisplayIndex, FormatOptions, FormatResult,
+};
 use chrono::{DateTime, Offset, TimeZone};
 use dray_client::calendar;
 
@@ -23,8 +28,14 @@ const DAY_SECONDS: i64 = 24 * 3600;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
 /// A formatter of the array's values, nested ones too. Missing values are `null`.
-pub(super) fn formatter<'a>(array: &'a dyn Array, null: &'a str) -> Result<ArrayFormatter<'a>, ArrowError> {
-    let options = FormatOptions::new().with_null(null).with_display_error(false).with_formatter_factory(Some(&Exact));
+pub(super) fn formatter<'a>(
+    array: &'a dyn Array,
+    null: &'a str,
+) -> Result<ArrayFormatter<'a>, ArrowError> {
+    let options = FormatOptions::new()
+        .with_null(null)
+        .with_display_error(false)
+        .with_formatter_factory(Some(&Exact));
     match Exact.create_array_formatter(array, &options, None)? {
         Some(formatter) => Ok(formatter),
         None => ArrayFormatter::try_new(array, &options),
@@ -34,7 +45,8 @@ pub(super) fn formatter<'a>(array: &'a dyn Array, null: &'a str) -> Result<Array
 /// Whether [`formatter`] prints the values otherwise than Arrow does.
 pub(super) fn is_printed_here(data_type: &DataType) -> bool {
     use DataType::*;
-    let is_time = matches!(data_type, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_));
+    let is_time =
+        matches!(data_type, Date32 | Date64 | Time32(_) | Time64(_) | Timestamp(..) | Duration(_));
     is_time || data_type.is_decimal()
 }
 
@@ -80,13 +92,21 @@ fn display<'a>(array: &'a dyn Array, null: &'a str) -> Option<Box<dyn DisplayInd
     }
     Some(match array.data_type() {
         DataType::Date32 => values!(Date32Type, |days, out| put_date(i64::from(days), out)),
-        DataType::Date64 => values!(Date64Type, |millis, out| put_instant(millis, 1_000, None, out)),
-        DataType::Time32(TimeUnit::Second) => values!(Time32SecondType, |time, out| put_time(time.into(), 1, out)),
-        DataType::Time32(_) => values!(Time32MillisecondType, |time, out| put_time(time.into(), 1_000, out)),
+        DataType::Date64 => {
+            values!(Date64Type, |millis, out| put_instant(millis, 1_000, None, out))
+        }
+        DataType::Time32(TimeUnit::Second) => {
+            values!(Time32SecondType, |time, out| put_time(time.into(), 1, out))
+        }
+        DataType::Time32(_) => {
+            values!(Time32MillisecondType, |time, out| put_time(time.into(), 1_000, out))
+        }
         DataType::Time64(TimeUnit::Nanosecond) => {
             values!(Time64NanosecondType, |time, out| put_time(time, NANOS_PER_SECOND, out))
         }
-        DataType::Time64(_) => values!(Time64MicrosecondType, |time, out| put_time(time, 1_000_000, out)),
+        DataType::Time64(_) => {
+            values!(Time64MicrosecondType, |time, out| put_time(time, 1_000_000, out))
+        }
         DataType::Timestamp(unit, zone) => {
             let zone = zone.as_deref().map(Zone::new);
             each_unit!(
@@ -106,10 +126,18 @@ fn display<'a>(array: &'a dyn Array, null: &'a str) -> Option<Box<dyn DisplayInd
             DurationNanosecondType,
             |ticks, per_second, out| put_duration(ticks, per_second, out)
         ),
-        DataType::Decimal32(_, scale) => values!(Decimal32Type, |value, out| put_decimal(value, *scale, out)),
-        DataType::Decimal64(_, scale) => values!(Decimal64Type, |value, out| put_decimal(value, *scale, out)),
-        DataType::Decimal128(_, scale) => values!(Decimal128Type, |value, out| put_decimal(value, *scale, out)),
-        DataType::Decimal256(_, scale) => values!(Decimal256Type, |value, out| put_decimal(value, *scale, out)),
+        DataType::Decimal32(_, scale) => {
+            values!(Decimal32Type, |value, out| put_decimal(value, *scale, out))
+        }
+        DataType::Decimal64(_, scale) => {
+            values!(Decimal64Type, |value, out| put_decimal(value, *scale, out))
+        }
+        DataType::Decimal128(_, scale) => {
+            values!(Decimal128Type, |value, out| put_decimal(value, *scale, out))
+        }
+        DataType::Decimal256(_, scale) => {
+            values!(Decimal256Type, |value, out| put_decimal(value, *scale, out))
+        }
         _ => return None,
     })
 }
@@ -129,7 +157,9 @@ struct Values<'a, T: ArrowPrimitiveType, P> {
     print: P,
 }
 
-impl<T: ArrowPrimitiveType, P: Fn(T::Native, &mut dyn Write) -> fmt::Result> DisplayIndex for Values<'_, T, P> {
+impl<T: ArrowPrimitiveType, P: Fn(T::Native, &mut dyn Write) -> fmt::Result> DisplayIndex
+    for Values<'_, T, P>
+{
     fn write(&self, row: usize, out: &mut dyn Write) -> FormatResult {
         match self.array.is_null(row) {
             true => out.write_str(self.null)?,
@@ -149,7 +179,8 @@ impl Zone {
         Self(name.parse().ok())
     }
 
-    /// The seconds by which its clocks are ahead of UTC; 0 where ISO 8601 can't write that, or nobody knows it.
+    /// The seconds by which its clocks are ahead of UTC; 0 where ISO 8601 can't write that, or
+    /// nobody knows it.
     fn offset(self, seconds: i64) -> i64 {
         let offset = self.0.zip(DateTime::from_timestamp(seconds, 0)).map(|(zone, instant)| {
             let offset = zone.offset_from_utc_datetime(&instant.naive_utc()).fix();
@@ -160,7 +191,12 @@ impl Zone {
 }
 
 /// `2024-01-31T12:30:00.123`, and behind it `Z` or `+01:00` where there is a zone.
-fn put_instant(ticks: i64, per_second: i64, zone: Option<Zone>, out: &mut dyn Write) -> fmt::Result {
+fn put_instant(
+    ticks: i64,
+    per_second: i64,
+    zone: Option<Zone>,
+    out: &mut dyn Write,
+) -> fmt::Result {
     let seconds = ticks.div_euclid(per_second);
     let nanos = ticks.rem_euclid(per_second) * (NANOS_PER_SECOND / per_second);
     let offset = zone.map(|zone| zone.offset(seconds));
@@ -236,7 +272,8 @@ fn split(ticks: i64, per_second: i64) -> (u64, u64) {
 fn put_decimal(value: impl fmt::Display, scale: i8, out: &mut dyn Write) -> fmt::Result {
     let mut text = Digits { bytes: [0; DIGITS_MAX], length: 0 };
     write!(text, "{value}")?;
-    let text = std::str::from_utf8(text.bytes.get(..text.length).unwrap_or_default()).map_err(|_| fmt::Error)?;
+    let text = std::str::from_utf8(text.bytes.get(..text.length).unwrap_or_default())
+        .map_err(|_| fmt::Error)?;
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
     let places = usize::from(scale.unsigned_abs());
     out.write_str(sign)?;

@@ -8,7 +8,16 @@ const SERIES: &str = "SELECT value, 'row' AS text FROM generate_series(1, 300000
 fn it_says_where_the_time_and_the_bytes_went() {
     let fixture = Fixture::start();
     let text = stdout(&run(&["explain", &fixture.uri, SERIES, "--compression", "light"]));
-    let words = ["expected ", "300,000 rows", "compression light", "connect", "plan", "execute", "encode", "queue"];
+    let words = [
+        "expected ",
+        "300,000 rows",
+        "compression light",
+        "connect",
+        "plan",
+        "execute",
+        "encode",
+        "queue",
+    ];
     let more = ["socket", "receive", "decode", "value", "Int64", "text", "Utf8", "advice "];
     for word in words.iter().chain(&more) {
         assert!(text.contains(word), "no {word} in\n{text}");
@@ -28,7 +37,15 @@ fn it_says_where_the_time_and_the_bytes_went() {
 #[test]
 fn its_json_adds_up() {
     let fixture = Fixture::start();
-    let text = stdout(&run(&["explain", &fixture.uri, SERIES, "--format", "json", "--compression", "zstd:5"]));
+    let text = stdout(&run(&[
+        "explain",
+        &fixture.uri,
+        SERIES,
+        "--format",
+        "json",
+        "--compression",
+        "zstd:5",
+    ]));
     let report: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(report["rows"], 300_000);
     assert_eq!(report["compression"], "zstd:5");

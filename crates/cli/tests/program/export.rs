@@ -95,7 +95,14 @@ fn a_file_is_replaced_only_at_success() {
     };
     kept(&fixture.export("SELEC", &path, &[]), 1);
     // It fails half-way.
-    kept(&fixture.export("SELECT 1 / (value - 200000) AS x FROM generate_series(1, 300000)", &path, &[]), 1);
+    kept(
+        &fixture.export(
+            "SELECT 1 / (value - 200000) AS x FROM generate_series(1, 300000)",
+            &path,
+            &[],
+        ),
+        1,
+    );
     kept(&fixture.export("SELECT * FROM nested", &path, &[]), 4);
     kept(&fixture.export("SELECT 1", &fixture.path("a.xlsx"), &[]), 2);
     kept(&fixture.export("SELECT 1", &fixture.path("a.csv"), &["--file-compression", "zstd"]), 2);
@@ -164,8 +171,11 @@ fn an_interrupt_leaves_no_file_and_cancels_at_the_server() {
     let fixture = Fixture::start();
     for (failed, name) in [(1, "a.csv"), (2, "a.parquet"), (3, "a.arrow")] {
         let path = fixture.path(name);
-        let running = Running::start(&["export", &fixture.uri, ENDLESS, "-o", path.to_str().unwrap()]);
-        wait_until("chunks are sent", || fixture.metric("dray_chunks_sent_total") > 20 * (failed - 1));
+        let running =
+            Running::start(&["export", &fixture.uri, ENDLESS, "-o", path.to_str().unwrap()]);
+        wait_until("chunks are sent", || {
+            fixture.metric("dray_chunks_sent_total") > 20 * (failed - 1)
+        });
         wait_until("the file is there", || !fixture.leftovers().is_empty());
         running.interrupt();
         let (code, error) = running.wait();
@@ -181,10 +191,21 @@ fn a_full_disk_leaves_no_file() {
     let fixture = Fixture::start();
     for name in ["a.csv", "a.ndjson", "a.parquet", "a.arrow", "a.arrows"] {
         let path = fixture.path(name);
-        // A limit on the size of files; its signal is ignored, so that writing fails as on a full disk.
+        // A limit on the size of files; its signal is ignored, so that writing fails as on a full
+        // disk.
         let script = "trap '' XFSZ; ulimit -f 100; exec \"$@\"";
         let program = env!("CARGO_BIN_EXE_dray");
-        let arguments = ["-c", script, "sh", program, "export", &fixture.uri, ENDLESS, "-o", path.to_str().unwrap()];
+        let arguments = [
+            "-c",
+            script,
+            "sh",
+            program,
+            "export",
+            &fixture.uri,
+            ENDLESS,
+            "-o",
+            path.to_str().unwrap(),
+        ];
         let (code, error) = failure(&Command::new("sh").args(arguments).output().unwrap());
         assert_eq!((code, error.contains("File too large")), (4, true), "{error}");
         assert!(!path.exists());

@@ -12,10 +12,14 @@ fn help_has_examples_and_is_wrapped_once() {
         for pair in lines.windows(2) {
             let [line, next] = [pair[0], pair[1]];
             assert!(line.chars().count() <= 100, "{line}");
-            let is_text = |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
+            let is_text =
+                |line: &str| !line.is_empty() && !line.starts_with(' ') && !line.ends_with(':');
             if is_text(line) && is_text(next) {
                 let word = next.split(' ').next().unwrap();
-                assert!(line.chars().count() + 1 + word.chars().count() > 100, "wrapped twice:\n{line}\n{next}");
+                assert!(
+                    line.chars().count() + 1 + word.chars().count() > 100,
+                    "wrapped twice:\n{line}\n{next}"
+                );
             }
         }
     }
@@ -23,15 +27,21 @@ fn help_has_examples_and_is_wrapped_once() {
 
 #[test]
 fn a_type_that_is_none_is_named() {
-    let (code, error) = failure(&run(&["query", "dray://127.0.0.1:1", "SELECT $1", "--param", "dat:2024-01-31"]));
+    let (code, error) =
+        failure(&run(&["query", "dray://127.0.0.1:1", "SELECT $1", "--param", "dat:2024-01-31"]));
     assert_eq!((code, error.contains("\"dat\" is no type")), (2, true), "{error}");
     assert!(error.contains("timestamptz") && error.contains("text:dat:2024-01-31"), "{error}");
 }
 
 #[test]
 fn no_error_quotes_a_secret() {
-    for uri in ["drya://s3cret@h", "mysql://u:s3cret@h", "dray://s3c%ret@h", "dray://s3cret@", "postgresql://u:s3cret"]
-    {
+    for uri in [
+        "drya://s3cret@h",
+        "mysql://u:s3cret@h",
+        "dray://s3c%ret@h",
+        "dray://s3cret@",
+        "postgresql://u:s3cret",
+    ] {
         let (code, error) = failure(&run(&["query", uri, "SELECT 1"]));
         assert_eq!((code, error.contains("s3c")), (2, false), "{error}");
     }

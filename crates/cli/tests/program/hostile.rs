@@ -1,5 +1,6 @@
-//! Statements and clients that mean no good, against a live server: deep, wide, slow and huge ones, and clients that read nothing.
-//! After each the server answers others in time, and its memory is back.
+//! Statements and clients that mean no good, against a live server: deep, wide, slow and huge ones,
+//! and clients that read nothing. After each the server answers others in time, and its memory is
+//! back.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -20,13 +21,18 @@ fn connect(uri: &str) -> Connection {
 }
 
 /// What came of a statement that is cancelled when it takes too long.
-fn run_for(connection: &mut Connection, sql: &str, patience: Duration) -> Result<usize, dray_client::Error> {
+fn run_for(
+    connection: &mut Connection,
+    sql: &str,
+    patience: Duration,
+) -> Result<usize, dray_client::Error> {
     let deadline = Instant::now() + patience;
     let watch = Box::new(move |_: &dray_client::Progress| match Instant::now() < deadline {
         true => Wish::Continue,
         false => Wish::Cancel,
     });
-    let mut results = Connection::query_with(&mut *connection, sql, &QueryOptions::default(), Some(watch))?;
+    let mut results =
+        Connection::query_with(&mut *connection, sql, &QueryOptions::default(), Some(watch))?;
     let mut rows = 0;
     while let Some(batch) = results.next_batch()? {
         rows += batch.num_rows();
@@ -86,12 +92,18 @@ fn serve_numbers(more: &[&str]) -> (TempDir, Server, String) {
     let folder = tempfile::tempdir().unwrap();
     let n = Int64Array::from_iter_values(0..200_000);
     let x = Int64Array::from_iter_values((0..200_000).map(|i| i * 7919 % 200_003));
-    let batch = RecordBatch::try_from_iter([("n", Arc::new(n) as ArrayRef), ("x", Arc::new(x) as ArrayRef)]).unwrap();
+    let batch = RecordBatch::try_from_iter([
+        ("n", Arc::new(n) as ArrayRef),
+        ("x", Arc::new(x) as ArrayRef),
+    ])
+    .unwrap();
     let numbers = folder.path().join("numbers.parquet");
     write_parquet(&numbers, &batch);
     let socket = folder.path().join("dray.sock");
     let unix = socket.to_str().unwrap();
-    let server = Server::start(&[&["--unix", unix, "--memory", "256MB", numbers.to_str().unwrap()], more].concat());
+    let server = Server::start(
+        &[&["--unix", unix, "--memory", "256MB", numbers.to_str().unwrap()], more].concat(),
+    );
     let uri = server.uri(0).to_owned();
     (folder, server, uri)
 }
@@ -122,7 +134,9 @@ fn hostile() -> Vec<(&'static str, String)> {
     let select = |what: String| format!("SELECT {what}");
     let twice = |i: usize| format!("SELECT a.n FROM q{i} a JOIN q{i} b ON a.n = b.n");
     let double = |i: usize| format!("SELECT x + x AS x FROM q{i}");
-    let tables = |count: usize| format!("SELECT count(*) FROM numbers{}", numbered(", numbers t{}", count - 1));
+    let tables = |count: usize| {
+        format!("SELECT count(*) FROM numbers{}", numbered(", numbers t{}", count - 1))
+    };
     let unyielding = "SELECT count(*) FROM numbers a JOIN numbers b ON a.x + b.x = 3";
     vec![
         ("2,000 sums", select(chain("1", "+n", 2_000)) + " FROM numbers"),
@@ -204,11 +218,13 @@ fn hostile_statements() {
         let said = outcome.as_ref().map_or_else(ToString::to_string, |rows| format!("{rows} rows"));
         let said = said.chars().take(100).collect::<String>();
         println!("{name}: {took:?}, others {longest:?}, {} MB: {said}", resident >> 20);
-        let is_clear =
-            !matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Connection));
+        let is_clear = !matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Connection));
         let is_quick = took < PATIENCE + ANSWER_MAX && longest < ANSWER_MAX;
         if !is_clear || !is_quick || resident >= before + GROWTH_MAX {
-            failures.push(format!("{name}: {took:?}, others {longest:?}, {} MB: {said}", resident >> 20));
+            failures.push(format!(
+                "{name}: {took:?}, others {longest:?}, {} MB: {said}",
+                resident >> 20
+            ));
         }
     }
     drop(probe);
@@ -248,7 +264,8 @@ fn a_second_signal_ends_what_does_not_yield() {
 
 /// A result that is not read.
 fn unread(uri: &str) -> dray_client::Results<Connection> {
-    let mut results = Connection::query_with(connect(uri), ENDLESS, &QueryOptions::default(), None).unwrap();
+    let mut results =
+        Connection::query_with(connect(uri), ENDLESS, &QueryOptions::default(), None).unwrap();
     assert!(results.next_batch().unwrap().is_some());
     results
 }
@@ -303,11 +320,19 @@ fn silent_connections_to_the_metrics_keep_nobody_out() {
         env!("CARGO_BIN_EXE_dray"),
         socket.display()
     );
-    let mut child =
-        Command::new("sh").args(["-c", &command]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child = Command::new("sh")
+        .args(["-c", &command])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(2);
     let server = Server { child, lines: lines.map(Result::unwrap).collect() };
-    let address = server.lines[1].strip_prefix("metrics on http://").unwrap().strip_suffix("/metrics").unwrap();
+    let address = server.lines[1]
+        .strip_prefix("metrics on http://")
+        .unwrap()
+        .strip_suffix("/metrics")
+        .unwrap();
     let _silent: Vec<_> = (0..110).map(|_| TcpStream::connect(address).unwrap()).collect();
     std::thread::sleep(Duration::from_millis(300));
     let asked = Instant::now();

@@ -20,8 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow::array::{
-    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array, Int64Array, ListArray,
-    RecordBatch, StringArray, StructArray, TimestampMicrosecondArray, UInt32Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int32Array,
+    Int64Array, ListArray, RecordBatch, StringArray, StructArray, TimestampMicrosecondArray,
+    UInt32Array,
 };
 use arrow::datatypes::{DataType, Field, Int32Type};
 use parquet::arrow::ArrowWriter;
@@ -46,7 +47,8 @@ impl Fixture {
         write_parquet(&data.join("nested.parquet"), &nested());
         let socket = folder.path().join("dray.sock");
         let unix = socket.to_str().unwrap();
-        let server = Server::start(&["--unix", unix, "--metrics", "127.0.0.1:0", data.to_str().unwrap()]);
+        let server =
+            Server::start(&["--unix", unix, "--metrics", "127.0.0.1:0", data.to_str().unwrap()]);
         let uri = server.lines[0].strip_prefix("listening on ").unwrap().to_owned();
         Self { folder, server, uri }
     }
@@ -66,14 +68,22 @@ impl Fixture {
 
     /// A counter of the server's metrics.
     fn metric(&self, name: &str) -> u64 {
-        let address =
-            self.server.lines[1].strip_prefix("metrics on http://").unwrap().strip_suffix("/metrics").unwrap();
+        let address = self.server.lines[1]
+            .strip_prefix("metrics on http://")
+            .unwrap()
+            .strip_suffix("/metrics")
+            .unwrap();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
         let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
-        line.unwrap_or_else(|| panic!("no {name} in {text}")).split(' ').next_back().unwrap().parse().unwrap()
+        line.unwrap_or_else(|| panic!("no {name} in {text}"))
+            .split(' ')
+            .next_back()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Waits until a counter is at least this.
@@ -83,8 +93,12 @@ impl Fixture {
 
     /// The names of files that a killed or failed export would have left.
     fn leftovers(&self) -> Vec<String> {
-        let names = std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
-        names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.ends_with(".unfinished")).collect()
+        let names =
+            std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        names
+            .map(|name| name.to_string_lossy().into_owned())
+            .filter(|name| name.ends_with(".unfinished"))
+            .collect()
     }
 
     /// Starts an export that never ends, and waits until it has written something.
@@ -92,7 +106,9 @@ impl Fixture {
         let running = Running::start(&["export", &self.uri, ENDLESS, "-o", path.to_str().unwrap()]);
         wait_until("something is written", || {
             let names = self.leftovers();
-            let sizes = names.iter().map(|name| self.path(name).metadata().map_or(0, |metadata| metadata.len()));
+            let sizes = names
+                .iter()
+                .map(|name| self.path(name).metadata().map_or(0, |metadata| metadata.len()));
             sizes.sum::<u64>() > 0
         });
         running
@@ -112,8 +128,10 @@ impl Server {
         let mut command = program();
         command.arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        let expected =
-            arguments.iter().filter(|argument| ["--unix", "--listen", "--metrics"].contains(*argument)).count();
+        let expected = arguments
+            .iter()
+            .filter(|argument| ["--unix", "--listen", "--metrics"].contains(*argument))
+            .count();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().take(expected.max(1));
         let lines: Vec<String> = lines.map(Result::unwrap).collect();
         assert!(lines.len() >= expected, "the server did not start: {lines:?}");
@@ -208,14 +226,21 @@ fn failure(output: &Output) -> (i32, String) {
 }
 
 fn write_parquet(path: &Path, batch: &RecordBatch) {
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), None).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
 }
 
 /// Five rows of plain types, with everything that is easily lost.
 fn goods() -> RecordBatch {
-    let names = StringArray::from(vec![Some("plain"), Some(""), None, Some("a,\"b\"\nc"), Some("Größe 日本")]);
+    let names = StringArray::from(vec![
+        Some("plain"),
+        Some(""),
+        None,
+        Some("a,\"b\"\nc"),
+        Some("Größe 日本"),
+    ]);
     let prices = [Some(123_456_789_012_345), Some(-1), None, Some(0), Some(10)];
     let prices = Decimal128Array::from(prices.to_vec()).with_precision_and_scale(15, 2).unwrap();
     let instants = [Some(0), Some(1_706_704_200_123_456), None, Some(-1), Some(1)].to_vec();
@@ -225,20 +250,42 @@ fn goods() -> RecordBatch {
         ("price", Arc::new(prices)),
         ("day", Arc::new(Date32Array::from(vec![Some(0), Some(19753), None, Some(-1), Some(1)]))),
         ("at", Arc::new(TimestampMicrosecondArray::from(instants).with_timezone("UTC"))),
-        ("flag", Arc::new(BooleanArray::from(vec![Some(true), Some(false), None, Some(true), None]))),
-        ("ratio", Arc::new(Float64Array::from(vec![Some(0.1), Some(1e300), None, Some(-2.5), Some(3.0)]))),
-        ("blob", Arc::new(BinaryArray::from_opt_vec(vec![Some(b"\x00\xff"), Some(b""), None, Some(b"a"), None]))),
+        (
+            "flag",
+            Arc::new(BooleanArray::from(vec![Some(true), Some(false), None, Some(true), None])),
+        ),
+        (
+            "ratio",
+            Arc::new(Float64Array::from(vec![Some(0.1), Some(1e300), None, Some(-2.5), Some(3.0)])),
+        ),
+        (
+            "blob",
+            Arc::new(BinaryArray::from_opt_vec(vec![
+                Some(b"\x00\xff"),
+                Some(b""),
+                None,
+                Some(b"a"),
+                None,
+            ])),
+        ),
     ];
-    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, name != "id")))
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, name != "id")),
+    )
+    .unwrap()
 }
 
 fn nested() -> RecordBatch {
     let lists = vec![Some(vec![Some(1), None]), None, Some(vec![])];
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(lists);
     let field = Arc::new(Field::new("x", DataType::Int32, true));
-    let structs =
-        StructArray::from(vec![(field, Arc::new(Int32Array::from(vec![Some(7), None, Some(9)])) as ArrayRef)]);
-    RecordBatch::try_from_iter([("list", Arc::new(lists) as ArrayRef), ("point", Arc::new(structs) as ArrayRef)])
-        .unwrap()
+    let structs = StructArray::from(vec![(
+        field,
+        Arc::new(Int32Array::from(vec![Some(7), None, Some(9)])) as ArrayRef,
+    )]);
+    RecordBatch::try_from_iter([
+        ("list", Arc::new(lists) as ArrayRef),
+        ("point", Arc::new(structs) as ArrayRef),
+    ])
+    .unwrap()
 }

@@ -40,7 +40,8 @@ id,name,price,day,at,flag,ratio,blob
 fn json_keeps_every_value() {
     let fixture = Fixture::start();
     let text = stdout(&fixture.query(GOODS, &["--format", "json"]));
-    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
     // As text, since a parser may make a float of it.
     assert!(text.lines().nth(1).unwrap().contains("\"price\":1234567890123.45,"), "{text}");
@@ -49,7 +50,10 @@ fn json_keeps_every_value() {
     assert_eq!(lines[2]["at"], "2024-01-31T12:30:00.123456Z");
     assert_eq!(lines[2]["blob"], "");
     assert_eq!(lines[1]["blob"], "00ff");
-    assert!(lines[3].as_object().unwrap().iter().all(|(name, value)| name == "id" || value.is_null()), "{text}");
+    assert!(
+        lines[3].as_object().unwrap().iter().all(|(name, value)| name == "id" || value.is_null()),
+        "{text}"
+    );
     assert_eq!(lines[4]["name"], "a,\"b\"\nc");
     let text = stdout(&fixture.query("SELECT * FROM nested", &["--format", "json"]));
     let expected = "{\"list\":[1,null],\"point\":{\"x\":7}}\n{\"list\":null,\"point\":{\"x\":null}}\n{\"list\":[],\"point\":{\"x\":9}}\n";
@@ -70,9 +74,15 @@ fn arrow_and_parquet_keep_every_value() {
 
         let output = fixture.query(&sql, &["--format", "parquet"]);
         assert!(output.status.success(), "{}", stderr(&output));
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes_of(output.stdout)).unwrap().build().unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes_of(output.stdout))
+            .unwrap()
+            .build()
+            .unwrap();
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
-        assert_eq!(concat_batches(&batches[0].schema(), &batches).unwrap().columns(), expected.columns());
+        assert_eq!(
+            concat_batches(&batches[0].schema(), &batches).unwrap().columns(),
+            expected.columns()
+        );
     }
 }
 
@@ -86,8 +96,10 @@ fn bytes_of(bytes: Vec<u8>) -> File {
 #[test]
 fn a_table_shows_the_first_rows_and_counts_all() {
     let fixture = Fixture::start();
-    let text =
-        stdout(&fixture.query("SELECT id, name, price FROM goods ORDER BY id", &["--format", "table", "--rows", "3"]));
+    let text = stdout(&fixture.query(
+        "SELECT id, name, price FROM goods ORDER BY id",
+        &["--format", "table", "--rows", "3"],
+    ));
     let expected = "                  id │ name       │            price
 ─────────────────────┼────────────┼─────────────────
 -9223372036854775808 │ Größe 日本 │             0.10
@@ -109,18 +121,31 @@ fn parameters_have_types() {
     let fixture = Fixture::start();
     let query = |sql: &str, values: &[&str]| {
         let arguments: Vec<&str> = values.iter().flat_map(|value| ["--param", value]).collect();
-        stdout(&fixture.query(sql, &arguments)).lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+        stdout(&fixture.query(sql, &arguments))
+            .lines()
+            .skip(1)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     assert_eq!(query("SELECT id FROM goods WHERE id = $1", &["2"]), ["2"]);
     assert_eq!(query("SELECT id FROM goods WHERE price = $1", &["decimal:-0.01"]), ["2"]);
     assert_eq!(query("SELECT id FROM goods WHERE day = $1", &["date:2024-01-31"]), ["2"]);
-    assert_eq!(query("SELECT id FROM goods WHERE at = $1", &["timestamptz:2024-01-31T13:30:00.123456+01:00"]), ["2"]);
+    assert_eq!(
+        query(
+            "SELECT id FROM goods WHERE at = $1",
+            &["timestamptz:2024-01-31T13:30:00.123456+01:00"]
+        ),
+        ["2"]
+    );
     assert_eq!(query("SELECT id FROM goods WHERE name = $1", &["plain"]), ["1"]);
     assert_eq!(
         query("SELECT id FROM goods WHERE flag = $1 AND id > $2", &["true", "-5"]),
         ["1", "9223372036854775807"]
     );
-    assert_eq!(query("SELECT $1 AS a, $2 AS b, $3 AS c", &["text:42", "NULL", "-1.5"]), ["42,,-1.5"]);
+    assert_eq!(
+        query("SELECT $1 AS a, $2 AS b, $3 AS c", &["text:42", "NULL", "-1.5"]),
+        ["42,,-1.5"]
+    );
     let (code, error) = failure(&fixture.query("SELECT $1", &["--param", "int:x"]));
     assert_eq!((code, error.contains("--param $1")), (2, true), "{error}");
     let (code, error) = failure(&fixture.query("SELECT $1", &[]));
@@ -132,7 +157,10 @@ fn a_statement_comes_from_a_file_or_standard_input() {
     let fixture = Fixture::start();
     let path = fixture.path("statement.sql");
     std::fs::write(&path, "-- a comment\nSELECT 1 AS one\n").unwrap();
-    assert_eq!(stdout(&run(&["query", &fixture.uri, "--file", path.to_str().unwrap()])), "one\n1\n");
+    assert_eq!(
+        stdout(&run(&["query", &fixture.uri, "--file", path.to_str().unwrap()])),
+        "one\n1\n"
+    );
     let mut command = program();
     command.args(["query", &fixture.uri, "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
@@ -145,7 +173,8 @@ fn failures_are_one_sentence_and_a_code() {
     let fixture = Fixture::start();
     let (code, error) = failure(&fixture.query("SELEC 1", &[]));
     assert_eq!(code, 1, "{error}");
-    let (code, error) = failure(&fixture.query("SELECT 1 / (value - 5) FROM generate_series(1, 9)", &[]));
+    let (code, error) =
+        failure(&fixture.query("SELECT 1 / (value - 5) FROM generate_series(1, 9)", &[]));
     assert_eq!(code, 1, "{error}");
     let (code, error) = failure(&fixture.query("SELECT * FROM nested", &[]));
     assert_eq!((code, error.contains("use json")), (4, true), "{error}");
@@ -156,7 +185,10 @@ fn failures_are_one_sentence_and_a_code() {
     let (code, error) = failure(&run(&["query", "dray+unix:///nowhere", "SELECT 1"]));
     assert_eq!((code, error.contains("dray serve")), (3, true), "{error}");
     assert_eq!(run(&["query", &fixture.uri]).status.code(), Some(2));
-    assert_eq!(run(&["query", &fixture.uri, "SELECT 1", "--compression", "xz"]).status.code(), Some(2));
+    assert_eq!(
+        run(&["query", &fixture.uri, "SELECT 1", "--compression", "xz"]).status.code(),
+        Some(2)
+    );
     // A row that is larger than the user allows; the error names the size needed.
     let sql = "SELECT repeat('x', 100000) AS x";
     let limits = ["--chunk-bytes-max", "8KiB", "--row-bytes-max", "16KiB"];

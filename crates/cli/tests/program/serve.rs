@@ -9,7 +9,11 @@ fn it_says_where_it_listens() {
     let unix = socket.to_str().unwrap();
     let listen = ["--listen", "tcp://127.0.0.1:0", "--listen", "127.0.0.1:0", "--unix", unix];
     let server = Server::start(&listen);
-    assert!(server.uri(0).starts_with("dray://127.0.0.1:") && !server.uri(0).ends_with(":0"), "{:?}", server.lines);
+    assert!(
+        server.uri(0).starts_with("dray://127.0.0.1:") && !server.uri(0).ends_with(":0"),
+        "{:?}",
+        server.lines
+    );
     assert_eq!(server.uri(2), format!("dray+unix://{unix}"));
     for at in 0..3 {
         assert_eq!(stdout(&run(&["query", server.uri(at), "SELECT 1 AS one"])), "one\n1\n");
@@ -33,7 +37,11 @@ fn a_token_is_asked_for() {
     assert_eq!(code, 3, "{error}");
     assert_eq!(stdout(&run(&["query", uri, "SELECT 1 AS one", "--token-file", file])), "one\n1\n");
     assert_eq!(stdout(&run(&["query", uri, "SELECT 1 AS one", "--token", "s3cret"])), "one\n1\n");
-    let output = program().args(["query", uri, "SELECT 1 AS one"]).env("DRAY_TOKEN", "s3cret").output().unwrap();
+    let output = program()
+        .args(["query", uri, "SELECT 1 AS one"])
+        .env("DRAY_TOKEN", "s3cret")
+        .output()
+        .unwrap();
     assert_eq!(stdout(&output), "one\n1\n");
 }
 
@@ -45,11 +53,21 @@ fn over_tls() {
     let (certificate, key) = (path("cert.pem"), path("key.pem"));
     std::fs::write(&certificate, made.cert.pem()).unwrap();
     std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let server = Server::start(&["--listen", "tcp://127.0.0.1:0", "--tls-cert", &certificate, "--tls-key", &key]);
+    let server = Server::start(&[
+        "--listen",
+        "tcp://127.0.0.1:0",
+        "--tls-cert",
+        &certificate,
+        "--tls-key",
+        &key,
+    ]);
     let uri = server.uri(0).replace("127.0.0.1", "localhost");
     assert!(uri.starts_with("drays://"), "{uri}");
     assert_eq!(stdout(&run(&["query", &uri, "SELECT 1 AS one", "--ca", &certificate])), "one\n1\n");
-    assert_eq!(stdout(&run(&["query", &format!("{uri}?ca={certificate}"), "SELECT 1 AS one"])), "one\n1\n");
+    assert_eq!(
+        stdout(&run(&["query", &format!("{uri}?ca={certificate}"), "SELECT 1 AS one"])),
+        "one\n1\n"
+    );
     let (code, error) = failure(&run(&["query", &uri, "SELECT 1"]));
     assert_eq!((code, error.contains("certificate")), (3, true), "{error}");
     let (code, error) = failure(&run(&["query", &uri, "SELECT 1", "--ca", &path("none.pem")]));
@@ -64,9 +82,13 @@ fn what_it_can_t_serve() {
     assert_eq!((code, error.contains("--token-file")), (2, true), "{error}");
     let (code, error) = failure_of_serve(&["--token-file", "/dev/null"]);
     assert_eq!((code, error.contains("no token")), (2, true), "{error}");
-    for wrong in
-        [["--memory", "lots"], ["--listen", "nowhere"], ["--threads", "0"], ["--tls-cert", "x"], ["--tpch", "x"]]
-    {
+    for wrong in [
+        ["--memory", "lots"],
+        ["--listen", "nowhere"],
+        ["--threads", "0"],
+        ["--tls-cert", "x"],
+        ["--tpch", "x"],
+    ] {
         assert_eq!(run(&["serve", wrong[0], wrong[1]]).status.code(), Some(2), "{wrong:?}");
     }
 }
@@ -86,7 +108,9 @@ fn a_signal_lets_a_transfer_finish() {
     let mut reader = BufReader::new(running.0.stdout.take().unwrap());
     reader.read_line(&mut String::new()).unwrap();
     fixture.server.signal("TERM");
-    wait_until("the server takes no more", || !run(&["query", &fixture.uri, "SELECT 1"]).status.success());
+    wait_until("the server takes no more", || {
+        !run(&["query", &fixture.uri, "SELECT 1"]).status.success()
+    });
     assert_eq!(reader.lines().map(Result::unwrap).count(), 300_000);
     assert_eq!(running.wait(), (Some(0), String::new()));
     let Fixture { mut server, folder, .. } = fixture;
@@ -100,7 +124,9 @@ fn a_second_signal_ends_at_once() {
     let mut running = Running::start(&["query", &fixture.uri, ENDLESS, "--format", "csv"]);
     fixture.wait_for_metric("dray_chunks_sent_total", 1);
     fixture.server.signal("INT");
-    wait_until("the server takes no more", || !run(&["query", &fixture.uri, "SELECT 1"]).status.success());
+    wait_until("the server takes no more", || {
+        !run(&["query", &fixture.uri, "SELECT 1"]).status.success()
+    });
     fixture.server.signal("INT");
     let Fixture { mut server, folder: _folder, .. } = fixture;
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
@@ -121,8 +147,11 @@ fn logs_are_lines_of_json() {
     assert_eq!(stdout(&run(&["query", uri, "SELECT 1 AS one"])), "one\n1\n");
     send_signal("TERM", &child.id().to_string());
     let output = child.wait_with_output().unwrap();
-    let lines: Vec<serde_json::Value> =
-        String::from_utf8(output.stderr).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<serde_json::Value> = String::from_utf8(output.stderr)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert!(lines.iter().any(|line| line["fields"]["sql"] == "SELECT 1 AS one"), "{lines:?}");
 }
 
@@ -131,7 +160,8 @@ fn what_would_let_in_anybody_or_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("token");
     std::fs::write(&file, "x".repeat(100_000)).unwrap();
-    let (code, error) = failure_of_serve(&["--token-file", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    let (code, error) =
+        failure_of_serve(&["--token-file", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
     assert_eq!((code, error.contains("the token has 100000 bytes")), (2, true), "{error}");
     let (code, error) = failure_of_serve(&["--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
     assert_eq!((code, error.contains("give --metrics-public")), (2, true), "{error}");
@@ -140,8 +170,13 @@ fn what_would_let_in_anybody_or_nobody() {
 
 /// What a server logs until it listens.
 fn log_of(arguments: &[&str]) -> String {
-    let mut child =
-        program().arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = program()
+        .arg("serve")
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
     child.kill().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -174,7 +209,10 @@ fn it_lists_what_it_serves() {
     std::fs::write(&data, "id,name\n1,a\n2,b\n").unwrap();
     let data = data.to_str().unwrap();
     let log = log_of(&["--listen", "tcp://127.0.0.1:0", data]);
-    assert!(log.contains("table goods") && log.contains("columns=2 rows=2 files=1 bytes=16"), "{log}");
+    assert!(
+        log.contains("table goods") && log.contains("columns=2 rows=2 files=1 bytes=16"),
+        "{log}"
+    );
     let server = Server::start(&["--listen", "tcp://127.0.0.1:0", data]);
     let uri = server.uri(0);
     let listed = "table,rows,bytes,files,columns\ngoods,2,16,1,\"id Int64, name Utf8\"\n";
@@ -195,7 +233,10 @@ fn files_without_a_header_are_served_and_sorted() {
     let sql = "SELECT * FROM t ORDER BY column_1";
     assert_eq!(stdout(&run(&["query", server.uri(0), sql])), "column_1,column_2\n1,a\n2,b\n");
     run(&["sort", &path("t.csv"), "--no-header", "--by", "column_1", "-o", &path("sorted.csv")]);
-    assert_eq!(std::fs::read_to_string(path("sorted.csv")).unwrap(), "column_1,column_2\n1,a\n2,b\n");
+    assert_eq!(
+        std::fs::read_to_string(path("sorted.csv")).unwrap(),
+        "column_1,column_2\n1,a\n2,b\n"
+    );
 }
 
 #[test]
@@ -209,7 +250,11 @@ fn a_file_that_changes_is_an_error_with_what_to_do() {
     for sql in ["SELECT * FROM t", "SELECT count(*) FROM t"] {
         let (code, error) = failure(&run(&["query", server.uri(0), sql]));
         let expected = "file 't/t.csv' was removed or renamed after its table was opened";
-        assert_eq!((code, error.contains(expected) && error.contains("start dray again")), (1, true), "{error}");
+        assert_eq!(
+            (code, error.contains(expected) && error.contains("start dray again")),
+            (1, true),
+            "{error}"
+        );
         assert!(!error.contains(folder.path().to_str().unwrap()), "{error}");
     }
 }
@@ -223,10 +268,12 @@ fn what_a_killed_server_has_spilled_is_removed_by_the_next_one() {
         entries.collect::<std::collections::BTreeSet<_>>()
     };
     let files = || {
-        let within = |path: &PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let within =
+            |path: &PathBuf| std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
         folders().iter().flat_map(within).flat_map(|path| within(&path)).count()
     };
-    let serve = || Server::start(&["--listen", "127.0.0.1:0", "--spill", spill, "--memory", "64MiB"]);
+    let serve =
+        || Server::start(&["--listen", "127.0.0.1:0", "--spill", spill, "--memory", "64MiB"]);
     let killed = serve();
     let first = folders();
     // In no order, so that nothing can be left out early.

@@ -6,12 +6,18 @@ use parquet::file::properties::WriterProperties;
 
 use super::*;
 
-/// Rows `number,text,row`, in no order; every tenth number and every text of one row in seven is missing.
+/// Rows `number,text,row`, in no order; every tenth number and every text of one row in seven is
+/// missing.
 fn lines(rows: usize) -> Vec<String> {
     let line = |row: usize| {
         let scattered = row.wrapping_mul(2_654_435_761) % 1000;
-        let number = if scattered.is_multiple_of(10) { String::new() } else { (scattered as i64 - 500).to_string() };
-        let text = if row.is_multiple_of(7) { String::new() } else { format!("t{}", scattered % 13) };
+        let number = if scattered.is_multiple_of(10) {
+            String::new()
+        } else {
+            (scattered as i64 - 500).to_string()
+        };
+        let text =
+            if row.is_multiple_of(7) { String::new() } else { format!("t{}", scattered % 13) };
         format!("{number},{text},{row}")
     };
     (0..rows).map(line).collect()
@@ -35,7 +41,8 @@ fn text(line: &str) -> Option<&str> {
 
 fn sorted(folder: &TempDir, inputs: &[&str], more: &[&str]) -> (String, String) {
     let out = folder.path().join("out.csv");
-    let inputs: Vec<String> = inputs.iter().map(|name| folder.path().join(name).display().to_string()).collect();
+    let inputs: Vec<String> =
+        inputs.iter().map(|name| folder.path().join(name).display().to_string()).collect();
     let inputs: Vec<&str> = inputs.iter().map(String::as_str).collect();
     let output = run(&[&["sort"], &inputs[..], &["-o", out.to_str().unwrap()], more].concat());
     assert!(output.status.success(), "{}", stderr(&output));
@@ -52,9 +59,14 @@ fn rows_come_in_order_and_equal_ones_as_they_were() {
         let mut expected = rows.clone();
         // NULLs last; std's sort is stable.
         expected.sort_by_key(|line| (number(line).is_none(), number(line)));
-        let (found, said) = sorted(&folder, &["in.csv"], &[&["--by", "number"], &memory[..]].concat());
+        let (found, said) =
+            sorted(&folder, &["in.csv"], &[&["--by", "number"], &memory[..]].concat());
         assert!(found == csv(&expected), "by number");
-        assert!(said.contains("50,000 rows") && said.contains("on disk meanwhile") == (memory[1] == "2MiB"), "{said}");
+        assert!(
+            said.contains("50,000 rows")
+                && said.contains("on disk meanwhile") == (memory[1] == "2MiB"),
+            "{said}"
+        );
         expected = rows.clone();
         // Descending, and NULLs first with it; then NULLs first.
         expected.sort_by(|a, b| text(b).cmp(&text(a)).then(number(a).cmp(&number(b))));
@@ -63,7 +75,8 @@ fn rows_come_in_order_and_equal_ones_as_they_were() {
         assert!(found == csv(&expected), "by text and number");
         assert_eq!(said, "");
     }
-    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names.len(), 2, "{names:?}");
 }
 
@@ -72,7 +85,11 @@ fn files_of_several_kinds_and_folders() {
     let folder = tempfile::tempdir().unwrap();
     let rows = lines(3000);
     std::fs::create_dir(folder.path().join("parts")).unwrap();
-    for (name, part) in [("parts/a.csv", &rows[..1000]), ("parts/b.csv", &rows[1000..2000]), ("c.csv", &rows[2000..])] {
+    for (name, part) in [
+        ("parts/a.csv", &rows[..1000]),
+        ("parts/b.csv", &rows[1000..2000]),
+        ("c.csv", &rows[2000..]),
+    ] {
         std::fs::write(folder.path().join(name), csv(part)).unwrap();
     }
     let mut expected = rows.clone();
@@ -81,12 +98,17 @@ fn files_of_several_kinds_and_folders() {
     // Into every kind of file and back.
     let path = |name: &str| folder.path().join(name).display().to_string();
     for name in ["a.parquet", "a.arrow", "a.arrows", "a.ndjson"] {
-        assert!(run(&["sort", &path("c.csv"), &path("parts"), "--by", "text", "-o", &path(name)]).status.success());
+        assert!(
+            run(&["sort", &path("c.csv"), &path("parts"), "--by", "text", "-o", &path(name)])
+                .status
+                .success()
+        );
         let found = sorted(&folder, &[name], &["--by", "row:desc"]).0;
         if name == "a.ndjson" {
             // The columns of NDJSON come by their names.
-            let by_name =
-                |line: &str| line.split(',').zip([0, 2, 1]).map(|(field, at)| (at, field.to_owned())).collect();
+            let by_name = |line: &str| {
+                line.split(',').zip([0, 2, 1]).map(|(field, at)| (at, field.to_owned())).collect()
+            };
             let swapped = |line: &str| {
                 let mut fields: Vec<(i32, String)> = by_name(line);
                 fields.sort_unstable();
@@ -103,7 +125,8 @@ fn files_of_several_kinds_and_folders() {
 fn equal_rows_and_the_first_ones() {
     let folder = tempfile::tempdir().unwrap();
     let rows = lines(2000);
-    std::fs::write(folder.path().join("in.csv"), csv(&[rows.clone(), rows.clone()].concat())).unwrap();
+    std::fs::write(folder.path().join("in.csv"), csv(&[rows.clone(), rows.clone()].concat()))
+        .unwrap();
     let (found, _) = sorted(&folder, &["in.csv"], &["--by", "row", "--distinct"]);
     assert!(found == csv(&rows));
     let (all, _) = sorted(&folder, &["in.csv"], &["--distinct"]);
@@ -133,12 +156,16 @@ fn long_lines(rows: u64) -> Vec<String> {
 /// The lines as a Parquet file of many groups of rows.
 fn write_lines(path: &Path, lines: &[String]) {
     let field = |at: usize| lines.iter().map(move |line| line.split(',').nth(at).unwrap());
-    let numbers = |at: usize| Arc::new(Int64Array::from_iter_values(field(at).map(|n| n.parse().unwrap()))) as ArrayRef;
+    let numbers = |at: usize| {
+        Arc::new(Int64Array::from_iter_values(field(at).map(|n| n.parse().unwrap()))) as ArrayRef
+    };
     let filler: ArrayRef = Arc::new(StringArray::from_iter_values(field(2)));
     let columns = [("group", numbers(0)), ("row", numbers(1)), ("filler", filler)];
     let batch = RecordBatch::try_from_iter(columns).unwrap();
     let properties = WriterProperties::builder().set_max_row_group_row_count(Some(20_000)).build();
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties)).unwrap();
+    let mut writer =
+        ArrowWriter::try_new(File::create(path).unwrap(), batch.schema(), Some(properties))
+            .unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 }
@@ -166,7 +193,8 @@ fn equal_rows_of_large_files_stay_in_their_order() {
                 let more = ["--by", "group", "--threads", threads, "--memory", memory];
                 let context = format!("{name}, {threads} threads, {memory}");
                 assert!(sorted(&folder, &[name], &more).0 == text(&expected), "{context}");
-                let (found, _) = sorted(&folder, &[name], &[&more[..], &["--distinct=keys"]].concat());
+                let (found, _) =
+                    sorted(&folder, &[name], &[&more[..], &["--distinct=keys"]].concat());
                 assert!(found == text(&firsts), "{context}: {found}");
             }
         }
@@ -183,7 +211,18 @@ fn the_program_keeps_to_its_memory() {
     write_lines(Path::new(&path("in.parquet")), &long_lines(3_000_000));
     for memory in [32, 96] {
         let (said, out) = (format!("{memory}MiB"), path("out.parquet"));
-        let arguments = ["sort", &path("in.parquet"), "--by", "group", "--memory", &said, "--threads", "2", "-o", &out];
+        let arguments = [
+            "sort",
+            &path("in.parquet"),
+            "--by",
+            "group",
+            "--memory",
+            &said,
+            "--threads",
+            "2",
+            "-o",
+            &out,
+        ];
         let sorting = Running::start(&arguments);
         let status = format!("/proc/{}/status", sorting.0.id());
         let resident = || {
@@ -216,15 +255,22 @@ fn what_is_wrong_is_said() {
         (&["none.csv", "--by", "a"], 2, "none.csv"),
         (&["in.csv", "--by", "row:desc:asc"], 2, "says twice how to sort"),
         (&["in.csv"], 2, "--by"),
-        (&["in.csv", "--by", "row", "--memory", "1000"], 1, "sorting needs 65536 bytes of memory, and may take 1000"),
+        (
+            &["in.csv", "--by", "row", "--memory", "1000"],
+            1,
+            "sorting needs 65536 bytes of memory, and may take 1000",
+        ),
         (&["in.csv", "--by", "row", "--spill", "/does/not/exist"], 2, "/does/not/exist"),
         (&["--by", "row"], 2, "PATH"),
     ];
     for (arguments, expected, part) in cases {
-        let arguments: Vec<String> = arguments
-            .iter()
-            .map(|argument| if argument.ends_with(".csv") { path(argument) } else { (*argument).to_owned() })
-            .collect();
+        let arguments: Vec<String> =
+            arguments
+                .iter()
+                .map(|argument| {
+                    if argument.ends_with(".csv") { path(argument) } else { (*argument).to_owned() }
+                })
+                .collect();
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let output = run(&[&["sort"], &arguments[..], &["-o", &path("out.csv")]].concat());
         assert_eq!(output.status.code(), Some(expected), "{arguments:?}: {}", stderr(&output));
@@ -240,13 +286,24 @@ fn an_interrupt_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     std::fs::write(path("in.csv"), csv(&lines(1_500_000))).unwrap();
-    let arguments = ["sort", &path("in.csv"), "--by", "text,row", "--memory", "1MiB", "-o", &path("out.parquet")];
-    let running = Running::start(&[&arguments[..], &["--spill", folder.path().to_str().unwrap()]].concat());
+    let arguments = [
+        "sort",
+        &path("in.csv"),
+        "--by",
+        "text,row",
+        "--memory",
+        "1MiB",
+        "-o",
+        &path("out.parquet"),
+    ];
+    let running =
+        Running::start(&[&arguments[..], &["--spill", folder.path().to_str().unwrap()]].concat());
     wait_until("a file is begun", || std::fs::read_dir(folder.path()).unwrap().count() > 1);
     running.interrupt();
     let (code, said) = running.wait();
     assert_eq!(code, Some(130), "{said}");
-    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let names: Vec<_> =
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["in.csv"]);
 }
 
@@ -256,7 +313,8 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
     let path = |name: &str| folder.path().join(name).display().to_string();
     let names = || {
         let names = std::fs::read_dir(folder.path()).unwrap();
-        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     };
@@ -265,7 +323,9 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
     let spill = folder.path().to_str().unwrap();
     let sort = |input: &str| {
         let (input, output) = (path(input), path("out.csv"));
-        let arguments = ["sort", &input, "--by", "text,row", "--memory", "1MiB", "-o", &output, "--spill", spill];
+        let arguments = [
+            "sort", &input, "--by", "text,row", "--memory", "1MiB", "-o", &output, "--spill", spill,
+        ];
         Running::start(&arguments)
     };
     let killed = sort("in.csv");
@@ -275,7 +335,12 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
     // Another one at the same time leaves alone what is in use.
     let (code, said) = sort("small.csv").wait();
     assert_eq!(code, Some(0), "{said}");
-    assert!(!said.contains("left behind") && names().iter().any(unfinished) && names().iter().any(spilled), "{said}");
+    assert!(
+        !said.contains("left behind")
+            && names().iter().any(unfinished)
+            && names().iter().any(spilled),
+        "{said}"
+    );
     // By a signal that it can't handle.
     drop(killed);
     assert!(names().iter().any(unfinished) && names().iter().any(spilled));
@@ -289,9 +354,11 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
 fn columns_whose_names_have_colons() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("in.csv"), "a:desc,x:y\n1,2\n3,1\n2,3\n").unwrap();
-    for (by, expected) in
-        [("a:desc", "1,2\n2,3\n3,1\n"), ("a:desc:desc", "3,1\n2,3\n1,2\n"), ("x:y", "3,1\n1,2\n2,3\n")]
-    {
+    for (by, expected) in [
+        ("a:desc", "1,2\n2,3\n3,1\n"),
+        ("a:desc:desc", "3,1\n2,3\n1,2\n"),
+        ("x:y", "3,1\n1,2\n2,3\n"),
+    ] {
         let found = sorted(&folder, &["in.csv"], &["--by", by]).0;
         assert_eq!(found, format!("a:desc,x:y\n{expected}"), "{by}");
     }

@@ -41,7 +41,11 @@ impl DrayLink {
     ///
     /// # Errors
     /// When the uri is not one, nobody answers there, or the server refuses.
-    pub(crate) fn connect(uri: &str, options: &ConnectOptions, wanted: &mut dyn FnMut() -> bool) -> Result<Self> {
+    pub(crate) fn connect(
+        uri: &str,
+        options: &ConnectOptions,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
         let started = Instant::now();
         let uri: Uri = uri.parse()?;
         let mut options = options.clone();
@@ -49,24 +53,34 @@ impl DrayLink {
             match key.as_str() {
                 "token" => options.token = Some(value.as_str().into()),
                 "read_timeout" => {
-                    let refused =
-                        || Error::usage("the uri's option read_timeout is no time").hint("expected seconds above 0");
+                    let refused = || {
+                        Error::usage("the uri's option read_timeout is no time")
+                            .hint("expected seconds above 0")
+                    };
                     options.read_timeout = Some(parse_seconds(value).ok_or_else(refused)?);
                 }
                 "plain_token" => {
                     options.plain_token = value.parse().map_err(|_| {
-                        Error::usage("the uri's option plain_token is neither true nor false").hint("plain_token=true")
+                        Error::usage("the uri's option plain_token is neither true nor false")
+                            .hint("plain_token=true")
                     })?;
                 }
                 "ca" => options.ca = Some(value.into()),
                 // The uri was parsed, so that only known ones are left.
-                _ => return Err(Error::new(ErrorKind::Internal, "an option of the uri was overlooked")),
+                _ => {
+                    return Err(Error::new(
+                        ErrorKind::Internal,
+                        "an option of the uri was overlooked",
+                    ));
+                }
             }
         }
         let from_environment = || std::env::var("DRAY_TOKEN").ok().map(Secret::from);
-        let token = uri.token.clone().or(options.token).or_else(from_environment).unwrap_or_default();
+        let token =
+            uri.token.clone().or(options.token).or_else(from_environment).unwrap_or_default();
         let mut wait = Wait::new(started + options.timeout, wanted);
-        let transport = Transport::connect(&uri, options.ca.as_deref(), options.read_timeout, &mut wait)?;
+        let transport =
+            Transport::connect(&uri, options.ca.as_deref(), options.read_timeout, &mut wait)?;
         if !token.is_empty() && !options.plain_token && !transport.is_private() {
             let what = format!("the token would travel to {uri} as plain text");
             return Err(Error::usage(what).hint(
@@ -88,14 +102,22 @@ impl DrayLink {
         let mut patient = || {
             wait.check().map_err(|_| {
                 let what = format!("{uri} did not greet within {:?}", options.timeout);
-                Error::new(ErrorKind::Connection, what).hint("is a dray server there, and TLS the same at both ends?")
+                Error::new(ErrorKind::Connection, what)
+                    .hint("is a dray server there, and TLS the same at both ends?")
             })
         };
         connection.send(&hello, &mut patient)?;
         match connection.receive_patiently(&mut Arena::default(), &mut patient)? {
-            Received::Event(ServerEvent::Welcome(Welcome { server, .. })) => connection.server = server,
+            Received::Event(ServerEvent::Welcome(Welcome { server, .. })) => {
+                connection.server = server
+            }
             Received::Event(ServerEvent::Error(error)) => return Err(error.into()),
-            _ => return Err(Error::new(ErrorKind::Protocol, format!("{uri} did not answer the greeting"))),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::Protocol,
+                    format!("{uri} did not answer the greeting"),
+                ));
+            }
         }
         Ok(connection)
     }
@@ -111,7 +133,8 @@ impl DrayLink {
         write_all(&mut self.transport, message, broke, patient).inspect_err(|_| self.broken = true)
     }
 
-    /// Waits until something has come of the next frame. Nothing is lost when patience ends meanwhile.
+    /// Waits until something has come of the next frame. Nothing is lost when patience ends
+    /// meanwhile.
     fn await_frame(&mut self, patient: Patient<'_>) -> Result<()> {
         while self.consumed == self.buffer.len() {
             match self.fill_buffer() {
@@ -137,7 +160,8 @@ impl DrayLink {
     fn receive_patiently(&mut self, arena: &mut Arena, patient: Patient<'_>) -> Result<Received> {
         // The session is lent to the reading of a frame, which reads through the rest of this.
         let mut session = std::mem::take(&mut self.session);
-        let received = receive_frame(&mut session, arena, &mut |room| self.read_exact(room, patient));
+        let received =
+            receive_frame(&mut session, arena, &mut |room| self.read_exact(room, patient));
         self.session = session;
         received.inspect_err(|_| self.broken = true)
     }
@@ -234,7 +258,8 @@ impl Link for DrayLink {
         let mut patient = || deadline.check(wanted());
         let mut drained = self.send_cancel(&mut patient);
         while drained.is_ok() && self.is_running() {
-            drained = patient().and_then(|()| self.receive_patiently(arena, &mut patient).map(|_| ()));
+            drained =
+                patient().and_then(|()| self.receive_patiently(arena, &mut patient).map(|_| ()));
         }
         if drained.is_err() {
             self.break_off();
@@ -248,12 +273,15 @@ impl Drop for DrayLink {
             let mut out = Vec::new();
             self.session.goodbye(&mut out);
             // A courtesy, which nobody waits for; the server notices either way.
-            let _ = self.send(&out, &mut || Err(Error::new(ErrorKind::Connection, "the server takes nothing")));
+            let _ = self.send(&out, &mut || {
+                Err(Error::new(ErrorKind::Connection, "the server takes nothing"))
+            });
         }
     }
 }
 
-/// Whether to go on with a message of which a part has been read or sent: for a while, even if it is to be cancelled.
+/// Whether to go on with a message of which a part has been read or sent: for a while, even if it
+/// is to be cancelled.
 fn within(wish: Wish, stop: &mut Option<Deadline>) -> Result<()> {
     match wish {
         Wish::Continue => Ok(()),
@@ -265,7 +293,8 @@ fn broke(cause: io::Error) -> Error {
     match cause.kind() {
         io::ErrorKind::UnexpectedEof => {
             let what = "the server closed the connection before the end";
-            Error::new(ErrorKind::Connection, what).hint("what had arrived of a result is not whole")
+            Error::new(ErrorKind::Connection, what)
+                .hint("what had arrived of a result is not whole")
         }
         _ => Error::new(ErrorKind::Connection, "the connection to the server broke").cause(cause),
     }
@@ -282,6 +311,7 @@ fn encode_parameters(parameters: Option<&RecordBatch>) -> Result<Vec<u8>> {
         return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
     }
     let schema = schema_from_arrow(&row.schema())?;
-    let chunk = write(&schema, &[batch_from_arrow(row)?], Compression::None, false, false)?.to_bytes(0);
+    let chunk =
+        write(&schema, &[batch_from_arrow(row)?], Compression::None, false, false)?.to_bytes(0);
     Ok(Query::parameters_of(&schema, &chunk)?)
 }

@@ -6,9 +6,10 @@
 //!   worker        import snapshot · part · part · …  ─┴▶ batches ──▶ the reader of the result
 //! ```
 //!
-//! Workers take parts from one queue, so that a slow one holds nothing up. A part that fails with its connection is read again
-//! from a new one: under the snapshot the rows come in the same order, and those that were delivered are left out. The reader
-//! counts parts: a result ends only when all of them have.
+//! Workers take parts from one queue, so that a slow one holds nothing up. A part that fails with
+//! its connection is read again from a new one: under the snapshot the rows come in the same order,
+//! and those that were delivered are left out. The reader counts parts: a result ends only when all
+//! of them have.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -81,7 +82,8 @@ struct Shared {
     /// Not even the end of what was stopped is waited for.
     left: AtomicBool,
     alive: AtomicUsize,
-    /// The blocks that batches share at each worker, as the reader will keep them or not ([`Arena::set_block_bytes`]).
+    /// The blocks that batches share at each worker, as the reader will keep them or not
+    /// ([`Arena::set_block_bytes`]).
     block_bytes: AtomicUsize,
     /// Where a part's events go; taken by its worker if the order is kept.
     senders: Mutex<Vec<Option<SyncSender<Event>>>>,
@@ -113,7 +115,9 @@ impl std::fmt::Debug for Parallel {
 impl Parallel {
     /// Says how the reader's batches are kept: in blocks of this size in all, or each by itself.
     pub(super) fn set_block_bytes(&self, block_bytes: usize) {
-        self.shared.block_bytes.store(block_bytes / self.shared.work.workers.max(1), Ordering::Relaxed);
+        self.shared
+            .block_bytes
+            .store(block_bytes / self.shared.work.workers.max(1), Ordering::Relaxed);
     }
 
     /// Starts the workers and waits for the first to begin.
@@ -122,8 +126,9 @@ impl Parallel {
     /// When none can begin.
     pub(super) fn start(work: Work, wanted: Wanted<'_>) -> Result<(Self, Started)> {
         let queues = if work.ordered { work.parts.len() } else { 1 };
-        let (senders, receivers): (Vec<_>, VecDeque<_>) =
-            (0..queues).map(|_| sync_channel(BATCHES_WAITING * if work.ordered { 1 } else { work.workers })).unzip();
+        let (senders, receivers): (Vec<_>, VecDeque<_>) = (0..queues)
+            .map(|_| sync_channel(BATCHES_WAITING * if work.ordered { 1 } else { work.workers }))
+            .unzip();
         let (workers, parts_left) = (work.workers, work.parts.len());
         let shared = Arc::new(Shared {
             work,
@@ -148,7 +153,9 @@ impl Parallel {
         };
         for i in 0..workers {
             let shared = shared.clone();
-            let thread = std::thread::Builder::new().name(format!("dray-part-{i}")).spawn(move || shared.run());
+            let thread = std::thread::Builder::new()
+                .name(format!("dray-part-{i}"))
+                .spawn(move || shared.run());
             if let Err(cause) = thread {
                 parallel.shared.alive.fetch_sub(workers - i, Ordering::SeqCst);
                 lock(&parallel.shared.failures)
@@ -166,7 +173,8 @@ impl Parallel {
         }
     }
 
-    /// Ends the workers, and waits for them as long as that is wanted. Statements are cancelled at once.
+    /// Ends the workers, and waits for them as long as that is wanted. Statements are cancelled at
+    /// once.
     pub(super) fn stop(&mut self, wanted: Wanted<'_>) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         // Their threads are their process's own.
@@ -191,23 +199,33 @@ impl Parallel {
             match self.next_event(wanted)? {
                 Some(Event::Started(started)) if self.schema.as_ref() == Some(&started.schema) => {}
                 Some(Event::Started(_)) => {
-                    return Err(Error::new(ErrorKind::Execution, "the table's columns differ between connections"));
+                    return Err(Error::new(
+                        ErrorKind::Execution,
+                        "the table's columns differ between connections",
+                    ));
                 }
                 Some(Event::Batch { batch, wire_bytes, decoded_bytes, decode }) => {
                     return Ok(Received::Batch { batch, wire_bytes, decoded_bytes, decode });
                 }
                 Some(Event::Part { finished, profile }) => {
                     self.parts_left -= 1;
-                    self.finished = self.finished.take().map_or(finished, |sum| finished.map(|part| add(sum, &part)));
+                    self.finished = self
+                        .finished
+                        .take()
+                        .map_or(finished, |sum| finished.map(|part| add(sum, &part)));
                     merge(&mut self.profile, profile);
                 }
                 Some(Event::Failed(error)) => return Err(error),
                 None if self.parts_left > 0 => return Err(self.lost()),
                 None => {
                     let finished = self.finished.take();
-                    let total_ns = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                    let total_ns =
+                        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
                     let finished = finished.map(|finished| Finished { total_ns, ..finished });
-                    return Ok(Received::Done { finished, profile: std::mem::take(&mut self.profile) });
+                    return Ok(Received::Done {
+                        finished,
+                        profile: std::mem::take(&mut self.profile),
+                    });
                 }
             }
         }
@@ -221,7 +239,10 @@ impl Parallel {
                 Ok(event) => return Ok(Some(event)),
                 Err(RecvTimeoutError::Timeout) => {
                     if wanted() > Wish::Continue {
-                        return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
+                        return Err(Error::new(
+                            ErrorKind::Cancelled,
+                            "the statement was cancelled",
+                        ));
                     }
                     // Parts that nobody reads any more are waited for in vain.
                     if self.shared.alive.load(Ordering::SeqCst) == 0 {
@@ -251,7 +272,8 @@ impl Parallel {
     /// Why connections could not be had or broke, as far as it has not been told before.
     pub(super) fn failures(&mut self) -> Vec<String> {
         let failures = lock(&self.shared.failures);
-        let untold = failures.get(self.told..).unwrap_or_default().iter().map(Error::to_string).collect();
+        let untold =
+            failures.get(self.told..).unwrap_or_default().iter().map(Error::to_string).collect();
         self.told = failures.len();
         untold
     }
@@ -302,20 +324,27 @@ impl Shared {
         let deadline = self.work.join_max.map(|max| (Instant::now() + max, max));
         let is_over = || deadline.is_some_and(|(deadline, _)| Instant::now() >= deadline);
         let mut wanted = || !self.stopped.load(Ordering::SeqCst) && !is_over();
-        let joined = PostgresLink::connect(&self.work.uri, &self.work.connect, &mut wanted).and_then(|mut link| {
-            link.join(&self.work.held, &self.work.split, &mut wanted)?;
-            Ok(link)
-        });
+        let joined = PostgresLink::connect(&self.work.uri, &self.work.connect, &mut wanted)
+            .and_then(|mut link| {
+                link.join(&self.work.held, &self.work.split, &mut wanted)?;
+                Ok(link)
+            });
         joined.map_err(|error| match deadline {
-            Some((_, max)) if error.kind() == ErrorKind::Connection && is_over() => {
-                Error::new(ErrorKind::Connection, format!("the pooler gave no other connection within {max:?}"))
-            }
+            Some((_, max)) if error.kind() == ErrorKind::Connection && is_over() => Error::new(
+                ErrorKind::Connection,
+                format!("the pooler gave no other connection within {max:?}"),
+            ),
             _ => error,
         })
     }
 
     /// Reads a part, on a new connection if the last one broke.
-    fn read(&self, part: usize, link: &mut Option<PostgresLink>, sender: &SyncSender<Event>) -> Result<()> {
+    fn read(
+        &self,
+        part: usize,
+        link: &mut Option<PostgresLink>,
+        sender: &SyncSender<Event>,
+    ) -> Result<()> {
         let mut delivered = 0;
         let mut retries = 0;
         loop {
@@ -343,7 +372,8 @@ impl Shared {
         }
     }
 
-    /// Reads a part once. The first `delivered` rows are left out, and those that follow counted there.
+    /// Reads a part once. The first `delivered` rows are left out, and those that follow counted
+    /// there.
     fn read_once(
         &self,
         part: usize,
@@ -351,11 +381,12 @@ impl Shared {
         delivered: &mut usize,
         sender: &SyncSender<Event>,
     ) -> Result<()> {
-        let mut wanted = || match (self.stopped.load(Ordering::SeqCst), self.left.load(Ordering::SeqCst)) {
-            (_, true) => Wish::Leave,
-            (true, false) => Wish::Cancel,
-            (false, false) => Wish::Continue,
-        };
+        let mut wanted =
+            || match (self.stopped.load(Ordering::SeqCst), self.left.load(Ordering::SeqCst)) {
+                (_, true) => Wish::Leave,
+                (true, false) => Wish::Cancel,
+                (false, false) => Wish::Continue,
+            };
         let gone = |_| Error::new(ErrorKind::Cancelled, "nobody reads the result");
         if let Some(deadline) = self.work.deadline {
             link.limit(deadline, &mut || wanted() == Wish::Continue)?;
@@ -380,7 +411,9 @@ impl Shared {
                     continue;
                 }
                 Received::Event(ServerEvent::Finished(finished)) => {
-                    return sender.send(Event::Part { finished: Some(finished), profile }).map_err(gone);
+                    return sender
+                        .send(Event::Part { finished: Some(finished), profile })
+                        .map_err(gone);
                 }
                 Received::Done { finished, profile } => {
                     return sender.send(Event::Part { finished, profile }).map_err(gone);
@@ -395,13 +428,28 @@ impl Shared {
                     header.verify(&[&descriptors, &body])?;
                     let columns = &mut arena.columns(&header);
                     let profile = Some(&mut profile);
-                    let batch = decoder.decode(&header, &descriptors, &body, &tables, Some(columns), profile)?;
-                    (batch, std::mem::take(&mut state_bytes) + header.chunk_bytes(), header.decoded_bytes)
+                    let batch = decoder.decode(
+                        &header,
+                        &descriptors,
+                        &body,
+                        &tables,
+                        Some(columns),
+                        profile,
+                    )?;
+                    (
+                        batch,
+                        std::mem::take(&mut state_bytes) + header.chunk_bytes(),
+                        header.decoded_bytes,
+                    )
                 }
                 Received::Built { built, bytes, .. } => {
                     let decoded_bytes = built.batch().plain_bytes(0, built.batch().rows);
                     (
-                        decoder.as_ref().ok_or_else(out_of_turn)?.built(*built).map_err(Error::of_rows)?,
+                        decoder
+                            .as_ref()
+                            .ok_or_else(out_of_turn)?
+                            .built(*built)
+                            .map_err(Error::of_rows)?,
                         bytes,
                         decoded_bytes,
                     )

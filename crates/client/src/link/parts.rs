@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use dray_postgres::{Error as PostgresError, Patience, Session, Socket, Split, Used, is_range_scan};
+use dray_postgres::{
+    Error as PostgresError, Patience, Session, Socket, Split, Used, is_range_scan,
+};
 use dray_wire::{ErrorKind as WireKind, ServerError};
 
 use super::stability::{self, From};
@@ -36,8 +38,8 @@ impl Table {
     }
 }
 
-/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on the same server, and in the
-/// same way.
+/// What the coordinator holds: the snapshot, and what tells whether a worker sees the same table on
+/// the same server, and in the same way.
 #[derive(Debug, Clone)]
 pub(super) struct Held {
     snapshot: String,
@@ -49,10 +51,11 @@ pub(super) struct Held {
     table: String,
 }
 
-/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that the user asked for,
-/// `attributes` the names in earlier statements that may have been functions.
+/// Looks at the table: whether it can be split, and is worth it. `wanted` are the connections that
+/// the user asked for, `attributes` the names in earlier statements that may have been functions.
 ///
-/// Of a plain table the parts read only that: what is made to inherit from it meanwhile has no part in the result.
+/// Of a plain table the parts read only that: what is made to inherit from it meanwhile has no part
+/// in the result.
 pub(super) fn look(
     session: &mut Session<Socket>,
     split: &mut Split,
@@ -60,14 +63,18 @@ pub(super) fn look(
     (wanted, ordered): (Option<usize>, bool),
     patience: Patience<'_>,
 ) -> Result<Result<Table, String>> {
-    if split.table.contains('\\') || stability::names(&split.used).chain(attributes).any(|name| name.contains('\\')) {
+    if split.table.contains('\\')
+        || stability::names(&split.used).chain(attributes).any(|name| name.contains('\\'))
+    {
         return Ok(Err("it has names with backslashes".to_owned()));
     }
     let rows = match session.ask(&question(split, attributes), patience) {
         Ok(rows) => rows,
         Err(error) => return reason(session, error).map(Err),
     };
-    let Some(row) = rows.into_iter().next() else { return Ok(Err(format!("{} is not a table", split.table))) };
+    let Some(row) = rows.into_iter().next() else {
+        return Ok(Err(format!("{} is not a table", split.table)));
+    };
     let text = |i: usize| row.get(i).and_then(|value| value.as_deref()).unwrap_or_default();
     let number = |i: usize| text(i).parse::<u64>().unwrap_or_default();
     let (kind, strange_leaves, blocks, bytes, connections, called, timeout_ms) =
@@ -101,17 +108,24 @@ pub(super) fn look(
         }
     };
     if workers < 2 {
-        return Ok(Err("the table, this machine or the number of free connections is small".to_owned()));
+        return Ok(Err(
+            "the table, this machine or the number of free connections is small".to_owned()
+        ));
     }
-    let unstable =
-        match session.ask(&stability::question(&split.used, From::Statement, &oid_of(&split.table)), patience) {
-            Ok(rows) => rows.into_iter().flatten().flatten().next(),
-            Err(error) => Some(reason(session, error)?),
-        };
+    let unstable = match session
+        .ask(&stability::question(&split.used, From::Statement, &oid_of(&split.table)), patience)
+    {
+        Ok(rows) => rows.into_iter().flatten().flatten().next(),
+        Err(error) => Some(reason(session, error)?),
+    };
     if let Some(unstable) = unstable {
         return Ok(Err(unstable));
     }
-    Ok(Ok(Table { blocks, workers, timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)) }))
+    Ok(Ok(Table {
+        blocks,
+        workers,
+        timeout: (timeout_ms > 0).then(|| Duration::from_millis(timeout_ms)),
+    }))
 }
 
 /// The number of a table, as an expression.
@@ -119,15 +133,18 @@ fn oid_of(table: &str) -> String {
     format!("{}::pg_catalog.regclass::pg_catalog.oid", quoted(table))
 }
 
-/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a function that an attribute may
-/// have been, and which may have changed the session; milliseconds that a statement may take, 0 for any.
+/// Kind; leaves that can't be split; blocks of the largest leaf; bytes of all; free connections; a
+/// function that an attribute may have been, and which may have changed the session; milliseconds
+/// that a statement may take, 0 for any.
 fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     let names = |names: &BTreeSet<String>| {
         let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
         format!("ARRAY[{names}]::pg_catalog.name[]")
     };
-    // Operators are qualified, as in all that Dray sends by itself: `IN` and `IS DISTINCT FROM` would look in `search_path`.
-    let [equal, different, least, minus] = ["=", "<>", ">=", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
+    // Operators are qualified, as in all that Dray sends by itself: `IN` and `IS DISTINCT FROM`
+    // would look in `search_path`.
+    let [equal, different, least, minus] =
+        ["=", "<>", ">=", "-"].map(|name| format!("OPERATOR(pg_catalog.{name})"));
     let setting = |name: &str| format!("pg_catalog.current_setting('{name}')");
     let number = |name: &str| format!("{}::pg_catalog.int8", setting(name));
     format!(
@@ -168,8 +185,8 @@ fn question(split: &Split, attributes: &BTreeSet<String>) -> String {
     )
 }
 
-/// Locks the table, so that its rows stay where they are, makes sure that a part is a range of it, and exports the snapshot;
-/// or says why not. The transaction is to be rolled back then.
+/// Locks the table, so that its rows stay where they are, makes sure that a part is a range of it,
+/// and exports the snapshot; or says why not. The transaction is to be rolled back then.
 pub(super) fn hold(
     session: &mut Session<Socket>,
     split: &Split,
@@ -188,8 +205,12 @@ fn try_hold(
     sql: &str,
     patience: Patience<'_>,
 ) -> Result<Result<Held, String>, PostgresError> {
-    // The lock comes before the snapshot: what rewrites the table has then either ended, and is seen, or waits.
-    session.ask(&format!("{BEGIN}; {NO_TIMEOUT}; LOCK TABLE {} IN ACCESS SHARE MODE", split.table), patience)?;
+    // The lock comes before the snapshot: what rewrites the table has then either ended, and is
+    // seen, or waits.
+    session.ask(
+        &format!("{BEGIN}; {NO_TIMEOUT}; LOCK TABLE {} IN ACCESS SHARE MODE", split.table),
+        patience,
+    )?;
     let plan = explain(session, sql, patience)?;
     if plan.iter().any(|line| line.contains("Index ") || line.contains("Bitmap ")) {
         return Ok(Err("an index is quicker than a scan of the table".to_owned()));
@@ -202,10 +223,13 @@ fn try_hold(
     let settings = match settings_of_policies(session, &split.table, &plan, patience)? {
         Ok(settings) => settings,
         Err(unstable) => {
-            return Ok(Err(format!("a policy of its table may differ between connections: {unstable}")));
+            return Ok(Err(format!(
+                "a policy of its table may differ between connections: {unstable}"
+            )));
         }
     };
-    // Since it was looked at, that is: a table that inherits from it later is not in the snapshot, and not read.
+    // Since it was looked at, that is: a table that inherits from it later is not in the snapshot,
+    // and not read.
     if split.only && one(session, &has_heirs(&split.table), patience)? != "f" {
         return Ok(Err("it reads a table that is inherited from".to_owned()));
     }
@@ -223,8 +247,8 @@ fn try_hold(
     Ok(Ok(held))
 }
 
-/// The settings that policies of row security ask for, which may be anybody's; or why policies may show other connections other
-/// rows. They stand in the plan only.
+/// The settings that policies of row security ask for, which may be anybody's; or why policies may
+/// show other connections other rows. They stand in the plan only.
 fn settings_of_policies(
     session: &mut Session<Socket>,
     table: &str,
@@ -246,11 +270,17 @@ fn settings_of_policies(
     Ok(unstable.into_iter().flatten().flatten().next().map_or(Ok(used.settings), Err))
 }
 
-/// Begins a worker's transaction: with the coordinator's snapshot and locks, on the same server and table, and with plans that
-/// read a part in the order of the table, every time.
+/// Begins a worker's transaction: with the coordinator's snapshot and locks, on the same server and
+/// table, and with plans that read a part in the order of the table, every time.
 ///
-/// It waits for no lock for long: who stands before it in the queue waits for the coordinator, which waits for this.
-pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, patience: Patience<'_>) -> Result<()> {
+/// It waits for no lock for long: who stands before it in the queue waits for the coordinator,
+/// which waits for this.
+pub(super) fn join(
+    session: &mut Session<Socket>,
+    held: &Held,
+    split: &Split,
+    patience: Patience<'_>,
+) -> Result<()> {
     // The name comes from the server, and has no quotes in it.
     let snapshot = held.snapshot.replace('\'', "");
     let table = &held.table;
@@ -262,10 +292,12 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
         patience,
     );
     begun.map_err(|error| match error.sqlstate() {
-        // The server knows it no more, which it says as if the statement were wrong: in two ways, by its version.
-        "22023" | "42704" => {
-            Error::new(ErrorKind::Connection, "the connection that held the table's snapshot has ended")
-        }
+        // The server knows it no more, which it says as if the statement were wrong: in two ways,
+        // by its version.
+        "22023" | "42704" => Error::new(
+            ErrorKind::Connection,
+            "the connection that held the table's snapshot has ended",
+        ),
         _ => error.into(),
     })?;
     if one(session, &identity(table, &held.settings), patience)? != held.identity {
@@ -274,14 +306,22 @@ pub(super) fn join(session: &mut Session<Socket>, held: &Held, split: &Split, pa
     }
     // This locks indexes, too.
     if !is_range_scan(&explain(session, &split.part(0, Some(1)), patience)?) {
-        return Err(Error::new(ErrorKind::Execution, "another connection plans the statement in another way"));
+        return Err(Error::new(
+            ErrorKind::Execution,
+            "another connection plans the statement in another way",
+        ));
     }
     session.ask("SET LOCAL lock_timeout TO DEFAULT", patience)?;
     Ok(())
 }
 
-/// Leaves a worker's next statement what is left of `statement_timeout`, which limits the user's statement, not each part of it.
-pub(super) fn limit(session: &mut Session<Socket>, deadline: Instant, patience: Patience<'_>) -> Result<()> {
+/// Leaves a worker's next statement what is left of `statement_timeout`, which limits the user's
+/// statement, not each part of it.
+pub(super) fn limit(
+    session: &mut Session<Socket>,
+    deadline: Instant,
+    patience: Patience<'_>,
+) -> Result<()> {
     match deadline.saturating_duration_since(Instant::now()).as_millis() {
         0 => Err(ServerError {
             statement: 0,
@@ -299,11 +339,16 @@ pub(super) fn limit(session: &mut Session<Socket>, deadline: Instant, patience: 
 }
 
 /// Makes sure that the table has been the same all the while.
-pub(super) fn check(session: &mut Session<Socket>, held: &Held, patience: Patience<'_>) -> Result<()> {
+pub(super) fn check(
+    session: &mut Session<Socket>,
+    held: &Held,
+    patience: Patience<'_>,
+) -> Result<()> {
     match &held.leaves {
         Some(before) if one(session, &leaves(&held.table), patience)? != *before => {
             let what = format!("partitions of {} were added while it was read", held.table);
-            Err(Error::new(ErrorKind::Execution, what).hint("read it again, or with one connection (partitions=1)"))
+            Err(Error::new(ErrorKind::Execution, what)
+                .hint("read it again, or with one connection (partitions=1)"))
         }
         _ => Ok(()),
     }
@@ -316,8 +361,9 @@ const ONE_PLAN: &str = "SET LOCAL enable_seqscan = off; SET LOCAL enable_indexsc
      SET LOCAL enable_indexonlyscan = off; SET LOCAL enable_bitmapscan = off; \
      SET LOCAL max_parallel_workers_per_gather = 0";
 
-/// Settings that decide what a statement means, which rows it may see, and how it reads and writes text. They may have been
-/// changed since the coordinator has logged in, for sessions that begin later or by the coordinator's own statements.
+/// Settings that decide what a statement means, which rows it may see, and how it reads and writes
+/// text. They may have been changed since the coordinator has logged in, for sessions that begin
+/// later or by the coordinator's own statements.
 const SETTINGS: &[&str] = &[
     "array_nulls",
     "bytea_output",
@@ -345,8 +391,9 @@ const SETTINGS: &[&str] = &[
 fn identity(table: &str, others: &BTreeSet<String>) -> String {
     let settings = SETTINGS.iter().map(|name| format!("pg_catalog.current_setting('{name}')"));
     // Those that somebody has made up need not be there.
-    let others =
-        others.iter().map(|name| format!("pg_catalog.quote_nullable(pg_catalog.current_setting('{name}', true))"));
+    let others = others.iter().map(|name| {
+        format!("pg_catalog.quote_nullable(pg_catalog.current_setting('{name}', true))")
+    });
     let settings = settings.chain(others).collect::<Vec<_>>();
     format!(
         "SELECT pg_catalog.concat_ws(' ', pg_catalog.pg_postmaster_start_time(), {}, {})",
@@ -372,18 +419,26 @@ fn leaves(table: &str) -> String {
     )
 }
 
-fn explain(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<Vec<String>, PostgresError> {
+fn explain(
+    session: &mut Session<Socket>,
+    sql: &str,
+    patience: Patience<'_>,
+) -> Result<Vec<String>, PostgresError> {
     let statement = session.enclosable(sql).unwrap_or(sql);
     let plan = session.ask(&format!("EXPLAIN {statement}"), patience)?;
     Ok(plan.into_iter().flatten().flatten().collect())
 }
 
-fn one(session: &mut Session<Socket>, sql: &str, patience: Patience<'_>) -> Result<String, PostgresError> {
+fn one(
+    session: &mut Session<Socket>,
+    sql: &str,
+    patience: Patience<'_>,
+) -> Result<String, PostgresError> {
     Ok(session.ask(sql, patience)?.into_iter().flatten().flatten().next().unwrap_or_default())
 }
 
-/// Why a table is not read in parts, if the server refused something; what is wrong with the statement, its own run will say.
-/// An error in all other cases, a cancel too.
+/// Why a table is not read in parts, if the server refused something; what is wrong with the
+/// statement, its own run will say. An error in all other cases, a cancel too.
 fn reason(session: &Session<Socket>, error: PostgresError) -> Result<String> {
     match error.sqlstate() {
         "" | "57014" => Err(error.into()),

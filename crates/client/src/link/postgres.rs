@@ -7,9 +7,12 @@ use std::time::{Duration, Instant};
 use dray_format::{Limits, Schema};
 use dray_pgtypes::Options as TypeOptions;
 use dray_postgres::{
-    Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split, Wait, is_query,
+    Canceller, ConnectParams, CopyBytes, CopyStart, Options, Patience, Session, Socket, Split,
+    Wait, is_query,
 };
-use dray_wire::{Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started};
+use dray_wire::{
+    Checksums, ClientSession, CompressionChoice, Estimate, Known, ServerEvent, Started,
+};
 
 use super::parallel::{Parallel, Work};
 use super::parameters::{parameters, surplus};
@@ -19,8 +22,9 @@ use crate::connection::{ConnectOptions, ExtensionChoice, Partitions, QueryOption
 use crate::error::{Error, ErrorKind, Result};
 use crate::pool::Arena;
 
-/// Asked once a connection: dates in text are ISO 8601, and what the server is and has. A pooler knows that clients have dates of
-/// their own, but would show the digits of floats to others: they are set in the login's own process only.
+/// Asked once a connection: dates in text are ISO 8601, and what the server is and has. A pooler
+/// knows that clients have dates of their own, but would show the digits of floats to others: they
+/// are set in the login's own process only.
 fn greeting(process_id: Option<i32>) -> String {
     format!(
         "SELECT pg_catalog.set_config('datestyle', 'ISO', false), \
@@ -36,19 +40,21 @@ fn greeting(process_id: Option<i32>) -> String {
 /// How long a request to stop a statement has before it is sent again.
 const CANCEL_AGAIN: Duration = Duration::from_millis(200);
 
-/// Through a pooler a worker may take so many times as long to begin as this connection did, and at least so long: it may wait for
-/// what the coordinator holds, the last of the pooler's own connections.
+/// Through a pooler a worker may take so many times as long to begin as this connection did, and at
+/// least so long: it may wait for what the coordinator holds, the last of the pooler's own
+/// connections.
 const POOLED_LOGINS: u32 = 2;
 const POOLED_LOGIN_LEAST: Duration = Duration::from_millis(500);
 
-/// How long a table counts as not worth more connections, and of how many statements that is remembered.
+/// How long a table counts as not worth more connections, and of how many statements that is
+/// remembered.
 const NOT_WORTH_LASTS: Duration = Duration::from_secs(60);
 const NOT_WORTH_MAX: usize = 64;
 /// So many names are remembered that may be functions.
 const ATTRIBUTES_MAX: usize = 4096;
 
-/// Up to so many rows come sooner as rows: a COPY of the extension takes the server 20 to 40 us more to begin and to end. And
-/// of how many statements with so few rows that is remembered.
+/// Up to so many rows come sooner as rows: a COPY of the extension takes the server 20 to 40 us
+/// more to begin and to end. And of how many statements with so few rows that is remembered.
 const FEW_ROWS: u64 = 32;
 const FEW_ROWS_STATEMENTS_MAX: usize = 256;
 
@@ -103,10 +109,16 @@ enum Running {
 impl PostgresLink {
     /// Whether a uri or connection string is PostgreSQL's.
     pub(crate) fn is_for(uri: &str) -> bool {
-        uri.starts_with("postgresql://") || uri.starts_with("postgres://") || !uri.contains("://") && uri.contains('=')
+        uri.starts_with("postgresql://")
+            || uri.starts_with("postgres://")
+            || !uri.contains("://") && uri.contains('=')
     }
 
-    pub(crate) fn connect(uri: &str, options: &ConnectOptions, wanted: &mut dyn FnMut() -> bool) -> Result<Self> {
+    pub(crate) fn connect(
+        uri: &str,
+        options: &ConnectOptions,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<Self> {
         if options.token.is_some() || options.ca.is_some() {
             return Err(Error::usage("PostgreSQL takes no token and no ca").hint(
                 "password and sslrootcert can be in the uri: postgresql://user:password@host/?sslrootcert=FILE",
@@ -117,9 +129,12 @@ impl PostgresLink {
         params.set_read_timeout(options.read_timeout);
         let logged_in = dray_postgres::connect(&params, options.timeout, wanted)?;
         let version = logged_in.parameters.get("server_version").cloned().unwrap_or_default();
-        let mut session = Session::new(logged_in.socket, major_version(&version), &logged_in.parameters);
+        let mut session =
+            Session::new(logged_in.socket, major_version(&version), &logged_in.parameters);
         let mut wait = Wait::new(logged_in.deadline, wanted);
-        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
+        let mut patience = || {
+            wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")))
+        };
         let greeting = session.ask(&greeting(logged_in.process_id), &mut patience)?;
         let mut greeting = greeting.into_iter().flatten().skip(1);
         session.set_escapes(greeting.next().flatten().as_deref() == Some("off"));
@@ -128,7 +143,8 @@ impl PostgresLink {
         if greeting.next().flatten().is_some() {
             session.set_whole_floats();
         }
-        // A pooler, which could give each statement to another process, shows itself by another number.
+        // A pooler, which could give each statement to another process, shows itself by another
+        // number.
         let process_id = process_id.filter(|id| Some(*id) == logged_in.process_id);
         if let Some(process_id) = process_id {
             session.set_process(process_id);
@@ -144,7 +160,9 @@ impl PostgresLink {
             running: Running::Nothing,
             parallel_started: None,
             held: None,
-            join_max: process_id.is_none().then(|| (began.elapsed() * POOLED_LOGINS).max(POOLED_LOGIN_LEAST)),
+            join_max: process_id
+                .is_none()
+                .then(|| (began.elapsed() * POOLED_LOGINS).max(POOLED_LOGIN_LEAST)),
             parts_fail: false,
             not_worth: HashMap::new(),
             few_rows: HashSet::new(),
@@ -158,16 +176,29 @@ impl PostgresLink {
     }
 
     /// Begins a transaction that sees what the coordinator's does, for parts of its table.
-    pub(super) fn join(&mut self, held: &Held, split: &Split, wanted: &mut dyn FnMut() -> bool) -> Result<()> {
+    pub(super) fn join(
+        &mut self,
+        held: &Held,
+        split: &Split,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
         let mut wait = Wait::new(Instant::now() + self.connect.timeout, wanted);
-        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
+        let mut patience = || {
+            wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")))
+        };
         parts::join(&mut self.session, held, split, &mut patience)
     }
 
     /// Leaves a part what is left of the time that its statement may take.
-    pub(super) fn limit(&mut self, deadline: Instant, wanted: &mut dyn FnMut() -> bool) -> Result<()> {
+    pub(super) fn limit(
+        &mut self,
+        deadline: Instant,
+        wanted: &mut dyn FnMut() -> bool,
+    ) -> Result<()> {
         let mut wait = Wait::new(Instant::now() + self.connect.timeout, wanted);
-        let mut patience = || wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")));
+        let mut patience = || {
+            wait.check().map_err(|cause| gave_up(&format!("the server does not answer: {cause}")))
+        };
         parts::limit(&mut self.session, deadline, &mut patience)
     }
 
@@ -183,7 +214,9 @@ impl PostgresLink {
             return Some("COPY does not run statements of this kind".to_owned());
         }
         if options.postgres.extension == ExtensionChoice::Auto && self.few_rows.contains(sql) {
-            return Some("its last result had few rows, which come sooner without the extension".to_owned());
+            return Some(
+                "its last result had few rows, which come sooner without the extension".to_owned(),
+            );
         }
         None
     }
@@ -201,17 +234,24 @@ impl PostgresLink {
     }
 
     fn extension_route(&self) -> Route {
-        let reason = format!("the extension dray {}", self.extension.as_deref().unwrap_or_default());
+        let reason =
+            format!("the extension dray {}", self.extension.as_deref().unwrap_or_default());
         Route { kind: RouteKind::Extension, reason }
     }
 
     /// Starts the statement through the extension; or says why not.
-    fn start_extension(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<Option<String>> {
+    fn start_extension(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        patience: Patience<'_>,
+    ) -> Result<Option<String>> {
         if let Some(hindrance) = self.hindrance(sql, options) {
             return Ok(Some(hindrance));
         }
         let parameters = parameters(options.parameters.as_ref())?;
-        let started = self.session.start_copy(sql, &parameters, &copy_options(options), patience)?;
+        let started =
+            self.session.start_copy(sql, &parameters, &copy_options(options), patience)?;
         Ok(match started {
             CopyStart::Started => {
                 self.running = Running::Frames(Box::new(ClientSession::of_copy(options.limits)));
@@ -231,7 +271,9 @@ impl PostgresLink {
         if options.plan_only {
             return self.patiently(wanted, |link, patience| link.plan(sql, options, patience));
         }
-        let alone = match self.patiently(wanted, |link, patience| link.prepare_parts(sql, options, patience))? {
+        let alone = match self
+            .patiently(wanted, |link, patience| link.prepare_parts(sql, options, patience))?
+        {
             Ok(work) => match self.start_parts(work, wanted)? {
                 None => return Ok(()),
                 Some(reason) => reason,
@@ -239,7 +281,8 @@ impl PostgresLink {
             Err(reason) => reason,
         };
         if self.statement != sql {
-            self.pristine &= self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
+            self.pristine &=
+                self.session.is_left_alone_by(sql) && self.attributes.len() <= ATTRIBUTES_MAX;
             if self.pristine {
                 self.attributes.extend(self.session.attributes_of(sql));
             }
@@ -252,7 +295,12 @@ impl PostgresLink {
         Ok(())
     }
 
-    fn start_alone(&mut self, sql: &str, options: &QueryOptions, patience: Patience<'_>) -> Result<()> {
+    fn start_alone(
+        &mut self,
+        sql: &str,
+        options: &QueryOptions,
+        patience: Patience<'_>,
+    ) -> Result<()> {
         let Some(hindrance) = self.start_extension(sql, options, patience)? else {
             self.route = self.extension_route();
             return Ok(());
@@ -279,9 +327,16 @@ impl PostgresLink {
         let wanted = match options.postgres.partitions {
             Partitions::Exactly(1) => return no("so it was asked for"),
             Partitions::Exactly(count) => Some(usize::from(count)),
-            Partitions::Auto if self.parts_fail => return no("more connections could not be had before"),
+            Partitions::Auto if self.parts_fail => {
+                return no("more connections could not be had before");
+            }
             // A small statement that is run over and over is not to be looked at each time.
-            Partitions::Auto if self.not_worth.get(sql).is_some_and(|since| since.elapsed() < NOT_WORTH_LASTS) => {
+            Partitions::Auto
+                if self
+                    .not_worth
+                    .get(sql)
+                    .is_some_and(|since| since.elapsed() < NOT_WORTH_LASTS) =>
+            {
                 return no("its table was not worth more when it was looked at last");
             }
             Partitions::Auto => None,
@@ -301,7 +356,8 @@ impl PostgresLink {
             return no("the extension can't be used");
         }
         let (wishes, attributes) = ((wanted, options.postgres.ordered), &self.attributes);
-        let table = match parts::look(&mut self.session, &mut split, attributes, wishes, patience)? {
+        let table = match parts::look(&mut self.session, &mut split, attributes, wishes, patience)?
+        {
             Ok(table) => table,
             Err(reason) => {
                 if self.not_worth.len() >= NOT_WORTH_MAX {
@@ -314,8 +370,9 @@ impl PostgresLink {
         let held = match parts::hold(&mut self.session, &split, sql, patience) {
             Ok(Ok(held)) => held,
             refused => {
-                let ended =
-                    self.end_transaction("ROLLBACK", &mut || patience().map_or(Wish::Leave, |()| Wish::Continue));
+                let ended = self.end_transaction("ROLLBACK", &mut || {
+                    patience().map_or(Wish::Leave, |()| Wish::Continue)
+                });
                 let reason = refused?.err().unwrap_or_default();
                 return ended.map(|()| Err(reason));
             }
@@ -376,9 +433,13 @@ impl PostgresLink {
         }
     }
 
-    /// What workers have sent. Their transactions end before the coordinator's, whose loss would mean that nothing kept the
-    /// table as it was.
-    fn receive_part(&mut self, mut parallel: Box<Parallel>, wanted: Wanted<'_>) -> Result<Received> {
+    /// What workers have sent. Their transactions end before the coordinator's, whose loss would
+    /// mean that nothing kept the table as it was.
+    fn receive_part(
+        &mut self,
+        mut parallel: Box<Parallel>,
+        wanted: Wanted<'_>,
+    ) -> Result<Received> {
         if let Some(started) = self.parallel_started.take() {
             self.running = Running::Parts(parallel);
             return Ok(Received::Event(ServerEvent::Started(*started)));
@@ -393,7 +454,8 @@ impl PostgresLink {
                 let checked = self.patiently(wanted, |link, patience| {
                     held.map_or(Ok(()), |held| parts::check(&mut link.session, &held, patience))
                 });
-                let ended = self.end_transaction(if checked.is_ok() { "COMMIT" } else { "ROLLBACK" }, wanted);
+                let ended = self
+                    .end_transaction(if checked.is_ok() { "COMMIT" } else { "ROLLBACK" }, wanted);
                 checked.and(ended)?;
             }
             Err(_) => {
@@ -427,7 +489,8 @@ impl PostgresLink {
     fn receive_next(&mut self, arena: &mut Arena, patience: Patience<'_>) -> Result<Received> {
         match std::mem::replace(&mut self.running, Running::Nothing) {
             Running::Begun(started) => {
-                self.running = if self.session.is_running() { Running::Rows } else { Running::Planned };
+                self.running =
+                    if self.session.is_running() { Running::Rows } else { Running::Planned };
                 Ok(Received::Event(ServerEvent::Started(*started)))
             }
             Running::Rows => {
@@ -440,7 +503,11 @@ impl PostgresLink {
                         self.running = Running::Rows;
                         self.rows += built.batch().rows as u64;
                         let bytes = self.session.bytes() - bytes;
-                        Ok(Received::Built { built: Box::new(built), bytes, waited: self.session.waited() - waited })
+                        Ok(Received::Built {
+                            built: Box::new(built),
+                            bytes,
+                            waited: self.session.waited() - waited,
+                        })
                     }
                     None => {
                         self.note_rows(self.rows);
@@ -476,8 +543,9 @@ impl PostgresLink {
         })
     }
 
-    /// Does what waits for the server; asks the server to stop as soon as the statement is not wanted any more, and lets go
-    /// if it doesn't. What still comes of a statement that has failed is passed over.
+    /// Does what waits for the server; asks the server to stop as soon as the statement is not
+    /// wanted any more, and lets go if it doesn't. What still comes of a statement that has failed
+    /// is passed over.
     fn patiently<T>(
         &mut self,
         wanted: Wanted<'_>,
@@ -487,15 +555,20 @@ impl PostgresLink {
         let mut cancelled: Option<Deadline> = None;
         let mut patience = || match (wanted(), &cancelled) {
             (Wish::Continue, _) => Ok(()),
-            (wish, Some(deadline)) => deadline.check(wish).map_err(|error| gave_up(error.message())),
+            (wish, Some(deadline)) => {
+                deadline.check(wish).map_err(|error| gave_up(error.message()))
+            }
             (_, None) => cancel(&canceller, *cancelled.insert(Deadline::default()), wanted),
         };
         let done = work(self, &mut patience);
         match &done {
             // It has had its time to stop.
-            Err(_) if cancelled.is_some_and(|deadline| deadline.check(wanted()).is_err()) => self.session.break_off(),
+            Err(_) if cancelled.is_some_and(|deadline| deadline.check(wanted()).is_err()) => {
+                self.session.break_off()
+            }
             Err(_) if self.session.is_running() => self.stop(&mut Arena::default(), wanted),
-            // Where the answer to one of the link's own questions was not waited for, nobody knows what comes next.
+            // Where the answer to one of the link's own questions was not waited for, nobody knows
+            // what comes next.
             Err(error) if error.kind() == ErrorKind::Connection => self.session.break_off(),
             _ => {}
         }
@@ -517,7 +590,8 @@ impl Link for PostgresLink {
     }
 
     fn is_running(&self) -> bool {
-        self.session.is_running() || matches!(self.running, Running::Parts(_)) && self.session.is_usable()
+        self.session.is_running()
+            || matches!(self.running, Running::Parts(_)) && self.session.is_usable()
     }
 
     fn break_off(&mut self) {
@@ -553,7 +627,8 @@ impl Link for PostgresLink {
     }
 
     fn stop(&mut self, _arena: &mut Arena, wanted: Wanted<'_>) {
-        if let Running::Parts(mut parallel) = std::mem::replace(&mut self.running, Running::Nothing) {
+        if let Running::Parts(mut parallel) = std::mem::replace(&mut self.running, Running::Nothing)
+        {
             parallel.stop(wanted);
             // A connection on which it fails is given up.
             let _ = self.end_transaction("ROLLBACK", wanted);
@@ -589,13 +664,21 @@ fn gave_up(why: &str) -> dray_postgres::Error {
 }
 
 /// Asks the server to stop what runs, until the deadline or until nobody wants to wait.
-fn cancel(canceller: &Canceller, deadline: Deadline, wanted: Wanted<'_>) -> dray_postgres::Result<()> {
+fn cancel(
+    canceller: &Canceller,
+    deadline: Deadline,
+    wanted: Wanted<'_>,
+) -> dray_postgres::Result<()> {
     canceller.cancel(&mut Wait::new(deadline.0, &mut || wanted() < Wish::Leave))
 }
 
 /// The first number of a version like `15.14 (Debian 15.14-0+deb12u1)` or `18beta1`.
 fn major_version(version: &str) -> u32 {
-    version.split(|c: char| !c.is_ascii_digit()).next().and_then(|major| major.parse().ok()).unwrap_or_default()
+    version
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|major| major.parse().ok())
+        .unwrap_or_default()
 }
 
 fn started(schema: Arc<Schema>, estimate: Estimate) -> Started {
@@ -619,8 +702,8 @@ fn row_options(options: &QueryOptions) -> Options {
     }
 }
 
-/// The options of the extension's COPY. What it does anyway (spec/protocol.md section 10) is left unsaid: of a tiny statement
-/// the server has little to do but parse it.
+/// The options of the extension's COPY. What it does anyway (spec/protocol.md section 10) is left
+/// unsaid: of a tiny statement the server has little to do but parse it.
 fn copy_options(options: &QueryOptions) -> String {
     let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = options.limits;
     let checksums = match options.checksums {
@@ -639,5 +722,7 @@ fn copy_options(options: &QueryOptions) -> String {
         ("nonfinite", format!("'{}'", options.postgres.nonfinite), "'error'"),
     ];
     let said = all.iter().filter(|(_, value, default)| value != default);
-    said.fold("FORMAT dray".to_owned(), |text, (name, value, _)| text + &format!(", {name} {value}"))
+    said.fold("FORMAT dray".to_owned(), |text, (name, value, _)| {
+        text + &format!(", {name} {value}")
+    })
 }

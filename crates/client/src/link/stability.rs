@@ -1,8 +1,9 @@
-//! Whether expressions have the same value in another transaction, under the same snapshot and settings: what the server says of
-//! what they use, and what they may use without naming it.
+//! Whether expressions have the same value in another transaction, under the same snapshot and
+//! settings: what the server says of what they use, and what they may use without naming it.
 //!
-//! Names are looked up where the session finds them: in the schemas of its `search_path`, and in those that stand before a dot.
-//! Each function and operator here is qualified, as in all that Dray asks by itself.
+//! Names are looked up where the session finds them: in the schemas of its `search_path`, and in
+//! those that stand before a dot. Each function and operator here is qualified, as in all that Dray
+//! asks by itself.
 
 use dray_postgres::Used;
 
@@ -10,8 +11,9 @@ use super::parts::quoted;
 
 /// Objects below this number are the server's own.
 const OWN_MAX: &str = "'16384'::pg_catalog.oid";
-/// The server's own stable functions that depend on nothing but settings, the role and the snapshot, all of which coordinator
-/// and workers have in common. Those left out depend on the time, the connection, or on what statistics say.
+/// The server's own stable functions that depend on nothing but settings, the role and the
+/// snapshot, all of which coordinator and workers have in common. Those left out depend on the
+/// time, the connection, or on what statistics say.
 const SETTLED: &[&str] = &[
     "array_to_json",
     "array_to_string",
@@ -76,15 +78,16 @@ pub(super) fn names(used: &Used) -> impl Iterator<Item = &String> {
     [functions, casts, dates, types, schemas, settings].into_iter().flatten()
 }
 
-/// A question whose answer is a reason why expressions over a table may have another value in another transaction; none if they
-/// have not.
+/// A question whose answer is a reason why expressions over a table may have another value in
+/// another transaction; none if they have not.
 pub(super) fn question(used: &Used, from: From, table: &str) -> String {
     let equal = "OPERATOR(pg_catalog.=)";
     let different = "OPERATOR(pg_catalog.<>)";
     let own = format!("OPERATOR(pg_catalog.>=) {OWN_MAX}");
     let mutable = format!("p.provolatile {different} 'i'::pg_catalog.\"char\"");
     let none = "'0'::pg_catalog.oid";
-    let visible = |namespace: &str| format!("{namespace} {equal} ANY (ARRAY(SELECT oid FROM spoken))");
+    let visible =
+        |namespace: &str| format!("{namespace} {equal} ANY (ARRAY(SELECT oid FROM spoken))");
     let unsettled = match from {
         From::Statement => mutable.clone(),
         From::Policies => format!(
@@ -101,7 +104,8 @@ pub(super) fn question(used: &Used, from: From, table: &str) -> String {
             functions = array(&used.functions),
             visible = visible("p.pronamespace"),
         ),
-        // A type that is called like a function, and may read the present time from a text: one of dates, a range, an array.
+        // A type that is called like a function, and may read the present time from a text: one of
+        // dates, a range, an array.
         format!(
             "SELECT pg_catalog.concat('it casts to ', t.typname, ', which may depend on the time') FROM pg_catalog.pg_type t
              WHERE t.typname {equal} ANY ({casts}) AND {visible} AND t.typrelid {equal} {none}
@@ -209,7 +213,8 @@ mod tests {
 
     #[test]
     fn every_operator_of_the_question_is_qualified() {
-        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+        let names =
+            |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
         let used = Used { functions: names(&["f"]), computes: true, ..Used::default() };
         for from in [From::Statement, From::Policies] {
             let sql = question(&used, from, "'t'::pg_catalog.regclass::pg_catalog.oid");

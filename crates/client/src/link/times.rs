@@ -1,5 +1,5 @@
-//! Dates and times as PostgreSQL reads them, in all its years: from 4713 BC on, and with more than four digits (its manual,
-//! section "Date/Time Types").
+//! Dates and times as PostgreSQL reads them, in all its years: from 4713 BC on, and with more than
+//! four digits (its manual, section "Date/Time Types").
 
 use crate::calendar;
 
@@ -11,7 +11,8 @@ pub(super) fn date(days: i64) -> String {
     format!("{date}{era}")
 }
 
-/// A time, counted from 1970-01-01: whole seconds, and microseconds behind them. The zone follows it.
+/// A time, counted from 1970-01-01: whole seconds, and microseconds behind them. The zone follows
+/// it.
 pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
     let (date, era) = in_eras(seconds.div_euclid(DAY_SECONDS));
     let second = seconds.rem_euclid(DAY_SECONDS);
@@ -19,10 +20,16 @@ pub(super) fn timestamp(seconds: i64, microseconds: i64, zone: &str) -> String {
         0 => String::new(),
         some => format!(".{some:06}"),
     };
-    format!("{date} {:02}:{:02}:{:02}{fraction}{zone}{era}", second / 3600, second / 60 % 60, second % 60)
+    format!(
+        "{date} {:02}:{:02}:{:02}{fraction}{zone}{era}",
+        second / 3600,
+        second / 60 % 60,
+        second % 60
+    )
 }
 
-/// Year, month and day, and what follows all of it where the year is before our era, which has no year 0.
+/// Year, month and day, and what follows all of it where the year is before our era, which has no
+/// year 0.
 fn in_eras(days: i64) -> (String, &'static str) {
     match calendar::date(days) {
         (year @ 1.., month, day) => (format!("{year:04}-{month:02}-{day:02}"), ""),

@@ -75,10 +75,15 @@ impl Link for Script {
 
     fn receive(&mut self, _: &mut Arena, wanted: Wanted<'_>) -> Result<Received> {
         wanted();
-        let answer = self.answers.pop_front().expect("nothing more is asked of a link whose result has ended");
+        let answer = self
+            .answers
+            .pop_front()
+            .expect("nothing more is asked of a link whose result has ended");
         let mut seen = self.seen();
         match &answer {
-            Ok(Received::Event(ServerEvent::Finished(_) | ServerEvent::Error(_)) | Received::End) => {
+            Ok(
+                Received::Event(ServerEvent::Finished(_) | ServerEvent::Error(_)) | Received::End,
+            ) => {
                 seen.running = false;
             }
             Err(error) if error.kind() == ErrorKind::Connection => seen.broken = true,
@@ -95,7 +100,8 @@ impl Link for Script {
     }
 }
 
-/// A connection whose server gives these answers after the beginning of a result, and what becomes of it.
+/// A connection whose server gives these answers after the beginning of a result, and what becomes
+/// of it.
 fn connection(answers: Vec<Result<Received>>) -> (Connection, Arc<Mutex<Seen>>) {
     let seen = Arc::new(Mutex::new(Seen::default()));
     let answers = std::iter::once(Ok(started())).chain(answers).collect();
@@ -115,14 +121,23 @@ fn started() -> Received {
 }
 
 fn rows(numbers: std::ops::Range<i64>) -> RecordBatch {
-    RecordBatch::try_from_iter_with_nullable([("n", Arc::new(Int64Array::from_iter_values(numbers)) as _, false)])
-        .unwrap()
+    RecordBatch::try_from_iter_with_nullable([(
+        "n",
+        Arc::new(Int64Array::from_iter_values(numbers)) as _,
+        false,
+    )])
+    .unwrap()
 }
 
 /// Some rows that have arrived, said to be of 8 bytes each.
 fn arrived(numbers: std::ops::Range<i64>) -> Result<Received> {
     let decoded_bytes = 8 * (numbers.end - numbers.start) as u64;
-    Ok(Received::Batch { batch: rows(numbers), wire_bytes: decoded_bytes + 64, decoded_bytes, decode: Duration::ZERO })
+    Ok(Received::Batch {
+        batch: rows(numbers),
+        wire_bytes: decoded_bytes + 64,
+        decoded_bytes,
+        decode: Duration::ZERO,
+    })
 }
 
 /// The same as a chunk.
@@ -159,7 +174,8 @@ fn kind<T: std::fmt::Debug>(result: Result<T>) -> ErrorKind {
 
 #[test]
 fn batches_are_joined_to_the_rows_that_were_asked_for() {
-    let answers = vec![arrived(0..10), arrived(10..20), arrived(20..30), arrived(30..31), finished()];
+    let answers =
+        vec![arrived(0..10), arrived(10..20), arrived(20..30), arrived(30..31), finished()];
     let (mut connection, seen) = connection(answers);
     let mut results = connection.query("SELECT", &options(15)).unwrap();
     let batches = results.read_all().unwrap();
@@ -175,9 +191,15 @@ fn batches_are_joined_to_the_rows_that_were_asked_for() {
 
 #[test]
 fn a_batch_of_enough_bytes_is_not_joined() {
-    let (mut connection, _) =
-        connection(vec![arrived(0..10), arrived(10..50), arrived(50..90), arrived(90..91), finished()]);
-    let mut results = connection.query("SELECT", &QueryOptions { batch_bytes: 200, ..options(1000) }).unwrap();
+    let (mut connection, _) = connection(vec![
+        arrived(0..10),
+        arrived(10..50),
+        arrived(50..90),
+        arrived(90..91),
+        finished(),
+    ]);
+    let mut results =
+        connection.query("SELECT", &QueryOptions { batch_bytes: 200, ..options(1000) }).unwrap();
     let batches = results.read_all().unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [50, 40, 1]);
     assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..91).collect::<Vec<_>>());
@@ -185,10 +207,16 @@ fn a_batch_of_enough_bytes_is_not_joined() {
 
 #[test]
 fn a_batch_ends_before_its_bytes_are_too_many() {
-    let (mut connection, _) =
-        connection(vec![arrived(0..10), arrived(10..20), arrived(20..50), arrived(50..51), finished()]);
+    let (mut connection, _) = connection(vec![
+        arrived(0..10),
+        arrived(10..20),
+        arrived(20..50),
+        arrived(50..51),
+        finished(),
+    ]);
     let limits = Limits { decoded_bytes_max: 200, ..Limits::default() };
-    let mut results = connection.query("SELECT", &QueryOptions { limits, ..options(1000) }).unwrap();
+    let mut results =
+        connection.query("SELECT", &QueryOptions { limits, ..options(1000) }).unwrap();
     let batches = results.read_all().unwrap();
     // The third alone is over the limit, and comes alone.
     assert_eq!(batches.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [20, 30, 1]);
@@ -198,8 +226,10 @@ fn a_batch_ends_before_its_bytes_are_too_many() {
 #[test]
 fn a_chunk_is_verified_and_decoded() {
     let (header, descriptors, body) = chunk(0..100);
-    let (mut connection, _) =
-        connection(vec![Ok(Received::Chunk { header, descriptors, body, tables: Arc::default() }), finished()]);
+    let (mut connection, _) = connection(vec![
+        Ok(Received::Chunk { header, descriptors, body, tables: Arc::default() }),
+        finished(),
+    ]);
     let batches = connection.query("SELECT", &options(1)).unwrap().read_all().unwrap();
     assert_eq!(batches.iter().flat_map(numbers).collect::<Vec<_>>(), (0..100).collect::<Vec<_>>());
 }
@@ -209,7 +239,8 @@ fn a_damaged_chunk_ends_the_connection() {
     let (header, descriptors, body) = chunk(0..100);
     let mut damaged = body.to_vec();
     damaged[17] ^= 1;
-    let chunk = Received::Chunk { header, descriptors, body: damaged.into(), tables: Arc::default() };
+    let chunk =
+        Received::Chunk { header, descriptors, body: damaged.into(), tables: Arc::default() };
     let (mut connection, seen) = connection(vec![arrived(0..10), Ok(chunk)]);
     let mut results = connection.query("SELECT", &options(1000)).unwrap();
     // What came before it is not handed out either.
@@ -229,7 +260,8 @@ fn no_batch_comes_after_an_error() {
         message: "division by zero".to_owned(),
         hint: String::new(),
     };
-    let answers = vec![arrived(0..10), arrived(10..15), Ok(Received::Event(ServerEvent::Error(error)))];
+    let answers =
+        vec![arrived(0..10), arrived(10..15), Ok(Received::Event(ServerEvent::Error(error)))];
     let (mut connection, seen) = connection(answers);
     let mut results = connection.query("SELECT", &options(10)).unwrap();
     assert_eq!(results.next_batch().unwrap().unwrap().num_rows(), 10);
@@ -285,8 +317,12 @@ fn a_cancel_in_the_middle_is_the_end() {
 fn a_watch_that_has_seen_enough_cancels() {
     for looks in 1..6 {
         let progress = WireProgress { statement: 1, rows_read: 5, rows_sent: 0 };
-        let answers =
-            vec![arrived(0..10), Ok(Received::Event(ServerEvent::Progress(progress))), arrived(10..20), finished()];
+        let answers = vec![
+            arrived(0..10),
+            Ok(Received::Event(ServerEvent::Progress(progress))),
+            arrived(10..20),
+            finished(),
+        ];
         let (mut connection, seen) = connection(answers);
         let mut left = looks;
         let watch = Box::new(move |_: &Progress| {

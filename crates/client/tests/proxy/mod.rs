@@ -1,4 +1,5 @@
-//! A proxy between a client and a server that does one thing wrong to what goes through, as a seed says.
+//! A proxy between a client and a server that does one thing wrong to what goes through, as a seed
+//! says.
 //!
 //! ```text
 //!   client ──▶ listener ──▶ up:   Mangler ──▶ server
@@ -6,10 +7,15 @@
 //!     └──────── down: Mangler ◀──────────────────┘
 //! ```
 //!
-//! A fault concerns a run of bytes or of whole frames in one direction of one connection. What went through is kept, as it came
-//! and as it left, so that a test can tell whether the fault could be seen at all.
+//! A fault concerns a run of bytes or of whole frames in one direction of one connection. What went
+//! through is kept, as it came and as it left, so that a test can tell whether the fault could be
+//! seen at all.
 
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part, and fails by a panic")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses its part, and fails by a panic"
+)]
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -165,7 +171,8 @@ impl Proxy {
         self.shared.records.lock().unwrap().clear();
     }
 
-    /// What went through since [`Self::set`], once all connections have ended, which their clients have left.
+    /// What went through since [`Self::set`], once all connections have ended, which their clients
+    /// have left.
     pub fn records(&self) -> Vec<Record> {
         for pump in std::mem::take(&mut *self.shared.pumps.lock().unwrap()) {
             pump.join().unwrap();
@@ -195,7 +202,8 @@ impl Shared {
             records.push(record.clone());
             records.len() - 1
         };
-        let fault = self.fault.lock().unwrap().take_if(|(after, _)| *after == made).map(|(_, fault)| fault);
+        let fault =
+            self.fault.lock().unwrap().take_if(|(after, _)| *after == made).map(|(_, fault)| fault);
         for stream in [&client, &server] {
             stream.set_nodelay(true).unwrap();
         }
@@ -209,7 +217,8 @@ impl Shared {
             pumps.push(thread::spawn(move || {
                 let ended = pump(&from, &to, mangler, &mut |came, left| {
                     let mut record = record.lock().unwrap();
-                    let flow = if direction == Direction::Up { &mut record.up } else { &mut record.down };
+                    let flow =
+                        if direction == Direction::Up { &mut record.up } else { &mut record.down };
                     flow.came.extend_from_slice(came);
                     flow.left.extend_from_slice(left);
                 });
@@ -283,7 +292,8 @@ struct Mangler {
     fault: Option<Fault>,
     /// Units that have ended.
     units: u64,
-    /// What is known of the frame that has begun: its head, and how many of its bytes are to come after that.
+    /// What is known of the frame that has begun: its head, and how many of its bytes are to come
+    /// after that.
     head: Vec<u8>,
     frame_left: Option<usize>,
     untagged: bool,
@@ -350,7 +360,9 @@ impl Mangler {
             let length = |at: usize| self.head[at..at + 4].try_into().unwrap();
             self.frame_left = Some(match self.framing {
                 Framing::Dray => u32::from_le_bytes(length(0)) as usize,
-                Framing::Postgres => (u32::from_be_bytes(length(head_bytes - 4)) as usize).saturating_sub(4),
+                Framing::Postgres => {
+                    (u32::from_be_bytes(length(head_bytes - 4)) as usize).saturating_sub(4)
+                }
             });
         }
         let left = self.frame_left.unwrap();
@@ -367,7 +379,8 @@ impl Mangler {
     /// The run is there, or as much of it as comes.
     fn finish(&mut self, acts: &mut Vec<Act>) {
         let Some(fault) = self.fault.take() else { return };
-        let (mut run, following) = (std::mem::take(&mut self.run), std::mem::take(&mut self.following));
+        let (mut run, following) =
+            (std::mem::take(&mut self.run), std::mem::take(&mut self.following));
         match fault.how {
             How::Flip(bit) => {
                 if let Some(first) = run.first_mut() {
@@ -416,7 +429,9 @@ pub fn fault(random: &mut Random, clean: &Record, framing: Framing) -> Fault {
     let direction = random.of(&[Direction::Up, Direction::Down, Direction::Down]);
     let flow = if direction == Direction::Up { &clean.up } else { &clean.down };
     let frames = random.below(3) == 0;
-    let length = if frames { self::frames(&flow.came, framing, direction).len() } else { flow.came.len() } as u64;
+    let length =
+        if frames { self::frames(&flow.came, framing, direction).len() } else { flow.came.len() }
+            as u64;
     let at = random.below(length.max(1));
     let longest = if frames { 2 } else { random.of(&[1, 4, 16, 200]) };
     let how = match random.below(100) {

@@ -1,4 +1,5 @@
-//! Floats that were decimals: integers, and one power of ten for all. `spec/encodings.md` section 2.1.
+//! Floats that were decimals: integers, and one power of ten for all. `spec/encodings.md` section
+//! 2.1.
 
 use bytes::Bytes;
 
@@ -13,7 +14,8 @@ use crate::write::Writer;
 const SAMPLE: usize = 256;
 /// Integers stay below this, so that the sum that rounds them is exact.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
-/// 1.5 × 2^52: a number that it is added to is rounded to an integer, which the lowest bits of the sum hold.
+/// 1.5 × 2^52: a number that it is added to is rounded to an integer, which the lowest bits of the
+/// sum hold.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
 /// What positions and exceptions may take more than theirs: descriptors and padding.
 const OVERHEAD_BYTES: usize = 64;
@@ -43,7 +45,11 @@ fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
     let sum = scaled + ROUNDING;
     let integer = sum.to_bits().wrapping_sub(ROUNDING.to_bits()).cast_signed();
     let back = quotient::<W>(sum - ROUNDING, power) == *raw;
-    (integer, back & (scaled.abs() < INTEGER_MAX) & (W == 8 || (-0x8000_0000..0x8000_0000).contains(&integer)))
+    (
+        integer,
+        back & (scaled.abs() < INTEGER_MAX)
+            & (W == 8 || (-0x8000_0000..0x8000_0000).contains(&integer)),
+    )
 }
 
 impl Decimals {
@@ -85,7 +91,8 @@ impl Decimals {
                 before = *slot;
             }
         }
-        let integers = Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
+        let integers =
+            Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
         let count = others.len();
         let exceptions = (count > 0).then(|| {
             let positions = Slots::unsigned(positions.into_flattened(), 4);
@@ -111,7 +118,8 @@ impl Decimals {
     }
 }
 
-/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely take then.
+/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely
+/// take then.
 pub(super) fn likely_exponent(slots: &Slots) -> Option<(usize, usize)> {
     match slots.width {
         4 => likely_with_width::<4>(&slots.bytes),
@@ -137,7 +145,8 @@ fn likely_with_width<const W: usize>(values: &[u8]) -> Option<(usize, usize)> {
         if min > max {
             continue;
         }
-        let bits = bits_for(max.wrapping_sub(min).cast_unsigned()) as usize * sampled + exceptions * (W * 8 + 16);
+        let bits = bits_for(max.wrapping_sub(min).cast_unsigned()) as usize * sampled
+            + exceptions * (W * 8 + 16);
         if bits < bits_min {
             bits_min = bits;
             best = Some((exponent, bits.div_ceil(8) * values.len() / sampled));

@@ -8,7 +8,8 @@ use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
 use crate::word::Word;
 
-/// The most entries that a dictionary is tried with: an index takes two bytes here, and one number stands for none.
+/// The most entries that a dictionary is tried with: an index takes two bytes here, and one number
+/// stands for none.
 const DICTIONARY_COUNT_MAX: usize = (1 << 16) - 1;
 /// A dictionary pays only when its entries are at most this share of the values.
 const DICTIONARY_SHARE: usize = 4;
@@ -17,7 +18,8 @@ const DICTIONARY_SAMPLE: usize = 4096;
 /// Of fewer strings all are looked at without a sample.
 const STRINGS_MIN: usize = 1024;
 const STRINGS_SAMPLE: usize = 256;
-/// Values that lie so near each other are numbered by a table of all between the smallest and the largest.
+/// Values that lie so near each other are numbered by a table of all between the smallest and the
+/// largest.
 const NEAR_MAX: u64 = (1 << 16) - 1;
 
 /// A number of each key, given in order of first sight.
@@ -36,8 +38,9 @@ pub(super) struct Numbers {
     shift: u32,
 }
 
-/// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to collide, or very
-/// unlucky ones, need more: they get no dictionary rather than a search without end.
+/// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to
+/// collide, or very unlucky ones, need more: they get no dictionary rather than a search without
+/// end.
 pub(super) const PROBES_MAX: usize = 256;
 
 impl Default for Numbers {
@@ -52,8 +55,14 @@ impl Numbers {
         Self { slots: vec![0; slots], shift: 64 - slots.trailing_zeros() }
     }
 
-    /// The number of the key with this hash, which `equals` recognises; `next` if it is new. None if it has no room.
-    pub(super) fn number(&mut self, hash: u64, next: usize, equals: impl Fn(usize) -> bool) -> Option<usize> {
+    /// The number of the key with this hash, which `equals` recognises; `next` if it is new. None
+    /// if it has no room.
+    pub(super) fn number(
+        &mut self,
+        hash: u64,
+        next: usize,
+        equals: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let mask = self.slots.len() - 1;
         for at in self.probes(hash) {
             match self.slots[at & mask] {
@@ -72,7 +81,8 @@ impl Numbers {
     /// The number of the key with this hash, which `equals` recognises, if it has one.
     pub(super) fn find(&self, hash: u64, equals: impl Fn(usize) -> bool) -> Option<usize> {
         let mask = self.slots.len() - 1;
-        let taken = self.probes(hash).map(|at| self.slots[at & mask]).take_while(|taken| *taken != 0);
+        let taken =
+            self.probes(hash).map(|at| self.slots[at & mask]).take_while(|taken| *taken != 0);
         taken.map(|taken| taken as usize - 1).find(|number| equals(*number))
     }
 
@@ -95,7 +105,8 @@ pub(super) fn hopeless(distinct: usize, seen: usize) -> bool {
 
 /// What a dictionary of so many entries takes for n values.
 pub(super) fn dictionary_bytes(n: usize, entries: usize, entry_bytes: usize) -> Option<usize> {
-    packed_bytes(n, bits_for(entries.checked_sub(1)? as u64))?.checked_add(entries.checked_mul(entry_bytes)?)
+    packed_bytes(n, bits_for(entries.checked_sub(1)? as u64))?
+        .checked_add(entries.checked_mul(entry_bytes)?)
 }
 
 /// The most entries of `width` bytes for n values with which a dictionary stays below `bytes_max`.
@@ -104,11 +115,17 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
         let room = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
         Some(room.min(1 << bits))
     };
-    (0..=16).filter_map(of_bits).max().unwrap_or(0).min(n / DICTIONARY_SHARE).min(DICTIONARY_COUNT_MAX)
+    (0..=16)
+        .filter_map(of_bits)
+        .max()
+        .unwrap_or(0)
+        .min(n / DICTIONARY_SHARE)
+        .min(DICTIONARY_COUNT_MAX)
 }
 
-/// The distinct values and each value's index among them, if these take less than `bytes_max` where an entry takes
-/// `entry_bytes`, and `known` ones take none. `frame` is the smallest value and the distance to the largest, where they are known.
+/// The distinct values and each value's index among them, if these take less than `bytes_max` where
+/// an entry takes `entry_bytes`, and `known` ones take none. `frame` is the smallest value and the
+/// distance to the largest, where they are known.
 pub(super) fn distinct_words<T: Word>(
     values: &[u8],
     frame: Option<(u64, u64)>,
@@ -117,9 +134,12 @@ pub(super) fn distinct_words<T: Word>(
     known: usize,
 ) -> Option<Distinct<Vec<u8>>> {
     let values = T::slice(values);
-    let count_max = (entries_that_pay(values.len(), entry_bytes, bytes_max) + known).min(DICTIONARY_COUNT_MAX);
+    let count_max =
+        (entries_that_pay(values.len(), entry_bytes, bytes_max) + known).min(DICTIONARY_COUNT_MAX);
     let found = match frame {
-        Some((min, range @ ..=NEAR_MAX)) => near::<T>(values, T::truncated(min.into()), range as usize, count_max),
+        Some((min, range @ ..=NEAR_MAX)) => {
+            near::<T>(values, T::truncated(min.into()), range as usize, count_max)
+        }
         _ => hashed::<T>(values, count_max),
     }?;
     let bytes = dictionary_bytes(values.len(), found.entries.len(), entry_bytes)?;
@@ -128,7 +148,12 @@ pub(super) fn distinct_words<T: Word>(
 }
 
 /// By a table of all that lies between.
-fn near<T: Word>(values: &[T::Raw], min: T, range: usize, count_max: usize) -> Option<Distinct<Vec<T::Raw>>> {
+fn near<T: Word>(
+    values: &[T::Raw],
+    min: T,
+    range: usize,
+    count_max: usize,
+) -> Option<Distinct<Vec<T::Raw>>> {
     let mut numbers: Vec<Index> = vec![0; (range + 1).next_power_of_two()];
     see(values, min, &mut numbers);
     let mut entries = Vec::new();
@@ -147,7 +172,8 @@ fn near<T: Word>(values: &[T::Raw], min: T, range: usize, count_max: usize) -> O
 
 /// Marks the distances of values from the smallest, all of which have a place.
 fn see<T: Word>(values: &[T::Raw], min: T, seen: &mut [Index]) {
-    // The length is a power of two, and so nothing is masked out: the compiler learns that each place is within.
+    // The length is a power of two, and so nothing is masked out: the compiler learns that each
+    // place is within.
     let mask = seen.len() - 1;
     for raw in values {
         seen[T::of(raw).minus(min).low_32() as usize & mask] = 1;
@@ -167,7 +193,8 @@ fn hashed<T: Word>(values: &[T::Raw], count_max: usize) -> Option<Distinct<Vec<T
     let mut indexes = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
         let hash = T::of(value).folded();
-        let number = numbers.number(hash ^ hash >> 32, entries.len(), |number| entries[number] == *value)?;
+        let number =
+            numbers.number(hash ^ hash >> 32, entries.len(), |number| entries[number] == *value)?;
         if number == entries.len() {
             if entries.len() == count_max || hopeless(entries.len(), i) {
                 return None;
@@ -241,8 +268,8 @@ impl<'a> Searched<'a> {
             .is_some_and(|bytes| bytes < bytes_max / 8 * 7)
     }
 
-    /// The distinct strings and each string's index among them, if these take less than `bytes_max`, where so many `known` ones of so many
-    /// bytes take none.
+    /// The distinct strings and each string's index among them, if these take less than
+    /// `bytes_max`, where so many `known` ones of so many bytes take none.
     pub(super) fn distinct(
         &self,
         bytes_max: usize,
@@ -251,9 +278,13 @@ impl<'a> Searched<'a> {
         let n = self.count();
         let bytes_max = bytes_max + known_bytes;
         if (self.shortest, self.longest) == (1, 1) {
-            let found = distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max, known)?;
+            let found =
+                distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max, known)?;
             let lengths = vec![1u32.to_le_bytes(); found.entries.len()];
-            return Some(Distinct { entries: StringEntries { lengths, data: found.entries }, indexes: found.indexes });
+            return Some(Distinct {
+                entries: StringEntries { lengths, data: found.entries },
+                indexes: found.indexes,
+            });
         }
         let count_max = (n / DICTIONARY_SHARE + known).clamp(1, DICTIONARY_COUNT_MAX);
         let found = match self.longest {
@@ -282,7 +313,10 @@ impl<'a> Searched<'a> {
             let number = numbers.number(hash_bytes(bytes), entries.len(), equals)?;
             if number == entries.len() {
                 entry_bytes += bytes.len() + 4;
-                if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
+                if entries.len() == count_max
+                    || hopeless(entries.len(), i)
+                    || i > 0 && entry_bytes >= bytes_max
+                {
                     return None;
                 }
                 entries.push(i);
@@ -293,10 +327,12 @@ impl<'a> Searched<'a> {
     }
 }
 
-/// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a copy of any length.
+/// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a
+/// copy of any length.
 #[inline]
 pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
-    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9FB2_1C65_1E98_DF25);
+    let mix =
+        |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9FB2_1C65_1E98_DF25);
     let seed = bytes.len() as u64;
     let hash = match bytes {
         [] => seed,
@@ -307,13 +343,15 @@ pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
         _ => match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
             (Some(_), Some(last)) => {
                 let words = bytes.as_chunks::<8>().0;
-                let hash = words.iter().fold(seed, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+                let hash =
+                    words.iter().fold(seed, |hash, word| mix(hash, u64::from_le_bytes(*word)));
                 mix(hash, u64::from_le_bytes(*last))
             }
             _ => match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-                (Some(first), Some(last)) => {
-                    mix(mix(seed, u32::from_le_bytes(*first).into()), u32::from_le_bytes(*last).into())
-                }
+                (Some(first), Some(last)) => mix(
+                    mix(seed, u32::from_le_bytes(*first).into()),
+                    u32::from_le_bytes(*last).into(),
+                ),
                 _ => seed,
             },
         },
@@ -336,7 +374,8 @@ mod tests {
 
     #[test]
     fn as_many_entries_are_tried_as_can_pay() {
-        // 4096 values of two bytes, in a frame of 9 bits 4610 bytes: 256 entries and their indexes take 4608.
+        // 4096 values of two bytes, in a frame of 9 bits 4610 bytes: 256 entries and their indexes
+        // take 4608.
         assert_eq!(entries_that_pay(4096, 2, 4610), 256);
         assert_eq!(entries_that_pay(4096, 2, 4608), 255);
         assert_eq!(entries_that_pay(4096, 4, 4), 0);
@@ -347,7 +386,8 @@ mod tests {
         for longest in [3, 7, 8, 15, 16, 23, 24, 31, 32, 100] {
             let mut texts: Vec<Vec<u8>> = (0..=longest).map(|bytes| vec![0; bytes]).collect();
             texts.extend((0..longest).map(|at| (0..longest).map(|i| u8::from(i == at)).collect()));
-            let column: Vec<&Vec<u8>> = (0..texts.len() * 50).map(|i| &texts[i * 7919 % texts.len()]).collect();
+            let column: Vec<&Vec<u8>> =
+                (0..texts.len() * 50).map(|i| &texts[i * 7919 % texts.len()]).collect();
             let mut offsets = 0u32.to_le_bytes().to_vec();
             let mut data = Vec::new();
             for text in &column {
@@ -355,7 +395,9 @@ mod tests {
                 offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
             }
             let searched = Searched { offsets: &offsets, data: &data, shortest: 0, longest };
-            let Some(found) = searched.distinct(usize::MAX, (0, 0)) else { panic!("{longest}: none") };
+            let Some(found) = searched.distinct(usize::MAX, (0, 0)) else {
+                panic!("{longest}: none")
+            };
             assert_eq!(found.entries.lengths.len(), texts.len(), "{longest}");
             let mut ends = vec![0];
             for length in &found.entries.lengths {

@@ -31,7 +31,8 @@ pub(super) fn counts(values: &[[u8; 2]]) -> Vec<u32> {
     counts
 }
 
-/// The bytes that values take, so many of each, if each took as many bits as it tells (Shannon 1948).
+/// The bytes that values take, so many of each, if each took as many bits as it tells (Shannon
+/// 1948).
 pub(super) fn entropy_bytes(counts: &[u32]) -> f64 {
     let total = f64::from(counts.iter().sum::<u32>());
     let bits = |count: &u32| f64::from(*count) * (total / f64::from(*count)).log2();
@@ -47,11 +48,16 @@ impl Huffman {
             return None;
         }
         let lengths = lengths(&counts)?;
-        let bits: usize = lengths.iter().zip(&counts).map(|(len, count)| usize::from(*len) * *count as usize).sum();
+        let bits: usize = lengths
+            .iter()
+            .zip(&counts)
+            .map(|(len, count)| usize::from(*len) * *count as usize)
+            .sum();
         let packed_bytes = bits / 8 + QUARTERS;
         let mut table = [0; VALUES_MAX];
         // At most 13.
-        codes(&lengths)?.for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
+        codes(&lengths)?
+            .for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
         let lengths = Part::new(Slots::new(Bytes::from(lengths), 1, Order::Unsigned));
         let bytes = packed_bytes + lengths.bytes + OVERHEAD_BYTES;
         if bytes > bytes_max {
@@ -79,8 +85,9 @@ impl Huffman {
     }
 }
 
-/// Writes the codes of some values to the front of `out` as one bit string, and up to 8 bytes behind it; how long it is. In `table` is the
-/// code of each value in the lower half, and its length in the upper. None if there is no room.
+/// Writes the codes of some values to the front of `out` as one bit string, and up to 8 bytes
+/// behind it; how long it is. In `table` is the code of each value in the lower half, and its
+/// length in the upper. None if there is no room.
 fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option<usize> {
     let (mut at, mut bits, mut used) = (0, 0u64, 0);
     let mut push = |values: &[[u8; 2]]| {
@@ -89,7 +96,8 @@ fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option
             bits |= u64::from(code & 0xFFFF) << used;
             used += code >> 16;
         }
-        // All bytes, of which the whole ones count: a branch on how many there are would be taken at random.
+        // All bytes, of which the whole ones count: a branch on how many there are would be taken
+        // at random.
         *out.get_mut(at..)?.first_chunk_mut()? = bits.to_le_bytes();
         at += used as usize / 8;
         bits >>= used / 8 * 8;
@@ -104,11 +112,13 @@ fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option
 
 /// The lengths of the codes, up to the last value that occurs; none of fewer than two values.
 ///
-/// Huffman's tree, made from two queues (van Leeuwen 1976): the values by their counts, and the nodes, which arise in the order of theirs.
-/// Codes that are too long are then cut, and as many of the longest others made longer as it takes.
+/// Huffman's tree, made from two queues (van Leeuwen 1976): the values by their counts, and the
+/// nodes, which arise in the order of theirs. Codes that are too long are then cut, and as many of
+/// the longest others made longer as it takes.
 fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
     // At most 2^12.
-    let mut used: Vec<(u32, u16)> = (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(value, n)| (*n, value)).collect();
+    let mut used: Vec<(u32, u16)> =
+        (0..).zip(counts).filter(|(_, n)| **n > 0).map(|(value, n)| (*n, value)).collect();
     let last = used.last()?.1;
     used.sort_unstable();
     let n = used.len();
@@ -138,7 +148,8 @@ fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
         }
     }
     // In places of the longest code: cutting has taken more than there are.
-    let taken: usize = codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
+    let taken: usize =
+        codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
     for _ in 1 << CODE_BITS_MAX..taken {
         let longest = (1..CODE_BITS_MAX).rev().find(|len| codes[*len] > 0)?;
         // One of the longest codes and a shorter one become two that are a bit longer than that.
@@ -172,7 +183,10 @@ mod tests {
     fn long_codes_are_cut() {
         // Fibonacci's numbers make the deepest tree.
         let fibonacci: Vec<u32> =
-            std::iter::successors(Some((1u32, 1u32)), |(a, b)| Some((*b, a + b))).map(|(a, _)| a).take(30).collect();
+            std::iter::successors(Some((1u32, 1u32)), |(a, b)| Some((*b, a + b)))
+                .map(|(a, _)| a)
+                .take(30)
+                .collect();
         let lengths = lengths(&fibonacci).unwrap();
         assert_eq!(lengths.iter().max(), Some(&13));
         assert_eq!(codes(&lengths).unwrap().count(), 30);

@@ -1,5 +1,5 @@
-//! Values of fixed width as plain, constant, frame, patched or Huffman codes, whichever takes the fewest bytes: `spec/encodings.md`
-//! sections 2 and 4.
+//! Values of fixed width as plain, constant, frame, patched or Huffman codes, whichever takes the
+//! fewest bytes: `spec/encodings.md` sections 2 and 4.
 
 use bytes::Bytes;
 
@@ -81,11 +81,17 @@ impl Part {
         if matches!(part.form, Form::Constant) || part.slots.order == Order::None {
             return part;
         }
-        let Some((reference, range)) = range::<T>(&part.slots.bytes, part.slots.order) else { return part };
-        match packed_bytes(part.slots.count(), bits_for(range)).map(|packed| packed + part.slots.wire) {
-            Some(bytes) if bytes < part.bytes => {
-                Self { bytes, form: Form::Frame(Frame { reference: reference.low_64(), range }), ..part }
-            }
+        let Some((reference, range)) = range::<T>(&part.slots.bytes, part.slots.order) else {
+            return part;
+        };
+        match packed_bytes(part.slots.count(), bits_for(range))
+            .map(|packed| packed + part.slots.wire)
+        {
+            Some(bytes) if bytes < part.bytes => Self {
+                bytes,
+                form: Form::Frame(Frame { reference: reference.low_64(), range }),
+                ..part
+            },
             _ => part,
         }
     }
@@ -122,19 +128,26 @@ impl Part {
             Form::Plain if slots.order != Order::None => slots.width as u32 * 8,
             _ => return self,
         };
-        let (Some(spread), PATCHED_BITS_MIN.., 2..) = (spread, bits, slots.width) else { return self };
+        let (Some(spread), PATCHED_BITS_MIN.., 2..) = (spread, bits, slots.width) else {
+            return self;
+        };
         let bias = slots.order.bias::<T>();
         let bytes_max = (self.bytes / 16 * 15).min(self.bytes.saturating_sub(PATCHED_SAVING_MIN));
         let Some((low, bits)) = likely_frame(spread, bits, slots.wire) else { return self };
-        // The frame must not lead over the largest value to the smallest ones: what is read is wider.
+        // The frame must not lead over the largest value to the smallest ones: what is read is
+        // wider.
         if low > T::MAX.low_64() - (u64::MAX >> (u64::BITS - bits.max(1))) {
             return self;
         }
         let low = T::truncated(low.into()).flipped(bias);
         let n = slots.count();
-        let Some(packed) = packed_bytes(n, bits).filter(|packed| *packed < bytes_max) else { return self };
+        let Some(packed) = packed_bytes(n, bits).filter(|packed| *packed < bytes_max) else {
+            return self;
+        };
         let count_max = (bytes_max - packed) / (slots.width + 1);
-        let Some((positions, exceptions)) = exceptions::<T>(T::slice(&slots.bytes), low, bits, count_max) else {
+        let Some((positions, exceptions)) =
+            exceptions::<T>(T::slice(&slots.bytes), low, bits, count_max)
+        else {
             return self;
         };
         if exceptions.is_empty() {
@@ -156,10 +169,11 @@ impl Part {
         if frame.range >= VALUES_MAX as u64 {
             return self;
         }
-        let distances =
-            for_word!(self.slots.width, [u8 u16 u32 u64], distances, (&self.slots, frame), else return self);
+        let distances = for_word!(self.slots.width, [u8 u16 u32 u64], distances, (&self.slots, frame), else return self);
         match Huffman::of(&distances, self.bytes) {
-            Some(huffman) => Self { bytes: huffman.bytes, form: Form::Huffman(Box::new(huffman), frame), ..self },
+            Some(huffman) => {
+                Self { bytes: huffman.bytes, form: Form::Huffman(Box::new(huffman), frame), ..self }
+            }
             None => self,
         }
     }
@@ -172,7 +186,8 @@ impl Part {
         }
     }
 
-    /// The same for what Huffman codes are not allowed in: parts of theirs, positions and exceptions.
+    /// The same for what Huffman codes are not allowed in: parts of theirs, positions and
+    /// exceptions.
     pub(super) fn write_inner(self, writer: &mut Writer) -> Result<()> {
         let Self { slots, form, bytes } = self;
         if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
@@ -206,14 +221,21 @@ impl Part {
                 positions.write_inner(writer)?;
                 exceptions.write_inner(writer)
             }
-            Form::Huffman(huffman, Frame { reference, .. }) => huffman.write(&reference_of(&slots, reference), writer),
+            Form::Huffman(huffman, Frame { reference, .. }) => {
+                huffman.write(&reference_of(&slots, reference), writer)
+            }
         }
     }
 }
 
-/// A frame of whole bytes compressed, with its bits and its size before, if that takes a tenth less than `bytes`. Among bits
-/// a compressor finds nothing.
-fn whole_bytes(slots: &Slots, frame: Frame, bytes: usize, writer: &mut Writer) -> Option<(u32, usize, Bytes)> {
+/// A frame of whole bytes compressed, with its bits and its size before, if that takes a tenth less
+/// than `bytes`. Among bits a compressor finds nothing.
+fn whole_bytes(
+    slots: &Slots,
+    frame: Frame,
+    bytes: usize,
+    writer: &mut Writer,
+) -> Option<(u32, usize, Bytes)> {
     let bits = bits_for(frame.range).next_power_of_two().max(u8::BITS);
     let raw = packed::<false>(slots, frame.reference, bits, slots.count() * bits as usize / 8);
     let compressed = writer.compressed(&raw, bytes)?;
@@ -256,13 +278,14 @@ fn pack_word<T: Word>(slots: &Slots, reference: u64, bits: u32, most: bool, out:
     }
 }
 
-/// The frame of fewer bits, and with which exceptions, that would take the fewest bytes for a sample of values: where it begins,
-/// and its bits.
+/// The frame of fewer bits, and with which exceptions, that would take the fewest bytes for a
+/// sample of values: where it begins, and its bits.
 fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, u32)> {
     // A value in fifty may lie below.
     let lows = [sorted[0], sorted[SPREAD / 50]];
     let mut best = None;
-    // An exception takes its bits, and about as many for its position as make the distance to the last one.
+    // An exception takes its bits, and about as many for its position as make the distance to the
+    // last one.
     let exception_bits = wire.min(8) as u64 * 8 + 12;
     let mut bits_min = u64::from(bits) * SPREAD as u64 / 16 * 15;
     for low in lows {
@@ -286,11 +309,18 @@ fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, 
 /// Where exceptions are, and what they are.
 type Exceptions<T> = (Vec<[u8; 4]>, Vec<<T as Word>::Raw>);
 
-/// The values farther than `bits` from `low`, and their positions; none if they are more than `count_max`.
-fn exceptions<T: Word>(values: &[T::Raw], low: T, bits: u32, count_max: usize) -> Option<Exceptions<T>> {
+/// The values farther than `bits` from `low`, and their positions; none if they are more than
+/// `count_max`.
+fn exceptions<T: Word>(
+    values: &[T::Raw],
+    low: T,
+    bits: u32,
+    count_max: usize,
+) -> Option<Exceptions<T>> {
     let (mut positions, mut found) = (Vec::new(), Vec::new());
     for (step, values) in values.chunks(STEP).enumerate() {
-        // Every position is written, and overwritten unless it is one of an exception: a branch would be taken at random.
+        // Every position is written, and overwritten unless it is one of an exception: a branch
+        // would be taken at random.
         let mut places = [0; STEP];
         let mut count = 0;
         for (i, raw) in values.iter().enumerate() {
@@ -302,7 +332,9 @@ fn exceptions<T: Word>(values: &[T::Raw], low: T, bits: u32, count_max: usize) -
         }
         found.extend(places[..count].iter().map(|place| values[*place]));
         // A chunk has fewer than 2^31 values.
-        positions.extend(places[..count].iter().map(|place| ((step * STEP + place) as u32).to_le_bytes()));
+        positions.extend(
+            places[..count].iter().map(|place| ((step * STEP + place) as u32).to_le_bytes()),
+        );
     }
     Some((positions, found))
 }

@@ -1,4 +1,5 @@
-//! Dictionaries that are kept from chunk to chunk, in tables that stand at the reader: `spec/state.md`.
+//! Dictionaries that are kept from chunk to chunk, in tables that stand at the reader:
+//! `spec/state.md`.
 //!
 //! ```text
 //! a chunk's distinct values ──▶ Kept: which of them the table has ──▶ Plan ──▶ new entries into the state frame
@@ -41,8 +42,8 @@ impl TableRoom {
     }
 }
 
-/// A number for a table, and the room that it has taken. The room is not given back: another encoder's table could arrive
-/// before the one that is smaller now.
+/// A number for a table, and the room that it has taken. The room is not given back: another
+/// encoder's table could arrive before the one that is smaller now.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     number: Option<u32>,
@@ -61,9 +62,17 @@ impl NewTables {
         Self { room, writer: Box::new(writer), count: 0 }
     }
 
-    /// The number of a table of which `new_bytes` will be sent now, and that will decode to `decoded_bytes`; none if there is no room.
-    pub(super) fn claim(&self, place: &mut Place, new_bytes: usize, decoded_bytes: usize) -> Option<u32> {
-        if self.writer.written_bytes() + (new_bytes + OVERHEAD_BYTES) as u64 > self.room.frame_bytes_max {
+    /// The number of a table of which `new_bytes` will be sent now, and that will decode to
+    /// `decoded_bytes`; none if there is no room.
+    pub(super) fn claim(
+        &self,
+        place: &mut Place,
+        new_bytes: usize,
+        decoded_bytes: usize,
+    ) -> Option<u32> {
+        if self.writer.written_bytes() + (new_bytes + OVERHEAD_BYTES) as u64
+            > self.room.frame_bytes_max
+        {
             return None;
         }
         let more = (decoded_bytes as u64).saturating_sub(place.claimed_bytes);
@@ -72,7 +81,8 @@ impl NewTables {
         place.claimed_bytes += more;
         if place.number.is_none() {
             let next = |number: u32| (number < TABLE_NUMBERS).then_some(number + 1);
-            place.number = self.room.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
+            place.number =
+                self.room.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
         }
         place.number
     }
@@ -164,8 +174,9 @@ impl Kept {
         (self.entries.ends.len(), self.entries.data.len() + 4 * self.entries.ends.len())
     }
 
-    /// How to write values that have these indexes among `entries`, none of which comes twice: with the new ones behind what is there, or with a
-    /// table begun anew, whichever takes less. None where there is no room.
+    /// How to write values that have these indexes among `entries`, none of which comes twice: with
+    /// the new ones behind what is there, or with a table begun anew, whichever takes less. None
+    /// where there is no room.
     pub(super) fn plan(
         &mut self,
         tables: &NewTables,
@@ -180,12 +191,14 @@ impl Kept {
         let there = self.entries.ends.len();
         let mut count = there;
         let mut moved = Vec::with_capacity(entries.len());
-        let entry_bytes = |entry: &[u8]| entry.len() + if matches!(kind, Kind::Fixed(_)) { 0 } else { 4 };
+        let entry_bytes =
+            |entry: &[u8]| entry.len() + if matches!(kind, Kind::Fixed(_)) { 0 } else { 4 };
         let (mut new_bytes, mut all_bytes) = (0, 0);
         for entry in &entries {
             let bytes = entry_bytes(entry);
             all_bytes += bytes;
-            let known = self.numbers.find(hash_bytes(entry), |number| self.entries.get(number) == *entry);
+            let known =
+                self.numbers.find(hash_bytes(entry), |number| self.entries.get(number) == *entry);
             moved.push(known.unwrap_or_else(|| {
                 new_bytes += bytes;
                 count += 1;
@@ -194,7 +207,8 @@ impl Kept {
         }
         let indexed = |count: usize| packed_bytes(indexes.len(), bits_for(count as u64 - 1));
         let (behind, own) = (new_bytes + indexed(count)?, all_bytes + indexed(entries.len())?);
-        let fits = |data: usize, count: usize| data <= TABLE_BYTES_MAX && count <= TABLE_ENTRIES_MAX;
+        let fits =
+            |data: usize, count: usize| data <= TABLE_BYTES_MAX && count <= TABLE_ENTRIES_MAX;
         let anew = there == 0 || own < behind || !fits(self.entries.data.len() + new_bytes, count);
         let mut new = List::default();
         let kept_bytes = match kind {
@@ -219,7 +233,8 @@ impl Kept {
             false => {
                 // At most 2^14.
                 let moved: Vec<Index> = moved.iter().map(|number| *number as Index).collect();
-                let raw: Vec<_> = indexes.iter().map(|index| moved[usize::from(*index)].to_le_bytes()).collect();
+                let raw: Vec<_> =
+                    indexes.iter().map(|index| moved[usize::from(*index)].to_le_bytes()).collect();
                 Part::new(Slots::unsigned(raw.into_flattened(), size_of::<Index>()))
             }
         };
@@ -255,8 +270,12 @@ impl Kept {
                     state.count(new.ends.len(), 4);
                     state.count(new.data.len(), 1);
                     let starts = std::iter::once(&0).chain(&new.ends);
-                    let lengths: Vec<_> =
-                        new.ends.iter().zip(starts).map(|(end, start)| (end - start).to_le_bytes()).collect();
+                    let lengths: Vec<_> = new
+                        .ends
+                        .iter()
+                        .zip(starts)
+                        .map(|(end, start)| (end - start).to_le_bytes())
+                        .collect();
                     state.descriptors.push(2);
                     Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(state)?;
                 }

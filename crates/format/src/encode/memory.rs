@@ -3,7 +3,8 @@
 /// The most chunks for which a way that failed is not tried again, plus one.
 const WAIT_MAX: u8 = 16;
 
-/// The ways to write a column that cost a pass over its values before they are known to be worth it.
+/// The ways to write a column that cost a pass over its values before they are known to be worth
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Tried {
     pub(super) runs: Vain,
@@ -13,8 +14,8 @@ pub(crate) struct Tried {
     pub(super) relative: Vain,
 }
 
-/// How often a way was tried in vain: the more often in a row, the longer it is left alone, for a look at a few values will promise
-/// the same of the next chunk.
+/// How often a way was tried in vain: the more often in a row, the longer it is left alone, for a
+/// look at a few values will promise the same of the next chunk.
 #[derive(Debug, Default)]
 pub(super) struct Vain {
     failures: u8,
@@ -30,7 +31,8 @@ impl Vain {
     }
 
     pub(super) fn record(&mut self, won: bool) {
-        self.failures = if won { 0 } else { self.failures.saturating_add(1).min(WAIT_MAX.ilog2() as u8) };
+        self.failures =
+            if won { 0 } else { self.failures.saturating_add(1).min(WAIT_MAX.ilog2() as u8) };
         self.wait = (1 << self.failures) - 1;
     }
 }

@@ -5,7 +5,8 @@ use crate::vector::widest;
 use crate::word::Word;
 
 widest! {
-    /// The smallest and the largest of some values, of which there is one, with `bias` flipped in each.
+    /// The smallest and the largest of some values, of which there is one, with `bias` flipped in
+    /// each.
     fn extremes[T: Word][T](values: &[T::Raw], bias: T) -> (T, T) {
         let (mut min, mut max) = (T::MAX, T::ZERO);
         for raw in values {
@@ -25,7 +26,8 @@ pub(super) fn range<T: Word>(values: &[u8], order: Order) -> Option<(T, u64)> {
 }
 
 widest! {
-    /// The lower halves of values of 128 bits, and whether these are all there is to them: the upper ones repeat the sign.
+    /// The lower halves of values of 128 bits, and whether these are all there is to them: the
+    /// upper ones repeat the sign.
     fn lower_halves[][](values: &[[u8; 16]]) -> (Vec<[u8; 8]>, bool) {
         const STEP: usize = 64;
         let mut out = Vec::with_capacity(values.len());
@@ -54,23 +56,26 @@ widest! {
 
 #[inline(always)]
 fn parts(raw: &[u8; 16]) -> (i64, i64) {
-    let [low, upper] = [0, 8].map(|at| raw[at..].first_chunk().map_or(0, |half| i64::from_le_bytes(*half)));
+    let [low, upper] =
+        [0, 8].map(|at| raw[at..].first_chunk().map_or(0, |half| i64::from_le_bytes(*half)));
     (low, upper)
 }
 
-/// Signed integers of 128 bits as ones of 64, and what is to be added to these, if that is possible: signed ones and 0, or
-/// else the distances from the smallest, unsigned.
+/// Signed integers of 128 bits as ones of 64, and what is to be added to these, if that is
+/// possible: signed ones and 0, or else the distances from the smallest, unsigned.
 pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
     let values = values.as_chunks::<16>().0;
     if let (halves, true) = lower_halves(values) {
         return Some((halves.into_flattened(), Order::Signed, 0));
     }
     let integers = values.iter().map(|raw| i128::from_le_bytes(*raw));
-    let (min, max) =
-        integers.clone().fold((i128::MAX, i128::MIN), |(min, max), value| (min.min(value), max.max(value)));
+    let (min, max) = integers
+        .clone()
+        .fold((i128::MAX, i128::MIN), |(min, max), value| (min.min(value), max.max(value)));
     u64::try_from(max.checked_sub(min)?).ok()?;
     // Each is at most the largest distance, which fits.
-    let distances: Vec<[u8; 8]> = integers.map(|value| (value.wrapping_sub(min) as u64).to_le_bytes()).collect();
+    let distances: Vec<[u8; 8]> =
+        integers.map(|value| (value.wrapping_sub(min) as u64).to_le_bytes()).collect();
     Some((distances.into_flattened(), Order::Unsigned, min.cast_unsigned()))
 }
 
@@ -140,7 +145,8 @@ mod tests {
             for at in [0, 63, 64, 100, 129] {
                 let mut values: Vec<i128> = (0..130).map(|i| special.min(0) + (i % 7)).collect();
                 values[at] = special;
-                let expected = values.iter().max().unwrap_or(&0) - values.iter().min().unwrap_or(&0) < 1 << 64;
+                let expected =
+                    values.iter().max().unwrap_or(&0) - values.iter().min().unwrap_or(&0) < 1 << 64;
                 assert_eq!(of(&values), expected.then_some(values), "{special} at {at}");
             }
         }
@@ -149,7 +155,8 @@ mod tests {
 
     #[test]
     fn ranges_and_differences_are_the_same_at_every_level() {
-        let values: Vec<u8> = (0..800u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+        let values: Vec<u8> =
+            (0..800u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
         fn check<T: Word + std::fmt::Debug>(values: &[u8])
         where
             T::Raw: std::fmt::Debug,
@@ -158,7 +165,8 @@ mod tests {
                 .iter()
                 .map(|raw| i128::from(T::of(raw).low_64()) << (128 - T::BITS) >> (128 - T::BITS))
                 .collect();
-            let (min, max) = (integers.iter().min().unwrap_or(&0), integers.iter().max().unwrap_or(&0));
+            let (min, max) =
+                (integers.iter().min().unwrap_or(&0), integers.iter().max().unwrap_or(&0));
             for found in at_each_level(|| range::<T>(values, Order::Signed)) {
                 assert_eq!(found, Some((T::truncated(min.cast_unsigned()), (max - min) as u64)));
             }

@@ -39,7 +39,8 @@ impl Bases {
     /// Whether columns of a type may be told by each other.
     pub(crate) fn take(data_type: &Type) -> bool {
         use Type::*;
-        let others = matches!(data_type, Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime);
+        let others =
+            matches!(data_type, Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime);
         !others && matches!(data_type.width(), Some(2 | 4 | 8))
     }
 
@@ -62,11 +63,13 @@ impl Bases {
         self.0.iter().filter(move |base| base.width == width && base.values.len() == bytes)
     }
 
-    /// The column by which these values are likely told in the fewest bytes, going by a few of them.
+    /// The column by which these values are likely told in the fewest bytes, going by a few of
+    /// them.
     pub(super) fn nearest(&self, slots: &Slots) -> Option<Near<'_>> {
         let likely = self.like(slots).filter_map(|base| {
             let arguments = (slots, base);
-            let bytes = for_word!(slots.width, [u16 u32 u64], likely_bytes, (arguments), else None)?;
+            let bytes =
+                for_word!(slots.width, [u16 u32 u64], likely_bytes, (arguments), else None)?;
             Some(Near { base, bytes })
         });
         likely.min_by_key(|near| near.bytes)
@@ -82,7 +85,8 @@ impl Near<'_> {
     /// The differences from it.
     pub(super) fn differences(&self, slots: &Slots) -> Slots {
         let arguments = (&slots.bytes, &self.base.values);
-        let bytes = for_word!(slots.width, [u16 u32 u64], differences_of, (arguments), else Vec::new());
+        let bytes =
+            for_word!(slots.width, [u16 u32 u64], differences_of, (arguments), else Vec::new());
         Slots::new(Bytes::from(bytes), slots.width, Order::Signed)
     }
 }
@@ -93,7 +97,8 @@ fn differences_of<T: Word>((values, bases): (&Bytes, &Bytes)) -> Vec<u8> {
     T::bytes(out)
 }
 
-/// What the differences between two columns likely take, packed or as a dictionary; none of too few values.
+/// What the differences between two columns likely take, packed or as a dictionary; none of too few
+/// values.
 fn likely_bytes<T: Word>((slots, base): (&Slots, &Base)) -> Option<usize> {
     let (values, bases) = (T::slice(&slots.bytes), T::slice(&base.values));
     let apart = values.len() / PAIRS;

@@ -1,4 +1,5 @@
-//! What a few values say of all: whether neighbours are the same, or near each other, and how many are distinct.
+//! What a few values say of all: whether neighbours are the same, or near each other, and how many
+//! are distinct.
 
 use super::slots::Order;
 use crate::bitpack::bits_for;
@@ -21,7 +22,8 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Looks at neighbours, and at their differences where these are of use; none if there are too few.
+    /// Looks at neighbours, and at their differences where these are of use; none if there are too
+    /// few.
     pub(super) fn of<T: Word>(values: &[u8], with_differences: bool) -> Option<Self> {
         let values = T::slice(values);
         let apart = values.len() / STRETCHES;
@@ -49,7 +51,9 @@ impl Sample {
         let first = most.first().copied().unwrap_or_default();
         let leaps = differences
             .iter()
-            .filter(|difference| bits_for(difference.wrapping_sub(first).cast_unsigned()) > difference_bits)
+            .filter(|difference| {
+                bits_for(difference.wrapping_sub(first).cast_unsigned()) > difference_bits
+            })
             .count();
         let seen = STRETCHES * (NEIGHBOURS - 1);
         Some(Self { changes: changes * 256 / seen, difference_bits, leaps: leaps * 256 / seen })
@@ -67,7 +71,8 @@ fn signed<T: Word>(value: T) -> i64 {
     (value.low_64() << unused).cast_signed() >> unused
 }
 
-/// Values from all over the column, in the order of what [`Order::bias`] makes of them; none if there are too few.
+/// Values from all over the column, in the order of what [`Order::bias`] makes of them; none if
+/// there are too few.
 pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREAD]> {
     let (values, bias) = (T::slice(values), order.bias::<T>());
     let apart = values.len() / SPREAD;
@@ -84,9 +89,9 @@ pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREA
     Some(keys)
 }
 
-/// How many distinct values a column likely has of which these, sorted, are a few: those that were seen, and the more the more
-/// of them were seen only once (Chao 1984, "Nonparametric estimation of the number of classes in a population"). None if there
-/// is no end to them.
+/// How many distinct values a column likely has of which these, sorted, are a few: those that were
+/// seen, and the more the more of them were seen only once (Chao 1984, "Nonparametric estimation of
+/// the number of classes in a population"). None if there is no end to them.
 pub(super) fn distinct(sorted: &[u64]) -> Option<usize> {
     let (mut seen, mut once, mut twice) = (0, 0, 0);
     for same in sorted.chunk_by(|a, b| a == b) {

@@ -1,11 +1,13 @@
-//! Distinct strings among short ones: each is a few words, loaded, hashed and compared without a branch on its length.
+//! Distinct strings among short ones: each is a few words, loaded, hashed and compared without a
+//! branch on its length.
 
 use super::dictionary::{Distinct, Index, PROBES_MAX, Searched, hopeless};
 
 /// The most bytes of a short string: four words, less one byte for its length.
 pub(super) const SHORT_BYTES_MAX: usize = 4 * 8 - 1;
 
-/// A string in K words, zeros behind its end. The last byte is its length plus one, so that no string has the key of nothing, zeros.
+/// A string in K words, zeros behind its end. The last byte is its length plus one, so that no
+/// string has the key of nothing, zeros.
 type Key<const K: usize> = [u64; K];
 
 /// The bits of four words that belong to a string of so many bytes.
@@ -34,10 +36,11 @@ struct Table<const K: usize> {
 }
 
 impl<const K: usize> Table<K> {
-    /// So many slots at first: few strings are distinct most of the time, and few slots stay in the nearest cache.
+    /// So many slots at first: few strings are distinct most of the time, and few slots stay in the
+    /// nearest cache.
     const SLOTS: usize = 256;
-    /// With fewer slots no key is left at another place than its own: a second look at every string of a kind costs more than
-    /// slots that stay empty.
+    /// With fewer slots no key is left at another place than its own: a second look at every string
+    /// of a kind costs more than slots that stay empty.
     const ROOMY_SLOTS: usize = 1 << 13;
 
     fn new(slots: usize) -> Self {
@@ -65,7 +68,8 @@ impl<const K: usize> Table<K> {
         // Fewer than 2^16.
         self.slots[at] = (key, self.count as u32);
         self.count += 1;
-        while self.count * 4 > self.slots.len() || displaced && self.slots.len() < Self::ROOMY_SLOTS {
+        while self.count * 4 > self.slots.len() || displaced && self.slots.len() < Self::ROOMY_SLOTS
+        {
             let mut larger = Self::new(self.slots.len() * 4);
             displaced = false;
             for (key, number) in self.slots.iter().filter(|(key, _)| *key != [0; K]) {
@@ -79,8 +83,8 @@ impl<const K: usize> Table<K> {
         Some(())
     }
 
-    /// Numbers strings as long as each is the first found at its place, and says how many those were. Nothing is inserted, so that
-    /// all of the table stays in registers but its slots.
+    /// Numbers strings as long as each is the first found at its place, and says how many those
+    /// were. Nothing is inserted, so that all of the table stays in registers but its slots.
     fn number_known(&self, data: &[u8], offsets: &[[u8; 4]], indexes: &mut [Index]) -> usize {
         let (slots, shift) = (&self.slots[..], self.shift);
         let mask = slots.len() - 1;
@@ -104,9 +108,15 @@ impl<const K: usize> Table<K> {
 /// The upper bits of the products depend on all bits of their words.
 #[inline(always)]
 fn hash<const K: usize>(key: &Key<K>) -> u64 {
-    const FACTORS: [u64; 4] =
-        [0x9E37_79B9_7F4A_7C15, 0x9FB2_1C65_1E98_DF25, 0xD6E8_FEB8_6659_FD93, 0xA076_1D64_78BD_642F];
-    key.iter().zip(FACTORS).fold(0u64, |sum, (word, factor)| sum.wrapping_add(word.wrapping_mul(factor)))
+    const FACTORS: [u64; 4] = [
+        0x9E37_79B9_7F4A_7C15,
+        0x9FB2_1C65_1E98_DF25,
+        0xD6E8_FEB8_6659_FD93,
+        0xA076_1D64_78BD_642F,
+    ];
+    key.iter()
+        .zip(FACTORS)
+        .fold(0u64, |sum, (word, factor)| sum.wrapping_add(word.wrapping_mul(factor)))
 }
 
 /// The key of the string at `start`.
@@ -114,9 +124,10 @@ fn hash<const K: usize>(key: &Key<K>) -> u64 {
 fn key<const K: usize>(data: &[u8], start: usize, bytes: usize) -> Key<K> {
     let mut key = [0; K];
     match data.get(start..start + K * 8) {
-        Some(window) => {
-            key.iter_mut().zip(window.as_chunks::<8>().0).for_each(|(word, raw)| *word = u64::from_le_bytes(*raw))
-        }
+        Some(window) => key
+            .iter_mut()
+            .zip(window.as_chunks::<8>().0)
+            .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw)),
         None => key = key_at_end(data, start),
     }
     let bytes = bytes & SHORT_BYTES_MAX;
@@ -132,12 +143,14 @@ fn key_at_end<const K: usize>(data: &[u8], start: usize) -> Key<K> {
     let mut padded = [0; SHORT_BYTES_MAX + 1];
     padded[..rest.len()].copy_from_slice(rest);
     let mut key = [0; K];
-    key.iter_mut().zip(padded.as_chunks::<8>().0).for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
+    key.iter_mut()
+        .zip(padded.as_chunks::<8>().0)
+        .for_each(|(word, raw)| *word = u64::from_le_bytes(*raw));
     key
 }
 
-/// The first of each of the distinct strings, none of which has more than `K * 8 - 1` bytes, and each string's index among them.
-/// None if they are more than `count_max`, or take `bytes_max`.
+/// The first of each of the distinct strings, none of which has more than `K * 8 - 1` bytes, and
+/// each string's index among them. None if they are more than `count_max`, or take `bytes_max`.
 pub(super) fn distinct_short<const K: usize>(
     strings: &Searched<'_>,
     count_max: usize,
@@ -164,7 +177,10 @@ pub(super) fn distinct_short<const K: usize>(
             indexes[i] = table.slots[slot].1 as Index;
         } else {
             entry_bytes += bytes + 4;
-            if entries.len() == count_max || hopeless(entries.len(), i) || i > 0 && entry_bytes >= bytes_max {
+            if entries.len() == count_max
+                || hopeless(entries.len(), i)
+                || i > 0 && entry_bytes >= bytes_max
+            {
                 return None;
             }
             indexes[i] = entries.len() as Index;

@@ -59,14 +59,16 @@ impl Slots {
         Self { bytes: Bytes::from(bytes), ..self.clone() }
     }
 
-    /// The same values in 8 bytes each, if they are integers of 16 that lie no farther apart: all but the first look at them
-    /// takes half the time.
+    /// The same values in 8 bytes each, if they are integers of 16 that lie no farther apart: all
+    /// but the first look at them takes half the time.
     pub(super) fn narrowed(self) -> Self {
         if self.width != 16 || self.order != Order::Signed || self.are_constant() {
             return self;
         }
         match narrowed(&self.bytes) {
-            Some((bytes, order, base)) => Self { bytes: Bytes::from(bytes), width: 8, order, base, ..self },
+            Some((bytes, order, base)) => {
+                Self { bytes: Bytes::from(bytes), width: 8, order, base, ..self }
+            }
             None => self,
         }
     }
@@ -86,7 +88,8 @@ impl Slots {
         is_constant(&self.bytes, self.width)
     }
 
-    /// Whether the specification has differences between values of their width, and they are integers.
+    /// Whether the specification has differences between values of their width, and they are
+    /// integers.
     pub(super) fn have_differences(&self) -> bool {
         self.order != Order::None && self.wire <= 8
     }

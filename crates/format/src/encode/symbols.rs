@@ -26,8 +26,9 @@ use crate::write::{Clock, Writer};
 
 /// Less data is not worth a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
-/// A matcher, which takes 300 KB, is kept from chunk to chunk by a column of so much data. Hundreds of smaller columns make theirs
-/// anew, so that what a stream keeps is not much larger than its chunks.
+/// A matcher, which takes 300 KB, is kept from chunk to chunk by a column of so much data. Hundreds
+/// of smaller columns make theirs anew, so that what a stream keeps is not much larger than its
+/// chunks.
 const KEPT_BYTES_MIN: usize = 256 << 10;
 /// A table is trained on so much of the data, taken in pieces from all over it.
 const SAMPLE_BYTES: usize = 128 << 10;
@@ -74,7 +75,8 @@ pub(super) struct Coded<'a> {
 }
 
 impl Memory {
-    /// The codes of `data`, if they save an eighth of it. With `keeps` the table may stand at the reader.
+    /// The codes of `data`, if they save an eighth of it. With `keeps` the table may stand at the
+    /// reader.
     pub(super) fn encode(&mut self, data: &[u8], clock: Clock, keeps: bool) -> Option<Coded<'_>> {
         if data.len() < DATA_BYTES_MIN {
             return None;
@@ -96,8 +98,10 @@ impl Memory {
             if fresh {
                 table.share = share;
             }
-            // The data has become another, or much more: a table of its own may be worth more than the training.
-            let outgrown = table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
+            // The data has become another, or much more: a table of its own may be worth more than
+            // the training.
+            let outgrown =
+                table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
             if share > table.share * 1.25 || outgrown {
                 (table.share, table.trained_bytes) = (share, data.len());
                 if let Some(mut other) = self.train(data, clock) {
@@ -148,7 +152,8 @@ impl Table {
         } else {
             let pieces = SAMPLE_BYTES / PIECE_BYTES;
             let last = data.len() - PIECE_BYTES;
-            (0..pieces).for_each(|i| sample.extend_from_slice(&data[i * last / pieces..][..PIECE_BYTES]));
+            (0..pieces)
+                .for_each(|i| sample.extend_from_slice(&data[i * last / pieces..][..PIECE_BYTES]));
         }
         let (mut symbols, likely_bytes) = train(&sample, data.len());
         if symbols.is_empty() || likely_bytes > data.len() / 8 * 7 {
@@ -164,8 +169,9 @@ impl Table {
         // At most 16.
         let lengths: Vec<u8> = symbols.iter().map(|symbol| symbol.len() as u8).collect();
         let raw_bytes = raw.len();
-        let packed =
-            Packer::default().pack(Compressor::Lz4, 0, &raw).filter(|packed| packed.len() < raw_bytes / 10 * 9);
+        let packed = Packer::default()
+            .pack(Compressor::Lz4, 0, &raw)
+            .filter(|packed| packed.len() < raw_bytes / 10 * 9);
         Self {
             symbols,
             matcher: None,
@@ -200,7 +206,11 @@ impl Table {
 
     /// Whether so many codes, the table included unless it stands, save an eighth of the data.
     fn pays(&self, codes: usize, data_bytes: usize, keeps: bool) -> bool {
-        let table = if keeps && self.stands.is_some() { 0 } else { self.stored.len() + self.lengths.len() / 2 };
+        let table = if keeps && self.stands.is_some() {
+            0
+        } else {
+            self.stored.len() + self.lengths.len() / 2
+        };
         self.coded_bytes(codes) + table < data_bytes / 8 * 7
     }
 }
@@ -228,6 +238,8 @@ impl Coded<'_> {
             None => table.write(writer)?,
         }
         writer.put_u32(codes.len())?;
-        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned)).or_huffman().write(writer)
+        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned))
+            .or_huffman()
+            .write(writer)
     }
 }

@@ -68,12 +68,18 @@ mod tests {
         for n in [1, 2, 15, 64, 1000, 5000] {
             for wrong in [0, n / 2, n - 1] {
                 let at_all = |expected: bool, check: &dyn Fn() -> bool| {
-                    at_each_level(check).iter().for_each(|found| assert_eq!(*found, expected, "{wrong} of {n}"));
+                    at_each_level(check)
+                        .iter()
+                        .for_each(|found| assert_eq!(*found, expected, "{wrong} of {n}"));
                 };
                 let mut integers: Vec<u32> = (0..n as u32).collect();
-                let bytes = |integers: &[u32]| integers.iter().flat_map(|i| i.to_le_bytes()).collect::<Vec<u8>>();
+                let bytes = |integers: &[u32]| {
+                    integers.iter().flat_map(|i| i.to_le_bytes()).collect::<Vec<u8>>()
+                };
                 let rising = bytes(&integers);
-                at_all(true, &|| check_offsets(&rising).is_ok() && check_indexes(&rising, n).is_ok());
+                at_all(true, &|| {
+                    check_offsets(&rising).is_ok() && check_indexes(&rising, n).is_ok()
+                });
                 integers[wrong] = u32::MAX;
                 let high = bytes(&integers);
                 at_all(false, &|| check_indexes(&high, n).is_ok());

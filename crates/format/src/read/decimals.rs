@@ -17,7 +17,11 @@ impl Reader<'_, '_> {
         }
         let exponent = self.descriptors.u8("exponent")?;
         let Some(power) = POWERS.get(usize::from(exponent)) else {
-            refuse!(Exponent, "decimals with exponent {exponent}, over the limit of {}", POWERS.len() - 1)
+            refuse!(
+                Exponent,
+                "decimals with exponent {exponent}, over the limit of {}",
+                POWERS.len() - 1
+            )
         };
         let integers = self.fixed(n, width, Codes::PARTS, Use::Part)?;
         let mut room = self.room(n * width, to)?;
@@ -69,7 +73,8 @@ mod tests {
                 (wide, written(4 * halves.len(), |out| divide_32(halves, power, out)))
             });
             assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{power}");
-            let plain = integers.iter().map(|raw| (i64::from_le_bytes(*raw) as f64 / power).to_le_bytes());
+            let plain =
+                integers.iter().map(|raw| (i64::from_le_bytes(*raw) as f64 / power).to_le_bytes());
             assert!(plain.eq(results[0].0.as_chunks().0.iter().copied()), "{power}");
         }
     }

@@ -31,7 +31,13 @@ impl Codes {
 
 impl Reader<'_, '_> {
     /// n values of `width` bytes, plain. The caller has charged them.
-    pub(super) fn fixed(&mut self, n: usize, width: usize, allowed: Codes, to: Use) -> Result<Bytes> {
+    pub(super) fn fixed(
+        &mut self,
+        n: usize,
+        width: usize,
+        allowed: Codes,
+        to: Use,
+    ) -> Result<Bytes> {
         let code = self.descriptors.u8("encoding")?;
         if code > 10 || allowed.0 >> code & 1 == 0 {
             refuse!(Code, "encoding {code} is unknown or not allowed here");
@@ -75,7 +81,9 @@ impl Reader<'_, '_> {
             refuse!(Bits, "a frame of {bits} bits for values of {width} bytes");
         }
         let reference = self.descriptors.take(width, "reference")?;
-        let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else { refuse!(Limit, "{n} values are too many") };
+        let Some(packed_bytes) = bitpack::packed_bytes(n, bits) else {
+            refuse!(Limit, "{n} values are too many")
+        };
         let packed = self.buffer(packed_bytes, Use::Part)?;
         if bitpack::has_bits_past_end(&packed, n, bits) {
             refuse!(Bitmap, "bits are set past the end of {n} values of {bits} bits");
@@ -99,7 +107,13 @@ impl Reader<'_, '_> {
     }
 
     /// n values, by their indexes among entries.
-    fn dictionary_values(&mut self, n: usize, width: usize, entries: &[u8], to: Use) -> Result<Bytes> {
+    fn dictionary_values(
+        &mut self,
+        n: usize,
+        width: usize,
+        entries: &[u8],
+        to: Use,
+    ) -> Result<Bytes> {
         let indexes = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
         check_indexes(&indexes, entries.len() / width)?;
         let mut room = self.room(n * width, to)?;
@@ -167,12 +181,19 @@ impl Reader<'_, '_> {
     }
 
     /// Puts `count` exceptions in their places among n values.
-    pub(super) fn exceptions(&mut self, count: usize, n: usize, width: usize, out: &mut [u8]) -> Result<()> {
+    pub(super) fn exceptions(
+        &mut self,
+        count: usize,
+        n: usize,
+        width: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
         if count > n {
             refuse!(Positions, "{count} exceptions among {n} values");
         }
         let positions = self.fixed(count, 4, Codes::INNER, Use::Part)?;
-        let rise = u32s(&positions).zip(u32s(&positions[4..])).fold(true, |rise, (a, b)| rise & (a < b));
+        let rise =
+            u32s(&positions).zip(u32s(&positions[4..])).fold(true, |rise, (a, b)| rise & (a < b));
         if !rise || u32_at(&positions, count - 1) as usize >= n {
             refuse!(Positions, "the positions of exceptions do not rise, or reach {n}");
         }

@@ -15,7 +15,8 @@ const STEP: usize = 4;
 
 const _: () = assert!(STEP * CODE_BITS_MAX <= 56);
 
-/// What the next bits begin with: the value in the lower 12 bits, the length of its code in the upper 4.
+/// What the next bits begin with: the value in the lower 12 bits, the length of its code in the
+/// upper 4.
 struct Table(Vec<u16>);
 
 impl Reader<'_, '_> {
@@ -32,24 +33,32 @@ impl Reader<'_, '_> {
         }
         let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Use::Part)?;
         let Some(table) = Table::new(&lengths) else {
-            refuse!(Bits, "the lengths of Huffman codes are over {CODE_BITS_MAX}, or leave bits without a meaning")
+            refuse!(
+                Bits,
+                "the lengths of Huffman codes are over {CODE_BITS_MAX}, or leave bits without a meaning"
+            )
         };
         let mut sizes = [0; QUARTERS];
         for size in &mut sizes {
             *size = self.descriptors.u32("size of a quarter")? as usize;
         }
-        // Before anything is unpacked: each value has a bit at least, and at most as many as the longest code.
+        // Before anything is unpacked: each value has a bit at least, and at most as many as the
+        // longest code.
         for (size, values) in sizes.into_iter().zip(quarters(n)) {
             let (least, most) = (values.div_ceil(8), (values * CODE_BITS_MAX).div_ceil(8));
             if size < least || size > most {
-                refuse!(Length, "{size} bytes of Huffman codes for {values} values, expected {least} to {most}");
+                refuse!(
+                    Length,
+                    "{size} bytes of Huffman codes for {values} values, expected {least} to {most}"
+                );
             }
         }
         let total = sizes.iter().sum();
         let packed = self.buffer(total, Use::Part)?;
         let mut room = self.room(n * width, to)?;
         let out = room.all();
-        if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false) {
+        if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false)
+        {
             refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
         }
         room.finish()
@@ -69,8 +78,15 @@ impl Table {
     }
 }
 
-/// Whether these bit strings are those of as many values as there is room for, which are there then.
-fn decode<T: Word>(table: &Table, packed: &[u8], sizes: [usize; QUARTERS], reference: &[u8], out: &mut [u8]) -> bool {
+/// Whether these bit strings are those of as many values as there is room for, which are there
+/// then.
+fn decode<T: Word>(
+    table: &Table,
+    packed: &[u8],
+    sizes: [usize; QUARTERS],
+    reference: &[u8],
+    out: &mut [u8],
+) -> bool {
     let Some(places) = table.0.first_chunk() else { return false };
     let (mut packed, mut out) = (packed, T::slice_mut(out));
     let (counts, reference) = (quarters(out.len()), word::<T>(reference));
@@ -99,7 +115,9 @@ impl<T: Word> Quarter<'_, T> {
     /// Decodes a few values, unless it is nearly at its end.
     #[inline(always)]
     fn step(&mut self, places: &[u16; PLACES]) -> bool {
-        let (Some(next), STEP..) = (self.data.first_chunk::<8>(), self.values.len()) else { return false };
+        let (Some(next), STEP..) = (self.data.first_chunk::<8>(), self.values.len()) else {
+            return false;
+        };
         let (values, rest) = std::mem::take(&mut self.values).split_at_mut(STEP);
         // Bits above those that are counted are the same ones each time.
         self.bits |= u64::from_le_bytes(*next) << self.left;

@@ -12,8 +12,14 @@ use crate::word::Word;
 pub(super) const CODE: u8 = 8;
 
 impl Reader<'_, '_> {
-    /// A column of n values of `width` bytes, of which none is missing; nulls and encoding are next.
-    pub(super) fn relative(&mut self, n: usize, width: usize, earlier: &[Column]) -> Result<Column> {
+    /// A column of n values of `width` bytes, of which none is missing; nulls and encoding are
+    /// next.
+    pub(super) fn relative(
+        &mut self,
+        n: usize,
+        width: usize,
+        earlier: &[Column],
+    ) -> Result<Column> {
         self.note("relative");
         self.descriptors.take(2, "nulls and encoding")?;
         self.charge(n, width)?;
@@ -22,9 +28,9 @@ impl Reader<'_, '_> {
         }
         let number = self.descriptors.u32("field")?;
         let base = match earlier.get(number as usize) {
-            Some(Column { validity: None, values: Values::Fixed { width: same, bytes }, .. }) if *same == width => {
-                bytes
-            }
+            Some(Column {
+                validity: None, values: Values::Fixed { width: same, bytes }, ..
+            }) if *same == width => bytes,
             _ => refuse!(Base, "field {number} can't be the base of values of {width} bytes"),
         };
         let differences = self.fixed(n, width, Codes::DIFFERENCES, Use::Part)?;
@@ -34,7 +40,11 @@ impl Reader<'_, '_> {
             4 => sum::<u32>(base, &differences, &mut room),
             _ => sum::<u64>(base, &differences, &mut room),
         }
-        Ok(Column { rows: n, validity: None, values: Values::Fixed { width, bytes: room.finish()? } })
+        Ok(Column {
+            rows: n,
+            validity: None,
+            values: Values::Fixed { width, bytes: room.finish()? },
+        })
     }
 }
 

@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::room::{Room, Writer};
 use crate::vector::widest;
 
-/// Entries up to this size are copied whole, whatever their length: a copy of one size is a few instructions.
+/// Entries up to this size are copied whole, whatever their length: a copy of one size is a few
+/// instructions.
 const SHORT_BYTES_MAX: usize = 32;
 
 /// Of so many entries it is counted how often each comes.
@@ -29,39 +30,50 @@ impl<'a> Entries<'a> {
     /// Of offsets that have been checked.
     pub(super) fn new(offsets: &[u8], data: &'a [u8]) -> Result<Self> {
         let mut spans = reserved(offsets.len() / 4)?;
-        spans.extend(u32s(offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (start, end - start)));
+        spans.extend(
+            u32s(offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (start, end - start)),
+        );
         let bytes_max = spans.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as usize;
         let even = spans.iter().all(|(_, bytes)| *bytes as usize == bytes_max);
         Ok(Self { data, spans, bytes_max, even })
     }
 
-    /// The bytes of the strings that these indexes, all of them below the number of entries, stand for.
+    /// The bytes of the strings that these indexes, all of them below the number of entries, stand
+    /// for.
     pub(super) fn total(&self, indexes: &[u8]) -> usize {
         match self.even {
             true => (indexes.len() / 4).saturating_mul(self.bytes_max),
             // Fewer than 2^31 strings of fewer than 2^31 bytes.
             false if self.spans.len() <= FEW => {
-                usize::try_from(total_of_few(indexes.as_chunks().0, &self.spans)).unwrap_or(usize::MAX)
+                usize::try_from(total_of_few(indexes.as_chunks().0, &self.spans))
+                    .unwrap_or(usize::MAX)
             }
             false => {
-                let total = u32s(indexes).map(|index| u64::from(self.spans[index as usize].1)).sum::<u64>();
+                let total =
+                    u32s(indexes).map(|index| u64::from(self.spans[index as usize].1)).sum::<u64>();
                 usize::try_from(total).unwrap_or(usize::MAX)
             }
         }
     }
 
-    /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits into 31 bits.
+    /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits
+    /// into 31 bits.
     pub(super) fn gather(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
         match (self.even, self.bytes_max) {
             (true, 1) => self.gather_even::<1>(indexes, offsets, data),
             (true, 2) => self.gather_even::<2>(indexes, offsets, data),
             (true, 4) => self.gather_even::<4>(indexes, offsets, data),
             (true, 8) => self.gather_even::<8>(indexes, offsets, data),
-            // Copies of one size need memory of their own, which few entries do not have to be charged for.
-            _ if self.spans.len() > (indexes.len() / 64).max(64) => self.gather_long(indexes, offsets, data),
+            // Copies of one size need memory of their own, which few entries do not have to be
+            // charged for.
+            _ if self.spans.len() > (indexes.len() / 64).max(64) => {
+                self.gather_long(indexes, offsets, data)
+            }
             (_, 0..=8) => return self.gather_short::<8>(indexes, offsets, data),
             (_, 9..=16) => return self.gather_short::<16>(indexes, offsets, data),
-            (_, 17..=SHORT_BYTES_MAX) => return self.gather_short::<SHORT_BYTES_MAX>(indexes, offsets, data),
+            (_, 17..=SHORT_BYTES_MAX) => {
+                return self.gather_short::<SHORT_BYTES_MAX>(indexes, offsets, data);
+            }
             _ => self.gather_long(indexes, offsets, data),
         }
         Ok(())
@@ -72,8 +84,14 @@ impl<'a> Entries<'a> {
         data.write(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
     }
 
-    /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are overwritten by the next.
-    fn gather_short<const W: usize>(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
+    /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are
+    /// overwritten by the next.
+    fn gather_short<const W: usize>(
+        &self,
+        indexes: &[u8],
+        offsets: &mut Room,
+        data: &mut Room,
+    ) -> Result<()> {
         let mut entries = reserved(self.spans.len())?;
         entries.extend(self.spans.iter().map(|(start, bytes)| {
             let mut padded = [0; W];
@@ -102,7 +120,8 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Writes the strings, and their offsets after each. Entries have at most W bytes, and their lengths.
+/// Writes the strings, and their offsets after each. Entries have at most W bytes, and their
+/// lengths.
 fn put_together<const W: usize>(
     entries: &[([u8; W], usize)],
     indexes: &[u8],
@@ -131,7 +150,8 @@ fn put_together<const W: usize>(
 }
 
 widest! {
-    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked up.
+    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked
+    /// up.
     fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
         let mut total = 0;
         for indexes in indexes.chunks(1024) {
@@ -167,26 +187,37 @@ mod tests {
             (300, 0, 7),
             (300, 0, 40),
         ] {
-            let texts: Vec<Vec<u8>> =
-                (0..count).map(|i| vec![i as u8; shortest + i * 7 % (longest - shortest + 1)]).collect();
+            let texts: Vec<Vec<u8>> = (0..count)
+                .map(|i| vec![i as u8; shortest + i * 7 % (longest - shortest + 1)])
+                .collect();
             let mut offsets = vec![0u32];
-            texts.iter().for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u32));
+            texts
+                .iter()
+                .for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u32));
             let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
             let data = texts.concat();
-            let picked: Vec<usize> = (0..20_001usize).map(|i| i.wrapping_mul(0x9E37_79B9) / 64 % count).collect();
-            let indexes: Vec<u8> = picked.iter().flat_map(|index| (*index as u32).to_le_bytes()).collect();
+            let picked: Vec<usize> =
+                (0..20_001usize).map(|i| i.wrapping_mul(0x9E37_79B9) / 64 % count).collect();
+            let indexes: Vec<u8> =
+                picked.iter().flat_map(|index| (*index as u32).to_le_bytes()).collect();
             let expected: Vec<u8> = picked.iter().flat_map(|index| texts[*index].clone()).collect();
             for found in at_each_level(|| {
                 let entries = Entries::new(&offsets, &data)?;
                 let total = entries.total(&indexes);
-                let (mut offsets, mut data) = (Room::new(None, indexes.len() + 4)?, Room::new(None, total)?);
+                let (mut offsets, mut data) =
+                    (Room::new(None, indexes.len() + 4)?, Room::new(None, total)?);
                 entries.gather(&indexes, &mut offsets, &mut data)?;
                 Ok::<_, crate::Error>((offsets.finish()?, data.finish()?))
             }) {
                 let Ok((offsets, data)) = found else { panic!("{count} entries") };
                 assert_eq!(data, expected, "{count} entries");
-                let lengths = u32s(&offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (end - start) as usize);
-                assert!(lengths.eq(picked.iter().map(|index| texts[*index].len())), "{count} entries");
+                let lengths = u32s(&offsets)
+                    .zip(u32s(&offsets[4..]))
+                    .map(|(start, end)| (end - start) as usize);
+                assert!(
+                    lengths.eq(picked.iter().map(|index| texts[*index].len())),
+                    "{count} entries"
+                );
             }
         }
     }

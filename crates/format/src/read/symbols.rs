@@ -41,11 +41,13 @@ impl Reader<'_, '_> {
         }
         let codes = self.fixed(codes, 2, Codes::PARTS, Use::Part)?;
         let codes = codes.as_chunks().0;
-        let largest = codes.iter().fold(0, |largest: u16, code| largest.max(u16::from_le_bytes(*code)));
+        let largest =
+            codes.iter().fold(0, |largest: u16, code| largest.max(u16::from_le_bytes(*code)));
         if usize::from(largest) >= slots.count + BYTE_CODES {
             refuse!(Index, "code {largest}, of a table of {} symbols", slots.count);
         }
-        // A symbol is copied with what lies behind it, so that the copy has a length the compiler knows; the next overwrites that.
+        // A symbol is copied with what lies behind it, so that the copy has a length the compiler
+        // knows; the next overwrites that.
         let mut room = self.room(total + SYMBOL_BYTES_MAX, to)?;
         if slots.expand(codes, room.all()) != Some(total) {
             refuse!(Offsets, "the codes stand for other than the {total} bytes of the strings");
@@ -60,11 +62,14 @@ impl Reader<'_, '_> {
             refuse!(Symbols, "a table of {count} symbols, over the limit of {SYMBOLS_MAX}");
         }
         let lengths = self.fixed(count, 1, Codes::PARTS, Use::Part)?;
-        if let Some(length) = lengths.iter().find(|length| !(1..=SYMBOL_BYTES_MAX).contains(&usize::from(**length))) {
+        if let Some(length) =
+            lengths.iter().find(|length| !(1..=SYMBOL_BYTES_MAX).contains(&usize::from(**length)))
+        {
             refuse!(Symbols, "a symbol of {length} bytes, expected 1 to {SYMBOL_BYTES_MAX}");
         }
         // At most 3840 times 16.
-        let symbols = self.buffer(lengths.iter().map(|length| usize::from(*length)).sum(), Use::Part)?;
+        let symbols =
+            self.buffer(lengths.iter().map(|length| usize::from(*length)).sum(), Use::Part)?;
         Ok((lengths, symbols))
     }
 }
@@ -74,7 +79,9 @@ impl Slots {
         let (bytes, slot_lengths) = (vec![[0; SYMBOL_BYTES_MAX]; SLOTS], vec![0; SLOTS]);
         let mut slots = Self { count: lengths.len(), bytes, lengths: slot_lengths };
         let mut rest = table;
-        for ((slot, slot_length), length) in slots.bytes.iter_mut().zip(&mut slots.lengths).zip(lengths) {
+        for ((slot, slot_length), length) in
+            slots.bytes.iter_mut().zip(&mut slots.lengths).zip(lengths)
+        {
             let (symbol, after) = rest.split_at(usize::from(*length));
             slot[..symbol.len()].copy_from_slice(symbol);
             *slot_length = *length;
@@ -87,8 +94,8 @@ impl Slots {
         slots
     }
 
-    /// Writes the bytes that the codes stand for, and up to [`SYMBOL_BYTES_MAX`] behind them, and returns how many they are; none if
-    /// there is no room for them.
+    /// Writes the bytes that the codes stand for, and up to [`SYMBOL_BYTES_MAX`] behind them, and
+    /// returns how many they are; none if there is no room for them.
     fn expand(&self, codes: &[[u8; 2]], out: &mut [u8]) -> Option<usize> {
         let bytes = self.bytes.first_chunk::<SLOTS>()?;
         let lengths = self.lengths.first_chunk::<SLOTS>()?;

@@ -12,7 +12,8 @@ use crate::error::{Error, Result, refuse};
 use crate::header::{HEADER_BYTES, Header, Limits, StateHeader};
 use crate::symbols::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
 
-/// The tables that stand at one place of a stream. A copy is the tables as they are now, for chunks that are decoded later.
+/// The tables that stand at one place of a stream. A copy is the tables as they are now, for chunks
+/// that are decoded later.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     /// How many state frames have been received.
@@ -42,12 +43,18 @@ impl Tables {
         self.frames
     }
 
-    /// Takes in a state frame whose header has been checked against the limits, its checksum included. `descriptors` includes their
-    /// padding. After an error the stream is void.
+    /// Takes in a state frame whose header has been checked against the limits, its checksum
+    /// included. `descriptors` includes their padding. After an error the stream is void.
     ///
     /// # Errors
     /// When the frame breaks a rule of state.md, or all tables together are over the limit.
-    pub fn receive(&mut self, header: &StateHeader, descriptors: &[u8], body: &Bytes, limits: &Limits) -> Result<()> {
+    pub fn receive(
+        &mut self,
+        header: &StateHeader,
+        descriptors: &[u8],
+        body: &Bytes,
+        limits: &Limits,
+    ) -> Result<()> {
         header.verify(&[descriptors, body])?;
         // Tables refer to none.
         let none = Self::default();
@@ -55,16 +62,26 @@ impl Tables {
         for _ in 0..header.0.rows {
             let number = reader.descriptors.u32("table")?;
             self.receive_table(number, &mut reader, limits).map_err(|error| {
-                Error::new(error.kind(), format!("state frame {}, table {number}: {error}", header.sequence()))
+                Error::new(
+                    error.kind(),
+                    format!("state frame {}, table {number}: {error}", header.sequence()),
+                )
             })?;
         }
         reader.check_used_up(header.sequence())?;
-        let Some(frames) = self.frames.checked_add(1) else { refuse!(State, "too many state frames") };
+        let Some(frames) = self.frames.checked_add(1) else {
+            refuse!(State, "too many state frames")
+        };
         self.frames = frames;
         Ok(())
     }
 
-    fn receive_table(&mut self, number: u32, reader: &mut Reader<'_, '_>, limits: &Limits) -> Result<()> {
+    fn receive_table(
+        &mut self,
+        number: u32,
+        reader: &mut Reader<'_, '_>,
+        limits: &Limits,
+    ) -> Result<()> {
         if number >= TABLE_NUMBERS {
             refuse!(State, "a table's number is below {TABLE_NUMBERS}");
         }
@@ -78,17 +95,24 @@ impl Tables {
             code @ 1..=3 => {
                 let first = reader.descriptors.u32("first")? as usize;
                 let count = reader.descriptors.u32("count")? as usize;
-                let width = if code == 1 { Some(reader.descriptors.u32("width")? as usize) } else { None };
+                let width =
+                    if code == 1 { Some(reader.descriptors.u32("width")? as usize) } else { None };
                 if first == 0 {
                     self.stand(
                         number,
                         match width {
                             Some(width) => Entries::Fixed { width, values: Vec::new() },
-                            None => Entries::Strings { utf8: code == 2, offsets: vec![0; 4], data: Vec::new() },
+                            None => Entries::Strings {
+                                utf8: code == 2,
+                                offsets: vec![0; 4],
+                                data: Vec::new(),
+                            },
                         },
                     );
                 }
-                let Some(table) = self.tables.get_mut(&number) else { refuse!(State, "it does not stand") };
+                let Some(table) = self.tables.get_mut(&number) else {
+                    refuse!(State, "it does not stand")
+                };
                 Arc::make_mut(table).entries.append(first, count, code, width, reader)?;
             }
             code => refuse!(Code, "unknown table code {code}"),
@@ -99,7 +123,12 @@ impl Tables {
             Arc::make_mut(table).bytes += bytes;
         }
         if self.bytes > limits.decoded_bytes_max {
-            refuse!(Limit, "all tables decode to {} bytes, over the limit of {}", self.bytes, limits.decoded_bytes_max);
+            refuse!(
+                Limit,
+                "all tables decode to {} bytes, over the limit of {}",
+                self.bytes,
+                limits.decoded_bytes_max
+            );
         }
         Ok(())
     }
@@ -120,9 +149,15 @@ impl Tables {
                 refuse!(Size, "a state frame of {} bytes is shorter than its header", bytes.len())
             };
             let header = StateHeader::decode(raw, limits)?;
-            let Some(frame_bytes) = usize::try_from(header.frame_bytes()).ok().filter(|size| *size <= bytes.len())
+            let Some(frame_bytes) =
+                usize::try_from(header.frame_bytes()).ok().filter(|size| *size <= bytes.len())
             else {
-                refuse!(Size, "{} bytes, a state frame's header says {}", bytes.len(), header.frame_bytes())
+                refuse!(
+                    Size,
+                    "{} bytes, a state frame's header says {}",
+                    bytes.len(),
+                    header.frame_bytes()
+                )
             };
             let frame = bytes.split_to(frame_bytes);
             let body = frame.slice(frame_bytes - header.0.body_bytes as usize..);
@@ -134,7 +169,12 @@ impl Tables {
     /// Checks that a chunk was made with these tables.
     pub(super) fn check(&self, header: &Header) -> Result<()> {
         if header.states != self.frames {
-            refuse!(State, "the chunk comes behind {} state frames, {} were received", header.states, self.frames);
+            refuse!(
+                State,
+                "the chunk comes behind {} state frames, {} were received",
+                header.states,
+                self.frames
+            );
         }
         Ok(())
     }
@@ -154,7 +194,9 @@ impl Tables {
     /// Entries that are strings, at least one: their offsets and their data.
     pub(super) fn strings(&self, number: u32, utf8: bool) -> Result<(&[u8], &[u8])> {
         match self.entries(number) {
-            Some(Entries::Strings { utf8: found, offsets, data }) if *found == utf8 => Ok((offsets, data)),
+            Some(Entries::Strings { utf8: found, offsets, data }) if *found == utf8 => {
+                Ok((offsets, data))
+            }
             _ => refuse!(State, "no table {number} of such strings"),
         }
     }
@@ -185,14 +227,19 @@ impl Entries {
                     false => refuse!(State, "entries of {width} bytes"),
                 }
             }
-            Self::Strings { utf8, offsets, .. } if code == if *utf8 { 2 } else { 3 } => offsets.len() / 4 - 1,
+            Self::Strings { utf8, offsets, .. } if code == if *utf8 { 2 } else { 3 } => {
+                offsets.len() / 4 - 1
+            }
             _ => refuse!(State, "entries of code {code} are appended to others"),
         };
         if first != there {
             refuse!(State, "entries are appended from {first} on, {there} are there");
         }
         if count == 0 || count > TABLE_ENTRIES_MAX - there {
-            refuse!(State, "{count} entries are appended to {there}; a table has 1 to {TABLE_ENTRIES_MAX}");
+            refuse!(
+                State,
+                "{count} entries are appended to {there}; a table has 1 to {TABLE_ENTRIES_MAX}"
+            );
         }
         let check_bytes = |bytes: usize| match bytes > TABLE_BYTES_MAX {
             true => refuse!(State, "{bytes} bytes of entries, over the limit of {TABLE_BYTES_MAX}"),
@@ -203,19 +250,27 @@ impl Entries {
                 // Fewer than 2^32.
                 check_bytes(values.len() + count * *width)?;
                 reader.charge(count, *width)?;
-                values.extend_from_slice(&reader.fixed(count, *width, Codes::ENTRIES, Use::Part)?);
+                values.extend_from_slice(&reader.fixed(
+                    count,
+                    *width,
+                    Codes::ENTRIES,
+                    Use::Part,
+                )?);
             }
             Self::Strings { utf8, offsets, data } => {
                 reader.charge(count, 4)?;
                 if reader.descriptors.clone().u8("encoding")? == 4 {
                     refuse!(Code, "symbols for the entries of a table");
                 }
-                let (appended_offsets, appended) = reader.flat_strings(count, *utf8, Use::Part, Use::Part)?;
+                let (appended_offsets, appended) =
+                    reader.flat_strings(count, *utf8, Use::Part, Use::Part)?;
                 check_bytes(data.len() + appended.len())?;
                 reader.charge(appended.len(), 1)?;
                 // At most 2^16.
                 let start = data.len() as u32;
-                offsets.extend(u32s(&appended_offsets[4..]).flat_map(|end| (start + end).to_le_bytes()));
+                offsets.extend(
+                    u32s(&appended_offsets[4..]).flat_map(|end| (start + end).to_le_bytes()),
+                );
                 data.extend_from_slice(&appended);
             }
             Self::Symbols { .. } => {}

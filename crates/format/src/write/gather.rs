@@ -1,4 +1,5 @@
-//! The pieces of a column put together: the values of several batches in one buffer, or as few as can be.
+//! The pieces of a column put together: the values of several batches in one buffer, or as few as
+//! can be.
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,12 +9,15 @@ use crate::error::{Result, refuse};
 use crate::expand::ones;
 use crate::types::{COUNT_MAX, Field};
 
-/// Whether two dictionaries have the same entries. Pieces of one batch share them, and then nothing is compared.
+/// Whether two dictionaries have the same entries. Pieces of one batch share them, and then nothing
+/// is compared.
 pub(super) fn same_entries(a: &Column, b: &Column) -> bool {
     let same = |a: &Bytes, b: &Bytes| (a.as_ptr(), a.len()) == (b.as_ptr(), b.len());
     let shared = match (&a.values, &b.values) {
         (Values::Fixed { bytes: a, .. }, Values::Fixed { bytes: b, .. }) => same(a, b),
-        (Values::Bytes { offsets: a, data: c }, Values::Bytes { offsets: b, data: d }) => same(a, b) && same(c, d),
+        (Values::Bytes { offsets: a, data: c }, Values::Bytes { offsets: b, data: d }) => {
+            same(a, b) && same(c, d)
+        }
         _ => false,
     };
     shared && a.rows == b.rows && a.validity == b.validity || a == b
@@ -96,7 +100,9 @@ pub(super) fn gather_fixed(pieces: &[Column], width: usize, packed: bool) -> Res
                 let start = out.len();
                 out.resize(start + bytes.len(), 0);
                 let target = &mut out[start..];
-                ones(validity).for_each(|i| target[i * width..][..width].copy_from_slice(&bytes[i * width..][..width]));
+                ones(validity).for_each(|i| {
+                    target[i * width..][..width].copy_from_slice(&bytes[i * width..][..width])
+                });
             }
         }
     }
@@ -125,8 +131,12 @@ pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings>
         let span = |i: usize| (u32_at(ends, i) as usize, u32_at(ends, i + 1) as usize);
         let (first, last) = (u32_at(ends, 0) as usize, u32_at(ends, piece.rows) as usize);
         match &piece.validity {
-            // Something lies under a missing string, or missing ones are left out: the data must be copied.
-            Some(validity) if packed || (0..piece.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) => {
+            // Something lies under a missing string, or missing ones are left out: the data must be
+            // copied.
+            Some(validity)
+                if packed
+                    || (0..piece.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) =>
+            {
                 let mut copied = BytesMut::new();
                 for i in 0..piece.rows {
                     if validity.bit(i) {
@@ -151,7 +161,10 @@ pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings>
         }
     }
     if end > COUNT_MAX {
-        refuse!(Limit, "the strings of one column of a chunk have {end} bytes, over the limit of {COUNT_MAX}");
+        refuse!(
+            Limit,
+            "the strings of one column of a chunk have {end} bytes, over the limit of {COUNT_MAX}"
+        );
     }
     Ok(Strings { offsets: Bytes::from(offsets), data })
 }
@@ -183,7 +196,10 @@ pub(super) fn gather_lists(pieces: &[Column]) -> Result<(Vec<u8>, Vec<Column>, u
         children.push(child.slice(run.start, run.len()));
     }
     if total > COUNT_MAX {
-        refuse!(Limit, "the lists of one column of a chunk have {total} items, over the limit of {COUNT_MAX}");
+        refuse!(
+            Limit,
+            "the lists of one column of a chunk have {total} items, over the limit of {COUNT_MAX}"
+        );
     }
     children.retain(|child| child.rows > 0);
     Ok((offsets, children, total))
@@ -197,9 +213,15 @@ pub(super) fn struct_child(pieces: &[Column], i: usize) -> Result<Vec<Column>> {
     pieces.iter().map(child).collect()
 }
 
-/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is missing too. Where
-/// values take no bytes nothing can lie there, and a mask of them could be larger than all else.
-pub(super) fn masked_child(field: &Field, child: &Column, parent: &Column, size: usize) -> Result<Column> {
+/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is
+/// missing too. Where values take no bytes nothing can lie there, and a mask of them could be
+/// larger than all else.
+pub(super) fn masked_child(
+    field: &Field,
+    child: &Column,
+    parent: &Column,
+    size: usize,
+) -> Result<Column> {
     let hidden = parent.missing() * size;
     let masked = match &parent.validity {
         Some(mask) if hidden > 0 && !field.data_type.is_weightless() => {
@@ -216,7 +238,9 @@ fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     let mut out = BitWriter::default();
     if size == 1 {
         match &child.validity {
-            Some(own) => own.words().zip(parent.words()).for_each(|((a, n), (b, _))| out.push(a & b, n)),
+            Some(own) => {
+                own.words().zip(parent.words()).for_each(|((a, n), (b, _))| out.push(a & b, n))
+            }
             None => parent.words().for_each(|(word, n)| out.push(word, n)),
         }
     } else {

@@ -1,6 +1,8 @@
-//! Random types, arrays and batches, the same for the same seed on every machine, and rounds of them. The tests of other crates share it.
+//! Random types, arrays and batches, the same for the same seed on every machine, and rounds of
+//! them. The tests of other crates share it.
 //!
-//! Values repeat, run and cluster now and then, so that every encoding is met; under missing values there is garbage.
+//! Values repeat, run and cluster now and then, so that every encoding is met; under missing values
+//! there is garbage.
 
 #![allow(dead_code, reason = "hardly any test needs all of it")]
 
@@ -12,13 +14,16 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times. `DRAY_SEED=n` runs that round alone,
-/// `DRAY_ROUNDS=n` so many.
+/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
+/// `DRAY_SEED=n` runs that round alone, `DRAY_ROUNDS=n` so many.
 pub fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
     if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
         return round(seed);
     }
-    let rounds_min = std::env::var("DRAY_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(rounds_min);
+    let rounds_min = std::env::var("DRAY_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(rounds_min);
     let start = Instant::now();
     let mut seed = 0;
     while seed < rounds_min || start.elapsed() < Duration::from_secs(4) {
@@ -92,7 +97,11 @@ impl Random {
             21 => Time64(self.pick(&[Microsecond, Nanosecond])),
             22 => Timestamp(self.pick(&UNITS), self.pick(&[None, Some("Europe/Vienna".into())])),
             23 => Duration(self.pick(&UNITS)),
-            24 => Interval(self.pick(&[IntervalUnit::YearMonth, IntervalUnit::DayTime, IntervalUnit::MonthDayNano])),
+            24 => Interval(self.pick(&[
+                IntervalUnit::YearMonth,
+                IntervalUnit::DayTime,
+                IntervalUnit::MonthDayNano,
+            ])),
             25..=28 => Utf8,
             29..=30 => Binary,
             31 => FixedSizeBinary(self.pick(&[1, 2, 3, 16, 40])),
@@ -128,7 +137,8 @@ impl Random {
     /// Batches cut from a few larger ones, at random places.
     pub fn pieces(&mut self, schema: &SchemaRef) -> Vec<RecordBatch> {
         let largest = self.pick(&[3, 20, 200, 1500]);
-        let bases: Vec<RecordBatch> = (0..1 + self.below(3)).map(|_| self.batch(schema, largest)).collect();
+        let bases: Vec<RecordBatch> =
+            (0..1 + self.below(3)).map(|_| self.batch(schema, largest)).collect();
         let count = 1 + self.below(4);
         (0..count)
             .map(|_| {
@@ -145,7 +155,10 @@ impl Random {
 
     fn batch(&mut self, schema: &Arc<Schema>, rows_max: usize) -> RecordBatch {
         let rows = 1 + self.below(rows_max);
-        let columns = schema.fields().iter().map(|field| self.array(field.data_type(), rows, field.is_nullable()));
+        let columns = schema
+            .fields()
+            .iter()
+            .map(|field| self.array(field.data_type(), rows, field.is_nullable()));
         let columns = columns.collect();
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(schema.clone(), columns, &options).unwrap()
@@ -168,7 +181,9 @@ impl Random {
             Null => builder,
             Boolean => {
                 let density = self.pick(&[0.0, 0.5, 1.0]);
-                builder.add_buffer(BooleanBuffer::from_iter((0..rows).map(|_| self.chance(density))).into_inner())
+                builder.add_buffer(
+                    BooleanBuffer::from_iter((0..rows).map(|_| self.chance(density))).into_inner(),
+                )
             }
             Utf8 | Binary => {
                 let (offsets, data) = self.strings(rows, *data_type == Utf8);
@@ -180,15 +195,22 @@ impl Random {
                 let total = total + self.below(3);
                 builder.add_buffer(offsets).add_child_data(child(self, item, total))
             }
-            FixedSizeList(item, size) => builder.add_child_data(child(self, item, rows * *size as usize)),
-            Struct(fields) => builder.child_data(fields.iter().map(|field| child(self, field, rows)).collect()),
+            FixedSizeList(item, size) => {
+                builder.add_child_data(child(self, item, rows * *size as usize))
+            }
+            Struct(fields) => {
+                builder.child_data(fields.iter().map(|field| child(self, field, rows)).collect())
+            }
             Dictionary(index, value) => {
                 let count = 1 + self.below(12);
-                // A missing entry makes a value missing, which must not happen in a field that is not nullable.
+                // A missing entry makes a value missing, which must not happen in a field that is
+                // not nullable.
                 let entries = self.array(value, count, nullable).to_data();
                 let width = index.primitive_width().unwrap();
                 let mut indexes = Vec::new();
-                (0..rows).for_each(|_| indexes.extend_from_slice(&(self.below(count) as u64).to_le_bytes()[..width]));
+                (0..rows).for_each(|_| {
+                    indexes.extend_from_slice(&(self.below(count) as u64).to_le_bytes()[..width])
+                });
                 builder.add_buffer(Buffer::from_vec(indexes)).add_child_data(entries)
             }
             FixedSizeBinary(width) => builder.add_buffer(self.fixed(rows, *width as usize)),
@@ -207,7 +229,8 @@ impl Random {
     /// Values of fixed width: anything, one, a narrow range, a few, or a few wide apart.
     fn fixed(&mut self, rows: usize, width: usize) -> Buffer {
         let mode = self.below(5);
-        let wide = |value: u64, low: u64| [low, value, value, low, value].map(u64::to_le_bytes).concat();
+        let wide =
+            |value: u64, low: u64| [low, value, value, low, value].map(u64::to_le_bytes).concat();
         let (base, bits, high) = (self.next(), self.below(64), self.next());
         let few: Vec<u64> = (0..1 + self.below(20)).map(|_| self.next()).collect();
         let mut out = Vec::with_capacity(rows * width);
@@ -232,7 +255,8 @@ impl Random {
         let mut data = b"dirty"[..first].to_vec();
         let mut lengths = Vec::new();
         for _ in 0..rows {
-            let string = if self.chance(repeats) { self.pick(&few) } else { self.string(utf8, fixed) };
+            let string =
+                if self.chance(repeats) { self.pick(&few) } else { self.string(utf8, fixed) };
             lengths.push(string.len());
             data.extend(string);
         }
@@ -244,7 +268,9 @@ impl Random {
         let length = if fixed { 3 } else { self.pick(&[0, 1, 2, 5, 13, 40]) };
         match utf8 && fixed {
             true => (0..length).flat_map(|_| self.pick(&["a", "b", "z"]).bytes()).collect(),
-            false if utf8 => (0..length).flat_map(|_| self.pick(&["a", "b", " ", "é", "語", "🐎"]).bytes()).collect(),
+            false if utf8 => (0..length)
+                .flat_map(|_| self.pick(&["a", "b", " ", "é", "語", "🐎"]).bytes())
+                .collect(),
             false => (0..length).map(|_| self.next() as u8).collect(),
         }
     }

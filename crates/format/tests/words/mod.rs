@@ -17,9 +17,9 @@ pub fn field(field: &Field) -> Value {
 }
 
 pub fn data_type(data_type: &Type) -> Value {
-    let children = |children: &[&Field]| children.iter().map(|child| field(child)).collect::<Vec<_>>();
-    let decimal =
-        |name: &str, precision: &u8, scale: &i8| json!({"type": name, "precision": precision, "scale": scale});
+    let children =
+        |children: &[&Field]| children.iter().map(|child| field(child)).collect::<Vec<_>>();
+    let decimal = |name: &str, precision: &u8, scale: &i8| json!({"type": name, "precision": precision, "scale": scale});
     let unit_name = |unit: &Unit| ["s", "ms", "us", "ns"][*unit as usize];
     let with_unit = |name: &str, unit: &Unit| json!({"type": name, "unit": unit_name(unit)});
     match data_type {
@@ -40,8 +40,12 @@ pub fn data_type(data_type: &Type) -> Value {
         Type::IntervalMonthDayNano => json!({"type": "interval_month_day_nano"}),
         Type::FixedBinary(width) => json!({"type": "fixed_binary", "width": width}),
         Type::List(item) => json!({"type": "list", "children": children(&[item])}),
-        Type::FixedList { size, item } => json!({"type": "fixed_list", "size": size, "children": children(&[item])}),
-        Type::Struct(fields) => json!({"type": "struct", "children": fields.iter().map(field).collect::<Vec<_>>()}),
+        Type::FixedList { size, item } => {
+            json!({"type": "fixed_list", "size": size, "children": children(&[item])})
+        }
+        Type::Struct(fields) => {
+            json!({"type": "struct", "children": fields.iter().map(field).collect::<Vec<_>>()})
+        }
         Type::Map { sorted, key, value } => {
             json!({"type": "map", "sorted": sorted, "children": children(&[key, value])})
         }
@@ -65,28 +69,40 @@ pub fn value(column: &Column, data_type: &Type, i: usize) -> Value {
         return Value::Null;
     }
     let range = |offsets: &[u8]| {
-        let offset = |i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
+        let offset =
+            |i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
         offset(i)..offset(i + 1)
     };
     match (&column.values, data_type) {
         (Values::Boolean(bits), _) => json!(bits.bit(i)),
         (Values::Fixed { width, bytes }, _) => scalar(&bytes[i * width..][..*width], data_type),
-        (Values::Bytes { offsets, data }, Type::Utf8) => json!(str::from_utf8(&data[range(offsets)]).unwrap()),
+        (Values::Bytes { offsets, data }, Type::Utf8) => {
+            json!(str::from_utf8(&data[range(offsets)]).unwrap())
+        }
         (Values::Bytes { offsets, data }, _) => json!(hex(&data[range(offsets)])),
         (Values::List { offsets, child }, Type::List(item)) => {
             range(offsets).map(|i| value(child, &item.data_type, i)).collect()
         }
         (Values::List { offsets, child }, Type::Map { key, value: item, .. }) => {
-            let Values::Struct(children) = &child.values else { panic!("a map's child is not a struct") };
-            let entry = |i| json!([value(&children[0], &key.data_type, i), value(&children[1], &item.data_type, i)]);
+            let Values::Struct(children) = &child.values else {
+                panic!("a map's child is not a struct")
+            };
+            let entry = |i| {
+                json!([
+                    value(&children[0], &key.data_type, i),
+                    value(&children[1], &item.data_type, i)
+                ])
+            };
             range(offsets).map(entry).collect()
         }
         (Values::FixedList { size, child }, Type::FixedList { item, .. }) => {
             (i * size..(i + 1) * size).map(|i| value(child, &item.data_type, i)).collect()
         }
-        (Values::Struct(children), Type::Struct(fields)) => {
-            children.iter().zip(fields).map(|(child, field)| value(child, &field.data_type, i)).collect()
-        }
+        (Values::Struct(children), Type::Struct(fields)) => children
+            .iter()
+            .zip(fields)
+            .map(|(child, field)| value(child, &field.data_type, i))
+            .collect(),
         (Values::Dictionary { width, indexes, entries }, Type::Dictionary { value: entry, .. }) => {
             value(entries, entry, unsigned(&indexes[i * width..][..*width]) as usize)
         }

@@ -9,14 +9,26 @@ use crate::word::{is_ascii, load, u32_at};
 
 pub(super) fn batch(schema: &Schema, batch: &Batch) -> Result<()> {
     if batch.columns.len() != schema.fields.len() {
-        refuse!(Unsupported, "a batch of {} columns, expected {}", batch.columns.len(), schema.fields.len());
+        refuse!(
+            Unsupported,
+            "a batch of {} columns, expected {}",
+            batch.columns.len(),
+            schema.fields.len()
+        );
     }
     for (field, column) in schema.fields.iter().zip(&batch.columns) {
         if column.rows != batch.rows {
-            refuse!(Unsupported, "column {:?} has {} rows, the batch {}", field.name, column.rows, batch.rows);
+            refuse!(
+                Unsupported,
+                "column {:?} has {} rows, the batch {}",
+                field.name,
+                column.rows,
+                batch.rows
+            );
         }
         let rows = Rows::All { from: 0, count: batch.rows };
-        column_of(&field.data_type, field.nullable, column, rows).map_err(|error| error.in_column(&field.name))?;
+        column_of(&field.data_type, field.nullable, column, rows)
+            .map_err(|error| error.in_column(&field.name))?;
     }
     Ok(())
 }
@@ -45,7 +57,8 @@ fn column_of(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) 
     values(data_type, nullable, column, Rows::Picked(&present))
 }
 
-/// Whether the checks of its values are the same for missing ones, or look at the validity themselves.
+/// Whether the checks of its values are the same for missing ones, or look at the validity
+/// themselves.
 fn is_flat(data_type: &Type) -> bool {
     data_type.width().is_some() || matches!(data_type, Type::Boolean | Type::Utf8 | Type::Binary)
 }
@@ -59,36 +72,56 @@ fn values(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> 
         }
         (Type::List(item), Values::List { offsets, child }) => {
             check_offsets(offsets, column.rows, child.rows)?;
-            let range = |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
+            let range =
+                |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
             items(&item.data_type, item.nullable, child, rows, range)
         }
         (Type::Map { key, value, .. }, Values::List { offsets, child }) => {
             check_offsets(offsets, column.rows, child.rows)?;
-            let range = |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
+            let range =
+                |row| (u32_at(offsets, row * 4) as usize, u32_at(offsets, row * 4 + 4) as usize);
             let pair = Type::Struct(vec![(**key).clone(), (**value).clone()]);
             items(&pair, false, child, rows, range)
         }
         (Type::FixedList { size, item }, Values::FixedList { size: found, child }) => {
             let size = *size as usize;
-            if size != *found || size.checked_mul(column.rows).is_none_or(|items| items > child.rows) {
-                refuse!(Unsupported, "lists of {found} items, {} in all, expected {size}", child.rows);
+            if size != *found
+                || size.checked_mul(column.rows).is_none_or(|items| items > child.rows)
+            {
+                refuse!(
+                    Unsupported,
+                    "lists of {found} items, {} in all, expected {size}",
+                    child.rows
+                );
             }
             items(&item.data_type, item.nullable, child, rows, |row| (row * size, (row + 1) * size))
         }
-        (Type::Struct(fields), Values::Struct(children)) => structs(fields, children, column.rows, rows),
+        (Type::Struct(fields), Values::Struct(children)) => {
+            structs(fields, children, column.rows, rows)
+        }
         (Type::Dictionary { value, .. }, Values::Dictionary { width, indexes, entries }) => {
             if !matches!(width, 1 | 2 | 4 | 8) || indexes.len() / width < column.rows {
-                refuse!(Unsupported, "{} bytes of indexes of {width} for {} rows", indexes.len(), column.rows);
+                refuse!(
+                    Unsupported,
+                    "{} bytes of indexes of {width} for {} rows",
+                    indexes.len(),
+                    column.rows
+                );
             }
             let mut beyond = None;
             let out_of_range = |_, row| beyond = Some(row);
             let entry = |row| index(indexes, *width, row).is_some_and(|index| index < entries.rows);
             let rows = rows.filter(entry, out_of_range);
             if let Some(row) = beyond {
-                refuse!(Unsupported, "the index of row {row} is beyond the {} entries", entries.rows);
+                refuse!(
+                    Unsupported,
+                    "the index of row {row} is beyond the {} entries",
+                    entries.rows
+                );
             }
-            let entry =
-                |(object, row): &(u32, u32)| (*object, index(indexes, *width, *row as usize).unwrap_or(0) as u32);
+            let entry = |(object, row): &(u32, u32)| {
+                (*object, index(indexes, *width, *row as usize).unwrap_or(0) as u32)
+            };
             let mut entries_used: Vec<_> = rows.iter().map(entry).collect();
             entries_used.sort_unstable_by_key(|(_, entry)| *entry);
             entries_used.dedup_by_key(|(_, entry)| *entry);
@@ -113,7 +146,9 @@ fn items(
     range: impl Fn(usize) -> (usize, usize),
 ) -> Result<()> {
     match rows {
-        Rows::All { count: 0, .. } => column_of(data_type, nullable, child, Rows::All { from: 0, count: 0 }),
+        Rows::All { count: 0, .. } => {
+            column_of(data_type, nullable, child, Rows::All { from: 0, count: 0 })
+        }
         Rows::All { from, count } => {
             let (first, end) = (range(from).0, range(from + count - 1).1);
             column_of(data_type, nullable, child, Rows::All { from: first, count: end - first })
@@ -125,25 +160,42 @@ fn items(
             while let Some((_, row)) = pairs.get(at) {
                 let (first, mut end) = range(*row as usize);
                 at += 1;
-                while let Some((next, next_end)) = pairs.get(at).map(|(_, row)| range(*row as usize))
+                while let Some((next, next_end)) =
+                    pairs.get(at).map(|(_, row)| range(*row as usize))
                     && next == end
                 {
                     end = next_end;
                     at += 1;
                 }
-                column_of(data_type, nullable, child, Rows::All { from: first, count: end - first })?;
+                column_of(
+                    data_type,
+                    nullable,
+                    child,
+                    Rows::All { from: first, count: end - first },
+                )?;
             }
             Ok(())
         }
     }
 }
 
-fn structs(fields: &[Field], children: &[Column], struct_rows: usize, rows: Rows<'_>) -> Result<()> {
+fn structs(
+    fields: &[Field],
+    children: &[Column],
+    struct_rows: usize,
+    rows: Rows<'_>,
+) -> Result<()> {
     if fields.len() != children.len() || children.iter().any(|child| child.rows < struct_rows) {
-        refuse!(Unsupported, "a struct of {} fields, expected {}, or of too few rows", children.len(), fields.len());
+        refuse!(
+            Unsupported,
+            "a struct of {} fields, expected {}, or of too few rows",
+            children.len(),
+            fields.len()
+        );
     }
     for (field, child) in fields.iter().zip(children) {
-        column_of(&field.data_type, field.nullable, child, rows).map_err(|error| error.in_column(&field.name))?;
+        column_of(&field.data_type, field.nullable, child, rows)
+            .map_err(|error| error.in_column(&field.name))?;
     }
     Ok(())
 }
@@ -169,7 +221,10 @@ fn check_offsets(offsets: &Bytes, rows: usize, end: usize) -> Result<()> {
         refuse!(Unsupported, "{} offsets for {rows} values", all.len());
     };
     let next = all.get(1..).unwrap_or_default();
-    let falls = all.iter().zip(next).fold(false, |any, (a, b)| any | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)));
+    let falls = all
+        .iter()
+        .zip(next)
+        .fold(false, |any, (a, b)| any | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)));
     let last = all.last().map_or(0, |last| u32::from_le_bytes(*last)) as usize;
     if falls || last > end {
         refuse!(Unsupported, "offsets that fall, or end at {last} of {end}");
@@ -179,7 +234,8 @@ fn check_offsets(offsets: &Bytes, rows: usize, end: usize) -> Result<()> {
 
 fn check_utf8(offsets: &Bytes, data: &Bytes, column: &Column, rows: Rows<'_>) -> Result<()> {
     let string = |row: usize, end: usize| {
-        data.get(u32_at(offsets, row * 4) as usize..u32_at(offsets, end * 4) as usize).unwrap_or_default()
+        data.get(u32_at(offsets, row * 4) as usize..u32_at(offsets, end * 4) as usize)
+            .unwrap_or_default()
     };
     if is_ascii(string(0, column.rows)) {
         return Ok(());

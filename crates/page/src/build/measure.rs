@@ -1,4 +1,5 @@
-//! How large the objects of a batch are going to be: where the cursor of their tails ends (`spec/page.md` section 6).
+//! How large the objects of a batch are going to be: where the cursor of their tails ends
+//! (`spec/page.md` section 6).
 
 use dray_format::{Batch, Column, Values};
 
@@ -26,7 +27,8 @@ pub(super) fn sizes(record: &Record, batch: &Batch) -> Vec<u32> {
         for (place, column) in record.fields.iter().zip(&batch.columns) {
             column_of(place, column, Rows::All { from, count }, &mut cursors);
         }
-        sizes.extend(cursors.iter().map(|cursor| u32::try_from(align(*cursor)).unwrap_or(u32::MAX)));
+        sizes
+            .extend(cursors.iter().map(|cursor| u32::try_from(align(*cursor)).unwrap_or(u32::MAX)));
     }
     sizes
 }
@@ -42,7 +44,9 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
     }
     match (&place.kind, &column.values) {
         (Kind::Bytes { .. }, Values::Bytes { offsets, .. }) => match (rows, &column.validity) {
-            (Rows::All { from, count }, None) => strings(&offsets[from * 4..(from + count + 1) * 4], cursors),
+            (Rows::All { from, count }, None) => {
+                strings(&offsets[from * 4..(from + count + 1) * 4], cursors)
+            }
             (rows, validity) => rows.each(|object, row| {
                 let there = validity.as_ref().is_none_or(|bits| bits.bit(row));
                 let tail = if there { tail_bytes(string_bytes(offsets, row)) } else { 0 };
@@ -68,11 +72,16 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
 fn inside(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usize]) {
     match (&place.kind, &column.values) {
         (Kind::Struct(places), Values::Struct(children)) => {
-            places.iter().zip(children).for_each(|(place, child)| column_of(place, child, rows, cursors));
+            places
+                .iter()
+                .zip(children)
+                .for_each(|(place, child)| column_of(place, child, rows, cursors));
         }
         (_, Values::Dictionary { width, indexes, entries }) => {
             let mut used = Vec::new();
-            rows.each(|object, row| used.push((object as u32, index(indexes, *width, row).unwrap_or(0) as u32)));
+            rows.each(|object, row| {
+                used.push((object as u32, index(indexes, *width, row).unwrap_or(0) as u32))
+            });
             column_of(place, entries, Rows::Picked(&used), cursors);
         }
         _ => {}
@@ -114,9 +123,10 @@ fn value(place: &Place, column: &Column, row: usize, cursor: usize) -> usize {
         (Kind::FixedList { items: list, .. }, Values::FixedList { size, child }) => {
             items(list, child, row * size, *size, cursor)
         }
-        (Kind::Struct(places), Values::Struct(children)) => {
-            places.iter().zip(children).fold(cursor, |cursor, (place, child)| value(place, child, row, cursor))
-        }
+        (Kind::Struct(places), Values::Struct(children)) => places
+            .iter()
+            .zip(children)
+            .fold(cursor, |cursor, (place, child)| value(place, child, row, cursor)),
         (_, Values::Dictionary { width, indexes, entries }) => {
             value(place, entries, index(indexes, *width, row).unwrap_or(0), cursor)
         }
@@ -133,7 +143,8 @@ fn items(items: &Items, child: &Column, from: usize, count: usize, cursor: usize
     cursors(items, child, Rows::All { from, count }, count, end).1
 }
 
-/// Where the tails of each of `count` items begin, which `rows` names those of that are there, and where the last ends.
+/// Where the tails of each of `count` items begin, which `rows` names those of that are there, and
+/// where the last ends.
 pub(super) fn cursors(
     items: &Items,
     child: &Column,
@@ -142,7 +153,9 @@ pub(super) fn cursors(
     mut cursor: usize,
 ) -> (Vec<usize>, usize) {
     let record = &items.record;
-    let Some(place) = record.fields.first().filter(|place| place.has_tails) else { return (Vec::new(), cursor) };
+    let Some(place) = record.fields.first().filter(|place| place.has_tails) else {
+        return (Vec::new(), cursor);
+    };
     let mut cursors = vec![0; count];
     if record.has_lists() {
         // Where items of lists may begin depends on what is before them.

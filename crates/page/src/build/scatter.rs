@@ -1,6 +1,8 @@
-//! Writes columns into the places of their objects, one loop a column; the items of each list in the same way.
+//! Writes columns into the places of their objects, one loop a column; the items of each list in
+//! the same way.
 //!
-//! The batch was checked and the extents measured before; memory is zero where nothing has been written.
+//! The batch was checked and the extents measured before; memory is zero where nothing has been
+//! written.
 
 use std::ops::Range;
 
@@ -24,7 +26,13 @@ const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
 };
 
 /// Writes rows as objects that begin at `starts`, and end where the next one begins or may.
-pub(super) fn objects(record: &Record, batch: &Batch, rows: Range<usize>, page: &mut [u8], starts: &[usize]) {
+pub(super) fn objects(
+    record: &Record,
+    batch: &Batch,
+    rows: Range<usize>,
+    page: &mut [u8],
+    starts: &[usize],
+) {
     let mut cursors = vec![record.end; starts.len()];
     for start in starts {
         page[start + record.bits_at..][..record.present.len()].copy_from_slice(&record.present);
@@ -35,7 +43,8 @@ pub(super) fn objects(record: &Record, batch: &Batch, rows: Range<usize>, page: 
     }
     for (start, cursor) in starts.iter().zip(&cursors) {
         // Below 2^31.
-        page[*start..][..4].copy_from_slice(&(cursor.next_multiple_of(ALIGNMENT) as u32).to_le_bytes());
+        page[*start..][..4]
+            .copy_from_slice(&(cursor.next_multiple_of(ALIGNMENT) as u32).to_le_bytes());
     }
 }
 
@@ -53,22 +62,41 @@ impl Scatter<'_> {
     fn column(&mut self, place: &Place, column: &Column, rows: Rows<'_>) {
         match (&place.kind, &column.values) {
             (Kind::Boolean, Values::Boolean(bits)) => {
-                rows.each(|object, row| self.page[self.starts[object] + place.at] = u8::from(bits.bit(row)));
+                rows.each(|object, row| {
+                    self.page[self.starts[object] + place.at] = u8::from(bits.bit(row))
+                });
                 self.clear_missing::<1>(place, column, rows);
             }
-            (Kind::Fixed(1), Values::Fixed { bytes, .. }) => self.fixed::<1>(place, column, bytes, rows),
-            (Kind::Fixed(2), Values::Fixed { bytes, .. }) => self.fixed::<2>(place, column, bytes, rows),
-            (Kind::Fixed(4), Values::Fixed { bytes, .. }) => self.fixed::<4>(place, column, bytes, rows),
-            (Kind::Fixed(8), Values::Fixed { bytes, .. }) => self.fixed::<8>(place, column, bytes, rows),
-            (Kind::Fixed(16), Values::Fixed { bytes, .. }) => self.fixed::<16>(place, column, bytes, rows),
-            (Kind::Fixed(32), Values::Fixed { bytes, .. }) => self.fixed::<32>(place, column, bytes, rows),
-            (Kind::Bytes { .. }, Values::Bytes { offsets, data }) => self.strings(place, column, offsets, data, rows),
+            (Kind::Fixed(1), Values::Fixed { bytes, .. }) => {
+                self.fixed::<1>(place, column, bytes, rows)
+            }
+            (Kind::Fixed(2), Values::Fixed { bytes, .. }) => {
+                self.fixed::<2>(place, column, bytes, rows)
+            }
+            (Kind::Fixed(4), Values::Fixed { bytes, .. }) => {
+                self.fixed::<4>(place, column, bytes, rows)
+            }
+            (Kind::Fixed(8), Values::Fixed { bytes, .. }) => {
+                self.fixed::<8>(place, column, bytes, rows)
+            }
+            (Kind::Fixed(16), Values::Fixed { bytes, .. }) => {
+                self.fixed::<16>(place, column, bytes, rows)
+            }
+            (Kind::Fixed(32), Values::Fixed { bytes, .. }) => {
+                self.fixed::<32>(place, column, bytes, rows)
+            }
+            (Kind::Bytes { .. }, Values::Bytes { offsets, data }) => {
+                self.strings(place, column, offsets, data, rows)
+            }
             (_, Values::Struct(_) | Values::Dictionary { .. }) => {
                 let present;
                 let rows = match &column.validity {
                     Some(bits) => {
-                        let (bits_at, starts, page) = (self.record.bits_at, self.starts, &mut *self.page);
-                        let missing = |object: usize, _| clear_bits(page, starts[object] + bits_at, &place.bits);
+                        let (bits_at, starts, page) =
+                            (self.record.bits_at, self.starts, &mut *self.page);
+                        let missing = |object: usize, _| {
+                            clear_bits(page, starts[object] + bits_at, &place.bits)
+                        };
                         present = rows.filter(|row| bits.bit(row), missing);
                         Rows::Picked(&present)
                     }
@@ -80,7 +108,8 @@ impl Scatter<'_> {
                 let bits_at = self.record.bits_at;
                 rows.each(|record, row| {
                     let (base, at) = self.place_of(record);
-                    let mut writer = Writer { extent: &mut self.page[base..], cursor: self.cursors[record] };
+                    let mut writer =
+                        Writer { extent: &mut self.page[base..], cursor: self.cursors[record] };
                     writer.value(place, column, row, at, bits_at);
                     self.cursors[record] = writer.cursor;
                 });
@@ -99,20 +128,32 @@ impl Scatter<'_> {
     fn inside(&mut self, place: &Place, column: &Column, rows: Rows<'_>) {
         match (&place.kind, &column.values) {
             (Kind::Struct(places), Values::Struct(children)) => {
-                places.iter().zip(children).for_each(|(place, child)| self.column(place, child, rows));
+                places
+                    .iter()
+                    .zip(children)
+                    .for_each(|(place, child)| self.column(place, child, rows));
             }
             (_, Values::Dictionary { width, indexes, entries }) => {
                 let mut used = Vec::new();
-                rows.each(|object, row| used.push((object as u32, index(indexes, *width, row).unwrap_or(0) as u32)));
+                rows.each(|object, row| {
+                    used.push((object as u32, index(indexes, *width, row).unwrap_or(0) as u32))
+                });
                 self.column(place, entries, Rows::Picked(&used));
             }
             _ => {}
         }
     }
 
-    /// All values, missing ones too, and then zeros over these: two plain loops are faster than one with a choice in it.
+    /// All values, missing ones too, and then zeros over these: two plain loops are faster than one
+    /// with a choice in it.
     #[inline]
-    fn fixed<const N: usize>(&mut self, place: &Place, column: &Column, bytes: &[u8], rows: Rows<'_>) {
+    fn fixed<const N: usize>(
+        &mut self,
+        place: &Place,
+        column: &Column,
+        bytes: &[u8],
+        rows: Rows<'_>,
+    ) {
         let values = bytes.as_chunks::<N>().0;
         match rows {
             Rows::All { from, .. } => {
@@ -140,22 +181,44 @@ impl Scatter<'_> {
         });
     }
 
-    fn strings(&mut self, place: &Place, column: &Column, offsets: &[u8], data: &[u8], rows: Rows<'_>) {
+    fn strings(
+        &mut self,
+        place: &Place,
+        column: &Column,
+        offsets: &[u8],
+        data: &[u8],
+        rows: Rows<'_>,
+    ) {
         let offsets = offsets.as_chunks::<4>().0;
         match (rows, &column.validity) {
             (Rows::All { from, .. }, None) => {
                 let ends = &offsets[from + 1..];
                 let records = self.starts.iter().zip(self.cursors.iter_mut());
-                for ((start, cursor), (from, end)) in records.zip(offsets[from..].iter().zip(ends)) {
+                for ((start, cursor), (from, end)) in records.zip(offsets[from..].iter().zip(ends))
+                {
                     let base = if self.in_object { 0 } else { *start };
-                    string(&mut self.page[base..], start - base + place.at, cursor, data, *from, *end);
+                    string(
+                        &mut self.page[base..],
+                        start - base + place.at,
+                        cursor,
+                        data,
+                        *from,
+                        *end,
+                    );
                 }
             }
             (rows, validity) => rows.each(|record, row| {
                 let (base, at) = self.place_of(record);
                 let extent = &mut self.page[base..];
                 if validity.as_ref().is_none_or(|bits| bits.bit(row)) {
-                    string(extent, at + place.at, &mut self.cursors[record], data, offsets[row], offsets[row + 1]);
+                    string(
+                        extent,
+                        at + place.at,
+                        &mut self.cursors[record],
+                        data,
+                        offsets[row],
+                        offsets[row + 1],
+                    );
                 } else {
                     clear_bits(extent, at + self.record.bits_at, &place.bits);
                 }
@@ -166,7 +229,14 @@ impl Scatter<'_> {
 
 /// Writes the string between two offsets into the extent, its place and its tail.
 #[inline(always)]
-fn string(extent: &mut [u8], at: usize, cursor: &mut usize, data: &[u8], from: [u8; 4], end: [u8; 4]) {
+fn string(
+    extent: &mut [u8],
+    at: usize,
+    cursor: &mut usize,
+    data: &[u8],
+    from: [u8; 4],
+    end: [u8; 4],
+) {
     let from = u32::from_le_bytes(from) as usize;
     let length = u32::from_le_bytes(end) as usize - from;
     extent[at..at + STRING_BYTES].copy_from_slice(&string_place(data, from, length, *cursor));
@@ -216,9 +286,12 @@ impl Writer<'_> {
         }
         let place_at = at + place.at;
         match (&place.kind, &column.values) {
-            (Kind::Boolean, Values::Boolean(bits)) => self.extent[place_at] = u8::from(bits.bit(row)),
+            (Kind::Boolean, Values::Boolean(bits)) => {
+                self.extent[place_at] = u8::from(bits.bit(row))
+            }
             (Kind::Fixed(width), Values::Fixed { bytes, .. }) => {
-                self.extent[place_at..place_at + width].copy_from_slice(&bytes[row * width..(row + 1) * width]);
+                self.extent[place_at..place_at + width]
+                    .copy_from_slice(&bytes[row * width..(row + 1) * width]);
             }
             (Kind::Fixed(16), Values::Narrow { width, bytes }) => {
                 let wide = match width {
@@ -264,7 +337,9 @@ impl Writer<'_> {
         if record.is_weightless() && !items.nullable {
             return;
         }
-        if let (Kind::Fixed(width), Values::Fixed { bytes, .. }, None) = (&place.kind, &child.values, &child.validity) {
+        if let (Kind::Fixed(width), Values::Fixed { bytes, .. }, None) =
+            (&place.kind, &child.values, &child.validity)
+        {
             if items.nullable {
                 self.extent[bitmap_at..][..count / 8].fill(0xFF);
                 if !count.is_multiple_of(8) {
@@ -272,7 +347,8 @@ impl Writer<'_> {
                 }
             }
             // Such an item is its value, and its stride the width.
-            self.extent[records_at..self.cursor].copy_from_slice(&bytes[rows.start * width..rows.end * width]);
+            self.extent[records_at..self.cursor]
+                .copy_from_slice(&bytes[rows.start * width..rows.end * width]);
             return;
         }
         let all = Rows::All { from: rows.start, count };

@@ -6,7 +6,10 @@ use crate::tls::Tls;
 
 fn parse(text: &str, variables: &[(&str, &str)]) -> Result<ConnectParams> {
     ConnectParams::parse_with(text, &|name| {
-        let found = variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        let found = variables
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| (*value).to_owned());
         found.or_else(|| (name == "PGUSER").then(|| "me".to_owned()))
     })
 }
@@ -48,12 +51,20 @@ fn precedence() {
     assert_eq!(places(&params), ["postgresql://given:2/e"]);
     assert_eq!(params.user, "su");
     // An empty value is the default, whatever the environment says.
-    assert_eq!(places(&parse("host=x port='' service=''", &variables).unwrap()), ["postgresql://x:5432/e"]);
+    assert_eq!(
+        places(&parse("host=x port='' service=''", &variables).unwrap()),
+        ["postgresql://x:5432/e"]
+    );
     let text = format!("servicefile={} service=s host=y", file.display());
     assert_eq!(places(&parse(&text, &[]).unwrap()), ["postgresql://y:2/su"]);
     variables.push(("PGSYSCONFDIR", "/nowhere"));
-    assert!(parse("service=none", &variables).unwrap_err().message().contains("no service \"none\""));
-    assert_eq!(parse("host=a host=b", &[]).unwrap().hosts[0].place, parse("host=b", &[]).unwrap().hosts[0].place);
+    assert!(
+        parse("service=none", &variables).unwrap_err().message().contains("no service \"none\"")
+    );
+    assert_eq!(
+        parse("host=a host=b", &[]).unwrap().hosts[0].place,
+        parse("host=b", &[]).unwrap().hosts[0].place
+    );
 }
 
 #[test]
@@ -63,13 +74,17 @@ fn values() {
         gssencmode=prefer krbsrvname=postgres ssl_min_protocol_version=TLSv1.3 sslmode=verify-ca sslnegotiation=direct";
     let params = parse(text, &[]).unwrap();
     assert_eq!(params.connect_timeout, Some(Duration::from_secs(7)));
-    assert_eq!((params.application_name.as_str(), params.options.as_deref()), ("a", Some("-c x=1")));
+    assert_eq!(
+        (params.application_name.as_str(), params.options.as_deref()),
+        ("a", Some("-c x=1"))
+    );
     assert_eq!((params.target, params.shuffle), (Target::Standby, true));
     assert_eq!(params.channel_binding, ChannelBinding::Require);
     assert_eq!(params.tcp.user_timeout, Some(Duration::from_millis(9)));
     assert!(params.tcp.keepalive.is_some() && params.tls.direct && !params.tls.allow_1_2);
     assert_eq!(params.tls.mode, SslMode::VerifyCa);
-    let params = parse("host=h keepalives=0 connect_timeout=0 fallback_application_name=f", &[]).unwrap();
+    let params =
+        parse("host=h keepalives=0 connect_timeout=0 fallback_application_name=f", &[]).unwrap();
     assert!(params.tcp.keepalive.is_none() && params.connect_timeout == Some(NO_TIMEOUT));
     assert_eq!(params.application_name, "f");
     let params = parse("host=h", &[("PGSSLMODE", "require"), ("PGAPPNAME", "env")]).unwrap();
@@ -79,7 +94,8 @@ fn values() {
     assert_eq!(params.application_name, "dray");
 }
 
-/// What libpq verifies, by its manual ("SSL Client Usage"): the modes, over where the root certificates are.
+/// What libpq verifies, by its manual ("SSL Client Usage"): the modes, over where the root
+/// certificates are.
 #[test]
 fn root_certificates() {
     let home = tempfile::tempdir().unwrap();
@@ -89,7 +105,8 @@ fn root_certificates() {
     let nowhere = || Roots::File("/nowhere".into());
     // Whether the weaker modes verify, and by which roots all others do.
     let check = |case: &str, text: &str, variables: &[(&str, &str)], weak: bool, strict: Roots| {
-        let expected = if weak { Verification::Authority(strict.clone()) } else { Verification::None };
+        let expected =
+            if weak { Verification::Authority(strict.clone()) } else { Verification::None };
         for mode in ["allow", "prefer", "require"] {
             let params = parse(&format!("{text} sslmode={mode}"), variables).unwrap();
             assert_eq!(params.tls.verification, expected, "{case}, {mode}");
@@ -140,8 +157,10 @@ fn no_verification_without_roots() {
             (format!("sslrootcert={empty}"), "no certificate"),
             (format!("sslrootcert={folder}"), "read"),
         ] {
-            let params = parse(&format!("host=localhost sslmode={mode} {text}"), &[("HOME", "")]).unwrap();
-            let error = Tls::prepare(&params.tls, "localhost", [127, 0, 0, 1].into()).err().expect(&text);
+            let params =
+                parse(&format!("host=localhost sslmode={mode} {text}"), &[("HOME", "")]).unwrap();
+            let error =
+                Tls::prepare(&params.tls, "localhost", [127, 0, 0, 1].into()).err().expect(&text);
             assert_eq!(error.kind(), ErrorKind::Authentication, "{mode} {text}");
             assert!(error.to_string().contains(expected), "{mode} {text}: {error}");
         }
@@ -173,8 +192,9 @@ fn passwords() {
 
 #[test]
 fn required_auth() {
-    let allows =
-        |words: &str, method: &str| parse(&format!("require_auth={words}"), &[]).unwrap().required_auth.allows(method);
+    let allows = |words: &str, method: &str| {
+        parse(&format!("require_auth={words}"), &[]).unwrap().required_auth.allows(method)
+    };
     assert!(allows("''", "md5"));
     assert!(allows("md5,scram-sha-256", "md5") && !allows("md5,scram-sha-256", "none"));
     assert!(!allows("!password,!md5", "md5") && allows("!password,!md5", "scram-sha-256"));

@@ -18,8 +18,9 @@ use crate::wire::{Patience, server_error};
 const WRONG_COUNT: &str = "08P01";
 /// What is sent before the statement in a COPY.
 const COPY: &str = "COPY (";
-/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text have all their digits. A library
-/// of another version is refused here, before the COPY that is sent along runs: by asking for a setting that nobody has.
+/// Loads the extension's library; where each statement has to, behind a pooler, its floats in text
+/// have all their digits. A library of another version is refused here, before the COPY that is
+/// sent along runs: by asking for a setting that nobody has.
 fn loading() -> String {
     format!(
         "SELECT CASE WHEN pg_catalog.starts_with(pg_catalog.dray_load(), '{OWN_LIBRARY}') \
@@ -45,7 +46,8 @@ pub enum CopyStart {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads its data.
+    /// Starts `COPY (statement) TO STDOUT (options)` of the extension; [`Self::read_copy`] reads
+    /// its data.
     ///
     /// # Errors
     /// When it fails before there is data, or the connection breaks.
@@ -58,7 +60,9 @@ impl<S: Read + Write> Session<S> {
     ) -> Result<CopyStart> {
         self.check_readable(statement)?;
         self.mind(statement);
-        let Some(enclosable) = sql::enclosable(statement, self.escapes()) else { return Ok(CopyStart::NotEnclosable) };
+        let Some(enclosable) = sql::enclosable(statement, self.escapes()) else {
+            return Ok(CopyStart::NotEnclosable);
+        };
         let copy = format!("{COPY}{enclosable}\n) TO STDOUT ({copy_options})");
         let mut loaded = self.loaded;
         if !loaded && self.status == b'T' {
@@ -94,7 +98,9 @@ impl<S: Read + Write> Session<S> {
                         error = Error::new(ErrorKind::Usage, error.message());
                     }
                     let outcome = match self.is_in_transaction() {
-                        false if !loaded && may_do_without(&error) => Ok(CopyStart::NotLoadable(not_loaded(error))),
+                        false if !loaded && may_do_without(&error) => {
+                            Ok(CopyStart::NotLoadable(not_loaded(error)))
+                        }
                         false if is_refused => Ok(CopyStart::Refused(error)),
                         _ => Err(error),
                     };
@@ -107,9 +113,11 @@ impl<S: Read + Write> Session<S> {
         Ok(CopyStart::Started)
     }
 
-    /// Loads the library within the user's transaction, which is to go on where that fails: returns why it did.
+    /// Loads the library within the user's transaction, which is to go on where that fails: returns
+    /// why it did.
     fn load_within(&mut self, patience: Patience<'_>) -> Result<Option<Error>> {
-        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), patience) {
+        match self.ask(&format!("SAVEPOINT dray; {}; RELEASE SAVEPOINT dray", loading()), patience)
+        {
             Ok(_) => {
                 self.note_loaded();
                 Ok(None)
@@ -127,7 +135,8 @@ impl<S: Read + Write> Session<S> {
         self.loaded = self.names.is_some();
     }
 
-    /// Loading the library and the COPY are one: a pooler may give what comes next to another backend.
+    /// Loading the library and the COPY are one: a pooler may give what comes next to another
+    /// backend.
     fn write_copy(&mut self, copy: &str, parameters: &[Parameter], load: bool) -> Result<()> {
         let out = self.wire.out();
         if parameters.is_empty() {
@@ -178,7 +187,9 @@ impl<S: Read + Write> Session<S> {
                     self.state = State::Idle;
                     return self.wait_ready(error, patience);
                 }
-                Message::CopyDone => return Err(self.wire.out_of_order("the copy ended before its last frame")),
+                Message::CopyDone => {
+                    return Err(self.wire.out_of_order("the copy ended before its last frame"));
+                }
                 _ => return Err(self.wire.out_of_order("not data of a copy")),
             }
         }
@@ -188,7 +199,8 @@ impl<S: Read + Write> Session<S> {
     /// Ends a COPY of which all data was read: so many rows.
     ///
     /// # Errors
-    /// When there is more, the server counts other rows, the statement fails at its very end, or the connection breaks.
+    /// When there is more, the server counts other rows, the statement fails at its very end, or
+    /// the connection breaks.
     pub fn finish_copy(&mut self, rows: u64, patience: Patience<'_>) -> Result<()> {
         if !matches!(self.state, State::Copy { left: 0 }) {
             return Err(self.wire.out_of_order("data after the last frame"));
@@ -217,26 +229,31 @@ impl<S: Read + Write> Session<S> {
     }
 }
 
-/// Whether what has failed while the library was loaded is its own matter: neither somebody's wish that the statement end, nor
-/// the state of the transaction, nor the statement's syntax, which comes first where both are sent as one.
+/// Whether what has failed while the library was loaded is its own matter: neither somebody's wish
+/// that the statement end, nor the state of the transaction, nor the statement's syntax, which
+/// comes first where both are sent as one.
 fn may_do_without(error: &Error) -> bool {
     let sqlstate = error.sqlstate();
-    !(sqlstate.is_empty() || sqlstate.starts_with("57") || sqlstate.starts_with("25") || sqlstate == "42601")
+    !(sqlstate.is_empty()
+        || sqlstate.starts_with("57")
+        || sqlstate.starts_with("25")
+        || sqlstate == "42601")
 }
 
 /// Why the library was not loaded, in words where its version is the reason.
 fn not_loaded(error: Error) -> Error {
     let message = error.message();
-    let named = message.split_once(OTHER_LIBRARY).map(|(_, rest)| rest.split('"').next().unwrap_or(rest));
+    let named =
+        message.split_once(OTHER_LIBRARY).map(|(_, rest)| rest.split('"').next().unwrap_or(rest));
     match named.and_then(other_library) {
         Some(refusal) => Error::new(ErrorKind::Usage, refusal),
         None => error,
     }
 }
 
-/// Whether the extension, or COPY where the extension is not, says that it does not take the statement, which it does before
-/// anything runs. A user's function may raise the same error, when the statement is planned: so it is the source file that tells,
-/// which no SQL can set.
+/// Whether the extension, or COPY where the extension is not, says that it does not take the
+/// statement, which it does before anything runs. A user's function may raise the same error, when
+/// the statement is planned: so it is the source file that tells, which no SQL can set.
 fn is_refusal(error: &ErrorResponseBody) -> bool {
     const REFUSALS: [(&[u8], &[u8]); 4] = [
         (b"copy_query.c", b"0A000"),

@@ -27,9 +27,10 @@ pub(super) struct Known {
 }
 
 impl<S: Read + Write> Session<S> {
-    /// Runs a statement whose columns are known, if nobody has changed them. In its second run it is prepared under a name, which
-    /// those after it use: they spare the server parsing, planning and describing it. Returns its columns, and whether the server has
-    /// said that it is bound; none if it has to be begun anew.
+    /// Runs a statement whose columns are known, if nobody has changed them. In its second run it
+    /// is prepared under a name, which those after it use: they spare the server parsing, planning
+    /// and describing it. Returns its columns, and whether the server has said that it is bound;
+    /// none if it has to be begun anew.
     pub(super) fn start_known(
         &mut self,
         mut known: Known,
@@ -43,8 +44,13 @@ impl<S: Read + Write> Session<S> {
                 Err(error) => {
                     self.unwanted.extend(known.prepared);
                     // It is gone, or its columns have changed.
-                    let is_stale = matches!(error.sqlstate(), "26000" | "0A000") && !self.is_in_transaction();
-                    if is_stale { self.wait_ready(Ok(None), patience) } else { self.wait_ready(Err(error), patience) }
+                    let is_stale =
+                        matches!(error.sqlstate(), "26000" | "0A000") && !self.is_in_transaction();
+                    if is_stale {
+                        self.wait_ready(Ok(None), patience)
+                    } else {
+                        self.wait_ready(Err(error), patience)
+                    }
                 }
             };
         }
@@ -53,7 +59,8 @@ impl<S: Read + Write> Session<S> {
         self.names_given += 1;
         let name = known.prepared.clone().unwrap_or_default();
         let out = self.wire.out();
-        frontend::parse(&name, &known.statement, known.oids.iter().copied(), out).map_err(invalid)?;
+        frontend::parse(&name, &known.statement, known.oids.iter().copied(), out)
+            .map_err(invalid)?;
         frontend::describe(b'S', &name, out).map_err(invalid)?;
         self.execute(&name, &known.columns.columns, parameters, patience)?;
         let described = self.described(parameters, patience);
@@ -81,11 +88,12 @@ impl<S: Read + Write> Session<S> {
         columns
     }
 
-    /// Forgets what statements that were run before meant, if this one may change it without the server's taking notice: it may
-    /// be DEALLOCATE, or make a temporary table of another's name.
+    /// Forgets what statements that were run before meant, if this one may change it without the
+    /// server's taking notice: it may be DEALLOCATE, or make a temporary table of another's name.
     pub(super) fn mind(&mut self, statement: &str) {
         let escapes = self.escapes();
-        let changes_nothing = || leaves_session_alone(statement, escapes) || controls_transaction(statement, escapes);
+        let changes_nothing =
+            || leaves_session_alone(statement, escapes) || controls_transaction(statement, escapes);
         if !self.known.is_empty() && !changes_nothing() {
             self.forget_statements();
         }
@@ -95,9 +103,12 @@ impl<S: Read + Write> Session<S> {
         self.unwanted.extend(self.known.drain(..).filter_map(|known| known.prepared));
     }
 
-    /// Has the server forget what is not wanted, with whatever is sent next. Names that are gone do no harm.
+    /// Has the server forget what is not wanted, with whatever is sent next. Names that are gone do
+    /// no harm.
     pub(super) fn close_unwanted(&mut self) -> Result<()> {
         let out = self.wire.out();
-        self.unwanted.drain(..).try_for_each(|name| frontend::close(b'S', &name, out).map_err(invalid))
+        self.unwanted
+            .drain(..)
+            .try_for_each(|name| frontend::close(b'S', &name, out).map_err(invalid))
     }
 }

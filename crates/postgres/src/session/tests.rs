@@ -85,21 +85,31 @@ fn rows_are_as_many_as_the_server_says() {
     for right in ["SELECT 200", "INSERT 0 200", "FETCH 200", "EXPLAIN", "CALL"] {
         assert_eq!(rows(200, right).unwrap(), 200, "{right}");
     }
-    for (count, wrong) in
-        [(199, "SELECT 200"), (201, "SELECT 200"), (0, "UPDATE 1"), (1, "DELETE 0"), (3, "INSERT 0 2")]
-    {
+    for (count, wrong) in [
+        (199, "SELECT 200"),
+        (201, "SELECT 200"),
+        (0, "UPDATE 1"),
+        (1, "DELETE 0"),
+        (3, "INSERT 0 2"),
+    ] {
         let error = rows(count, wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
-        assert!(error.to_string().contains(wrong) && error.to_string().contains(&count.to_string()), "{error}");
+        assert!(
+            error.to_string().contains(wrong) && error.to_string().contains(&count.to_string()),
+            "{error}"
+        );
     }
     // CREATE TABLE AS returns none, whatever it counts.
-    let none = |rest: Vec<Vec<u8>>| read(&mut session(&answer(message(b'n', b""), rest)), "CREATE TABLE u AS TABLE t");
+    let none = |rest: Vec<Vec<u8>>| {
+        read(&mut session(&answer(message(b'n', b""), rest)), "CREATE TABLE u AS TABLE t")
+    };
     assert_eq!(none(vec![tag("SELECT 200"), ready()]).unwrap(), 0);
     assert!(none(vec![row("1"), tag("SELECT 1"), ready()]).is_err());
 }
 
-/// Each message is lost, comes twice, or changes places with the next: there are all rows then, or none; and none if a step is
-/// missing, since what comes may then be the result of the statement before.
+/// Each message is lost, comes twice, or changes places with the next: there are all rows then, or
+/// none; and none if a step is missing, since what comes may then be the result of the statement
+/// before.
 #[test]
 fn no_message_lost_or_doubled() {
     let rows = (0..20).map(|i| row(&i.to_string())).chain([tag("SELECT 20"), ready()]);
@@ -112,10 +122,16 @@ fn no_message_lost_or_doubled() {
         if i + 1 < whole.len() {
             swapped.swap(i, i + 1);
         }
-        // Nothing is taken from `t` where there are no parameters, and who asks next sees a second `Z`.
-        for (how, messages, harmless) in [("lost", lost, "t"), ("doubled", doubled, "tZ"), ("swapped", swapped, "DZ")] {
+        // Nothing is taken from `t` where there are no parameters, and who asks next sees a second
+        // `Z`.
+        for (how, messages, harmless) in
+            [("lost", lost, "t"), ("doubled", doubled, "tZ"), ("swapped", swapped, "DZ")]
+        {
             if let Ok(rows) = read(&mut session(&messages), "SELECT v FROM t") {
-                assert!(rows == 20 && harmless.contains(char::from(whole[i][0])), "{i} {how}: {rows} rows");
+                assert!(
+                    rows == 20 && harmless.contains(char::from(whole[i][0])),
+                    "{i} {how}: {rows} rows"
+                );
             }
         }
     }
@@ -135,9 +151,13 @@ fn no_step_of_a_copy_is_passed_over() {
         session.start_copy("SELECT $1", &[parameter], "FORMAT dray", &mut patience()).is_ok()
     };
     assert!(start(b"12H", true) && start(b"12C12H", false));
-    for (wrong, loaded) in
-        [(b"2H".as_slice(), true), (b"1H", true), (b"12C2H", false), (b"12CH", false), (b"12H", false)]
-    {
+    for (wrong, loaded) in [
+        (b"2H".as_slice(), true),
+        (b"1H", true),
+        (b"12C2H", false),
+        (b"12CH", false),
+        (b"12H", false),
+    ] {
         assert!(!start(wrong, loaded), "{wrong:?}");
     }
 }
@@ -177,8 +197,18 @@ fn rows_of_a_copy() {
 
 #[test]
 fn questions_of_its_own() {
-    let ask = |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut patience());
-    let rows = [tag("BEGIN"), described(), row("1"), tag("SELECT 1"), described(), row("2"), tag("SELECT 1"), ready()];
+    let ask =
+        |messages: &[Vec<u8>]| session(messages).ask("BEGIN; SELECT 1; SELECT 2", &mut patience());
+    let rows = [
+        tag("BEGIN"),
+        described(),
+        row("1"),
+        tag("SELECT 1"),
+        described(),
+        row("2"),
+        tag("SELECT 1"),
+        ready(),
+    ];
     assert_eq!(ask(&rows).unwrap(), [[Some("1".to_owned())], [Some("2".to_owned())]]);
     for i in 0..rows.len() {
         let mut doubled = rows.to_vec();
@@ -193,14 +223,21 @@ fn settings_that_answers_are_read_by() {
     // What a statement sets is reported before it is ready, or, before version 14, at once.
     let late = vec![row("x"), tag("SELECT 1"), setting("client_encoding", "LATIN1"), ready()];
     let early = vec![setting("client_encoding", "LATIN1"), row("x"), tag("SELECT 1"), ready()];
-    let back =
-        vec![setting("DateStyle", "German, DMY"), row("x"), setting("DateStyle", "ISO, DMY"), tag("SELECT 1"), ready()];
+    let back = vec![
+        setting("DateStyle", "German, DMY"),
+        row("x"),
+        setting("DateStyle", "ISO, DMY"),
+        tag("SELECT 1"),
+        ready(),
+    ];
     for rest in [late, early, back] {
         let error = read(&mut session(&answer(described(), rest)), "SELECT f()").unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
     }
-    let set = answer(message(b'n', b""), vec![tag("SET"), setting("client_encoding", "LATIN1"), ready()]);
-    let reset = answer(message(b'n', b""), vec![tag("SET"), setting("client_encoding", "UTF8"), ready()]);
+    let set =
+        answer(message(b'n', b""), vec![tag("SET"), setting("client_encoding", "LATIN1"), ready()]);
+    let reset =
+        answer(message(b'n', b""), vec![tag("SET"), setting("client_encoding", "UTF8"), ready()]);
     let rows = answer(described(), vec![row("x"), tag("SELECT 1"), ready()]);
     let mut session = session(&[set, reset, rows].concat());
     assert_eq!(read(&mut session, "SET client_encoding TO latin1").unwrap(), 0);
@@ -218,7 +255,10 @@ fn settings_that_answers_are_read_by() {
 
 #[test]
 fn strings_end_where_the_server_says() {
-    let set = answer(message(b'n', b""), vec![tag("SET"), setting("standard_conforming_strings", "off"), ready()]);
+    let set = answer(
+        message(b'n', b""),
+        vec![tag("SET"), setting("standard_conforming_strings", "off"), ready()],
+    );
     let mut session = session(&set);
     let statement = r"SELECT 'a\'; SELECT 'b'";
     assert_eq!(session.enclosable(statement), None);

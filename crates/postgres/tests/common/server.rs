@@ -28,14 +28,25 @@ impl Server {
     }
 
     /// As `start`, with files in the data folder, for example keys: their names and texts.
-    pub fn start_with(settings: &[(&str, &str)], hba: Option<&str>, files: &[(&str, &str)]) -> Self {
+    pub fn start_with(
+        settings: &[(&str, &str)],
+        hba: Option<&str>,
+        files: &[(&str, &str)],
+    ) -> Self {
         let folder = tempfile::Builder::new().prefix("dray-pg-").tempdir().unwrap();
         let data = folder.path().join("data");
         fs::create_dir(&data).unwrap();
         give_away(folder.path());
         give_away(&data);
         let initdb = as_server_user(&program("initdb"))
-            .args(["--no-sync", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--username", SUPERUSER])
+            .args([
+                "--no-sync",
+                "--auth=trust",
+                "--encoding=UTF8",
+                "--locale=C.UTF-8",
+                "--username",
+                SUPERUSER,
+            ])
             .arg("--pgdata")
             .arg(&data)
             .current_dir("/")
@@ -54,7 +65,9 @@ impl Server {
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let mut command = as_server_user(&program("postgres"));
         command.arg("-D").arg(&data).arg("-p").arg(port.to_string()).arg("-k").arg(folder.path());
-        for (name, value) in [("listen_addresses", "127.0.0.1"), ("fsync", "off"), ("shared_buffers", "16MB")] {
+        for (name, value) in
+            [("listen_addresses", "127.0.0.1"), ("fsync", "off"), ("shared_buffers", "16MB")]
+        {
             command.arg("-c").arg(format!("{name}={value}"));
         }
         for (name, value) in settings {
@@ -79,13 +92,29 @@ impl Server {
     /// Runs statements over the Unix socket, and gives their output back.
     pub fn sql(&self, statements: &str) -> String {
         let output = Command::new(program("psql"))
-            .args(["-X", "-q", "-At", "-v", "ON_ERROR_STOP=1", "-U", SUPERUSER, "-d", "postgres", "-c", statements])
+            .args([
+                "-X",
+                "-q",
+                "-At",
+                "-v",
+                "ON_ERROR_STOP=1",
+                "-U",
+                SUPERUSER,
+                "-d",
+                "postgres",
+                "-c",
+                statements,
+            ])
             .arg("-h")
             .arg(&self.socket_dir)
             .args(["-p", &self.port.to_string()])
             .output()
             .unwrap();
-        assert!(output.status.success(), "{statements}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{statements}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
     }
 
@@ -101,7 +130,11 @@ impl Server {
                 return;
             }
             let ended = self.process.try_wait().unwrap();
-            assert!(ended.is_none() && Instant::now() < deadline, "the server does not start:\n{}", self.log());
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "the server does not start:\n{}",
+                self.log()
+            );
             std::thread::sleep(Duration::from_millis(50));
         }
     }
@@ -126,7 +159,8 @@ fn program(name: &str) -> PathBuf {
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.join("bin").join(name).exists())
         .collect();
-    versions.sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
+    versions
+        .sort_by_key(|path| path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok()));
     versions.last().expect("a PostgreSQL server").join("bin").join(name)
 }
 
@@ -147,7 +181,8 @@ pub fn as_server_user(program: &Path) -> Command {
 fn give_away(path: &Path) {
     if is_root() {
         let user = fs::read_to_string("/etc/passwd").unwrap();
-        let user = user.lines().find(|line| line.starts_with("postgres:")).expect("a user postgres");
+        let user =
+            user.lines().find(|line| line.starts_with("postgres:")).expect("a user postgres");
         let number = |field: usize| user.split(':').nth(field).unwrap().parse().unwrap();
         chown(path, Some(number(2)), Some(number(3))).unwrap();
         if path.is_dir() {

@@ -1,8 +1,8 @@
 //! Arrow IPC files and streams, read a record batch at a time.
 //!
-//! In both formats a message has the same bytes. A file's footer says where they are; in a stream one follows the other.
-//! Lengths are held against the file before anything is allocated, since the decoder believes them. Where it panics all
-//! the same, the file is refused.
+//! In both formats a message has the same bytes. A file's footer says where they are; in a stream
+//! one follows the other. Lengths are held against the file before anything is allocated, since the
+//! decoder believes them. Where it panics all the same, the file is refused.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,8 +17,8 @@ use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::convert::fb_to_schema;
 use datafusion::arrow::ipc::reader::{FileDecoder, read_footer_length};
 use datafusion::arrow::ipc::{
-    Block, Endianness, Message, MessageHeader, MetadataVersion, RecordBatch as BatchHeader, Schema as SchemaHeader,
-    root_as_footer, root_as_message,
+    Block, Endianness, Message, MessageHeader, MetadataVersion, RecordBatch as BatchHeader,
+    Schema as SchemaHeader, root_as_footer, root_as_message,
 };
 use datafusion::error::{DataFusionError, Result};
 
@@ -45,7 +45,8 @@ pub(super) fn learn(file: &CheckedFile, is_stream: bool) -> Result<SchemaRef> {
     Ok(head(file, is_stream)?.schema)
 }
 
-/// The record batches of a file, with those of `table`'s columns that are in `projection`; of a file those that begin within `range`.
+/// The record batches of a file, with those of `table`'s columns that are in `projection`; of a
+/// file those that begin within `range`.
 pub(super) fn read(
     file: CheckedFile,
     is_stream: bool,
@@ -57,7 +58,9 @@ pub(super) fn read(
     let columns = Arc::new(table.project(&projection)?);
     let Head { schema, version, dictionaries, mut batches, second } = head(&file, is_stream)?;
     let decoder = FileDecoder::new(schema, version).with_projection(projection);
-    batches.retain(|block| range.as_ref().is_none_or(|range| range.contains(&(block.offset() as u64))));
+    batches.retain(|block| {
+        range.as_ref().is_none_or(|range| range.contains(&(block.offset() as u64)))
+    });
     let next = if is_stream { Next::Message(second) } else { Next::Block(batches.into_iter()) };
     let mut batches = Batches { file, decoder, next, columns, decoded_bytes_max };
     for block in dictionaries {
@@ -72,18 +75,24 @@ fn head(file: &CheckedFile, is_stream: bool) -> Result<Head> {
 }
 
 fn head_of_file(file: &CheckedFile) -> Result<Head> {
-    let Some(tail) = file.bytes().checked_sub(TAIL_BYTES) else { return Err(malformed("is too short for a footer")) };
+    let Some(tail) = file.bytes().checked_sub(TAIL_BYTES) else {
+        return Err(malformed("is too short for a footer"));
+    };
     let mut end = [0; TAIL_BYTES as usize];
     file.read_at(&mut end, tail).map_err(external)?;
     let footer_bytes = read_footer_length(end)?;
     let Some(start) = tail.checked_sub(footer_bytes as u64) else {
-        return Err(malformed(format!("has a footer of {footer_bytes} bytes, which is more than the file")));
+        return Err(malformed(format!(
+            "has a footer of {footer_bytes} bytes, which is more than the file"
+        )));
     };
     let mut bytes = vec![0; footer_bytes];
     file.read_at(&mut bytes, start).map_err(external)?;
-    let footer =
-        root_as_footer(&bytes).map_err(|cause| malformed(format!("has a footer that can't be read: {cause}")))?;
-    let Some(batches) = footer.recordBatches() else { return Err(malformed("has a footer without record batches")) };
+    let footer = root_as_footer(&bytes)
+        .map_err(|cause| malformed(format!("has a footer that can't be read: {cause}")))?;
+    let Some(batches) = footer.recordBatches() else {
+        return Err(malformed("has a footer without record batches"));
+    };
     Ok(Head {
         schema: schema(footer.schema())?,
         version: footer.version(),
@@ -94,7 +103,9 @@ fn head_of_file(file: &CheckedFile) -> Result<Head> {
 }
 
 fn head_of_stream(file: &CheckedFile) -> Result<Head> {
-    let Some(block) = message_at(file, 0)? else { return Err(malformed("is a stream without a schema")) };
+    let Some(block) = message_at(file, 0)? else {
+        return Err(malformed("is a stream without a schema"));
+    };
     let buffer = read_block(file, &block)?;
     let message = message(&buffer, &block)?;
     Ok(Head {
@@ -107,7 +118,9 @@ fn head_of_stream(file: &CheckedFile) -> Result<Head> {
 }
 
 fn schema(header: Option<SchemaHeader<'_>>) -> Result<SchemaRef> {
-    let header = header.filter(|header| header.fields().is_some()).ok_or_else(|| malformed("has no schema"))?;
+    let header = header
+        .filter(|header| header.fields().is_some())
+        .ok_or_else(|| malformed("has no schema"))?;
     if header.endianness() != Endianness::Little {
         return Err(malformed(
             "is big-endian, and this program reads little-endian Arrow only; write it anew on another machine, or as \
@@ -213,7 +226,8 @@ impl Batches {
                 let end = start.checked_add(usize::try_from(buffer.length()).ok()?)?;
                 body.get(start..end)
             });
-            let bytes = bytes.ok_or_else(|| malformed("has a record batch with a buffer outside of it"))?;
+            let bytes =
+                bytes.ok_or_else(|| malformed("has a record batch with a buffer outside of it"))?;
             if let (true, Some(prefix)) = (is_compressed, bytes.first_chunk()) {
                 // None is told as -1 where the buffer is not compressed after all.
                 let unpacked = u64::try_from(i64::from_le_bytes(*prefix)).unwrap_or(0);
@@ -230,10 +244,12 @@ impl Batches {
     }
 }
 
-/// Where in the message stand the lengths of buffers that are no multiple of eight, and the lengths with their padding.
+/// Where in the message stand the lengths of buffers that are no multiple of eight, and the lengths
+/// with their padding.
 ///
-/// Arrow C++ gives the empty children of missing lists one buffer of zeros, as long as a parent needs; the decoder would
-/// cast its odd number of 32-bit words to 64-bit offsets, and panic. No reader minds more bytes than it needs.
+/// Arrow C++ gives the empty children of missing lists one buffer of zeros, as long as a parent
+/// needs; the decoder would cast its odd number of 32-bit words to 64-bit offsets, and panic. No
+/// reader minds more bytes than it needs.
 fn whole_lengths(batch: BatchHeader<'_>, bytes: &[u8], block: &Block) -> Vec<(usize, i64)> {
     if batch.compression().is_some() {
         return Vec::new();
@@ -243,7 +259,12 @@ fn whole_lengths(batch: BatchHeader<'_>, bytes: &[u8], block: &Block) -> Vec<(us
         let length = i64::try_from(length).ok().filter(|length| *length != buffer.length())?;
         let end = buffer.offset().checked_add(length).filter(|end| *end <= block.bodyLength());
         // A buffer's description is its offset and its length.
-        let place = buffer.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?.checked_add(size_of::<i64>())?;
+        let place = buffer
+            .0
+            .as_ptr()
+            .addr()
+            .checked_sub(bytes.as_ptr().addr())?
+            .checked_add(size_of::<i64>())?;
         end.map(|_| (place, length))
     });
     whole.collect()
@@ -253,9 +274,9 @@ fn whole_lengths(batch: BatchHeader<'_>, bytes: &[u8], block: &Block) -> Vec<(us
 fn calmly<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => Ok(decoded?),
-        Err(_) => {
-            Err(malformed("has a record batch that its reader does not understand; write it anew, or as Parquet"))
-        }
+        Err(_) => Err(malformed(
+            "has a record batch that its reader does not understand; write it anew, or as Parquet",
+        )),
     }
 }
 
@@ -267,7 +288,9 @@ fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
     let word = |at: u64| {
         let mut word = [0; 4];
         match at.checked_add(4) {
-            Some(end) if end <= file.bytes() => file.read_at(&mut word, at).map_err(external).map(|()| word),
+            Some(end) if end <= file.bytes() => {
+                file.read_at(&mut word, at).map_err(external).map(|()| word)
+            }
             _ => Err(malformed("ends within a message")),
         }
     };
@@ -279,7 +302,8 @@ fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
     }
     let offset = i64::try_from(at).map_err(|_| malformed("is too long"))?;
     let metadata_bytes = header_bytes.checked_add(prefix).filter(|_| header_bytes > 0);
-    let metadata_bytes = metadata_bytes.ok_or_else(|| malformed(format!("has a header of {header_bytes} bytes")))?;
+    let metadata_bytes =
+        metadata_bytes.ok_or_else(|| malformed(format!("has a header of {header_bytes} bytes")))?;
     // The header says how long the body is.
     let block = Block::new(offset, metadata_bytes, 0);
     let buffer = read_block(file, &block)?;
@@ -287,9 +311,12 @@ fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
 }
 
 fn end_of(block: &Block) -> Result<u64> {
-    let end =
-        block.offset().checked_add(block.metaDataLength().into()).and_then(|end| end.checked_add(block.bodyLength()));
-    end.and_then(|end| u64::try_from(end).ok()).ok_or_else(|| malformed("has a message beyond its end"))
+    let end = block
+        .offset()
+        .checked_add(block.metaDataLength().into())
+        .and_then(|end| end.checked_add(block.bodyLength()));
+    end.and_then(|end| u64::try_from(end).ok())
+        .ok_or_else(|| malformed("has a message beyond its end"))
 }
 
 fn read_block(file: &CheckedFile, block: &Block) -> Result<MutableBuffer> {
@@ -299,7 +326,8 @@ fn read_block(file: &CheckedFile, block: &Block) -> Result<MutableBuffer> {
         return Err(malformed("has a message beyond its end"));
     }
     let offset = block.offset() as u64;
-    let bytes = usize::try_from(end - offset).map_err(|_| malformed("has a message that is too long"))?;
+    let bytes =
+        usize::try_from(end - offset).map_err(|_| malformed("has a message that is too long"))?;
     let mut buffer = MutableBuffer::from_len_zeroed(bytes);
     file.read_at(&mut buffer, offset).map_err(external)?;
     Ok(buffer)

@@ -1,7 +1,7 @@
 //! The types of a CSV file's columns, learnt from all of its rows.
 //!
-//! A column has the narrowest type that gives back every one of its values: a number with leading zeros, as in postal
-//! codes, or one that no 64-bit integer holds, makes it text.
+//! A column has the narrowest type that gives back every one of its values: a number with leading
+//! zeros, as in postal codes, or one that no 64-bit integer holds, makes it text.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -28,8 +28,8 @@ pub(super) struct Learnt {
     pub(super) rows: u64,
 }
 
-/// Reads the file to its end, and says `after_batch` when it has read some of it. Columns without a name are named by
-/// their place.
+/// Reads the file to its end, and says `after_batch` when it has read some of it. Columns without a
+/// name are named by their place.
 pub(super) fn learn<R: Read>(
     open: &dyn Fn() -> Result<R>,
     delimiter: u8,
@@ -39,13 +39,17 @@ pub(super) fn learn<R: Read>(
     let format = Format::default().with_header(has_header).with_delimiter(delimiter);
     // Without a header, a row says how many columns there are.
     let (header, _) = format.infer_schema(open()?, Some(usize::from(!has_header)))?;
-    let names = header.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
-        name if has_header && !name.is_empty() => name.to_owned(),
-        _ => format!("column_{}", index + 1),
-    });
+    let names =
+        header.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
+            name if has_header && !name.is_empty() => name.to_owned(),
+            _ => format!("column_{}", index + 1),
+        });
     let names: Vec<String> = names.collect();
-    let text: Vec<Field> = names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
-    let reader = ReaderBuilder::new(Arc::new(Schema::new(text))).with_header(has_header).with_delimiter(delimiter);
+    let text: Vec<Field> =
+        names.iter().map(|name| Field::new(name, DataType::Utf8, true)).collect();
+    let reader = ReaderBuilder::new(Arc::new(Schema::new(text)))
+        .with_header(has_header)
+        .with_delimiter(delimiter);
     let mut seen = vec![Seen::default(); names.len()];
     let mut rows = 0;
     for batch in reader.build_buffered(BufReader::with_capacity(BUFFER_BYTES, open()?))? {
@@ -79,12 +83,16 @@ impl Learnt {
     }
 }
 
-/// The reader has checked that all values together are UTF-8, but not that none of them begins within a character.
+/// The reader has checked that all values together are UTF-8, but not that none of them begins
+/// within a character.
 fn check_utf8(values: &StringArray, column: &str) -> Result<()> {
     let data = values.value_data();
-    let is_within = |offset: &i32| data.get(*offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    let is_within =
+        |offset: &i32| data.get(*offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
     match values.value_offsets().iter().any(is_within) {
-        true => Err(DataFusionError::Execution(format!("a value of column '{column}' is not UTF-8"))),
+        true => {
+            Err(DataFusionError::Execution(format!("a value of column '{column}' is not UTF-8")))
+        }
         false => Ok(()),
     }
 }
@@ -114,11 +122,13 @@ impl Seen {
         let is_no_finite_float = matches!(value, "NaN" | "nan" | "inf" | "-inf");
         self.boolean |= is_boolean;
         self.float |= is_no_finite_float;
-        self.text = !(is_boolean || is_no_finite_float || self.add_number(value) || self.add_time(value));
+        self.text =
+            !(is_boolean || is_no_finite_float || self.add_number(value) || self.add_time(value));
     }
 
     fn merge(&mut self, other: Self) {
-        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } = other;
+        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } =
+            other;
         self.boolean |= boolean;
         self.integer |= integer;
         self.large_integer |= large_integer;
@@ -143,7 +153,8 @@ impl Seen {
             self.large_integer |= integer.unsigned_abs() > EXACT_FLOAT_MAX;
             return true;
         }
-        let is_plain = rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+        let is_plain =
+            rest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
         let is_float = is_plain && value.parse::<f64>().is_ok_and(f64::is_finite);
         self.float |= is_float;
         is_float
@@ -157,7 +168,8 @@ impl Seen {
             return is_date;
         }
         // YYYY-MM-DD hh:mm:ss, then a fraction, then a zone.
-        let Some((seconds, rest)) = value.split_at_checked(19).filter(|(seconds, _)| seconds.as_bytes()[13] == b':')
+        let Some((seconds, rest)) =
+            value.split_at_checked(19).filter(|(seconds, _)| seconds.as_bytes()[13] == b':')
         else {
             return false;
         };
@@ -165,7 +177,8 @@ impl Seen {
         let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
         let is_timestamp = matches!(seconds.as_bytes()[10], b' ' | b'T')
             && digits <= NANOSECOND_DIGITS
-            && string_to_datetime(&chrono::Utc, value).is_ok_and(|time| time.timestamp_nanos_opt().is_some());
+            && string_to_datetime(&chrono::Utc, value)
+                .is_ok_and(|time| time.timestamp_nanos_opt().is_some());
         if is_timestamp {
             let unit = match digits {
                 0 => TimeUnit::Second,
@@ -182,7 +195,8 @@ impl Seen {
     }
 
     fn data_type(self) -> DataType {
-        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } = self;
+        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } =
+            self;
         match (boolean, integer || float, date || timestamp.is_some()) {
             _ if text => DataType::Utf8,
             (false, false, false) => DataType::Null,

@@ -103,14 +103,20 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// `path` can't be read because of `error`, of which the one line that matters to a reader is kept.
+    /// `path` can't be read because of `error`, of which the one line that matters to a reader is
+    /// kept.
     pub(super) fn unreadable(path: &Path, error: impl fmt::Display) -> Self {
         // The engine's wrapping says it once for each layer.
         let mut text = error.to_string();
         while text.contains("Parquet error: Parquet error: ") {
             text = text.replace("Parquet error: Parquet error: ", "Parquet error: ");
         }
-        let reason = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+        let reason = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+            .collect::<Vec<_>>()
+            .join("; ");
         Self::Unreadable { path: path.to_owned(), reason }
     }
 }
@@ -158,7 +164,10 @@ impl fmt::Display for CatalogError {
                 second.display()
             ),
             Self::NameTaken { name, first, second } => {
-                write!(f, "'{first}' and '{second}' both give the table name '{name}'; name one of them with NAME=PATH")
+                write!(
+                    f,
+                    "'{first}' and '{second}' both give the table name '{name}'; name one of them with NAME=PATH"
+                )
             }
             Self::ColumnsDiffer { first, second, difference } => write!(
                 f,
@@ -167,9 +176,15 @@ impl fmt::Display for CatalogError {
                 second.display()
             ),
             Self::DuplicateColumn { path, column } => {
-                write!(f, "'{}' has two columns named '{column}'; rename one of them", path.display())
+                write!(
+                    f,
+                    "'{}' has two columns named '{column}'; rename one of them",
+                    path.display()
+                )
             }
-            Self::Unreadable { path, reason } => write!(f, "can't read '{}': {reason}", path.display()),
+            Self::Unreadable { path, reason } => {
+                write!(f, "can't read '{}': {reason}", path.display())
+            }
             Self::TpchScale { found } => write!(
                 f,
                 "expected a TPC-H scale factor above 0 and up to {}, found {found}; for more, write Parquet files \
@@ -177,7 +192,11 @@ impl fmt::Display for CatalogError {
                 crate::tpch::SCALE_MAX
             ),
             Self::SpillDir { path, kind } => {
-                write!(f, "can't spill to '{}': {kind}; create this folder or name another", path.display())
+                write!(
+                    f,
+                    "can't spill to '{}': {kind}; create this folder or name another",
+                    path.display()
+                )
             }
             Self::Engine(error) => write!(f, "the query engine failed: {error}"),
         }

@@ -1,5 +1,6 @@
-//! Numbers of JSON files whose digits would be lost: the engine reads integers that 64 bits don't hold as floating point numbers, and
-//! so it does with all integers of a column that has a fraction anywhere.
+//! Numbers of JSON files whose digits would be lost: the engine reads integers that 64 bits don't
+//! hold as floating point numbers, and so it does with all integers of a column that has a fraction
+//! anywhere.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -60,7 +61,12 @@ impl<R> Integers64<R> {
             }
             (Place::Between, b'-' | b'0'..=b'9') => {
                 let text = char::from(byte).to_string();
-                self.place = Place::Number(Number { line: self.line, column: self.column, text, is_integer: true });
+                self.place = Place::Number(Number {
+                    line: self.line,
+                    column: self.column,
+                    text,
+                    is_integer: true,
+                });
             }
             (place, _) => {
                 if let Place::Number(number) = place {
@@ -102,7 +108,8 @@ impl<R: Read> Read for Integers64<R> {
     }
 }
 
-/// The columns and fields with integers that floating point numbers don't hold, and the first row of each.
+/// The columns and fields with integers that floating point numbers don't hold, and the first row
+/// of each.
 #[derive(Default)]
 pub(super) struct LargeIntegers(BTreeMap<Vec<String>, (u64, i64)>);
 
@@ -115,11 +122,15 @@ impl LargeIntegers {
     fn add_within(&mut self, row: u64, value: &Value, path: &mut Vec<String>) {
         match value {
             Value::Number(number) => {
-                if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT_FLOAT_MAX) {
+                if let Some(integer) =
+                    number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT_FLOAT_MAX)
+                {
                     self.0.entry(path.clone()).or_insert((row, integer));
                 }
             }
-            Value::Array(values) => values.iter().for_each(|value| self.add_within(row, value, path)),
+            Value::Array(values) => {
+                values.iter().for_each(|value| self.add_within(row, value, path))
+            }
             Value::Object(fields) => {
                 for (name, value) in fields {
                     path.push(name.clone());
@@ -139,7 +150,8 @@ impl LargeIntegers {
     /// Fails if one of them became a floating point number.
     pub(super) fn check(&self, schema: &Schema) -> Result<()> {
         let lost = self.0.iter().find(|(path, _)| {
-            let (first, rest) = path.split_first().map_or(("", [].as_slice()), |(first, rest)| (first, rest));
+            let (first, rest) =
+                path.split_first().map_or(("", [].as_slice()), |(first, rest)| (first, rest));
             schema.field_with_name(first).is_ok_and(|field| is_float(field.data_type(), rest))
         });
         let Some((path, (row, integer))) = lost else { return Ok(()) };
@@ -171,8 +183,14 @@ mod tests {
     fn integers_beyond_64_bits_are_found() {
         for (text, found) in [
             ("{\"a\":9223372036854775807,\"b\":-9223372036854775808}", None),
-            ("{\"a\":9223372036854775808}", Some("line 1, column 6: the integer 9223372036854775808 ")),
-            ("{}\n {\"ä\":\n-9223372036854775809 }", Some("line 3, column 1: the integer -9223372036854775809 ")),
+            (
+                "{\"a\":9223372036854775808}",
+                Some("line 1, column 6: the integer 9223372036854775808 "),
+            ),
+            (
+                "{}\n {\"ä\":\n-9223372036854775809 }",
+                Some("line 3, column 1: the integer -9223372036854775809 "),
+            ),
             ("{\"ä\": [1, 99999999999999999999]", Some("line 1, column 11: ")),
             ("18446744073709551615", Some("line 1, column 1: ")),
             ("{\"a\":1e30,\"b\":0.1234567890123456789,\"c\":99999999999999999999.0}", None),

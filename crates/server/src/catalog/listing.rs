@@ -1,4 +1,5 @@
-//! What is served, for those who ask: the log at the start, and everybody by `SELECT * FROM dray.tables`.
+//! What is served, for those who ask: the log at the start, and everybody by
+//! `SELECT * FROM dray.tables`.
 
 use std::sync::Arc;
 
@@ -27,7 +28,11 @@ pub(super) struct TableInfo {
 impl TableInfo {
     /// Each column's name and type.
     fn columns(&self) -> String {
-        let columns = self.schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type()));
+        let columns = self
+            .schema
+            .fields()
+            .iter()
+            .map(|field| format!("{} {}", field.name(), field.data_type()));
         columns.collect::<Vec<_>>().join(", ")
     }
 }
@@ -38,9 +43,12 @@ pub(super) fn publish(context: &SessionContext, mut tables: Vec<TableInfo>) -> R
     for TableInfo { name, schema, rows, bytes, files } in &tables {
         info!(columns = schema.fields().len(), rows, files, bytes, "table {name}");
     }
-    let all = |of: fn(&TableInfo) -> Option<u64>| Arc::new(UInt64Array::from_iter(tables.iter().map(of))) as ArrayRef;
-    let texts =
-        |of: fn(&TableInfo) -> String| Arc::new(StringArray::from_iter_values(tables.iter().map(of))) as ArrayRef;
+    let all = |of: fn(&TableInfo) -> Option<u64>| {
+        Arc::new(UInt64Array::from_iter(tables.iter().map(of))) as ArrayRef
+    };
+    let texts = |of: fn(&TableInfo) -> String| {
+        Arc::new(StringArray::from_iter_values(tables.iter().map(of))) as ArrayRef
+    };
     let batch = RecordBatch::try_from_iter([
         ("table_name", texts(|table| table.name.clone())),
         ("rows", all(|table| table.rows)),
@@ -49,9 +57,13 @@ pub(super) fn publish(context: &SessionContext, mut tables: Vec<TableInfo>) -> R
         ("columns", texts(TableInfo::columns)),
     ])?;
     let schema = MemorySchemaProvider::new();
-    schema.register_table("tables".to_owned(), Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))?;
+    schema.register_table(
+        "tables".to_owned(),
+        Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?),
+    )?;
     let catalog = context.catalog(&context.state().config_options().catalog.default_catalog);
-    let catalog = catalog.ok_or_else(|| DataFusionError::Internal("there is no catalog".to_owned()))?;
+    let catalog =
+        catalog.ok_or_else(|| DataFusionError::Internal("there is no catalog".to_owned()))?;
     catalog.register_schema(SCHEMA, Arc::new(schema))?;
     Ok(())
 }

@@ -14,12 +14,18 @@ use futures::StreamExt;
 
 use super::{MEMORY_BATCH_ROWS, tables};
 
-/// Reads `table` into `partitions` parts of batches of [`MEMORY_BATCH_ROWS`] rows, views turned to plain
-/// strings. The rows keep their order: a part holds a contiguous range of them.
-pub(super) async fn load(ctx: &SessionContext, table: Arc<dyn TableProvider>, partitions: usize) -> Result<MemTable> {
-    // The tables stay where they are: to build a state registers a new catalog in the list that all share.
+/// Reads `table` into `partitions` parts of batches of [`MEMORY_BATCH_ROWS`] rows, views turned to
+/// plain strings. The rows keep their order: a part holds a contiguous range of them.
+pub(super) async fn load(
+    ctx: &SessionContext,
+    table: Arc<dyn TableProvider>,
+    partitions: usize,
+) -> Result<MemTable> {
+    // The tables stay where they are: to build a state registers a new catalog in the list that all
+    // share.
     let mut config = ctx.copied_config().with_create_default_catalog_and_schema(false);
-    // Each part reads its own range of the files, and leaves the others theirs: so the order is kept.
+    // Each part reads its own range of the files, and leaves the others theirs: so the order is
+    // kept.
     config.options_mut().execution.enable_file_stream_work_stealing = false;
     // With the rules of all other statements: they look at what is read.
     let state = SessionStateBuilder::new_from_existing(ctx.state()).with_config(config).build();
@@ -34,7 +40,8 @@ pub(super) async fn load(ctx: &SessionContext, table: Arc<dyn TableProvider>, pa
     }
     let mut batches = Vec::new();
     for task in tasks {
-        batches.extend(task.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??);
+        batches
+            .extend(task.await.map_err(|error| DataFusionError::ExecutionJoin(Box::new(error)))??);
     }
     MemTable::try_new(schema, split(batches, partitions))
 }
@@ -49,7 +56,10 @@ fn split(mut batches: Vec<RecordBatch>, partitions: usize) -> Vec<Vec<RecordBatc
     parts
 }
 
-async fn read_part(mut stream: SendableRecordBatchStream, schema: SchemaRef) -> Result<Vec<RecordBatch>> {
+async fn read_part(
+    mut stream: SendableRecordBatchStream,
+    schema: SchemaRef,
+) -> Result<Vec<RecordBatch>> {
     let mut full = Vec::new();
     let mut pending = Vec::new();
     let mut pending_rows = 0;
@@ -76,7 +86,8 @@ async fn read_part(mut stream: SendableRecordBatchStream, schema: SchemaRef) -> 
 
 /// One batch of `batches`, each buffer allocated once and as large as its bytes.
 fn pack(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
-    // A single batch would be passed on as it is, a slice of larger buffers maybe; two halves are copied.
+    // A single batch would be passed on as it is, a slice of larger buffers maybe; two halves are
+    // copied.
     let halves;
     let batches = match batches {
         [batch] => {
@@ -86,7 +97,9 @@ fn pack(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
         }
         batches => batches,
     };
-    let Some(first) = batches.first() else { return Ok(RecordBatch::new_empty(Arc::clone(schema))) };
+    let Some(first) = batches.first() else {
+        return Ok(RecordBatch::new_empty(Arc::clone(schema)));
+    };
     plain_batch(schema, concat_batches(&first.schema(), batches)?)
 }
 
@@ -94,8 +107,11 @@ fn pack(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
 pub(crate) fn plain_batch(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     let (_, columns, _) = batch.into_parts();
     let columns = columns.into_iter().zip(schema.fields()).map(|(column, field)| {
-        let mut column =
-            if column.data_type() == field.data_type() { column } else { cast(&column, field.data_type())? };
+        let mut column = if column.data_type() == field.data_type() {
+            column
+        } else {
+            cast(&column, field.data_type())?
+        };
         // A column that others hold too stays as it is; none do here.
         if let Some(column) = Arc::get_mut(&mut column) {
             column.shrink_to_fit();

@@ -17,8 +17,8 @@ pub struct TableSpec {
 impl FromStr for TableSpec {
     type Err = CatalogError;
 
-    /// Splits at the first `=`, unless what stands before it has a `/` or `.`: `data/year=2024` is a path, and
-    /// a folder `year=2024` in the working folder is written `./year=2024`.
+    /// Splits at the first `=`, unless what stands before it has a `/` or `.`: `data/year=2024` is
+    /// a path, and a folder `year=2024` in the working folder is written `./year=2024`.
     fn from_str(text: &str) -> Result<Self, CatalogError> {
         let (name, path) = match text.split_once('=') {
             Some((name, path)) if !name.contains(['/', '.']) => (Some(name), path),
@@ -28,7 +28,9 @@ impl FromStr for TableSpec {
             return Err(CatalogError::BadSpec { found: text.to_owned() });
         }
         let name = match name {
-            Some(name) if table_name(name).as_deref() != Some(name.to_ascii_lowercase().as_str()) => {
+            Some(name)
+                if table_name(name).as_deref() != Some(name.to_ascii_lowercase().as_str()) =>
+            {
                 return Err(CatalogError::BadName { found: name.to_owned() });
             }
             Some(name) => Some(name.to_ascii_lowercase()),
@@ -38,11 +40,14 @@ impl FromStr for TableSpec {
     }
 }
 
-/// The table name that a file name without its ending gives: in lower case, with `_` for what SQL would want
-/// quoted. `None` where nothing is left.
+/// The table name that a file name without its ending gives: in lower case, with `_` for what SQL
+/// would want quoted. `None` where nothing is left.
 pub(super) fn table_name(stem: &str) -> Option<String> {
-    let mut name: String =
-        stem.to_ascii_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect();
+    let mut name: String = stem
+        .to_ascii_lowercase()
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '_' })
+        .collect();
     if name.starts_with(|c: char| c.is_numeric()) {
         name.insert(0, '_');
     }

@@ -1,4 +1,5 @@
-//! What the footer of a Parquet file must agree on before the file is served: the engine believes it.
+//! What the footer of a Parquet file must agree on before the file is served: the engine believes
+//! it.
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::Session;
@@ -25,7 +26,8 @@ pub(super) async fn learn(
     file: &ServedFile,
     batch_bytes_max: u64,
 ) -> Result<(Columns, Option<u64>)> {
-    let location = Path::parse(&file.name).map_err(|cause| DataFusionError::External(Box::new(cause)))?;
+    let location =
+        Path::parse(&file.name).map_err(|cause| DataFusionError::External(Box::new(cause)))?;
     let store = state.runtime_env().object_store(store::url(&file.name, false)?)?;
     let object = store.head(&location).await?;
     let metadata = DFParquetMetadata::new(store.as_ref(), &object)
@@ -35,22 +37,30 @@ pub(super) async fn learn(
     let rows = check(&metadata, file.bytes()).map_err(DataFusionError::Execution)?;
     let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
     let schema = format.infer_schema(state as &dyn Session, &store, &[object]).await?;
-    let too_long = metadata.row_groups().iter().flat_map(|group| too_long(group, &schema, batch_bytes_max));
+    let too_long =
+        metadata.row_groups().iter().flat_map(|group| too_long(group, &schema, batch_bytes_max));
     file.refuse(too_long.collect());
     Ok((Columns::Typed(schema), Some(rows)))
 }
 
-/// The columns of a row group of which a batch on average takes more than it may: a few kilobytes can unpack to gigabytes.
+/// The columns of a row group of which a batch on average takes more than it may: a few kilobytes
+/// can unpack to gigabytes.
 fn too_long(group: &RowGroupMetaData, schema: &Schema, batch_bytes_max: u64) -> Vec<TooLong> {
     let rows = u64::try_from(group.num_rows()).unwrap_or(0);
     let too_long = group.columns().iter().filter_map(|column| {
         let unpacked_bytes = u64::try_from(column.uncompressed_size()).ok()?;
-        let batch_bytes = u128::from(unpacked_bytes) * u128::from(rows.min(BATCH_ROWS)) / u128::from(rows.max(1));
+        let batch_bytes =
+            u128::from(unpacked_bytes) * u128::from(rows.min(BATCH_ROWS)) / u128::from(rows.max(1));
         let root = column.column_path().parts().first()?;
         // Offsets of 32 bits reach no further.
-        let is_short = schema.field_with_name(root).is_ok_and(|field| !has_large_offsets(field.data_type()));
+        let is_short =
+            schema.field_with_name(root).is_ok_and(|field| !has_large_offsets(field.data_type()));
         let is_text = column.column_type() == PhysicalType::BYTE_ARRAY;
-        let max = if is_text && is_short { batch_bytes_max.min(i32::MAX as u64) } else { batch_bytes_max };
+        let max = if is_text && is_short {
+            batch_bytes_max.min(i32::MAX as u64)
+        } else {
+            batch_bytes_max
+        };
         let (start, bytes) = column.byte_range();
         let range = start..start.checked_add(bytes)?;
         let column = column.column_path().string();
@@ -61,7 +71,9 @@ fn too_long(group: &RowGroupMetaData, schema: &Schema, batch_bytes_max: u64) -> 
 
 fn has_large_offsets(data_type: &DataType) -> bool {
     match data_type {
-        DataType::LargeUtf8 | DataType::LargeBinary | DataType::Utf8View | DataType::BinaryView => true,
+        DataType::LargeUtf8 | DataType::LargeBinary | DataType::Utf8View | DataType::BinaryView => {
+            true
+        }
         DataType::Struct(fields) => fields.iter().any(|field| has_large_offsets(field.data_type())),
         DataType::List(item)
         | DataType::LargeList(item)
@@ -76,24 +88,29 @@ fn has_large_offsets(data_type: &DataType) -> bool {
 fn check(metadata: &ParquetMetaData, file_bytes: u64) -> Result<u64, String> {
     let mut rows = 0u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
-        let group = check_group(group, file_bytes).map_err(|what| format!("its row group {number} {what}"))?;
-        rows = rows.checked_add(group).ok_or("it says that it has more rows than can be counted")?;
+        let group = check_group(group, file_bytes)
+            .map_err(|what| format!("its row group {number} {what}"))?;
+        rows =
+            rows.checked_add(group).ok_or("it says that it has more rows than can be counted")?;
     }
     let said = metadata.file_metadata().num_rows();
     match u64::try_from(said) == Ok(rows) {
         true => Ok(rows),
-        false => Err(format!("its footer says that it has {said} rows, and its row groups have {rows}; write it anew")),
+        false => Err(format!(
+            "its footer says that it has {said} rows, and its row groups have {rows}; write it anew"
+        )),
     }
 }
 
 fn check_group(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, String> {
-    let rows = u64::try_from(group.num_rows()).map_err(|_| format!("has {} rows", group.num_rows()))?;
+    let rows =
+        u64::try_from(group.num_rows()).map_err(|_| format!("has {} rows", group.num_rows()))?;
     for column in group.columns() {
         let name = || column.column_path().string();
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
         let end = start.checked_add(column.compressed_size());
-        let is_within =
-            column.compressed_size() >= 0 && end.and_then(|end| u64::try_from(end).ok()) <= Some(file_bytes);
+        let is_within = column.compressed_size() >= 0
+            && end.and_then(|end| u64::try_from(end).ok()) <= Some(file_bytes);
         if start < 0 || end.is_none() || !is_within {
             let bytes = column.compressed_size();
             return Err(format!(
@@ -104,7 +121,10 @@ fn check_group(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, String>
         // A column that does not repeat has a value, or a mark that it is missing, for each row.
         let values = column.num_values();
         if column.column_descr().max_rep_level() == 0 && u64::try_from(values) != Ok(rows) {
-            return Err(format!("has {rows} rows, and its column '{}' has {values} values; write it anew", name()));
+            return Err(format!(
+                "has {rows} rows, and its column '{}' has {values} values; write it anew",
+                name()
+            ));
         }
     }
     Ok(rows)

@@ -3,12 +3,14 @@
 use std::fmt;
 
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 
 /// Who can spill has an equal share of the memory; and more of it while less than half is taken.
 ///
-/// The engine's pool divides by all operators that are there, most of which hold nothing: beside twenty statements a sort could not
-/// begin, although nearly all of the memory was free.
+/// The engine's pool divides by all operators that are there, most of which hold nothing: beside
+/// twenty statements a sort could not begin, although nearly all of the memory was free.
 #[derive(Debug)]
 pub(super) struct SharingPool {
     shares: FairSpillPool,

@@ -1,4 +1,5 @@
-//! The engine's source of rows for every kind of file but Parquet: CSV, JSON and Arrow, opened and read here.
+//! The engine's source of rows for every kind of file but Parquet: CSV, JSON and Arrow, opened and
+//! read here.
 //!
 //! ```text
 //!   CheckedFile ─▶ unpack ─▶ a part's lines, an array's rows ─▶ Bounded ─▶ CSV, JSON ─┐
@@ -24,7 +25,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileScanConfig, FileSource};
+use datafusion::datasource::physical_plan::{
+    FileOpenFuture, FileOpener, FileScanConfig, FileSource,
+};
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -80,8 +83,8 @@ impl RowKind {
 /// Marks columns of JSON that have integers which floating point numbers don't hold.
 pub(super) const LARGE_INTEGERS: &str = "large integers";
 
-/// The columns of JSON rows, all of which are read. Those of objects that some rows lack are missing there. Numbers whose
-/// digits would be lost are refused.
+/// The columns of JSON rows, all of which are read. Those of objects that some rows lack are
+/// missing there. Numbers whose digits would be lost are refused.
 pub(super) fn learn_json(
     file: CheckedFile,
     is_array: bool,
@@ -102,7 +105,10 @@ pub(super) fn learn_json(
     let schema = infer_json_schema_from_iterator(rows)?;
     large.check(&schema)?;
     let fields = schema.fields().iter().map(|field| match large.has(field.name()) {
-        true => field.as_ref().clone().with_metadata([(LARGE_INTEGERS.to_owned(), String::new())].into()),
+        true => field
+            .as_ref()
+            .clone()
+            .with_metadata([(LARGE_INTEGERS.to_owned(), String::new())].into()),
         false => field.as_ref().clone(),
     });
     Ok((Schema::new(fields.collect::<Vec<_>>()), count))
@@ -120,7 +126,11 @@ pub(super) fn learn_csv(
     csv_types::learn(&open, delimiter, has_header, &|| budget.renew())
 }
 
-fn json_rows(rows: Box<dyn Read + Send>, is_array: bool, budget: Budget) -> Bounded<Box<dyn Read + Send>> {
+fn json_rows(
+    rows: Box<dyn Read + Send>,
+    is_array: bool,
+    budget: Budget,
+) -> Bounded<Box<dyn Read + Send>> {
     let rows = if is_array { Box::new(ArrayRows::new(rows)) } else { rows };
     Bounded::new(rows, budget)
 }
@@ -148,7 +158,12 @@ impl FileFormat for RowFormat {
         None
     }
 
-    async fn infer_schema(&self, _: &dyn Session, _: &Arc<dyn ObjectStore>, _: &[ObjectMeta]) -> Result<SchemaRef> {
+    async fn infer_schema(
+        &self,
+        _: &dyn Session,
+        _: &Arc<dyn ObjectStore>,
+        _: &[ObjectMeta],
+    ) -> Result<SchemaRef> {
         Err(DataFusionError::Internal("columns are learnt before a table is made".to_owned()))
     }
 
@@ -162,7 +177,11 @@ impl FileFormat for RowFormat {
         Ok(Statistics::new_unknown(&schema))
     }
 
-    async fn create_physical_plan(&self, _: &dyn Session, scan: FileScanConfig) -> Result<Arc<dyn ExecutionPlan>> {
+    async fn create_physical_plan(
+        &self,
+        _: &dyn Session,
+        scan: FileScanConfig,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(DataSourceExec::from_data_source(scan))
     }
 
@@ -196,14 +215,23 @@ impl RowSource {
 }
 
 impl FileSource for RowSource {
-    fn create_file_opener(&self, _: Arc<dyn ObjectStore>, _: &FileScanConfig, _: usize) -> Result<Arc<dyn FileOpener>> {
+    fn create_file_opener(
+        &self,
+        _: Arc<dyn ObjectStore>,
+        _: &FileScanConfig,
+        _: usize,
+    ) -> Result<Arc<dyn FileOpener>> {
         let opener = RowOpener {
             format: self.format.clone(),
             batch_rows: self.batch_rows,
             schema: Arc::clone(self.schema.file_schema()),
             columns: self.projection.file_indices.clone(),
         };
-        ProjectionOpener::try_new(self.projection.clone(), Arc::new(opener), self.schema.file_schema())
+        ProjectionOpener::try_new(
+            self.projection.clone(),
+            Arc::new(opener),
+            self.schema.file_schema(),
+        )
     }
 
     fn table_schema(&self) -> &TableSchema {
@@ -214,7 +242,10 @@ impl FileSource for RowSource {
         Arc::new(Self { batch_rows, ..self.clone() })
     }
 
-    fn try_pushdown_projection(&self, projection: &ProjectionExprs) -> Result<Option<Arc<dyn FileSource>>> {
+    fn try_pushdown_projection(
+        &self,
+        projection: &ProjectionExprs,
+    ) -> Result<Option<Arc<dyn FileSource>>> {
         let merged = self.projection.source.try_merge(projection)?;
         let projection = SplitProjection::new(self.schema.file_schema(), &merged);
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
@@ -258,11 +289,14 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 impl FileOpener for RowOpener {
     fn open(&self, part: PartitionedFile) -> Result<FileOpenFuture> {
         let file = self.format.files.file(&part.object_meta.location)?;
-        let range =
-            part.range.map(|range| Ok::<_, DataFusionError>(offset(range.start)?..offset(range.end)?)).transpose()?;
+        let range = part
+            .range
+            .map(|range| Ok::<_, DataFusionError>(offset(range.start)?..offset(range.end)?))
+            .transpose()?;
         let opened = file.open().map_err(|error| DataFusionError::External(Box::new(error)));
         let batches = opened.and_then(|file| self.batches(file, range)).map_err(plainly);
-        Ok(async move { Ok(stream::iter(batches?.map(|batch| batch.map_err(plainly))).boxed()) }.boxed())
+        Ok(async move { Ok(stream::iter(batches?.map(|batch| batch.map_err(plainly))).boxed()) }
+            .boxed())
     }
 }
 
@@ -286,12 +320,16 @@ impl RowOpener {
             RowKind::Json { is_array, compression } => {
                 let text: Box<dyn Read + Send> = match range {
                     None => compression.convert_read(file)?,
-                    Some(range) => Box::new(LineRange::new(BufReader::with_capacity(BUFFER_BYTES, file), range)?),
+                    Some(range) => Box::new(LineRange::new(
+                        BufReader::with_capacity(BUFFER_BYTES, file),
+                        range,
+                    )?),
                 };
                 let rows = json_rows(text, is_array, budget.clone());
-                let reader = json::ReaderBuilder::new(Arc::new(self.schema.project(&self.columns)?))
-                    .with_batch_size(self.batch_rows)
-                    .build(BufReader::with_capacity(BUFFER_BYTES, rows))?;
+                let reader =
+                    json::ReaderBuilder::new(Arc::new(self.schema.project(&self.columns)?))
+                        .with_batch_size(self.batch_rows)
+                        .build(BufReader::with_capacity(BUFFER_BYTES, rows))?;
                 Ok(Box::new(reader.map(move |batch| {
                     budget.renew();
                     Ok(batch?)
@@ -300,14 +338,22 @@ impl RowOpener {
             kind @ (RowKind::ArrowFile | RowKind::ArrowStream) => {
                 let is_stream = kind == RowKind::ArrowStream;
                 let columns = self.columns.clone();
-                Ok(Box::new(arrow::read(file, is_stream, &self.schema, columns, range, self.format.batch_bytes_max)?))
+                Ok(Box::new(arrow::read(
+                    file,
+                    is_stream,
+                    &self.schema,
+                    columns,
+                    range,
+                    self.format.batch_bytes_max,
+                )?))
             }
         }
     }
 }
 
 fn offset(at: i64) -> Result<u64> {
-    u64::try_from(at).map_err(|_| DataFusionError::Internal(format!("a part of a file begins or ends at {at}")))
+    u64::try_from(at)
+        .map_err(|_| DataFusionError::Internal(format!("a part of a file begins or ends at {at}")))
 }
 
 /// A reader's words for a file that has changed give way to what happened.

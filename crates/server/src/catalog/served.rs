@@ -1,8 +1,9 @@
 //! The files that are served, each as it was when its table was opened.
 //!
-//! A table's columns, types and statistics are those of the files that were there then. So each read of a file is
-//! followed by a look at the file that was read: if it is not the one that was opened, or somebody wrote to it, the read
-//! fails. What comes out of a scan is then of the files that the table knows, or it is an error.
+//! A table's columns, types and statistics are those of the files that were there then. So each
+//! read of a file is followed by a look at the file that was read: if it is not the one that was
+//! opened, or somebody wrote to it, the read fails. What comes out of a scan is then of the files
+//! that the table knows, or it is an error.
 
 use std::error::Error;
 use std::fmt;
@@ -15,8 +16,8 @@ use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-/// Kernels note the time of a change no finer than this. A file whose last change is as recent could change once more,
-/// and show the same time.
+/// Kernels note the time of a change no finer than this. A file whose last change is as recent
+/// could change once more, and show the same time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
 /// How often a file is looked at that is written to.
 const LOOKS_MAX: usize = 100;
@@ -91,8 +92,11 @@ impl ServedFile {
     /// Fails if what is to be read unpacks to too much.
     pub(super) fn admit(&self, range: &Range<u64>) -> Result<(), FileError> {
         let parts = self.too_long.get().map(Vec::as_slice).unwrap_or_default();
-        match parts.iter().find(|part| part.range.start < range.end && range.start < part.range.end) {
-            Some(part) => Err(FileError { name: self.name.clone(), what: Problem::TooLong(part.clone()) }),
+        match parts.iter().find(|part| part.range.start < range.end && range.start < part.range.end)
+        {
+            Some(part) => {
+                Err(FileError { name: self.name.clone(), what: Problem::TooLong(part.clone()) })
+            }
             None => Ok(()),
         }
     }
@@ -109,7 +113,9 @@ impl ServedFile {
 
     /// Fails if another file is at its place, or none.
     pub(super) fn check(&self) -> Result<(), FileError> {
-        fs::metadata(&self.path).map_err(|cause| self.error(&cause)).and_then(|metadata| self.compare(&metadata))
+        fs::metadata(&self.path)
+            .map_err(|cause| self.error(&cause))
+            .and_then(|metadata| self.compare(&metadata))
     }
 
     /// Opens it to be read.
@@ -205,10 +211,13 @@ impl FileError {
     /// Its SQLSTATE, and what can be done about it.
     pub(crate) fn advice(&self) -> (&'static str, &'static str) {
         match self.what {
-            Problem::Gone | Problem::Replaced | Problem::Resized { .. } | Problem::Written => {
-                ("58030", "start dray again to read what is there now, and let files be while they are in use")
+            Problem::Gone | Problem::Replaced | Problem::Resized { .. } | Problem::Written => (
+                "58030",
+                "start dray again to read what is there now, and let files be while they are in use",
+            ),
+            Problem::TooLong(_) => {
+                ("54000", "leave the column out, or write the file with shorter values")
             }
-            Problem::TooLong(_) => ("54000", "leave the column out, or write the file with shorter values"),
             Problem::Unreadable(_) => ("58030", ""),
         }
     }
@@ -232,12 +241,21 @@ impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
         match &self.what {
-            Problem::Gone => write!(f, "file '{name}' was removed or renamed after its table was opened"),
-            Problem::Replaced => write!(f, "file '{name}' was replaced by another one after its table was opened"),
-            Problem::Resized { before, now } => {
-                write!(f, "file '{name}' had {before} bytes when its table was opened, and now has {now}")
+            Problem::Gone => {
+                write!(f, "file '{name}' was removed or renamed after its table was opened")
             }
-            Problem::Written => write!(f, "file '{name}' was written to after its table was opened"),
+            Problem::Replaced => {
+                write!(f, "file '{name}' was replaced by another one after its table was opened")
+            }
+            Problem::Resized { before, now } => {
+                write!(
+                    f,
+                    "file '{name}' had {before} bytes when its table was opened, and now has {now}"
+                )
+            }
+            Problem::Written => {
+                write!(f, "file '{name}' was written to after its table was opened")
+            }
             Problem::TooLong(TooLong { column, rows, unpacked_bytes, .. }) => write!(
                 f,
                 "column '{column}' of file '{name}' unpacks to {unpacked_bytes} bytes for {rows} rows, more than a \

@@ -1,4 +1,5 @@
-//! The files behind each table: walks folders, tells kinds by endings, reads `key=value` folder names.
+//! The files behind each table: walks folders, tells kinds by endings, reads `key=value` folder
+//! names.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -54,7 +55,8 @@ pub(super) fn find(spec: &TableSpec) -> Result<Vec<Source>, CatalogError> {
     })?;
     let name = spec.name.as_deref();
     if !metadata.is_dir() {
-        let file = data_file(&spec.path)?.ok_or_else(|| CatalogError::UnknownEnding { path: spec.path.clone() })?;
+        let file = data_file(&spec.path)?
+            .ok_or_else(|| CatalogError::UnknownEnding { path: spec.path.clone() })?;
         return Ok(vec![one_file(name, file)?]);
     }
     let sources = if name.is_some() || is_one_table(&spec.path)? {
@@ -103,7 +105,9 @@ fn one_file(name: Option<&str>, file: DataFile) -> Result<Source, CatalogError> 
 /// The file at `path`, which clients know by its place in the table.
 fn served(table: &str, place: &Path, path: PathBuf) -> Result<Arc<ServedFile>, CatalogError> {
     let name = format!("{table}/{}", place.display());
-    ServedFile::new(path.clone(), name).map(Arc::new).map_err(|error| CatalogError::unreadable(&path, error))
+    ServedFile::new(path.clone(), name)
+        .map(Arc::new)
+        .map_err(|error| CatalogError::unreadable(&path, error))
 }
 
 /// All data files below a folder as one table; none where there are no data files.
@@ -111,8 +115,13 @@ fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, Catal
     let mut files = Vec::new();
     walk(folder, &mut files)?;
     let Some(first) = files.first() else { return Ok(None) };
-    if let Some(other) = files.iter().find(|file| file.kind != first.kind || file.ending != first.ending) {
-        return Err(CatalogError::MixedKinds { first: first.path.clone(), second: other.path.clone() });
+    if let Some(other) =
+        files.iter().find(|file| file.kind != first.kind || file.ending != first.ending)
+    {
+        return Err(CatalogError::MixedKinds {
+            first: first.path.clone(),
+            second: other.path.clone(),
+        });
     }
     let folder_name = file_name(folder);
     let stem = split_ending(&folder_name).map_or(folder_name.as_str(), |(stem, _)| stem);
@@ -122,7 +131,10 @@ fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, Catal
         path: folder.to_owned(),
         kind: first.kind,
         partition_columns: partition_columns(folder, &files)?,
-        files: files.into_iter().map(|file| served(&name, &place(&file), file.path)).collect::<Result<_, _>>()?,
+        files: files
+            .into_iter()
+            .map(|file| served(&name, &place(&file), file.path))
+            .collect::<Result<_, _>>()?,
         name,
     }))
 }
@@ -130,15 +142,17 @@ fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, Catal
 fn name_or(name: Option<&str>, stem: &str, path: &Path) -> Result<String, CatalogError> {
     match name {
         Some(name) => Ok(name.to_owned()),
-        None => table_name(stem).ok_or_else(|| CatalogError::BadName { found: path.display().to_string() }),
+        None => table_name(stem)
+            .ok_or_else(|| CatalogError::BadName { found: path.display().to_string() }),
     }
 }
 
-/// Data files that aren't empty, in the order of their paths. Links to folders are not followed: they could
-/// lead back here.
+/// Data files that aren't empty, in the order of their paths. Links to folders are not followed:
+/// they could lead back here.
 fn walk(folder: &Path, files: &mut Vec<DataFile>) -> Result<(), CatalogError> {
     for path in entries(folder)? {
-        let metadata = fs::metadata(&path).map_err(|error| CatalogError::unreadable(&path, error))?;
+        let metadata =
+            fs::metadata(&path).map_err(|error| CatalogError::unreadable(&path, error))?;
         if metadata.is_dir() {
             if !path.is_symlink() {
                 walk(&path, files)?;
@@ -181,21 +195,28 @@ fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
         "json" | "ndjson" | "jsonl" => Kind::Json { compression },
         _ => arrow_kind(path).map_err(|error| CatalogError::unreadable(path, error))?,
     };
-    Ok(Some(DataFile { path: path.to_owned(), stem: stem.to_owned(), ending: ending.to_owned(), kind }))
+    Ok(Some(DataFile {
+        path: path.to_owned(),
+        stem: stem.to_owned(),
+        ending: ending.to_owned(),
+        kind,
+    }))
 }
 
 /// Splits `orders.CSV.gz` into `orders` and `CSV.gz`; none where the ending is unknown.
 fn split_ending(name: &str) -> Option<(&str, &str)> {
     const TEXT: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
     const BINARY: [&str; 5] = ["parquet", "arrow", "arrows", "feather", "ipc"];
-    let is_one_of = |endings: &[&str], ending: &str| endings.iter().any(|e| e.eq_ignore_ascii_case(ending));
+    let is_one_of =
+        |endings: &[&str], ending: &str| endings.iter().any(|e| e.eq_ignore_ascii_case(ending));
 
     let (stem, last) = name.rsplit_once('.')?;
     if is_one_of(&TEXT, last) || is_one_of(&BINARY, last) {
         return Some((stem, last));
     }
     let (stem, format) = stem.rsplit_once('.')?;
-    (is_one_of(&["gz", "zst"], last) && is_one_of(&TEXT, format)).then(|| (stem, &name[stem.len() + 1..]))
+    (is_one_of(&["gz", "zst"], last) && is_one_of(&TEXT, format))
+        .then(|| (stem, &name[stem.len() + 1..]))
 }
 
 fn arrow_kind(path: &Path) -> io::Result<Kind> {
@@ -206,23 +227,33 @@ fn arrow_kind(path: &Path) -> io::Result<Kind> {
 }
 
 /// The keys of the `key=value` folders between `folder` and its files, which all files must share.
-fn partition_columns(folder: &Path, files: &[DataFile]) -> Result<Vec<(String, DataType)>, CatalogError> {
+fn partition_columns(
+    folder: &Path,
+    files: &[DataFile],
+) -> Result<Vec<(String, DataType)>, CatalogError> {
     let Some(first) = files.first() else { return Ok(Vec::new()) };
-    let keys: Vec<String> = partition_values(folder, &first.path).into_iter().map(|(key, _)| key).collect();
+    let keys: Vec<String> =
+        partition_values(folder, &first.path).into_iter().map(|(key, _)| key).collect();
     let mut all_integers = vec![true; keys.len()];
     for file in files {
         let values = partition_values(folder, &file.path);
-        // DataFusion lists these folders itself, and passes over files in any other folder between them.
-        let is_in_other_folder = !keys.is_empty() && folders_below(folder, &file.path).count() != keys.len();
+        // DataFusion lists these folders itself, and passes over files in any other folder between
+        // them.
+        let is_in_other_folder =
+            !keys.is_empty() && folders_below(folder, &file.path).count() != keys.len();
         if is_in_other_folder || !values.iter().map(|(key, _)| key).eq(&keys) {
-            return Err(CatalogError::MixedPartitions { first: first.path.clone(), second: file.path.clone() });
+            return Err(CatalogError::MixedPartitions {
+                first: first.path.clone(),
+                second: file.path.clone(),
+            });
         }
         for (is_integer, (_, value)) in all_integers.iter_mut().zip(values) {
             // `07` is text: as a number it would come back as `7`.
             *is_integer &= value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
         }
     }
-    let types = all_integers.into_iter().map(|is| if is { DataType::Int64 } else { DataType::Utf8 });
+    let types =
+        all_integers.into_iter().map(|is| if is { DataType::Int64 } else { DataType::Utf8 });
     Ok(keys.into_iter().zip(types).collect())
 }
 

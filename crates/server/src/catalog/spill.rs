@@ -1,5 +1,6 @@
-//! The folder of this process for what is spilled to disk, which is removed with all that is in it when nobody needs it any more; and
-//! if the process was killed, by the next one that spills to the same place.
+//! The folder of this process for what is spilled to disk, which is removed with all that is in it
+//! when nobody needs it any more; and if the process was killed, by the next one that spills to the
+//! same place.
 
 use std::fs::File;
 use std::io;
@@ -34,7 +35,12 @@ impl SpillFolder {
         left_behind::remove(
             parent,
             |name| name.starts_with(PREFIX),
-            |path| tracing::info!("removed {}, which a process that was killed had spilled", path.display()),
+            |path| {
+                tracing::info!(
+                    "removed {}, which a process that was killed had spilled",
+                    path.display()
+                )
+            },
         );
         Ok(Self { folder, _claim: claim })
     }

@@ -1,5 +1,5 @@
-//! Where the engine finds the files of tables: a store that holds those files and no other, each under its table's name,
-//! and lets nobody write.
+//! Where the engine finds the files of tables: a store that holds those files and no other, each
+//! under its table's name, and lets nobody write.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +13,8 @@ use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result as EngineResult;
 use datafusion::object_store::path::Path;
 use datafusion::object_store::{
-    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
@@ -38,17 +38,19 @@ impl ServedFiles {
     /// The file at a place.
     pub(super) fn file(&self, location: &Path) -> Result<Arc<ServedFile>> {
         let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        files
-            .get(location)
-            .cloned()
-            .ok_or_else(|| Error::NotFound { path: location.to_string(), source: "no table has this file".into() })
+        files.get(location).cloned().ok_or_else(|| Error::NotFound {
+            path: location.to_string(),
+            source: "no table has this file".into(),
+        })
     }
 
     /// The files at and below a place.
     fn below(&self, prefix: Option<&Path>) -> Vec<(Path, Arc<ServedFile>)> {
         let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let start = prefix.cloned().unwrap_or_default();
-        let from = files.range(start.clone()..).take_while(|(path, _)| path.as_ref().starts_with(start.as_ref()));
+        let from = files
+            .range(start.clone()..)
+            .take_while(|(path, _)| path.as_ref().starts_with(start.as_ref()));
         from.filter(|(path, _)| path.prefix_matches(&start))
             .map(|(path, file)| (path.clone(), Arc::clone(file)))
             .collect()
@@ -80,12 +82,21 @@ impl From<FileError> for Error {
 
 fn meta(location: Path, file: &ServedFile) -> ObjectMeta {
     let (seconds, nanoseconds) = file.modified();
-    let modified = u32::try_from(nanoseconds).ok().and_then(|ns| DateTime::from_timestamp(seconds, ns));
-    ObjectMeta { location, last_modified: modified.unwrap_or_default(), size: file.bytes(), e_tag: None, version: None }
+    let modified =
+        u32::try_from(nanoseconds).ok().and_then(|ns| DateTime::from_timestamp(seconds, ns));
+    ObjectMeta {
+        location,
+        last_modified: modified.unwrap_or_default(),
+        size: file.bytes(),
+        e_tag: None,
+        version: None,
+    }
 }
 
 /// Runs what waits for the disk.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     tokio::task::spawn_blocking(work).await.map_err(|source| Error::JoinError { source })?
 }
 
@@ -93,10 +104,12 @@ fn read(file: &Arc<ServedFile>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let open = file.open()?;
     let read = |range: &Range<u64>| {
         let bytes = range.end.checked_sub(range.start).filter(|_| range.end <= open.bytes());
-        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::Generic {
-            store: "table",
-            source: format!("'{}' points to bytes {range:?} of {}", file.name, open.bytes()).into(),
-        })?;
+        let bytes =
+            bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| Error::Generic {
+                store: "table",
+                source: format!("'{}' points to bytes {range:?} of {}", file.name, open.bytes())
+                    .into(),
+            })?;
         file.admit(range)?;
         let mut buffer = vec![0; bytes];
         open.read_at(&mut buffer, range.start)?;
@@ -121,10 +134,15 @@ impl ObjectStore for ServedFiles {
         let file = self.file(location)?;
         let meta = meta(location.clone(), &file);
         options.check_preconditions(&meta)?;
-        let generic = |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic { store: "table", source };
+        let generic = |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic {
+            store: "table",
+            source,
+        };
         let range = match options.range {
             None => 0..meta.size,
-            Some(range) => range.as_range(meta.size).map_err(|cause| generic(cause.to_string().into()))?,
+            Some(range) => {
+                range.as_range(meta.size).map_err(|cause| generic(cause.to_string().into()))?
+            }
         };
         let bytes = if options.head {
             blocking(move || Ok(file.check()?)).await?;
@@ -144,7 +162,8 @@ impl ObjectStore for ServedFiles {
         blocking(move || read(&file, &ranges)).await
     }
 
-    /// Each plan begins here, so each finds out about files that have changed, even if it answers from statistics alone.
+    /// Each plan begins here, so each finds out about files that have changed, even if it answers
+    /// from statistics alone.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let files = self.below(prefix);
         let check = blocking(move || {
@@ -154,7 +173,10 @@ impl ObjectStore for ServedFiles {
             });
             checked.collect::<Result<Vec<_>>>()
         });
-        stream::once(check).map_ok(|files| stream::iter(files.into_iter().map(Ok))).try_flatten().boxed()
+        stream::once(check)
+            .map_ok(|files| stream::iter(files.into_iter().map(Ok)))
+            .try_flatten()
+            .boxed()
     }
 
     async fn list_with_delimiter(&self, _: Option<&Path>) -> Result<ListResult> {
@@ -165,11 +187,18 @@ impl ObjectStore for ServedFiles {
         read_only("put")
     }
 
-    async fn put_multipart_opts(&self, _: &Path, _: PutMultipartOptions) -> Result<Box<dyn MultipartUpload>> {
+    async fn put_multipart_opts(
+        &self,
+        _: &Path,
+        _: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
         read_only("put")
     }
 
-    fn delete_stream(&self, _: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
+    fn delete_stream(
+        &self,
+        _: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
         stream::iter([read_only("delete")]).boxed()
     }
 

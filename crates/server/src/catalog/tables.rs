@@ -1,5 +1,5 @@
-//! Tables over files: learns the columns of every file, checks that they go together, and hands DataFusion a
-//! listing table with a schema that holds for all rows.
+//! Tables over files: learns the columns of every file, checks that they go together, and hands
+//! DataFusion a listing table with a schema that holds for all rows.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read};
@@ -46,12 +46,16 @@ impl Opener<'_> {
             match self.files.add(file) {
                 Ok(true) => {}
                 Ok(false) => {
-                    return Err(CatalogError::unreadable(&file.path, "another file has the same name as text"));
+                    return Err(CatalogError::unreadable(
+                        &file.path,
+                        "another file has the same name as text",
+                    ));
                 }
                 Err(error) => return Err(CatalogError::unreadable(&file.path, error)),
             }
         }
-        let format = self.format(source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
+        let format =
+            self.format(source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
         let learn = |file: &Arc<ServedFile>| self.learn(Arc::clone(file), format.clone());
         let learnt: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(learn))
             .buffered(self.options.threads.max(1))
@@ -79,17 +83,29 @@ impl Opener<'_> {
                 RowKind::Csv { delimiter, has_header: !self.options.csv_no_header, compression }
             }
             Kind::Json { compression } => {
-                let is_array = source.files.first().map(|file| is_json_array(file, compression)).transpose()?;
+                let is_array = source
+                    .files
+                    .first()
+                    .map(|file| is_json_array(file, compression))
+                    .transpose()?;
                 RowKind::Json { is_array: is_array.unwrap_or(false), compression }
             }
             Kind::ArrowFile => RowKind::ArrowFile,
             Kind::ArrowStream => RowKind::ArrowStream,
         };
-        Ok(Format::Rows(RowFormat { kind, files: Arc::clone(&self.files), batch_bytes_max: self.batch_bytes_max }))
+        Ok(Format::Rows(RowFormat {
+            kind,
+            files: Arc::clone(&self.files),
+            batch_bytes_max: self.batch_bytes_max,
+        }))
     }
 
     /// Learns the columns of a file, in a task of its own: text is read to its end.
-    async fn learn(&self, file: Arc<ServedFile>, format: Format) -> Result<FileColumns, CatalogError> {
+    async fn learn(
+        &self,
+        file: Arc<ServedFile>,
+        format: Format,
+    ) -> Result<FileColumns, CatalogError> {
         let path = file.path.clone();
         if file.bytes() == 0 {
             return Err(CatalogError::EmptyFile { path });
@@ -101,7 +117,9 @@ impl Opener<'_> {
                 let bytes_max = self.batch_bytes_max;
                 tokio::spawn(async move { parquet::learn(&state, &file, bytes_max).await }).await
             }
-            Format::Rows(format) => tokio::task::spawn_blocking(move || learn_rows(&file, format.kind, budget)).await,
+            Format::Rows(format) => {
+                tokio::task::spawn_blocking(move || learn_rows(&file, format.kind, budget)).await
+            }
         };
         let (columns, rows) = match learnt {
             Ok(Ok(learnt)) => learnt,
@@ -189,12 +207,19 @@ impl Columns {
 }
 
 /// One schema that holds for all files.
-fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<SchemaRef, CatalogError> {
+fn merge(
+    kind: Kind,
+    files: Vec<FileColumns>,
+    union_by_name: bool,
+) -> Result<SchemaRef, CatalogError> {
     let is_one = files.len() == 1;
     let mut files = files.into_iter();
     let Some(first) = files.next() else { return Ok(Arc::new(Schema::empty())) };
-    let differ =
-        |second: PathBuf, difference| CatalogError::ColumnsDiffer { first: first.path.clone(), second, difference };
+    let differ = |second: PathBuf, difference| CatalogError::ColumnsDiffer {
+        first: first.path.clone(),
+        second,
+        difference,
+    };
     let merged = match first.columns {
         Columns::Seen(mut merged) => {
             for file in files {
@@ -207,7 +232,8 @@ fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<Sch
             return Ok(Arc::new(merged.schema()));
         }
         Columns::Typed(schema) => {
-            let mut merged: Vec<Field> = schema.fields().iter().map(|field| field.as_ref().clone()).collect();
+            let mut merged: Vec<Field> =
+                schema.fields().iter().map(|field| field.as_ref().clone()).collect();
             for file in files {
                 let Columns::Typed(other) = file.columns else { continue };
                 let is_same = match kind {
@@ -226,8 +252,9 @@ fn merge(kind: Kind, files: Vec<FileColumns>, union_by_name: bool) -> Result<Sch
         let data_type = match (kind, field.data_type()) {
             // An Arrow file has one dictionary.
             (Kind::ArrowFile, data_type) if is_one => data_type.clone(),
-            // Each file, row group and batch of a stream has its own. The engine puts rows of several into one batch,
-            // and their entries together may be more than narrow keys can tell apart.
+            // Each file, row group and batch of a stream has its own. The engine puts rows of
+            // several into one batch, and their entries together may be more than narrow keys can
+            // tell apart.
             (Kind::ArrowFile | Kind::ArrowStream, data_type) => with_wide_keys(data_type),
             (Kind::Parquet, data_type) => with_wide_keys(&plain(data_type)),
             (_, data_type) => plain(data_type),
@@ -245,7 +272,11 @@ fn header_difference(first: &[String], second: &[String]) -> String {
             let (a, b) = (&first[index], &second[index]);
             format!("their header lines differ: column {} is '{a}' and '{b}'", index + 1)
         }
-        None => format!("their header lines differ: there are {} and {} columns", first.len(), second.len()),
+        None => format!(
+            "their header lines differ: there are {} and {} columns",
+            first.len(),
+            second.len()
+        ),
     }
 }
 
@@ -253,7 +284,12 @@ fn header_difference(first: &[String], second: &[String]) -> String {
 const OR_UNION: &str = ", which --union-by-name would fill up with NULL";
 
 /// Columns that only some files have are NULL in the others, if that is wanted.
-fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema, kind: Kind, union_by_name: bool) -> Result<(), String> {
+fn merge_by_name(
+    merged: &mut Vec<Field>,
+    schema: &Schema,
+    kind: Kind,
+    union_by_name: bool,
+) -> Result<(), String> {
     for field in merged.iter_mut().filter(|field| schema.field_with_name(field.name()).is_err()) {
         if !union_by_name {
             return Err(format!("only the first has a column '{}'{OR_UNION}", field.name()));
@@ -262,7 +298,9 @@ fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema, kind: Kind, union_by_
     }
     for field in schema.fields() {
         match merged.iter_mut().find(|known| known.name() == field.name()) {
-            None if !union_by_name => return Err(format!("only the second has a column '{}'{OR_UNION}", field.name())),
+            None if !union_by_name => {
+                return Err(format!("only the second has a column '{}'{OR_UNION}", field.name()));
+            }
             None => merged.push(field.as_ref().clone().with_nullable(true)),
             Some(known) => {
                 let is_large = |field: &Field| field.metadata().contains_key(rows::LARGE_INTEGERS);
@@ -278,9 +316,15 @@ fn merge_by_name(merged: &mut Vec<Field>, schema: &Schema, kind: Kind, union_by_
                 if is_large(field) {
                     *known = known.clone().with_metadata(field.metadata().clone());
                 }
-                let data_type = widest(known.data_type(), field.data_type(), kind).ok_or_else(|| {
-                    format!("column '{}' is {} and {}", field.name(), known.data_type(), field.data_type())
-                })?;
+                let data_type =
+                    widest(known.data_type(), field.data_type(), kind).ok_or_else(|| {
+                        format!(
+                            "column '{}' is {} and {}",
+                            field.name(),
+                            known.data_type(),
+                            field.data_type()
+                        )
+                    })?;
                 let nullable = known.is_nullable() || field.is_nullable();
                 *known = known.clone().with_data_type(data_type).with_nullable(nullable);
             }
@@ -323,7 +367,9 @@ pub(super) fn with_wide_keys(data_type: &DataType) -> DataType {
 
 /// The type with other types for its items, entries and fields.
 fn with_children(data_type: &DataType, change: fn(&DataType) -> DataType) -> DataType {
-    let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(change(field.data_type())));
+    let field = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(change(field.data_type())))
+    };
     match data_type {
         DataType::List(item) => DataType::List(field(item)),
         DataType::ListView(item) => DataType::ListView(field(item)),
@@ -341,7 +387,10 @@ fn check_names(source: &Source, schema: &Schema) -> Result<(), CatalogError> {
     let columns = schema.fields().iter().map(|field| field.name());
     for column in columns.chain(source.partition_columns.iter().map(|(key, _)| key)) {
         if !seen.insert(column) {
-            return Err(CatalogError::DuplicateColumn { path: source.path.clone(), column: column.clone() });
+            return Err(CatalogError::DuplicateColumn {
+                path: source.path.clone(),
+                column: column.clone(),
+            });
         }
     }
     Ok(())

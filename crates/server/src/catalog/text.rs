@@ -1,5 +1,5 @@
-//! Text as the readers of rows want it: lines of a part of a file, JSON arrays as lines, and no more of it for one batch
-//! than memory allows.
+//! Text as the readers of rows want it: lines of a part of a file, JSON arrays as lines, and no
+//! more of it for one batch than memory allows.
 
 use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::ops::Range;
@@ -50,11 +50,14 @@ impl<R: BufRead> Read for LineRange<R> {
         }
         let available = self.inner.fill_buf()?;
         let mut count = available.len().min(buffer.len());
-        let (Some(taken), Some(into)) = (available.get(..count), buffer.get_mut(..count)) else { return Ok(0) };
+        let (Some(taken), Some(into)) = (available.get(..count), buffer.get_mut(..count)) else {
+            return Ok(0);
+        };
         into.copy_from_slice(taken);
         // The last line is the one that the last byte of the range is in.
         let last = usize::try_from((self.end - 1).saturating_sub(self.at)).unwrap_or(usize::MAX);
-        let line_end = taken.get(last..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'));
+        let line_end =
+            taken.get(last..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'));
         if let Some(index) = line_end {
             count = last + index + 1;
             self.is_done = true;
@@ -130,7 +133,11 @@ impl Place {
             }
             (Self::Within(depth), b'}' | b']') => match depth.checked_sub(1) {
                 Some(depth) => Self::Within(depth),
-                None => return invalid("expected a row or the end of the JSON array, found a closing brace"),
+                None => {
+                    return invalid(
+                        "expected a row or the end of the JSON array, found a closing brace",
+                    );
+                }
             },
             (Self::Within(_), _) => self,
         })
@@ -172,8 +179,9 @@ impl<R: Read> Read for Bounded<R> {
         let count = self.inner.read(buffer)?;
         let Budget { max, taken } = &self.budget;
         if taken.fetch_add(count as u64, Ordering::Relaxed).saturating_add(count as u64) > *max {
-            let what =
-                format!("its rows are so long that a batch of them is more than the {max} bytes that memory allows");
+            let what = format!(
+                "its rows are so long that a batch of them is more than the {max} bytes that memory allows"
+            );
             return Err(Error::new(ErrorKind::OutOfMemory, what));
         }
         Ok(count)
@@ -213,7 +221,10 @@ mod tests {
                     for range in [0..first, first..second, second..bytes] {
                         if !range.is_empty() {
                             let pieces = BufReader::with_capacity(3, Pieces(Cursor::new(text), 0));
-                            LineRange::new(pieces, range).unwrap().read_to_string(&mut all).unwrap();
+                            LineRange::new(pieces, range)
+                                .unwrap()
+                                .read_to_string(&mut all)
+                                .unwrap();
                         }
                     }
                     assert_eq!(all, text, "{first} {second}");
@@ -227,14 +238,18 @@ mod tests {
         let array = " [\n{\"a\": \"]},[\\\"\\\\\",\r\n \"b\":[1,{}]} , {\"a\":null}\t]\n";
         let mut lines = String::new();
         ArrayRows::new(Pieces(array.as_bytes(), 0)).read_to_string(&mut lines).unwrap();
-        let rows: Vec<_> = lines.split('\n').map(|row| row.split_whitespace().collect::<String>()).collect();
+        let rows: Vec<_> =
+            lines.split('\n').map(|row| row.split_whitespace().collect::<String>()).collect();
         assert_eq!(rows, ["{\"a\":\"]},[\\\"\\\\\",\"b\":[1,{}]}", "{\"a\":null}"]);
         for cut in 1..array.trim_end().len() {
             let read = ArrayRows::new(&array.as_bytes()[..cut]).read_to_string(&mut String::new());
             assert_eq!(read.unwrap_err().kind(), ErrorKind::UnexpectedEof, "{cut}");
         }
         for bad in ["{}", "[}]", "[1]]", "[] x", ""] {
-            assert!(ArrayRows::new(bad.as_bytes()).read_to_string(&mut String::new()).is_err(), "{bad}");
+            assert!(
+                ArrayRows::new(bad.as_bytes()).read_to_string(&mut String::new()).is_err(),
+                "{bad}"
+            );
         }
     }
 

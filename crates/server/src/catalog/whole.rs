@@ -1,5 +1,6 @@
-//! Counts the rows of scans that must hand out all that the footers of their Parquet files speak of: a page with fewer
-//! values than its footer says ends a column early, and the engine takes that for the end of the rows.
+//! Counts the rows of scans that must hand out all that the footers of their Parquet files speak
+//! of: a page with fewer values than its footer says ends a column early, and the engine takes that
+//! for the end of the rows.
 //!
 //! Scans with a filter or a limit pass over rows rightly, and are not counted.
 
@@ -16,14 +17,17 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
 use futures::future::ready;
 use futures::{StreamExt, stream};
 
 use crate::plan_rule::PlanRule;
 
 /// Puts [`WholeScanExec`] on top of scans that hand out all rows of Parquet files.
-pub(super) const COUNT_WHOLE_SCANS: PlanRule = PlanRule { name: "count_whole_scans", replace: counted };
+pub(super) const COUNT_WHOLE_SCANS: PlanRule =
+    PlanRule { name: "count_whole_scans", replace: counted };
 
 fn counted(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     Ok(rows_of_all(plan).map(|rows| Arc::new(WholeScanExec::new(Arc::clone(plan), rows)) as _))
@@ -31,11 +35,13 @@ fn counted(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan
 
 /// How many rows a scan must have, if it is one of all rows of Parquet files.
 fn rows_of_all(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
-    let (scan, source) = plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<ParquetSource>()?;
+    let (scan, source) =
+        plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<ParquetSource>()?;
     if source.filter().is_some() || scan.limit.is_some() {
         return None;
     }
-    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
+    let statistics =
+        StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()).ok()?;
     let rows = statistics.num_rows;
     rows.get_value().filter(|_| rows.is_exact() == Some(true)).map(|rows| *rows as u64)
 }
@@ -109,11 +115,21 @@ impl ExecutionPlan for WholeScanExec {
         }
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let batches = self.input.execute(partition, context)?;
         let (expected, partitions) = (self.rows, self.partitions());
         change(&self.run, |run| run.started += 1);
@@ -140,8 +156,14 @@ impl ExecutionPlan for WholeScanExec {
         vec![ChildStats::At(partition)]
     }
 
-    fn statistics_from_inputs(&self, inputs: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        let [input] = inputs else { return Err(DataFusionError::Internal("a scan's count has one input".to_owned())) };
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let [input] = inputs else {
+            return Err(DataFusionError::Internal("a scan's count has one input".to_owned()));
+        };
         Ok(Arc::clone(input))
     }
 }

@@ -1,18 +1,22 @@
 //! Names of columns, where the engine gives two of them the same one.
 //!
-//! It names what a statement computes by its text, without casts: `min(a)` and `min(CAST(a AS text))` are two columns `min(a)`, and so
-//! are those of `SELECT a, a`. Such a statement is planned again with names that differ.
+//! It names what a statement computes by its text, without casts: `min(a)` and
+//! `min(CAST(a AS text))` are two columns `min(a)`, and so are those of `SELECT a, a`. Such a
+//! statement is planned again with names that differ.
 
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
-use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, SelectItem, SetExpr, Statement as SqlStatement, Value, VisitMut, VisitorMut,
+    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, Statement as SqlStatement, Value,
+    VisitMut, VisitorMut,
 };
 
 /// Stands between a column's name and a number that makes it unlike others, while the engine plans.
@@ -25,8 +29,8 @@ pub(crate) fn as_asked(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
-/// Gives each column of the result that the statement itself names another name, which [`as_asked`] takes back, and each cast one
-/// that the engine sees. False where there is no such column.
+/// Gives each column of the result that the statement itself names another name, which [`as_asked`]
+/// takes back, and each cast one that the engine sees. False where there is no such column.
 pub(super) fn told_apart(statement: &mut Statement) -> bool {
     let Statement::Statement(statement) = statement else { return false };
     let SqlStatement::Query(query) = statement.as_mut() else { return false };
@@ -39,7 +43,10 @@ pub(super) fn told_apart(statement: &mut Statement) -> bool {
             _ => continue,
         };
         named = true;
-        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', format!("{name}{MARK}{number}")) };
+        *item = SelectItem::ExprWithAlias {
+            expr,
+            alias: Ident::with_quote('"', format!("{name}{MARK}{number}")),
+        };
     }
     let _ = VisitMut::visit(query, &mut Casts);
     named
@@ -66,8 +73,11 @@ impl VisitorMut for Casts {
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
         if matches!(expr, SqlExpr::Cast { .. }) {
             let text = SqlExpr::Value(Value::SingleQuotedString(expr.to_string()).into());
-            let args = [expr.clone(), text].map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).to_vec();
-            let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
+            let args = [expr.clone(), text]
+                .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)))
+                .to_vec();
+            let args =
+                FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
             *expr = SqlExpr::Function(Function {
                 name: ObjectName::from(vec![Ident::new(WRITTEN)]),
                 uses_odbc_syntax: false,

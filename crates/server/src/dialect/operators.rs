@@ -1,4 +1,5 @@
-//! How strongly operators bind: as in PostgreSQL and DuckDB, where the parser has other tables and exceptions of its own.
+//! How strongly operators bind: as in PostgreSQL and DuckDB, where the parser has other tables and
+//! exceptions of its own.
 //!
 //! The numbers are PostgreSQL's table of precedence, from its grammar. Beside them:
 //!
@@ -6,7 +7,8 @@
 //! - `NOT EXISTS (…) IS NULL` negates the whole: the parser negates `EXISTS` first.
 //! - `-a ^ b` is `(-a) ^ b`, and `^` is a power, not an exclusive or.
 //! - `a ISNULL` and `a NOTNULL` are tests, no aliases.
-//! - `a < b < c`, and `LIKE`, `IN` or `BETWEEN` behind one another, need parentheses: they mean different things to different people.
+//! - `a < b < c`, and `LIKE`, `IN` or `BETWEEN` behind one another, need parentheses: they mean
+//!   different things to different people.
 //! - Numbers of more digits than a 64-bit number has are decimals, whose digits are kept.
 
 use std::any::TypeId;
@@ -161,7 +163,9 @@ impl Dialect for Operators {
             Precedence::Caret => POWER,
             Precedence::MulDivModOp => PRODUCT,
             Precedence::PlusMinus => SUM,
-            Precedence::Ampersand | Precedence::Pipe | Precedence::Colon | Precedence::PgOther => OTHER,
+            Precedence::Ampersand | Precedence::Pipe | Precedence::Colon | Precedence::PgOther => {
+                OTHER
+            }
             Precedence::Between | Precedence::Like => BETWEEN,
             Precedence::Eq => COMPARISON,
             Precedence::Is => IS,
@@ -190,8 +194,14 @@ impl Dialect for Operators {
             | Token::Tilde
             | Token::TildeAsterisk => OTHER,
             Token::Word(word) if word.keyword == Keyword::OPERATOR => OTHER,
-            Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull") => IS,
-            token if is_comparison(token) && is_quantifier(&parser.peek_nth_token_ref(1).token) => OTHER,
+            Token::Word(word)
+                if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull") =>
+            {
+                IS
+            }
+            token if is_comparison(token) && is_quantifier(&parser.peek_nth_token_ref(1).token) => {
+                OTHER
+            }
             _ => return None,
         };
         Some(Ok(precedence))
@@ -208,7 +218,11 @@ impl Dialect for Operators {
             }
             Token::Minus => {
                 parser.advance_token();
-                Some(parser.parse_subexpr(SIGN).map(|expr| unary(UnaryOperator::Minus, beyond_negative(expr))))
+                Some(
+                    parser
+                        .parse_subexpr(SIGN)
+                        .map(|expr| unary(UnaryOperator::Minus, beyond_negative(expr))),
+                )
             }
             Token::Plus => {
                 parser.advance_token();
@@ -223,7 +237,12 @@ impl Dialect for Operators {
         }
     }
 
-    fn parse_infix(&self, parser: &mut Parser, left: &Expr, precedence: u8) -> Option<Result<Expr, ParserError>> {
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<Result<Expr, ParserError>> {
         let token = parser.peek_token_ref();
         let at = token.span;
         match &token.token {
@@ -238,11 +257,20 @@ impl Dialect for Operators {
             Token::Word(word) if precedence == IS && word.keyword == Keyword::IS => {
                 if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
                     let right = parser.parse_subexpr(IS);
-                    return Some(right.map(|right| Expr::IsDistinctFrom(Box::new(left.clone()), Box::new(right))));
+                    return Some(right.map(|right| {
+                        Expr::IsDistinctFrom(Box::new(left.clone()), Box::new(right))
+                    }));
                 }
-                if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
+                if parser.parse_keywords(&[
+                    Keyword::IS,
+                    Keyword::NOT,
+                    Keyword::DISTINCT,
+                    Keyword::FROM,
+                ]) {
                     let right = parser.parse_subexpr(IS);
-                    return Some(right.map(|right| Expr::IsNotDistinctFrom(Box::new(left.clone()), Box::new(right))));
+                    return Some(right.map(|right| {
+                        Expr::IsNotDistinctFrom(Box::new(left.clone()), Box::new(right))
+                    }));
                 }
                 None
             }
@@ -284,7 +312,14 @@ fn is_quantifier(token: &Token) -> bool {
 fn is_comparison(token: &Token) -> bool {
     matches!(
         token,
-        Token::Eq | Token::DoubleEq | Token::Neq | Token::Lt | Token::LtEq | Token::Gt | Token::GtEq | Token::Spaceship
+        Token::Eq
+            | Token::DoubleEq
+            | Token::Neq
+            | Token::Lt
+            | Token::LtEq
+            | Token::Gt
+            | Token::GtEq
+            | Token::Spaceship
     )
 }
 
@@ -293,7 +328,10 @@ fn compares(expr: &Expr) -> bool {
     use BinaryOperator as By;
     matches!(
         expr,
-        Expr::BinaryOp { op: By::Eq | By::NotEq | By::Lt | By::LtEq | By::Gt | By::GtEq | By::Spaceship, .. }
+        Expr::BinaryOp {
+            op: By::Eq | By::NotEq | By::Lt | By::LtEq | By::Gt | By::GtEq | By::Spaceship,
+            ..
+        }
     )
 }
 
@@ -311,11 +349,15 @@ fn is_test(expr: &Expr) -> bool {
     )
 }
 
-/// A number as a decimal, if neither a 64-bit integer nor a 64-bit floating point number has all of its digits.
+/// A number as a decimal, if neither a 64-bit integer nor a 64-bit floating point number has all of
+/// its digits.
 fn beyond_binary(number: &str) -> Option<Expr> {
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_plain(whole) || !is_plain(fraction) || (!number.contains('.') && number.parse::<u64>().is_ok()) {
+    if !is_plain(whole)
+        || !is_plain(fraction)
+        || (!number.contains('.') && number.parse::<u64>().is_ok())
+    {
         return None;
     }
     let whole = whole.trim_start_matches('0');
@@ -324,7 +366,8 @@ fn beyond_binary(number: &str) -> Option<Expr> {
         false => whole.len() + fraction.len(),
     };
     let digits = whole.len() + fraction.len();
-    (significant > FLOAT_DIGITS && digits <= DECIMAL_DIGITS_MAX).then(|| decimal(number, digits, fraction.len()))
+    (significant > FLOAT_DIGITS && digits <= DECIMAL_DIGITS_MAX)
+        .then(|| decimal(number, digits, fraction.len()))
 }
 
 /// The number behind a minus, if it is less than the least integer.
@@ -364,7 +407,8 @@ mod tests {
 
     fn parsed(text: &str) -> Result<Expr, String> {
         let operators = Operators { bounds: Bounds::new(&Planning::new(), 1000) };
-        let mut parser = Parser::new(&operators).try_with_sql(text).map_err(|cause| cause.to_string())?;
+        let mut parser =
+            Parser::new(&operators).try_with_sql(text).map_err(|cause| cause.to_string())?;
         let expr = parser.parse_expr().map_err(|cause| cause.to_string())?;
         match parser.peek_token_ref().token.to_string() {
             end if end == "EOF" => Ok(expr),
@@ -437,9 +481,14 @@ mod tests {
 
     #[test]
     fn what_is_unclear_needs_parentheses() {
-        for text in
-            ["a < b < c", "a = b = c", "a = b <> c", "a LIKE b LIKE c", "a IN (b) IN (c)", "a BETWEEN b AND c LIKE d"]
-        {
+        for text in [
+            "a < b < c",
+            "a = b = c",
+            "a = b <> c",
+            "a LIKE b LIKE c",
+            "a IN (b) IN (c)",
+            "a BETWEEN b AND c LIKE d",
+        ] {
             assert!(parsed(text).unwrap_err().contains("need parentheses"), "{text}");
         }
         for text in ["(a < b) = c", "a = (b = c)", "a < b AND b < c", "(a LIKE b) LIKE c"] {

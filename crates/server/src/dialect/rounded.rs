@@ -1,4 +1,5 @@
-//! Numbers and times that a type can't hold exactly are rounded, as in PostgreSQL: the engine cuts. (DuckDB cuts times too.)
+//! Numbers and times that a type can't hold exactly are rounded, as in PostgreSQL: the engine cuts.
+//! (DuckDB cuts times too.)
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,30 +7,41 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, LargeStringArray};
 use arrow::compute::cast;
 use arrow::compute::kernels::cast_utils::string_to_datetime;
-use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Float32Type, Float64Type, TimeUnit};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DataType, Field, FieldRef, Float32Type, Float64Type, TimeUnit,
+};
 use chrono::{TimeDelta, Utc};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::{
-    Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Cast, ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
 };
 
-/// What is cast, from one type to another, in the way that it is rounded; none where nothing is to be done.
+/// What is cast, from one type to another, in the way that it is rounded; none where nothing is to
+/// be done.
 pub(super) fn before_cast(expr: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     match (from, to) {
         // Decimals are rounded to decimals.
         (DataType::Decimal128(digits, scale @ 1..), to) if to.is_integer() => {
-            let whole =
-                digits.saturating_add(1).saturating_sub(scale.unsigned_abs()).clamp(1, DECIMAL128_MAX_PRECISION);
+            let whole = digits
+                .saturating_add(1)
+                .saturating_sub(scale.unsigned_abs())
+                .clamp(1, DECIMAL128_MAX_PRECISION);
             Some(Expr::Cast(Cast::new(Box::new(expr.clone()), DataType::Decimal128(whole, 0))))
         }
-        (DataType::Float32 | DataType::Float64, to) if to.is_integer() => Some(Rounded::call(Kind::Whole, expr)),
+        (DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
+            Some(Rounded::call(Kind::Whole, expr))
+        }
         _ => None,
     }
 }
 
 /// Text that becomes a time, with no more digits than the time has.
 pub(crate) fn before_time(expr: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
-    let (DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit)) = to else { return None };
+    let (DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit)) = to
+    else {
+        return None;
+    };
     let digits = match unit {
         TimeUnit::Second => 0,
         TimeUnit::Millisecond => 3,
@@ -83,7 +95,9 @@ impl ScalarUDFImpl for Rounded {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         match args.arg_fields {
-            [only] => Ok(Arc::new(Field::new(self.name(), only.data_type().clone(), only.is_nullable()))),
+            [only] => {
+                Ok(Arc::new(Field::new(self.name(), only.data_type().clone(), only.is_nullable())))
+            }
             others => internal_err!("{} arguments are rounded", others.len()),
         }
     }
@@ -93,22 +107,32 @@ impl ScalarUDFImpl for Rounded {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [value] = &args.args[..] else { return internal_err!("{} arguments are rounded", args.args.len()) };
+        let [value] = &args.args[..] else {
+            return internal_err!("{} arguments are rounded", args.args.len());
+        };
         match (self.kind, value) {
             (Kind::Whole, ColumnarValue::Array(array)) => match array.data_type() {
                 DataType::Float32 => {
-                    let whole = array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even);
+                    let whole = array
+                        .as_primitive::<Float32Type>()
+                        .unary::<_, Float32Type>(f32::round_ties_even);
                     Ok(ColumnarValue::Array(Arc::new(whole)))
                 }
                 DataType::Float64 => {
-                    let whole = array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even);
+                    let whole = array
+                        .as_primitive::<Float64Type>()
+                        .unary::<_, Float64Type>(f64::round_ties_even);
                     Ok(ColumnarValue::Array(Arc::new(whole)))
                 }
                 other => internal_err!("{other} is rounded"),
             },
             (Kind::Whole, ColumnarValue::Scalar(value)) => Ok(ColumnarValue::Scalar(match value {
-                ScalarValue::Float32(value) => ScalarValue::Float32(value.map(f32::round_ties_even)),
-                ScalarValue::Float64(value) => ScalarValue::Float64(value.map(f64::round_ties_even)),
+                ScalarValue::Float32(value) => {
+                    ScalarValue::Float32(value.map(f32::round_ties_even))
+                }
+                ScalarValue::Float64(value) => {
+                    ScalarValue::Float64(value.map(f64::round_ties_even))
+                }
                 other => return internal_err!("{other:?} is rounded"),
             })),
             (Kind::Time { digits }, ColumnarValue::Scalar(scalar)) => match scalar.try_as_str() {
@@ -120,8 +144,12 @@ impl ScalarUDFImpl for Rounded {
             },
             (Kind::Time { digits }, ColumnarValue::Array(array)) => {
                 let is_any_cut = match array.data_type() {
-                    DataType::Utf8 => array.as_string::<i32>().iter().flatten().any(|text| is_cut(text, digits)),
-                    DataType::LargeUtf8 => array.as_string::<i64>().iter().flatten().any(|text| is_cut(text, digits)),
+                    DataType::Utf8 => {
+                        array.as_string::<i32>().iter().flatten().any(|text| is_cut(text, digits))
+                    }
+                    DataType::LargeUtf8 => {
+                        array.as_string::<i64>().iter().flatten().any(|text| is_cut(text, digits))
+                    }
                     _ => array.as_string_view().iter().flatten().any(|text| is_cut(text, digits)),
                 };
                 if !is_any_cut {
@@ -129,8 +157,12 @@ impl ScalarUDFImpl for Rounded {
                 }
                 let texts = cast(array, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>().iter();
-                let texts = texts.map(|text| text.map(|text| rounded_time(text, digits)).transpose());
-                Ok(ColumnarValue::Array(cast(&texts.collect::<Result<LargeStringArray>>()?, array.data_type())?))
+                let texts =
+                    texts.map(|text| text.map(|text| rounded_time(text, digits)).transpose());
+                Ok(ColumnarValue::Array(cast(
+                    &texts.collect::<Result<LargeStringArray>>()?,
+                    array.data_type(),
+                )?))
             }
         }
     }
@@ -140,9 +172,9 @@ impl ScalarUDFImpl for Rounded {
 fn is_cut(text: &str, digits: usize) -> bool {
     // The shortest has a second's two digits before the point.
     text.len() > digits + 3
-        && text
-            .split_once('.')
-            .is_some_and(|(_, behind)| behind.bytes().take_while(u8::is_ascii_digit).count() > digits)
+        && text.split_once('.').is_some_and(|(_, behind)| {
+            behind.bytes().take_while(u8::is_ascii_digit).count() > digits
+        })
 }
 
 /// A time with at most so many digits behind its seconds. What is no time is told so by the cast.
@@ -163,9 +195,14 @@ fn rounded_time(text: &str, digits: usize) -> Result<Cow<'_, str>> {
         let Ok(kept) = kept.parse::<u32>() else { return Ok(Cow::Borrowed(text)) };
         return Ok(Cow::Owned(format!("{seconds}.{:0digits$}{zone}", kept + 1)));
     }
-    match string_to_datetime(&Utc, seconds).ok().and_then(|time| time.checked_add_signed(TimeDelta::seconds(1))) {
+    match string_to_datetime(&Utc, seconds)
+        .ok()
+        .and_then(|time| time.checked_add_signed(TimeDelta::seconds(1)))
+    {
         Some(next) => Ok(Cow::Owned(format!("{}{zone}", next.format("%Y-%m-%d %H:%M:%S")))),
-        None => exec_err!("error parsing timestamp: '{text}' has more digits than {digits} behind its seconds"),
+        None => exec_err!(
+            "error parsing timestamp: '{text}' has more digits than {digits} behind its seconds"
+        ),
     }
 }
 

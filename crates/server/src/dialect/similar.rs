@@ -1,6 +1,8 @@
-//! `SIMILAR TO`: the whole text matches a pattern, in which `%` and `_` are as in `LIKE`, and the rest as in regular expressions.
+//! `SIMILAR TO`: the whole text matches a pattern, in which `%` and `_` are as in `LIKE`, and the
+//! rest as in regular expressions.
 //!
-//! The engine takes the pattern for a regular expression of which any part of the text may be a match.
+//! The engine takes the pattern for a regular expression of which any part of the text may be a
+//! match.
 
 use std::sync::Arc;
 
@@ -8,15 +10,19 @@ use arrow::array::{AsArray, StringArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue, exec_err, internal_err};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, Like, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, Like, Operator, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// A test as the engine's own of a regular expression. ESCAPE is left to the engine, which refuses it.
+/// A test as the engine's own of a regular expression. ESCAPE is left to the engine, which refuses
+/// it.
 pub(super) fn as_regular_expression(like: Like) -> Expr {
     let op = if like.negated { Operator::RegexNotMatch } else { Operator::RegexMatch };
-    let signature =
-        Signature::uniform(1, vec![DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View], Volatility::Immutable);
+    let signature = Signature::uniform(
+        1,
+        vec![DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View],
+        Volatility::Immutable,
+    );
     let pattern = ScalarUDF::new_from_impl(Pattern { signature }).call(vec![*like.pattern]);
     Expr::BinaryExpr(BinaryExpr::new(like.expr, op, Box::new(pattern)))
 }
@@ -50,15 +56,24 @@ impl ScalarUDFImpl for Pattern {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [patterns] = &args.args[..] else { return internal_err!("{} arguments of a pattern", args.args.len()) };
+        let [patterns] = &args.args[..] else {
+            return internal_err!("{} arguments of a pattern", args.args.len());
+        };
         match patterns {
             ColumnarValue::Scalar(pattern) => {
-                let Some(text) = pattern.try_as_str() else { return internal_err!("{pattern:?} is no pattern") };
-                Ok(ColumnarValue::Scalar(ScalarValue::Utf8(text.map(regular_expression).transpose()?)))
+                let Some(text) = pattern.try_as_str() else {
+                    return internal_err!("{pattern:?} is no pattern");
+                };
+                Ok(ColumnarValue::Scalar(ScalarValue::Utf8(
+                    text.map(regular_expression).transpose()?,
+                )))
             }
             ColumnarValue::Array(patterns) => {
                 let patterns = arrow::compute::cast(patterns, &DataType::LargeUtf8)?;
-                let patterns = patterns.as_string::<i64>().iter().map(|text| text.map(regular_expression).transpose());
+                let patterns = patterns
+                    .as_string::<i64>()
+                    .iter()
+                    .map(|text| text.map(regular_expression).transpose());
                 Ok(ColumnarValue::Array(Arc::new(patterns.collect::<Result<StringArray>>()?)))
             }
         }
@@ -83,8 +98,14 @@ fn regular_expression(pattern: &str) -> Result<String> {
                     }
                     out.push(escaped);
                 }
-                Some(escaped) => return exec_err!("a SIMILAR TO pattern gives \\{escaped} no meaning"),
-                None => return exec_err!("a SIMILAR TO pattern must not end with its escape character"),
+                Some(escaped) => {
+                    return exec_err!("a SIMILAR TO pattern gives \\{escaped} no meaning");
+                }
+                None => {
+                    return exec_err!(
+                        "a SIMILAR TO pattern must not end with its escape character"
+                    );
+                }
             },
             '[' => {
                 out.push('[');

@@ -96,7 +96,10 @@ fn with_types(text: &str) -> String {
 
 /// Cuts a text where a structure is dumped, as in `Column(Field { name: "a" … `.
 fn without_dump(text: &str) -> &str {
-    let Some(brace) = text.match_indices(" { ").map(|(at, _)| at).find(|&at| is_type_name(last_word(&text[..at])))
+    let Some(brace) = text
+        .match_indices(" { ")
+        .map(|(at, _)| at)
+        .find(|&at| is_type_name(last_word(&text[..at])))
     else {
         return text;
     };
@@ -122,8 +125,9 @@ pub(crate) fn without_paths(text: &str) -> String {
     let mut rest = text.as_str();
     while let Some(at) = next_path(rest) {
         let path = &rest[at..];
-        let end =
-            path.find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ',' | ')' | ';')).unwrap_or(path.len());
+        let end = path
+            .find(|c: char| c.is_whitespace() || matches!(c, '\'' | '"' | ',' | ')' | ';'))
+            .unwrap_or(path.len());
         let path = path[..end].trim_end_matches([':', '.']);
         out.push_str(&rest[..at]);
         out.push_str(path.rsplit('/').find(|part| !part.is_empty()).unwrap_or_default());
@@ -136,8 +140,10 @@ pub(crate) fn without_paths(text: &str) -> String {
 /// Where an absolute path begins: a slash at a word's start with a letter behind it.
 fn next_path(text: &str) -> Option<usize> {
     text.match_indices('/').map(|(at, _)| at).find(|&at| {
-        let begins =
-            text[..at].chars().next_back().is_none_or(|c| c.is_whitespace() || matches!(c, '\'' | '"' | '(' | ':'));
+        let begins = text[..at]
+            .chars()
+            .next_back()
+            .is_none_or(|c| c.is_whitespace() || matches!(c, '\'' | '"' | '(' | ':'));
         begins && text[at + 1..].starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '.')
     })
 }
@@ -147,7 +153,11 @@ pub(crate) fn lowered(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let mut letters = first.chars();
     match letters.next() {
-        Some(capital) if letters.all(|c| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '(' && c != '.') => {
+        Some(capital)
+            if letters.all(|c| {
+                !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '(' && c != '.'
+            }) =>
+        {
             capital.to_lowercase().chain(text.chars().skip(1)).collect()
         }
         _ => text.to_owned(),
@@ -161,17 +171,26 @@ mod tests {
     #[test]
     fn texts_are_cleaned() {
         let cases = [
-            ("Parquet error: Parquet error: EOF: eof decoding byte array", "EOF: eof decoding byte array"),
+            (
+                "Parquet error: Parquet error: EOF: eof decoding byte array",
+                "EOF: eof decoding byte array",
+            ),
             (
                 "Physical plan does not support logical expression OuterReferenceColumn(Field { name: \"a\" })",
                 "the engine can't run logical expression",
             ),
             ("table 'datafusion.public.t' not found", "table 't' not found"),
-            ("type_coercion\ncaused by\nError during planning: Cannot coerce\n\nnotes", "Cannot coerce"),
+            (
+                "type_coercion\ncaused by\nError during planning: Cannot coerce\n\nnotes",
+                "Cannot coerce",
+            ),
             ("Unsupported ast node Foo { a: 1 } here", "Unsupported ast node"),
             ("a set { of braces } stays", "a set { of braces } stays"),
             ("Can't cast value 300 to type Int8", "Can't cast value 300 to type tinyint"),
-            ("an Int64Array of List(UInt16), Int32", "an Int64Array of List(smallint unsigned), integer"),
+            (
+                "an Int64Array of List(UInt16), Int32",
+                "an Int64Array of List(smallint unsigned), integer",
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(cleaned(text), expected);
@@ -180,7 +199,10 @@ mod tests {
             without_paths("Object at location /var/data/a.csv not found: No such file"),
             "Object at location a.csv not found: No such file"
         );
-        assert_eq!(without_paths("in file:///srv/x/b.parquet: 1/2 or a/b"), "in b.parquet: 1/2 or a/b");
+        assert_eq!(
+            without_paths("in file:///srv/x/b.parquet: 1/2 or a/b"),
+            "in b.parquet: 1/2 or a/b"
+        );
         assert_eq!(lowered("Cannot cast"), "cannot cast");
         assert_eq!(lowered("LIKE is"), "LIKE is");
         assert_eq!(lowered("Utf8View is"), "Utf8View is");

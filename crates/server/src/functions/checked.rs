@@ -4,16 +4,18 @@
 //!   a + b, of known types ──▶ a rule, behind the engine's analysis ──▶ Checked(a, b): the engine's kernel that fails on overflow
 //! ```
 //!
-//! As a function it is the same to everybody: the optimizer computes constants by it, and what fails there fails when the statement
-//! runs. The optimizer's own rules for `+`, `-` and `*`, which know nothing of overflow, don't apply to it.
+//! As a function it is the same to everybody: the optimizer computes constants by it, and what
+//! fails there fails when the statement runs. The optimizer's own rules for `+`, `-` and `*`, which
+//! know nothing of overflow, don't apply to it.
 
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{kernels::numeric, max, min};
 use arrow::datatypes::{
-    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType,
-    Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Field, FieldRef, Int64Type, Schema,
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
+    DECIMAL256_MAX_PRECISION, DataType, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, Field, FieldRef, Int64Type, Schema,
 };
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchOptions};
@@ -24,8 +26,8 @@ use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::physical_expr::PhysicalExpr;
@@ -33,7 +35,8 @@ use datafusion::physical_expr::expressions::{self, Column, Literal};
 
 use crate::dialect::rounded;
 
-/// Puts [`Checked`] in the place of operators that would wrap. It comes behind the rule that makes types agree.
+/// Puts [`Checked`] in the place of operators that would wrap. It comes behind the rule that makes
+/// types agree.
 #[derive(Debug)]
 pub(crate) struct CheckedOperators;
 
@@ -60,10 +63,14 @@ impl AnalyzerRule for CheckedOperators {
 
 fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (kind, arguments) = match expr {
-        Expr::BinaryExpr(BinaryExpr { left, op, right }) if may_wrap(op, &left, &right, schema)? => {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if may_wrap(op, &left, &right, schema)? =>
+        {
             (Kind::Binary(op), vec![*left, *right])
         }
-        Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => (Kind::Negative, vec![*inner]),
+        Expr::Negative(inner) if inner.get_type(schema)?.is_signed_integer() => {
+            (Kind::Negative, vec![*inner])
+        }
         Expr::Cast(Cast { expr, field }) => {
             let before = rounded::before_time(&expr, &expr.get_type(schema)?, field.data_type());
             let is_changed = before.is_some();
@@ -74,7 +81,10 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let before = rounded::before_time(&expr, &expr.get_type(schema)?, field.data_type());
             let is_changed = before.is_some();
             let expr = before.map_or(expr, Box::new);
-            return Ok(Transformed::new_transformed(Expr::TryCast(TryCast { expr, field }), is_changed));
+            return Ok(Transformed::new_transformed(
+                Expr::TryCast(TryCast { expr, field }),
+                is_changed,
+            ));
         }
         other => return Ok(Transformed::no(other)),
     };
@@ -99,7 +109,9 @@ fn may_wrap(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Resul
     }
     // Decimals of others than the highest precision have room for all results.
     Ok(!right.is_decimal()
-        || has_most_digits(&BinaryTypeCoercer::new(&left.get_type(schema)?, &op, &right).get_result_type()?))
+        || has_most_digits(
+            &BinaryTypeCoercer::new(&left.get_type(schema)?, &op, &right).get_result_type()?,
+        ))
 }
 
 /// Which operator.
@@ -135,7 +147,9 @@ impl ScalarUDFImpl for Checked {
     /// As the operator's, by which other plans may know the column.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         match args {
-            [left, right] => Ok(format!("{} {} {}", left.schema_name(), self.name, right.schema_name())),
+            [left, right] => {
+                Ok(format!("{} {} {}", left.schema_name(), self.name, right.schema_name()))
+            }
             [only] => Ok(format!("(- {})", only.schema_name())),
             _ => internal_err!("{} has {} arguments", self.name, args.len()),
         }
@@ -147,7 +161,9 @@ impl ScalarUDFImpl for Checked {
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match (self.kind, arguments) {
-            (Kind::Binary(op), [left, right]) => BinaryTypeCoercer::new(left, &op, right).get_result_type(),
+            (Kind::Binary(op), [left, right]) => {
+                BinaryTypeCoercer::new(left, &op, right).get_result_type()
+            }
             (Kind::Negative, [only]) => Ok(only.clone()),
             _ => internal_err!("{} has {} arguments", self.name, arguments.len()),
         }
@@ -172,16 +188,20 @@ impl ScalarUDFImpl for Checked {
                     check_shift(left, right)?;
                 }
                 let result = operate(op, left, right, rows).map_err(|cause| match cause {
-                    DataFusionError::ArrowError(cause, _) => out_of_range(*cause, args.return_field.data_type()),
+                    DataFusionError::ArrowError(cause, _) => {
+                        out_of_range(*cause, args.return_field.data_type())
+                    }
                     other => other,
                 })?;
                 check_digits(&result)?;
                 Ok(result)
             }
-            (Kind::Negative, [ColumnarValue::Array(array)]) => Ok(ColumnarValue::Array(negative(array)?)),
-            (Kind::Negative, [ColumnarValue::Scalar(value)]) => {
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&negative(&value.to_array()?)?, 0)?))
+            (Kind::Negative, [ColumnarValue::Array(array)]) => {
+                Ok(ColumnarValue::Array(negative(array)?))
             }
+            (Kind::Negative, [ColumnarValue::Scalar(value)]) => Ok(ColumnarValue::Scalar(
+                ScalarValue::try_from_array(&negative(&value.to_array()?)?, 0)?,
+            )),
             _ => internal_err!("{} has {} arguments", self.name, args.args.len()),
         }
     }
@@ -192,7 +212,12 @@ fn negative(array: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// The engine's operator, with its kernels that fail on overflow.
-pub(super) fn operate(op: Operator, left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
+pub(super) fn operate(
+    op: Operator,
+    left: &ColumnarValue,
+    right: &ColumnarValue,
+    rows: usize,
+) -> Result<ColumnarValue> {
     let (mut fields, mut arrays) = (Vec::new(), Vec::new());
     let mut side = |value: &ColumnarValue| -> Arc<dyn PhysicalExpr> {
         match value {
@@ -239,7 +264,10 @@ fn out_of_range(cause: ArrowError, data_type: &DataType) -> DataFusionError {
     match cause {
         ArrowError::ArithmeticOverflow(text) => {
             let what = text.strip_prefix("Overflow happened on: ").unwrap_or(&text);
-            DataFusionError::Execution(format!("{what} is out of range of {}", type_name(data_type)))
+            DataFusionError::Execution(format!(
+                "{what} is out of range of {}",
+                type_name(data_type)
+            ))
         }
         other => other.into(),
     }
@@ -268,19 +296,34 @@ fn check_digits(result: &ColumnarValue) -> Result<()> {
     if let Some(values) = array.as_primitive_opt::<Decimal128Type>() {
         // All of them at a time, those behind NULL as well: what is seldom true is looked at again.
         let most = DECIMAL_128_MOST.unsigned_abs();
-        if !values.values().iter().fold(false, |exceeds, value| exceeds | (value.unsigned_abs() > most)) {
+        if !values
+            .values()
+            .iter()
+            .fold(false, |exceeds, value| exceeds | (value.unsigned_abs() > most))
+        {
             return Ok(());
         }
     }
     let fits = match *array.data_type() {
-        DataType::Decimal32(digits, _) => array.as_primitive::<Decimal32Type>().validate_decimal_precision(digits),
-        DataType::Decimal64(digits, _) => array.as_primitive::<Decimal64Type>().validate_decimal_precision(digits),
-        DataType::Decimal128(digits, _) => array.as_primitive::<Decimal128Type>().validate_decimal_precision(digits),
-        DataType::Decimal256(digits, _) => array.as_primitive::<Decimal256Type>().validate_decimal_precision(digits),
+        DataType::Decimal32(digits, _) => {
+            array.as_primitive::<Decimal32Type>().validate_decimal_precision(digits)
+        }
+        DataType::Decimal64(digits, _) => {
+            array.as_primitive::<Decimal64Type>().validate_decimal_precision(digits)
+        }
+        DataType::Decimal128(digits, _) => {
+            array.as_primitive::<Decimal128Type>().validate_decimal_precision(digits)
+        }
+        DataType::Decimal256(digits, _) => {
+            array.as_primitive::<Decimal256Type>().validate_decimal_precision(digits)
+        }
         _ => Ok(()),
     };
     fits.map_err(|_| {
-        DataFusionError::Execution(format!("a result is out of range of {}", type_name(array.data_type())))
+        DataFusionError::Execution(format!(
+            "a result is out of range of {}",
+            type_name(array.data_type())
+        ))
     })
 }
 

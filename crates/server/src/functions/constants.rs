@@ -1,7 +1,9 @@
-//! Constants that become columns, and texts that are joined by `||`: a value of a megabyte beside each of 65,536 rows is 64 GB.
+//! Constants that become columns, and texts that are joined by `||`: a value of a megabyte beside
+//! each of 65,536 rows is 64 GB.
 //!
-//! What the engine repeats for each row, it does not count. A rule for its optimizer puts [`Column`] around large constants where they
-//! become columns, and [`Join`] in the place of `||`: both reserve what they make.
+//! What the engine repeats for each row, it does not count. A rule for its optimizer puts
+//! [`Column`] around large constants where they become columns, and [`Join`] in the place of `||`:
+//! both reserve what they make.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +15,8 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs, ScalarFunctionArgs,
-    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ReturnFieldArgs,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
@@ -27,8 +29,18 @@ use super::{FREE_BYTES, counted, is_planning, reserved};
 /// Constants up to this size are repeated without being counted.
 const SMALL_BYTES: usize = 1 << 10;
 /// Functions that hand on an argument as it is.
-const HANDING_ON: &[&str] =
-    &["coalesce", "nvl", "nvl2", "nullif", "greatest", "least", "struct", "named_struct", "map", "make_map"];
+const HANDING_ON: &[&str] = &[
+    "coalesce",
+    "nvl",
+    "nvl2",
+    "nullif",
+    "greatest",
+    "least",
+    "struct",
+    "named_struct",
+    "map",
+    "make_map",
+];
 
 /// The optimizer's rule.
 #[derive(Debug)]
@@ -57,9 +69,11 @@ impl LargeConstants {
         })?;
         joined.transform_data(|expr| {
             expr.transform_down(|expr| match &expr {
-                Expr::Literal(value, _) if is_large(value) => {
-                    Ok(Transformed::new(self.column.call(vec![expr]), true, TreeNodeRecursion::Jump))
-                }
+                Expr::Literal(value, _) if is_large(value) => Ok(Transformed::new(
+                    self.column.call(vec![expr]),
+                    true,
+                    TreeNodeRecursion::Jump,
+                )),
                 Expr::ScalarFunction(call) if !HANDING_ON.contains(&call.name()) => {
                     let is_done = call.name() == Kind::Column.name();
                     let is_constant = !is_done
@@ -82,8 +96,12 @@ impl LargeConstants {
 }
 
 fn is_text(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
-    let text =
-        |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View));
+    let text = |expr: &Expr| {
+        matches!(
+            expr.get_type(schema),
+            Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+        )
+    };
     text(left) && text(right)
 }
 
@@ -104,7 +122,11 @@ impl OptimizerRule for LargeConstants {
         Some(ApplyOrder::BottomUp)
     }
 
-    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
         match &plan {
             LogicalPlan::Projection(_)
             | LogicalPlan::Aggregate(_)
@@ -196,7 +218,9 @@ impl ScalarUDFImpl for Counted {
             (Kind::Column, [only]) => only.metadata().clone(),
             _ => HashMap::new(),
         };
-        Ok(Arc::new(Field::new(self.name(), self.return_type(&types)?, nullable).with_metadata(metadata)))
+        Ok(Arc::new(
+            Field::new(self.name(), self.return_type(&types)?, nullable).with_metadata(metadata),
+        ))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -206,13 +230,15 @@ impl ScalarUDFImpl for Counted {
                 if is_planning() {
                     return exec_err!("constants are not repeated while planning");
                 }
-                let reservation = reserved(&self.pool.0, "a constant", value.size() as f64 * rows as f64)?;
+                let reservation =
+                    reserved(&self.pool.0, "a constant", value.size() as f64 * rows as f64)?;
                 let array = value.to_array_of_size(rows)?;
                 Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
             }
             (Kind::Column, [array]) => Ok(array.clone()),
             (Kind::Join, [left, right]) => {
-                let is_constant = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+                let is_constant =
+                    matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
                 let count = if is_constant { 1 } else { rows };
                 let bytes = sizes(left, count).sum(count) + sizes(right, count).sum(count);
                 if bytes <= FREE_BYTES {
@@ -223,7 +249,9 @@ impl ScalarUDFImpl for Counted {
                 }
                 let reservation = reserved(&self.pool.0, "||", bytes)?;
                 match join(left, right, rows)? {
-                    ColumnarValue::Array(array) => Ok(ColumnarValue::Array(counted::counted(array, reservation)?)),
+                    ColumnarValue::Array(array) => {
+                        Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
+                    }
                     scalar => Ok(scalar),
                 }
             }

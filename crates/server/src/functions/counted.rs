@@ -1,4 +1,5 @@
-//! Arrays that are counted in the engine's pool of memory for as long as anybody holds a part of them.
+//! Arrays that are counted in the engine's pool of memory for as long as anybody holds a part of
+//! them.
 
 use std::sync::Arc;
 
@@ -34,10 +35,16 @@ pub(crate) fn counted(array: ArrayRef, reservation: MemoryReservation) -> Result
 fn held(data: ArrayData, reservation: &Arc<MemoryReservation>) -> Result<ArrayData> {
     let hold = |buffer: &Buffer| match buffer.len() {
         ..COUNTED_BYTES_MIN => buffer.clone(),
-        _ => Buffer::from(Bytes::from_owner(Owner { buffer: buffer.clone(), _reservation: reservation.clone() })),
+        _ => Buffer::from(Bytes::from_owner(Owner {
+            buffer: buffer.clone(),
+            _reservation: reservation.clone(),
+        })),
     };
     let buffers = data.buffers().iter().map(hold).collect();
-    let children =
-        data.child_data().iter().map(|child| held(child.clone(), reservation)).collect::<Result<Vec<_>>>()?;
+    let children = data
+        .child_data()
+        .iter()
+        .map(|child| held(child.clone(), reservation))
+        .collect::<Result<Vec<_>>>()?;
     Ok(data.into_builder().buffers(buffers).child_data(children).build()?)
 }

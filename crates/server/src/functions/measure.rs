@@ -1,10 +1,12 @@
 //! How large the rows of a function's arguments are, and what numbers they hold.
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BinaryArray, LargeBinaryArray, LargeListArray, LargeStringArray, ListArray, StringArray,
+    Array, ArrayRef, AsArray, BinaryArray, LargeBinaryArray, LargeListArray, LargeStringArray,
+    ListArray, StringArray,
 };
 use arrow::datatypes::{
-    DataType, Float64Type, Int32Type, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType, IntervalYearMonthType,
+    DataType, Float64Type, Int32Type, Int64Type, IntervalDayTimeType, IntervalMonthDayNanoType,
+    IntervalYearMonthType,
 };
 use datafusion::common::Result;
 use datafusion::logical_expr::ColumnarValue;
@@ -40,7 +42,9 @@ impl Measure {
             (Self::One(a), Self::One(b)) => Self::One(f(*a, *b)),
             (Self::One(a), Self::Many(b)) => Self::Many(b.iter().map(|b| f(*a, *b)).collect()),
             (Self::Many(a), Self::One(b)) => Self::Many(a.iter().map(|a| f(*a, *b)).collect()),
-            (Self::Many(a), Self::Many(b)) => Self::Many(a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect()),
+            (Self::Many(a), Self::Many(b)) => {
+                Self::Many(a.iter().zip(b).map(|(a, b)| f(*a, *b)).collect())
+            }
         }
     }
 }
@@ -50,9 +54,11 @@ pub(super) fn sizes(value: &ColumnarValue, rows: usize) -> Measure {
     match value {
         ColumnarValue::Scalar(scalar) => match scalar.try_as_str() {
             Some(text) => Measure::One(text.map_or(0, str::len) as f64),
-            None => {
-                Measure::One(scalar.to_array().map_or(8.0, |array| of_array(&array).first().copied().unwrap_or(8.0)))
-            }
+            None => Measure::One(
+                scalar
+                    .to_array()
+                    .map_or(8.0, |array| of_array(&array).first().copied().unwrap_or(8.0)),
+            ),
         },
         ColumnarValue::Array(array) => {
             let mut each = of_array(array);
@@ -91,26 +97,33 @@ fn of_array(array: &ArrayRef) -> Vec<f64> {
 
 /// The bytes of an entry.
 fn average(array: &ArrayRef) -> f64 {
-    let bytes = array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
+    let bytes =
+        array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
     bytes as f64 / array.len().max(1) as f64
 }
 
 /// How many entries each row's list has.
 pub(super) fn entries(value: &ColumnarValue, rows: usize) -> Measure {
     let of = |array: &ArrayRef| match array.data_type() {
-        DataType::List(_) => {
-            array.as_list::<i32>().value_offsets().windows(2).map(|ends| f64::from(ends[1] - ends[0])).collect()
-        }
-        DataType::LargeList(_) => {
-            array.as_list::<i64>().value_offsets().windows(2).map(|ends| (ends[1] - ends[0]) as f64).collect()
-        }
+        DataType::List(_) => array
+            .as_list::<i32>()
+            .value_offsets()
+            .windows(2)
+            .map(|ends| f64::from(ends[1] - ends[0]))
+            .collect(),
+        DataType::LargeList(_) => array
+            .as_list::<i64>()
+            .value_offsets()
+            .windows(2)
+            .map(|ends| (ends[1] - ends[0]) as f64)
+            .collect(),
         DataType::FixedSizeList(_, entries) => vec![f64::from(*entries); array.len()],
         _ => vec![1.0; array.len()],
     };
     match value {
-        ColumnarValue::Scalar(scalar) => {
-            Measure::One(scalar.to_array().map_or(1.0, |array| of(&array).first().copied().unwrap_or_default()))
-        }
+        ColumnarValue::Scalar(scalar) => Measure::One(
+            scalar.to_array().map_or(1.0, |array| of(&array).first().copied().unwrap_or_default()),
+        ),
         ColumnarValue::Array(array) => {
             let mut each: Vec<f64> = of(array);
             each.truncate(rows);
@@ -132,9 +145,8 @@ pub(super) fn entry_bytes(list: &DataType) -> f64 {
 /// The number in each row, 0 for NULL; times and intervals in nanoseconds. None of other types.
 pub(super) fn numbers(value: &ColumnarValue, rows: usize) -> Result<Option<Measure>> {
     match value {
-        ColumnarValue::Scalar(scalar) => {
-            Ok(of_numbers(&scalar.to_array()?)?.map(|each| Measure::One(each.first().copied().unwrap_or_default())))
-        }
+        ColumnarValue::Scalar(scalar) => Ok(of_numbers(&scalar.to_array()?)?
+            .map(|each| Measure::One(each.first().copied().unwrap_or_default()))),
         ColumnarValue::Array(array) => Ok(of_numbers(array)?.map(|mut each| {
             each.truncate(rows);
             Measure::Many(each)
@@ -148,13 +160,16 @@ fn of_numbers(array: &ArrayRef) -> Result<Option<Vec<f64>>> {
     let numbers: Vec<f64> = match array.data_type() {
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let intervals = array.as_primitive::<IntervalMonthDayNanoType>().iter();
-            let ns =
-                |i: arrow::datatypes::IntervalMonthDayNano| days(i.months) * 28.0 + days(i.days) + i.nanoseconds as f64;
+            let ns = |i: arrow::datatypes::IntervalMonthDayNano| {
+                days(i.months) * 28.0 + days(i.days) + i.nanoseconds as f64
+            };
             intervals.map(|interval| interval.map_or(0.0, ns)).collect()
         }
         DataType::Interval(IntervalUnit::DayTime) => {
             let intervals = array.as_primitive::<IntervalDayTimeType>().iter();
-            let ns = |i: arrow::datatypes::IntervalDayTime| days(i.days) + f64::from(i.milliseconds) * 1e6;
+            let ns = |i: arrow::datatypes::IntervalDayTime| {
+                days(i.days) + f64::from(i.milliseconds) * 1e6
+            };
             intervals.map(|interval| interval.map_or(0.0, ns)).collect()
         }
         DataType::Interval(IntervalUnit::YearMonth) => array
@@ -174,7 +189,11 @@ fn of_numbers(array: &ArrayRef) -> Result<Option<Vec<f64>>> {
                 TimeUnit::Nanosecond => 1.0,
             };
             let times = arrow::compute::cast(array, &DataType::Int64)?;
-            times.as_primitive::<Int64Type>().iter().map(|time| time.map_or(0.0, |time| time as f64 * ns)).collect()
+            times
+                .as_primitive::<Int64Type>()
+                .iter()
+                .map(|time| time.map_or(0.0, |time| time as f64 * ns))
+                .collect()
         }
         DataType::Null => vec![0.0; array.len()],
         data_type if data_type.is_numeric() => {

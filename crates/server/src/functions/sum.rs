@@ -1,25 +1,31 @@
-//! `sum()` that fails where its result does not fit, and only there: sums on the way have twice as many bits.
+//! `sum()` that fails where its result does not fit, and only there: sums on the way have twice as
+//! many bits.
 //!
-//! The engine's own adds in the result's type, and wraps. It stays in use for floating point numbers, intervals, and decimals whose
-//! sums are so much wider than they are that no number of rows fills them.
+//! The engine's own adds in the result's type, and wraps. It stays in use for floating point
+//! numbers, intervals, and decimals whose sums are so much wider than they are that no number of
+//! rows fills them.
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray};
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DataType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType,
-    DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType, DurationSecondType, Field, FieldRef,
-    Int64Type, TimeUnit, UInt64Type, i256,
+    DECIMAL128_MAX_PRECISION, DataType, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DecimalType, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Field, FieldRef, Int64Type, TimeUnit, UInt64Type,
+    i256,
 };
 use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF, SetMonotonicity, Signature,
+    Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF,
+    SetMonotonicity, Signature,
 };
 
 /// The engine gives sums of decimals so many digits more.
@@ -35,7 +41,9 @@ trait Summand: ArrowPrimitiveType<Native: Eq + Hash> {
     fn widened(value: Self::Native) -> <Self::Wide as ArrowPrimitiveType>::Native;
 
     /// None where it does not fit.
-    fn narrowed(sum: <Self::Wide as ArrowPrimitiveType>::Native) -> Option<<Self::Out as ArrowPrimitiveType>::Native>;
+    fn narrowed(
+        sum: <Self::Wide as ArrowPrimitiveType>::Native,
+    ) -> Option<<Self::Out as ArrowPrimitiveType>::Native>;
 }
 
 type Wide<T> = <<T as Summand>::Wide as ArrowPrimitiveType>::Native;
@@ -71,7 +79,8 @@ summands! {
     };
 }
 
-/// Calls a function for the type that is summed, or gives something else for those that are the engine's.
+/// Calls a function for the type that is summed, or gives something else for those that are the
+/// engine's.
 macro_rules! by_type {
     ($data_type:expr, $function:ident($($argument:expr),*), $engine:expr) => {
         match $data_type {
@@ -146,7 +155,10 @@ impl AggregateUDFImpl for Sum {
         !args.is_distinct
     }
 
-    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+    fn create_groups_accumulator(
+        &self,
+        args: AccumulatorArgs,
+    ) -> Result<Box<dyn GroupsAccumulator>> {
         by_type!(summed(&args)?, groups(&args), self.engine.create_groups_accumulator(args))
     }
 
@@ -191,13 +203,23 @@ fn accumulator<T: Summand>(args: &AccumulatorArgs) -> Result<Box<dyn Accumulator
             counts: HashMap::new(),
             sum: Wide::<T>::ZERO,
         }),
-        false => Box::new(Total::<T> { wide: wide_type::<T>(summed(args)?), out, sum: Wide::<T>::ZERO, count: 0 }),
+        false => Box::new(Total::<T> {
+            wide: wide_type::<T>(summed(args)?),
+            out,
+            sum: Wide::<T>::ZERO,
+            count: 0,
+        }),
     })
 }
 
 fn groups<T: Summand>(args: &AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
     let out = args.return_field.data_type().clone();
-    Ok(Box::new(Groups::<T> { wide: wide_type::<T>(summed(args)?), out, sums: Vec::new(), seen: Vec::new() }))
+    Ok(Box::new(Groups::<T> {
+        wide: wide_type::<T>(summed(args)?),
+        out,
+        sums: Vec::new(),
+        seen: Vec::new(),
+    }))
 }
 
 fn state_fields<T: Summand>(args: &StateFieldsArgs, input: &FieldRef) -> Result<Vec<FieldRef>> {
@@ -213,15 +235,22 @@ fn state_fields<T: Summand>(args: &StateFieldsArgs, input: &FieldRef) -> Result<
 /// The type of sums on the way.
 fn wide_type<T: Summand>(data_type: &DataType) -> DataType {
     let scale = match data_type {
-        DataType::Decimal32(_, scale) | DataType::Decimal64(_, scale) | DataType::Decimal128(_, scale) => *scale,
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale) => *scale,
         _ => 0,
     };
     T::Wide::TYPE_CONSTRUCTOR(T::Wide::MAX_PRECISION, scale)
 }
 
-fn fitting<T: Summand>(sum: Wide<T>, out: &DataType) -> Result<<T::Out as ArrowPrimitiveType>::Native> {
+fn fitting<T: Summand>(
+    sum: Wide<T>,
+    out: &DataType,
+) -> Result<<T::Out as ArrowPrimitiveType>::Native> {
     let name = super::checked::type_name(out);
-    T::narrowed(sum).ok_or_else(|| DataFusionError::Execution(format!("a sum of {sum:?} is out of range of {name}")))
+    T::narrowed(sum).ok_or_else(|| {
+        DataFusionError::Execution(format!("a sum of {sum:?} is out of range of {name}"))
+    })
 }
 
 /// The sum of all rows, or of a frame that moves over them.
@@ -281,7 +310,10 @@ impl<T: Summand> Accumulator for Total<T> {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![ScalarValue::new_primitive::<T::Wide>((self.count > 0).then_some(self.sum), &self.wide)?])
+        Ok(vec![ScalarValue::new_primitive::<T::Wide>(
+            (self.count > 0).then_some(self.sum),
+            &self.wide,
+        )?])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
@@ -345,13 +377,17 @@ impl<T: Summand> Accumulator for Distinct<T> {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values = self.counts.keys().map(|value| ScalarValue::new_primitive::<T>(Some(*value), &self.data_type));
+        let values = self
+            .counts
+            .keys()
+            .map(|value| ScalarValue::new_primitive::<T>(Some(*value), &self.data_type));
         let values = values.collect::<Result<Vec<_>>>()?;
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &self.data_type))])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let sum = (!self.counts.is_empty()).then(|| fitting::<T>(self.sum, &self.out)).transpose()?;
+        let sum =
+            (!self.counts.is_empty()).then(|| fitting::<T>(self.sum, &self.out)).transpose()?;
         ScalarValue::new_primitive::<T::Out>(sum, &self.out)
     }
 
@@ -418,28 +454,45 @@ impl<T: Summand> GroupsAccumulator for Groups<T> {
         filter: Option<&BooleanArray>,
         groups_total: usize,
     ) -> Result<()> {
-        values.iter().for_each(|values| self.add::<T>(values, groups, filter, groups_total, T::widened));
+        values
+            .iter()
+            .for_each(|values| self.add::<T>(values, groups, filter, groups_total, T::widened));
         Ok(())
     }
 
-    fn merge_batch(&mut self, values: &[ArrayRef], groups: &[usize], groups_total: usize) -> Result<()> {
-        values.iter().for_each(|values| self.add::<T::Wide>(values, groups, None, groups_total, |sum| sum));
+    fn merge_batch(
+        &mut self,
+        values: &[ArrayRef],
+        groups: &[usize],
+        groups_total: usize,
+    ) -> Result<()> {
+        values
+            .iter()
+            .for_each(|values| self.add::<T::Wide>(values, groups, None, groups_total, |sum| sum));
         Ok(())
     }
 
     fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
         let (sums, seen) = self.take(emit);
-        let sums = sums.into_iter().map(|sum| fitting::<T>(sum, &self.out)).collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(PrimitiveArray::<T::Out>::new(sums.into(), Some(seen)).with_data_type(self.out.clone())))
+        let sums =
+            sums.into_iter().map(|sum| fitting::<T>(sum, &self.out)).collect::<Result<Vec<_>>>()?;
+        Ok(Arc::new(
+            PrimitiveArray::<T::Out>::new(sums.into(), Some(seen)).with_data_type(self.out.clone()),
+        ))
     }
 
     fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
         let (sums, seen) = self.take(emit);
-        let sums = PrimitiveArray::<T::Wide>::new(sums.into(), Some(seen)).with_data_type(self.wide.clone());
+        let sums = PrimitiveArray::<T::Wide>::new(sums.into(), Some(seen))
+            .with_data_type(self.wide.clone());
         Ok(vec![Arc::new(sums)])
     }
 
-    fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
+    fn convert_to_state(
+        &self,
+        values: &[ArrayRef],
+        filter: Option<&BooleanArray>,
+    ) -> Result<Vec<ArrayRef>> {
         let states = values.iter().map(|values| {
             let sums = values.as_primitive::<T>().unary::<_, T::Wide>(T::widened);
             let wanted = NullBuffer::union(sums.nulls(), filter.map(kept).as_ref());

@@ -1,7 +1,9 @@
-//! The text of a statement: how long it may be, how deep, and how many steps the parser may take for it.
+//! The text of a statement: how long it may be, how deep, and how many steps the parser may take
+//! for it.
 //!
-//! The parser bounds how deep it calls itself, but not how deep a tree it makes (`1 + 1 + 1 …` is as deep as it is long), nor
-//! how often it reads the same text: where an attempt fails it goes back and tries another way, and each nested `CAST` doubles that.
+//! The parser bounds how deep it calls itself, but not how deep a tree it makes (`1 + 1 + 1 …` is
+//! as deep as it is long), nor how often it reads the same text: where an attempt fails it goes
+//! back and tries another way, and each nested `CAST` doubles that.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -35,7 +37,8 @@ const QUERIES_MAX: usize = 1_000;
 /// As in PostgreSQL: `CUBE` of twelve columns.
 const GROUPING_SETS_MAX: usize = 4_096;
 const TABLES_MAX: usize = 500;
-/// A join has the columns of all tables before it: so many there may be in all joins, in a row of so many tables of such a width.
+/// A join has the columns of all tables before it: so many there may be in all joins, in a row of
+/// so many tables of such a width.
 const COLUMNS_MAX: usize = 20_000_000;
 /// The parser may take so many steps for a statement, and so many more for each of its words.
 const STEPS: (usize, usize) = (1_000, 20);
@@ -45,11 +48,17 @@ const STEPS_PER_LOOK: usize = 1024;
 const STACK_BYTES_MAX: usize = 24 << 20;
 
 /// Reads a statement.
-pub(crate) async fn parse(state: &SessionState, sql: &str, planning: &Arc<Planning>) -> Result<Statement> {
+pub(crate) async fn parse(
+    state: &SessionState,
+    sql: &str,
+    planning: &Arc<Planning>,
+) -> Result<Statement> {
     if sql.len() > TEXT_BYTES_MAX {
-        return Err(planning.too_complex(format!("a statement of {} bytes, at most {TEXT_BYTES_MAX}", sql.len())));
+        return Err(planning
+            .too_complex(format!("a statement of {} bytes, at most {TEXT_BYTES_MAX}", sql.len())));
     }
-    let tokens = Tokenizer::new(&GenericDialect, sql).tokenize_with_location().map_err(ParserError::from)?;
+    let tokens =
+        Tokenizer::new(&GenericDialect, sql).tokenize_with_location().map_err(ParserError::from)?;
     let words = Words::of(&tokens).map_err(|what| planning.too_complex(what))?;
     let statement = read(state, tokens, words, planning)?;
     let mut size = Size::default();
@@ -59,7 +68,10 @@ pub(crate) async fn parse(state: &SessionState, sql: &str, planning: &Arc<Planni
     if size.tables > 1 {
         let widest = widest(state, &statement).await?.max(size.columns);
         if (size.tables.pow(2) / 2).saturating_mul(widest) > COLUMNS_MAX {
-            let what = format!("{} tables of up to {widest} columns are too many for one statement", size.tables);
+            let what = format!(
+                "{} tables of up to {widest} columns are too many for one statement",
+                size.tables
+            );
             return Err(planning.too_complex(what));
         }
     }
@@ -67,7 +79,12 @@ pub(crate) async fn parse(state: &SessionState, sql: &str, planning: &Arc<Planni
 }
 
 /// Has the parser read the one statement that there is.
-fn read(state: &SessionState, tokens: Vec<TokenWithSpan>, words: usize, planning: &Arc<Planning>) -> Result<Statement> {
+fn read(
+    state: &SessionState,
+    tokens: Vec<TokenWithSpan>,
+    words: usize,
+    planning: &Arc<Planning>,
+) -> Result<Statement> {
     let dialect = Operators { bounds: Bounds::new(planning, words) };
     let parsed = DFParserBuilder::new(tokens)
         .with_dialect(&dialect)
@@ -77,13 +94,17 @@ fn read(state: &SessionState, tokens: Vec<TokenWithSpan>, words: usize, planning
     if dialect.bounds.exceeded.get() {
         // What the parser makes of it is of no use.
         planning.check()?;
-        return Err(planning.too_complex("the statement is nested too deeply to be parsed".to_owned()));
+        return Err(
+            planning.too_complex("the statement is nested too deeply to be parsed".to_owned())
+        );
     }
     let mut statements = parsed?;
     match (statements.pop_front(), statements.len()) {
         (Some(statement), 0) => Ok(statement),
         (None, _) => Err(DataFusionError::Plan("expected a statement, found none".to_owned())),
-        (_, more) => Err(DataFusionError::Plan(format!("expected one statement, found {}", more + 1))),
+        (_, more) => {
+            Err(DataFusionError::Plan(format!("expected one statement, found {}", more + 1)))
+        }
     }
 }
 
@@ -115,7 +136,10 @@ impl Words {
         }
         // A type may be given as text, which is read by a function that calls itself.
         if words.names_types && words.deepest_text > TYPES_MAX {
-            return Err(format!("a type is nested {} deep, at most {TYPES_MAX}", words.deepest_text));
+            return Err(format!(
+                "a type is nested {} deep, at most {TYPES_MAX}",
+                words.deepest_text
+            ));
         }
         Ok(words.count)
     }
@@ -128,23 +152,33 @@ impl Words {
                 self.open = self.open.saturating_sub(1);
                 self.pairs += 1;
             }
-            Token::RParen | Token::RBracket | Token::RBrace => self.open = self.open.saturating_sub(1),
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                self.open = self.open.saturating_sub(1)
+            }
             Token::Lt if is_nesting_type(before) => self.angles += 1,
             Token::Gt => self.angles = self.angles.saturating_sub(1),
             Token::ShiftRight => self.angles = self.angles.saturating_sub(2),
             Token::Word(word) if word.keyword == Keyword::EXPLAIN => self.explains += 1,
-            Token::Word(word) => self.names_types |= word.value.to_ascii_lowercase().starts_with("arrow_"),
-            Token::SingleQuotedString(text) => self.deepest_text = self.deepest_text.max(deepest(text)),
+            Token::Word(word) => {
+                self.names_types |= word.value.to_ascii_lowercase().starts_with("arrow_")
+            }
+            Token::SingleQuotedString(text) => {
+                self.deepest_text = self.deepest_text.max(deepest(text))
+            }
             _ => {}
         }
         match token {
             Token::LBracket | Token::RBracket => {}
             _ => self.pairs = 0,
         }
-        let too_many = |count: usize, max: usize, what: &str| (count > max).then(|| format!("{what}, at most {max}"));
+        let too_many = |count: usize, max: usize, what: &str| {
+            (count > max).then(|| format!("{what}, at most {max}"))
+        };
         let refused = too_many(self.count, WORDS_MAX, "the statement has too many words")
             .or_else(|| too_many(self.open, BRACKETS_MAX, "brackets are nested too deeply"))
-            .or_else(|| too_many(self.angles.max(self.pairs), TYPES_MAX, "a type is nested too deeply"))
+            .or_else(|| {
+                too_many(self.angles.max(self.pairs), TYPES_MAX, "a type is nested too deeply")
+            })
             .or_else(|| too_many(self.explains, EXPLAINS_MAX, "too many EXPLAIN"));
         refused.map_or(Ok(()), Err)
     }
@@ -177,7 +211,8 @@ struct Size {
     tables: usize,
     /// Of the widest query.
     columns: usize,
-    /// The queries and tables of each query that is open, those of `WITH` as often as they are named.
+    /// The queries and tables of each query that is open, those of `WITH` as often as they are
+    /// named.
     expanded: Vec<usize>,
     /// The names of queries of `WITH`, by their place in memory,
     steps: HashMap<usize, String>,
@@ -205,7 +240,9 @@ impl Size {
     fn deeper(&mut self) -> ControlFlow<String> {
         self.depth += 1;
         match self.depth > DEPTH_MAX {
-            true => ControlFlow::Break(format!("expressions are nested more than {DEPTH_MAX} deep")),
+            true => {
+                ControlFlow::Break(format!("expressions are nested more than {DEPTH_MAX} deep"))
+            }
             false => ControlFlow::Continue(()),
         }
     }
@@ -226,16 +263,22 @@ impl Visitor for Size {
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
         self.expanded.push(0);
         for step in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.steps.insert(std::ptr::from_ref(step.query.as_ref()).addr(), step.alias.name.value.to_lowercase());
+            self.steps.insert(
+                std::ptr::from_ref(step.query.as_ref()).addr(),
+                step.alias.name.value.to_lowercase(),
+            );
         }
         self.deeper()
     }
 
-    /// The planner puts queries of `WITH` in the places where they are named, and goes through all of what comes of it.
+    /// The planner puts queries of `WITH` in the places where they are named, and goes through all
+    /// of what comes of it.
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
         self.depth -= 1;
         let Some(count) = self.expanded.pop() else {
-            return ControlFlow::Break("the parser's tree ends a query that it has not begun".to_owned());
+            return ControlFlow::Break(
+                "the parser's tree ends a query that it has not begun".to_owned(),
+            );
         };
         if count > OPERATORS_MAX {
             let again = "a query of WITH that is named twice is planned twice";
@@ -256,10 +299,14 @@ impl Visitor for Size {
         self.columns = self.columns.max(select.projection.len());
         let sets = grouping_sets(&select.group_by);
         if self.queries > QUERIES_MAX {
-            return ControlFlow::Break(format!("the statement has more than {QUERIES_MAX} queries"));
+            return ControlFlow::Break(format!(
+                "the statement has more than {QUERIES_MAX} queries"
+            ));
         }
         if sets > GROUPING_SETS_MAX {
-            return ControlFlow::Break(format!("GROUP BY has more than {GROUPING_SETS_MAX} grouping sets"));
+            return ControlFlow::Break(format!(
+                "GROUP BY has more than {GROUPING_SETS_MAX} grouping sets"
+            ));
         }
         ControlFlow::Continue(())
     }
@@ -267,12 +314,16 @@ impl Visitor for Size {
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<String> {
         self.tables += 1;
         let size = match table {
-            TableFactor::Table { name, .. } => self.sizes.get(&name.to_string().to_lowercase().replace('"', "")),
+            TableFactor::Table { name, .. } => {
+                self.sizes.get(&name.to_string().to_lowercase().replace('"', ""))
+            }
             _ => None,
         };
         self.expand(size.copied().unwrap_or(1));
         match self.tables > TABLES_MAX {
-            true => ControlFlow::Break(format!("the statement names more than {TABLES_MAX} tables")),
+            true => {
+                ControlFlow::Break(format!("the statement names more than {TABLES_MAX} tables"))
+            }
             false => ControlFlow::Continue(()),
         }
     }
@@ -329,7 +380,12 @@ impl Bounds {
     /// Of a parser that is called from here, for a text of so many words.
     pub(crate) fn new(planning: &Arc<Planning>, words: usize) -> Self {
         let steps = Cell::new(STEPS.0 + STEPS.1 * words);
-        Self { planning: planning.clone(), steps, stack: stack_pointer(), exceeded: Cell::new(false) }
+        Self {
+            planning: planning.clone(),
+            steps,
+            stack: stack_pointer(),
+            exceeded: Cell::new(false),
+        }
     }
 
     /// Takes a step; whether it was one too many, or one since.

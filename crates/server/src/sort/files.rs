@@ -31,13 +31,15 @@ pub const SORT_BYTES_MIN: usize = 16 << 20;
 pub struct FileSort {
     /// Files, and folders of files of one kind. All have the same columns.
     pub inputs: Vec<PathBuf>,
-    /// The columns to sort by, the first of which decides first; all of the files' if there are none.
+    /// The columns to sort by, the first of which decides first; all of the files' if there are
+    /// none.
     pub by: Vec<By>,
     /// Which rows are dropped.
     pub distinct: Distinct,
     /// So many rows are wanted.
     pub limit: Option<u64>,
-    /// The memory that reading, sorting and handing on may take; sorting gets [`SORT_BYTES_MIN`] of it, however little is left.
+    /// The memory that reading, sorting and handing on may take; sorting gets [`SORT_BYTES_MIN`] of
+    /// it, however little is left.
     pub memory_bytes: usize,
     /// How much of it whoever takes the sorted rows needs.
     pub sink_bytes: usize,
@@ -81,7 +83,11 @@ impl From<DataFusionError> for SortError {
             ErrorKind::Resources => "raise --memory, or name a larger --spill folder",
             _ => &error.hint,
         };
-        Self::Failed(if hint.is_empty() { error.message } else { format!("{}; {hint}", error.message) })
+        Self::Failed(if hint.is_empty() {
+            error.message
+        } else {
+            format!("{}; {hint}", error.message)
+        })
     }
 }
 
@@ -95,10 +101,14 @@ impl FileSort {
     /// Starts to sort. Dropping what is returned stops it.
     ///
     /// # Errors
-    /// When a file can't be read, files have different columns, or there is no such column to sort by.
+    /// When a file can't be read, files have different columns, or there is no such column to sort
+    /// by.
     pub async fn start(&self) -> Result<SortedFiles, SortError> {
         let name = |number: usize| format!("input_{number}");
-        let table = |(number, path): (usize, &PathBuf)| TableSpec { name: Some(name(number)), path: path.clone() };
+        let table = |(number, path): (usize, &PathBuf)| TableSpec {
+            name: Some(name(number)),
+            path: path.clone(),
+        };
         let options = CatalogOptions {
             tables: self.inputs.iter().enumerate().map(table).collect(),
             tpch_scale: None,
@@ -117,13 +127,22 @@ impl FileSort {
                 None => frame,
                 Some(all) if columns(&all) == columns(&frame) => all.union(frame)?,
                 Some(_) => {
-                    let first = self.inputs.first().map(|path| path.display().to_string()).unwrap_or_default();
-                    let what = format!("{} has other columns than {first}; sort them apart", path.display());
+                    let first = self
+                        .inputs
+                        .first()
+                        .map(|path| path.display().to_string())
+                        .unwrap_or_default();
+                    let what = format!(
+                        "{} has other columns than {first}; sort them apart",
+                        path.display()
+                    );
                     return Err(SortError::Usage(what));
                 }
             });
         }
-        let Some(all) = all else { return Err(SortError::Usage("name a file or folder to sort".to_owned())) };
+        let Some(all) = all else {
+            return Err(SortError::Usage("name a file or folder to sort".to_owned()));
+        };
         let input = all.create_physical_plan().await?;
         let ordering = self.ordering(&input.schema())?;
         let runtime = context.runtime_env();
@@ -143,15 +162,18 @@ impl FileSort {
         }
         let of_partition = usize::try_from(of_partition).unwrap_or(usize::MAX).max(1);
         let at_once = (self.memory_bytes / 2 / of_partition).clamp(1, self.threads.max(1));
-        let beside = self.sink_bytes.max(of_partition.saturating_mul(at_once)).min(self.memory_bytes / 2);
+        let beside =
+            self.sink_bytes.max(of_partition.saturating_mul(at_once)).min(self.memory_bytes / 2);
         let sort_bytes = (self.memory_bytes - beside).max(SORT_BYTES_MIN.min(self.memory_bytes));
         let terms = Terms { distinct: self.distinct, limit: self.limit, at_once: Some(at_once) };
         let sort = Arc::new(ExternalSortExec::of(ordering, input)?.on(terms));
         let mut config = context.copied_config();
-        // Each thread reads its own part of a file, and leaves the others theirs: batches are numbered in the order of the rows.
+        // Each thread reads its own part of a file, and leaves the others theirs: batches are
+        // numbered in the order of the rows.
         config.options_mut().execution.enable_file_stream_work_stealing = false;
         let pool = Arc::new(GreedyMemoryPool::new(sort_bytes));
-        let runtime = RuntimeEnvBuilder::from_runtime_env(&runtime).with_memory_pool(pool).build_arc()?;
+        let runtime =
+            RuntimeEnvBuilder::from_runtime_env(&runtime).with_memory_pool(pool).build_arc()?;
         let reading = SessionContext::new_with_config_rt(config, runtime);
         let batches = sort.execute(0, SessionContext::task_ctx(&reading))?;
         Ok(SortedFiles { sort, batches })
@@ -159,12 +181,24 @@ impl FileSort {
 
     fn ordering(&self, schema: &SchemaRef) -> Result<LexOrdering, SortError> {
         let names = || schema.fields().iter().map(|field| field.name().as_str());
-        let by = self.by.iter().map(|by| by.find(names())).collect::<Result<Vec<_>, _>>().map_err(SortError::Usage)?;
-        let all = (0..schema.fields().len()).map(|column| SortColumn { column, descending: false, nulls_first: false });
+        let by = self
+            .by
+            .iter()
+            .map(|by| by.find(names()))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(SortError::Usage)?;
+        let all = (0..schema.fields().len()).map(|column| SortColumn {
+            column,
+            descending: false,
+            nulls_first: false,
+        });
         let by = if by.is_empty() { all.collect() } else { by };
         let expression = |SortColumn { column, descending, nulls_first }| {
             let options = arrow::compute::SortOptions { descending, nulls_first };
-            PhysicalSortExpr::new(Arc::new(Column::new(schema.field(column).name(), column)), options)
+            PhysicalSortExpr::new(
+                Arc::new(Column::new(schema.field(column).name(), column)),
+                options,
+            )
         };
         let ordering = LexOrdering::new(by.into_iter().map(expression));
         ordering.ok_or_else(|| SortError::Usage("the files have no columns".to_owned()))

@@ -14,14 +14,19 @@ use crate::arrow_files::batch_bytes_max;
 
 /// A file of rows or of columns that are not compressed is read in pieces.
 const PIECES_BYTES: u64 = 4 << 20;
-/// Of each column of a Parquet file there is a page and a dictionary, decompressed; writers end them at about a megabyte.
+/// Of each column of a Parquet file there is a page and a dictionary, decompressed; writers end
+/// them at about a megabyte.
 const COLUMN_BYTES_MAX: u64 = 2 << 20;
-/// Rows of a batch, and how many batches there are: the one that is made, and the one that is sorted.
+/// Rows of a batch, and how many batches there are: the one that is made, and the one that is
+/// sorted.
 const BATCH_ROWS: u64 = 8192;
 const BATCHES: u64 = 2;
 
 /// The bytes that reading one partition of a plan takes at most, as far as the files tell.
-pub(super) async fn of_partition(plan: &Arc<dyn ExecutionPlan>, runtime: &RuntimeEnv) -> Result<u64> {
+pub(super) async fn of_partition(
+    plan: &Arc<dyn ExecutionPlan>,
+    runtime: &RuntimeEnv,
+) -> Result<u64> {
     let arrow = batch_bytes_max(plan).ok().flatten().map_or(0, |(bytes, _)| bytes);
     let mut most = PIECES_BYTES.max(arrow);
     let mut plans = vec![plan];

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use dray_sort::Memory;
 
 /// A sort's part of the pool.

@@ -29,8 +29,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// A server with tables `numbers` (1,000,000 rows of n and a text), `one` and the functions `fail_at(n, m)`, which fails
-    /// where n = m, `panic_at(n, m)` and `slow(n)`, which takes a millisecond a batch of rows.
+    /// A server with tables `numbers` (1,000,000 rows of n and a text), `one` and the functions
+    /// `fail_at(n, m)`, which fails where n = m, `panic_at(n, m)` and `slow(n)`, which takes a
+    /// millisecond a batch of rows.
     pub fn start() -> Self {
         Self::start_with(|_| {})
     }
@@ -53,7 +54,11 @@ impl Running {
         let (stop, stopped) = oneshot::channel();
         let (opened, opening) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap();
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(3)
+                .enable_all()
+                .build()
+                .unwrap();
             runtime.block_on(async move {
                 let server = Server::with_context(context(memory), options).await.unwrap();
                 opened.send((server.uris(), server.metrics(), server.metrics_address())).unwrap();
@@ -61,7 +66,9 @@ impl Running {
             });
         });
         let (uris, metrics, metrics_address) = opening.recv().unwrap();
-        let uri = |scheme: &str| uris.iter().find(|uri| uri.starts_with(scheme)).cloned().unwrap_or_default();
+        let uri = |scheme: &str| {
+            uris.iter().find(|uri| uri.starts_with(scheme)).cloned().unwrap_or_default()
+        };
         let (tcp, unix) = (uri("dray"), uri("dray+unix"));
         Self { tcp, unix, metrics, metrics_address, folder, stop: Some(stop), thread: Some(thread) }
     }
@@ -77,7 +84,8 @@ impl Running {
     /// The server still answers: what every fault must leave behind.
     pub fn assert_serves(&self) {
         let mut connection = self.connect();
-        let batches = connection.query("SELECT 1 AS x", &Default::default()).unwrap().read_all().unwrap();
+        let batches =
+            connection.query("SELECT 1 AS x", &Default::default()).unwrap().read_all().unwrap();
         assert_eq!(batches[0].num_rows(), 1);
     }
 
@@ -85,7 +93,12 @@ impl Running {
     pub fn count(&self, name: &str) -> f64 {
         let page = self.metrics.render();
         let line = page.lines().find(|line| line.starts_with(&format!("dray_{name} ")));
-        line.unwrap_or_else(|| panic!("no {name} in {page}")).split(' ').nth(1).unwrap().parse().unwrap()
+        line.unwrap_or_else(|| panic!("no {name} in {page}"))
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Waits until a counter has a value.
@@ -129,10 +142,15 @@ fn context(memory_bytes: Option<usize>) -> SessionContext {
     let batches = (0..16).map(|part| {
         let n = Int64Array::from_iter_values((0..62_500).map(|i| part * 62_500 + i));
         let text = StringArray::from_iter_values(n.values().iter().map(|n| format!("row {n}")));
-        RecordBatch::try_from_iter([("n", Arc::new(n) as ArrayRef), ("text", Arc::new(text) as ArrayRef)]).unwrap()
+        RecordBatch::try_from_iter([
+            ("n", Arc::new(n) as ArrayRef),
+            ("text", Arc::new(text) as ArrayRef),
+        ])
+        .unwrap()
     });
     let batches: Vec<RecordBatch> = batches.collect();
-    let table = datafusion::datasource::MemTable::try_new(batches[0].schema(), vec![batches]).unwrap();
+    let table =
+        datafusion::datasource::MemTable::try_new(batches[0].schema(), vec![batches]).unwrap();
     context.register_table("numbers", Arc::new(table)).unwrap();
     for (name, panics) in [("fail_at", false), ("panic_at", true)] {
         let function = move |args: &[ColumnarValue]| {
@@ -140,20 +158,36 @@ fn context(memory_bytes: Option<usize>) -> SessionContext {
             let column = |i: usize| arrays[i].as_any().downcast_ref::<Int64Array>().unwrap();
             if column(0).iter().zip(column(1)).any(|(n, m)| n == m) {
                 assert!(!panics, "the function met its row");
-                return Err(datafusion::common::DataFusionError::Execution("the function met its row".into()));
+                return Err(datafusion::common::DataFusionError::Execution(
+                    "the function met its row".into(),
+                ));
             }
             Ok(ColumnarValue::Array(arrays[0].clone()))
         };
         let types = vec![DataType::Int64, DataType::Int64];
-        context.register_udf(create_udf(name, types, DataType::Int64, Volatility::Volatile, Arc::new(function)));
+        context.register_udf(create_udf(
+            name,
+            types,
+            DataType::Int64,
+            Volatility::Volatile,
+            Arc::new(function),
+        ));
     }
     let slow = |args: &[ColumnarValue]| {
         std::thread::sleep(Duration::from_millis(1));
         Ok(args[0].clone())
     };
     let types = vec![DataType::Int64];
-    context.register_udf(create_udf("slow", types, DataType::Int64, Volatility::Volatile, Arc::new(slow)));
+    context.register_udf(create_udf(
+        "slow",
+        types,
+        DataType::Int64,
+        Volatility::Volatile,
+        Arc::new(slow),
+    ));
     let repeat_max = "CREATE VIEW one AS SELECT 1 AS x";
-    futures::executor::block_on(async { context.sql(repeat_max).await.unwrap().collect().await.unwrap() });
+    futures::executor::block_on(async {
+        context.sql(repeat_max).await.unwrap().collect().await.unwrap()
+    });
     context
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, Decimal128Array, DictionaryArray, Int8Array, Int64Array, RecordBatch, StringArray,
-    StringViewArray, TimestampMicrosecondArray,
+    Array, ArrayRef, AsArray, Decimal128Array, DictionaryArray, Int8Array, Int64Array, RecordBatch,
+    StringArray, StringViewArray, TimestampMicrosecondArray,
 };
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type, Schema};
@@ -47,7 +47,8 @@ async fn open_error<S: AsRef<str>>(tables: impl IntoIterator<Item = S>) -> Strin
 
 /// The result as CSV, without a header.
 async fn query(ctx: &SessionContext, sql: &str) -> Result<String, String> {
-    let frame = ctx.sql_with_options(sql, catalog::query_options()).await.map_err(|e| e.to_string())?;
+    let frame =
+        ctx.sql_with_options(sql, catalog::query_options()).await.map_err(|e| e.to_string())?;
     let batches = frame.collect().await.map_err(|e| e.to_string())?;
     let mut text = Vec::new();
     let mut writer = WriterBuilder::new().with_header(false).build(&mut text);
@@ -59,7 +60,8 @@ async fn query(ctx: &SessionContext, sql: &str) -> Result<String, String> {
 }
 
 async fn tables(ctx: &SessionContext) -> String {
-    let sql = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
+    let sql =
+        "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' ORDER BY 1";
     query(ctx, sql).await.unwrap().trim().replace('\n', " ")
 }
 
@@ -91,13 +93,18 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 
 /// Four columns of `rows` rows; strings as views if asked, missing at every third row.
 fn sample(rows: i64, views: bool) -> RecordBatch {
-    let names: Vec<Option<String>> = (0..rows).map(|i| (i % 3 != 2).then(|| format!("naïve string {i}"))).collect();
-    let names: ArrayRef =
-        if views { Arc::new(StringViewArray::from_iter(names)) } else { Arc::new(StringArray::from_iter(names)) };
+    let names: Vec<Option<String>> =
+        (0..rows).map(|i| (i % 3 != 2).then(|| format!("naïve string {i}"))).collect();
+    let names: ArrayRef = if views {
+        Arc::new(StringViewArray::from_iter(names))
+    } else {
+        Arc::new(StringArray::from_iter(names))
+    };
     let prices = Decimal128Array::from_iter_values((0..rows).map(|i| i128::from(i) * 101))
         .with_precision_and_scale(15, 2)
         .unwrap();
-    let times = TimestampMicrosecondArray::from_iter_values((0..rows).map(|i| i * 1_000_001)).with_timezone("UTC");
+    let times = TimestampMicrosecondArray::from_iter_values((0..rows).map(|i| i * 1_000_001))
+        .with_timezone("UTC");
     RecordBatch::try_from_iter([
         ("id", Arc::new(Int64Array::from_iter_values(0..rows)) as ArrayRef),
         ("name", names),
@@ -116,15 +123,19 @@ const SAMPLE_5: &str = "\
 ";
 
 fn parquet(batch: &RecordBatch, compression: Compression) -> Vec<u8> {
-    let properties = WriterProperties::builder().set_compression(compression).set_max_row_group_row_count(Some(50_000));
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build())).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_max_row_group_row_count(Some(50_000));
+    let mut writer =
+        ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build())).unwrap();
     writer.write(batch).unwrap();
     writer.into_inner().unwrap()
 }
 
 fn arrow_file(batch: &RecordBatch, compression: Option<CompressionType>) -> Vec<u8> {
     let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
-    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    let mut writer =
+        FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
     writer.write(batch).unwrap();
     writer.finish().unwrap();
     writer.into_inner().unwrap()
@@ -150,7 +161,9 @@ async fn parquet_and_arrow_of_every_kind() {
             ("gzip", Compression::GZIP(Default::default())),
             ("zstd", Compression::ZSTD(Default::default())),
         ] {
-            specs.push(folder.write(&format!("{name}_{views}.parquet"), parquet(&batch, compression)));
+            specs.push(
+                folder.write(&format!("{name}_{views}.parquet"), parquet(&batch, compression)),
+            );
         }
         specs.push(folder.write(&format!("file_{views}.arrow"), arrow_file(&batch, None)));
         let lz4 = arrow_file(&batch, Some(CompressionType::LZ4_FRAME));
@@ -164,8 +177,15 @@ async fn parquet_and_arrow_of_every_kind() {
         let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
         for spec in &specs {
             let name = Path::new(spec).file_stem().unwrap().to_str().unwrap();
-            assert_eq!(query(&ctx, &format!("SELECT * FROM {name} ORDER BY id")).await.unwrap(), SAMPLE_5, "{name}");
-            assert_eq!(query(&ctx, &format!("SELECT price FROM {name} WHERE id = 4")).await.unwrap(), "4.04\n");
+            assert_eq!(
+                query(&ctx, &format!("SELECT * FROM {name} ORDER BY id")).await.unwrap(),
+                SAMPLE_5,
+                "{name}"
+            );
+            assert_eq!(
+                query(&ctx, &format!("SELECT price FROM {name} WHERE id = 4")).await.unwrap(),
+                "4.04\n"
+            );
             let schema = ctx.table(name).await.unwrap().schema().as_arrow().clone();
             let is_arrow_view = !in_memory && name.ends_with("true") && !spec.ends_with("parquet");
             let string = if is_arrow_view { DataType::Utf8View } else { DataType::Utf8 };
@@ -182,7 +202,8 @@ async fn extension_types_are_kept() {
     let json = Field::new("j", DataType::Utf8, true)
         .with_metadata([("ARROW:extension:name".to_owned(), "arrow.json".to_owned())].into());
     let schema = Arc::new(Schema::new(vec![json]));
-    let batch = RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["{}"]))]).unwrap();
+    let batch =
+        RecordBatch::try_new(schema, vec![Arc::new(StringArray::from(vec!["{}"]))]).unwrap();
     let specs = [
         folder.write("a.parquet", parquet(&batch, Compression::SNAPPY)),
         folder.write("b.arrow", arrow_file(&batch, None)),
@@ -190,8 +211,13 @@ async fn extension_types_are_kept() {
     for in_memory in [false, true] {
         let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
         for table in ["a", "b"] {
-            let batches = ctx.sql(&format!("SELECT j FROM {table}")).await.unwrap().collect().await.unwrap();
-            assert_eq!(batches[0].schema().field(0).extension_type_name(), Some("arrow.json"), "{table}");
+            let batches =
+                ctx.sql(&format!("SELECT j FROM {table}")).await.unwrap().collect().await.unwrap();
+            assert_eq!(
+                batches[0].schema().field(0).extension_type_name(),
+                Some("arrow.json"),
+                "{table}"
+            );
         }
     }
 }
@@ -211,7 +237,8 @@ async fn csv_of_every_kind() {
         folder.write("bom.csv", format!("\u{feff}{csv}")),
         folder.write("packed.csv.gz", gzip(csv.as_bytes())),
         folder.write("packed2.csv.zst", zstd),
-        folder.write("tabs.tsv", csv.replace("a, ", "a; ").replace(',', "\t").replace("a; ", "a, ")),
+        folder
+            .write("tabs.tsv", csv.replace("a, ", "a; ").replace(',', "\t").replace("a; ", "a, ")),
     ];
     for in_memory in [false, true] {
         let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
@@ -225,7 +252,9 @@ async fn csv_of_every_kind() {
                 "{table}"
             );
             assert_eq!(
-                query(&ctx, &format!("SELECT sum(id) FROM {table} WHERE name IS NOT NULL")).await.unwrap(),
+                query(&ctx, &format!("SELECT sum(id) FROM {table} WHERE name IS NOT NULL"))
+                    .await
+                    .unwrap(),
                 "4\n"
             );
         }
@@ -257,7 +286,11 @@ async fn csv_types_hold_for_all_files() {
     let expected = "0.5,2024-01-01T00:00:00\n9007199254740993,2024-01-01T00:00:00Z\n";
     assert_eq!(query(&ctx, "SELECT n, z FROM t ORDER BY n").await.unwrap(), expected);
     let whole = parquet(
-        &RecordBatch::try_from_iter([("n", Arc::new(Int64Array::from(vec![9007199254740993])) as ArrayRef)]).unwrap(),
+        &RecordBatch::try_from_iter([(
+            "n",
+            Arc::new(Int64Array::from(vec![9007199254740993])) as ArrayRef,
+        )])
+        .unwrap(),
         Compression::SNAPPY,
     );
     let half = Arc::new(datafusion::arrow::array::Float64Array::from(vec![0.5])) as ArrayRef;
@@ -273,7 +306,10 @@ async fn csv_without_a_header() {
     let folder = Folder::new();
     let path = folder.write("t.csv", "1,x\n2,y\n");
     for in_memory in [false, true] {
-        let ctx = catalog::open(&CatalogOptions { csv_no_header: true, in_memory, ..options([&path]) }).await.unwrap();
+        let ctx =
+            catalog::open(&CatalogOptions { csv_no_header: true, in_memory, ..options([&path]) })
+                .await
+                .unwrap();
         let sql = "SELECT column_1 + 1, column_2 FROM t ORDER BY 1";
         assert_eq!(query(&ctx, sql).await.unwrap(), "2,x\n3,y\n");
     }
@@ -291,7 +327,11 @@ async fn frames_and_members_are_all_read() {
     ];
     let ctx = open(&specs).await;
     for table in ["z", "g", "j"] {
-        assert_eq!(query(&ctx, &format!("SELECT sum(a) FROM {table}")).await.unwrap(), "6\n", "{table}");
+        assert_eq!(
+            query(&ctx, &format!("SELECT sum(a) FROM {table}")).await.unwrap(),
+            "6\n",
+            "{table}"
+        );
     }
 }
 
@@ -307,8 +347,12 @@ async fn the_server_lists_its_tables() {
     let ctx = open([&csv, &spec, &arrow]).await;
     let four = "\"id Int64, name Utf8, price Decimal128(15, 2), at Timestamp(µs, \"\"UTC\"\")\"";
     let listed = query(&ctx, sql).await.unwrap();
-    assert_eq!(listed, format!("c,2,true,1,\"a Int64, b Utf8\"\np,12,true,2,{four}\nr,,true,1,{four}\n"));
-    let ctx = catalog::open(&CatalogOptions { in_memory: true, ..options([&arrow]) }).await.unwrap();
+    assert_eq!(
+        listed,
+        format!("c,2,true,1,\"a Int64, b Utf8\"\np,12,true,2,{four}\nr,,true,1,{four}\n")
+    );
+    let ctx =
+        catalog::open(&CatalogOptions { in_memory: true, ..options([&arrow]) }).await.unwrap();
     assert_eq!(query(&ctx, sql).await.unwrap(), format!("r,3,true,1,{four}\n"));
 }
 
@@ -329,16 +373,29 @@ async fn csv_types_change_no_value() {
         ("day", "Date32", vec!["2024-02-29", "1969-12-31"]),
         ("no_day", "Utf8", vec!["2024-02-30", "2024-01-01"]),
         ("at", "Timestamp(ms)", vec!["2024-02-29T01:02:03", "2024-02-29 01:02:03.5", "2024-02-29"]),
-        ("zoned", "Timestamp(s, \"UTC\")", vec!["2024-02-29T01:02:03Z", "2024-02-29T01:02:03+02:00"]),
+        (
+            "zoned",
+            "Timestamp(s, \"UTC\")",
+            vec!["2024-02-29T01:02:03Z", "2024-02-29T01:02:03+02:00"],
+        ),
         ("zones", "Utf8", vec!["2024-02-29T01:02:03Z", "2024-02-29T01:02:03"]),
         ("far", "Utf8", vec!["9999-12-31T00:00:00", "2024-02-29T01:02:03"]),
         ("flag", "Boolean", vec!["true", "False"]),
         ("answer", "Utf8", vec!["true", "1"]),
     ];
     for (name, expected, values) in cases {
-        let csv = format!("v,i\n{}", values.iter().map(|value| format!("{value},1\n,2\n")).collect::<String>());
+        let csv = format!(
+            "v,i\n{}",
+            values.iter().map(|value| format!("{value},1\n,2\n")).collect::<String>()
+        );
         let ctx = open([folder.write(&format!("{name}.csv"), csv)]).await;
-        let batches = ctx.sql(&format!("SELECT v FROM {name} ORDER BY v")).await.unwrap().collect().await.unwrap();
+        let batches = ctx
+            .sql(&format!("SELECT v FROM {name} ORDER BY v"))
+            .await
+            .unwrap()
+            .collect()
+            .await
+            .unwrap();
         assert_eq!(batches[0].schema().field(0).data_type().to_string(), expected, "{name}");
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(rows, 2 * values.len(), "{name}");
@@ -358,14 +415,18 @@ async fn csv_that_changes_after_its_types_were_learnt_fails() {
     let ctx = open([&path]).await;
     fs::write(&path, "a,b\n1,x\noops,y\n").unwrap();
     let error = query(&ctx, "SELECT a FROM t").await.unwrap_err();
-    assert!(error.contains("file 't/t.csv' had 12 bytes when its table was opened, and now has 15"), "{error}");
+    assert!(
+        error.contains("file 't/t.csv' had 12 bytes when its table was opened, and now has 15"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn a_wide_csv_with_a_trailing_comma() {
     let folder = Folder::new();
     let header: String = (1..=109).map(|i| format!("\"C{i}\",")).collect();
-    let row: String = (1..=109).map(|i| if i % 2 == 0 { ",".into() } else { format!("{i},") }).collect();
+    let row: String =
+        (1..=109).map(|i| if i % 2 == 0 { ",".into() } else { format!("{i},") }).collect();
     let csv = format!("{header}\n{row}\n{row}\n");
     let ctx = open([folder.write("bts_2019.csv.gz", gzip(csv.as_bytes()))]).await;
     let batches = ctx.sql("SELECT * FROM bts_2019").await.unwrap().collect().await.unwrap();
@@ -421,9 +482,14 @@ async fn json_of_every_kind() {
         let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
         for table in ["a", "b", "c", "d", "e", "f", "g"] {
             assert_eq!(
-                query(&ctx, &format!("SELECT id, name, price, tags[2], at['x'], at['y'] FROM {table} ORDER BY id"))
-                    .await
-                    .unwrap(),
+                query(
+                    &ctx,
+                    &format!(
+                        "SELECT id, name, price, tags[2], at['x'], at['y'] FROM {table} ORDER BY id"
+                    )
+                )
+                .await
+                .unwrap(),
                 "1,a,,y,1,\n2,,,,2,true\n3,,2.5,,,\n",
                 "{table}"
             );
@@ -458,7 +524,11 @@ async fn json_keeps_all_digits() {
             "[{\"a\":1},\n {\"a\":[-9223372036854775809]}]",
             "line 2, column 8: the integer -9223372036854775809 ",
         ),
-        ("float.json", "{\"a\":1.5}\n{\"a\":9007199254740993}\n", "row 2: 'a' is 9007199254740993, "),
+        (
+            "float.json",
+            "{\"a\":1.5}\n{\"a\":9007199254740993}\n",
+            "row 2: 'a' is 9007199254740993, ",
+        ),
         (
             "nested.json",
             "{\"a\":{\"b\":[9007199254740993]}}\n{\"a\":{\"b\":[0.5]}}\n",
@@ -479,15 +549,23 @@ async fn json_keeps_all_digits() {
         folder.write(&format!("{first}/{first}.json"), "{\"a\":9007199254740993}\n");
         folder.write(&format!("{first}/{second}.json"), "{\"a\":0.5}\n");
         let error = open_error([format!("{first}={}/", folder.path(first))]).await;
-        assert!(error.contains("column 'a' has integers beyond 2^53 in one and fractions in the other"), "{error}");
+        assert!(
+            error.contains("column 'a' has integers beyond 2^53 in one and fractions in the other"),
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn csv_times_with_too_many_digits_are_text() {
     let folder = Folder::new();
-    let ctx = open([folder.write("t.csv", "a\n2020-01-01 00:00:00.1234567891\n2020-01-01 00:00:00\n")]).await;
-    assert_eq!(query(&ctx, "SELECT a FROM t WHERE a LIKE '%91'").await.unwrap(), "2020-01-01 00:00:00.1234567891\n");
+    let ctx =
+        open([folder.write("t.csv", "a\n2020-01-01 00:00:00.1234567891\n2020-01-01 00:00:00\n")])
+            .await;
+    assert_eq!(
+        query(&ctx, "SELECT a FROM t WHERE a LIKE '%91'").await.unwrap(),
+        "2020-01-01 00:00:00.1234567891\n"
+    );
 }
 
 #[tokio::test]
@@ -495,9 +573,12 @@ async fn dictionaries_of_many_batches_are_united() {
     let folder = Folder::new();
     let batch = |number: usize| {
         let keys = Int8Array::from_iter((0..100).map(|key| (key % 7 != 3).then_some(key)));
-        let words = StringArray::from_iter_values((0..100).map(|word| format!("word {}", number * 100 + word)));
+        let words = StringArray::from_iter_values(
+            (0..100).map(|word| format!("word {}", number * 100 + word)),
+        );
         let words = DictionaryArray::new(keys, Arc::new(words));
-        RecordBatch::try_from_iter_with_nullable([("word", Arc::new(words) as ArrayRef, true)]).unwrap()
+        RecordBatch::try_from_iter_with_nullable([("word", Arc::new(words) as ArrayRef, true)])
+            .unwrap()
     };
     let mut stream = StreamWriter::try_new(Vec::new(), &batch(0).schema()).unwrap();
     (0..5).for_each(|number| stream.write(&batch(number)).unwrap());
@@ -510,7 +591,9 @@ async fn dictionaries_of_many_batches_are_united() {
     let files = format!("t={}/", folder.path("files"));
     for (path, in_memory) in [(&path, false), (&path, true), (&files, false), (&files, true)] {
         let ctx = catalog::open(&CatalogOptions { in_memory, ..options([path]) }).await.unwrap();
-        let words = query(&ctx, "SELECT word FROM t WHERE word LIKE 'word %' AND word <> 'word 0'").await.unwrap();
+        let words = query(&ctx, "SELECT word FROM t WHERE word LIKE 'word %' AND word <> 'word 0'")
+            .await
+            .unwrap();
         assert_eq!(words.lines().count(), 5 * 86 - 1, "{words}");
         assert!(words.contains("word 1\n") && words.contains("word 499\n"), "{words}");
         assert_eq!(query(&ctx, "SELECT count(*), count(word) FROM t").await.unwrap(), "500,430\n");
@@ -607,7 +690,9 @@ async fn files_of_one_table_must_go_together() {
         query(&ctx, "SELECT id, name, price FROM t ORDER BY id, name NULLS LAST").await.unwrap(),
         "0,naïve string 0,0.00\n0,,0.00\n1,naïve string 1,1.01\n1,,1.01\n"
     );
-    for (name, expected) in [("swapped", "their header lines differ"), ("arrow", "their columns or types differ")] {
+    for (name, expected) in
+        [("swapped", "their header lines differ"), ("arrow", "their columns or types differ")]
+    {
         let error = open_error([named(name)]).await;
         assert!(error.contains(expected), "{error}");
     }
@@ -646,7 +731,10 @@ async fn each_mistake_is_one_clear_sentence() {
         (vec![folder.write("bad.json", "{\"a\":1}\n{oops")], "can't read '"),
         (vec![folder.write("bad.csv.gz", "a,b\n1,2\n")], "can't read '"),
         (vec![folder.write("ragged.csv", "a,b\n1,2\n1,2,3\n")], "can't read '"),
-        (vec![folder.write("twice.csv", "a,b,a\n1,2,3\n")], "has two columns named 'a'; rename one of them"),
+        (
+            vec![folder.write("twice.csv", "a,b,a\n1,2,3\n")],
+            "has two columns named 'a'; rename one of them",
+        ),
     ];
     for (specs, expected) in cases {
         let error = open_error(&specs).await;
@@ -658,9 +746,13 @@ async fn each_mistake_is_one_clear_sentence() {
         let error = catalog::open(&options).await.err().unwrap().to_string();
         assert!(error.starts_with("expected a TPC-H scale factor"), "{error}");
     }
-    let options = CatalogOptions { spill_dir: Some(folder.path("missing").into()), ..options::<&str>([]) };
+    let options =
+        CatalogOptions { spill_dir: Some(folder.path("missing").into()), ..options::<&str>([]) };
     let error = catalog::open(&options).await.err().unwrap().to_string();
-    assert!(error.ends_with("missing': entity not found; create this folder or name another"), "{error}");
+    assert!(
+        error.ends_with("missing': entity not found; create this folder or name another"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -694,9 +786,14 @@ async fn only_queries() {
         "BEGIN".into(),
     ] {
         let error = query(&ctx, &sql).await.unwrap_err();
-        assert!(error.contains("not supported") || error.contains("Unsupported SQL statement"), "{sql}: {error}");
+        assert!(
+            error.contains("not supported") || error.contains("Unsupported SQL statement"),
+            "{sql}: {error}"
+        );
     }
-    assert!(query(&ctx, &format!("SELECT * FROM '{path}'")).await.unwrap_err().contains("not found"));
+    assert!(
+        query(&ctx, &format!("SELECT * FROM '{path}'")).await.unwrap_err().contains("not found")
+    );
     assert!(!Path::new(&out).exists());
     assert_eq!(query(&ctx, "SELECT * FROM t").await.unwrap(), "1\n");
     assert!(query(&ctx, "SELECT now()").await.unwrap().trim().ends_with('Z'));
@@ -736,10 +833,13 @@ async fn tables_in_memory_keep_order_and_hold_large_tight_batches() {
     folder.write("two/a.parquet", parquet(&sample(70_000, true), Compression::SNAPPY));
     folder.write("two/b.parquet", parquet(&sample(130_000, true), Compression::SNAPPY));
     let two = format!("two={}", folder.path("two"));
-    let options = CatalogOptions { in_memory: true, tpch_scale: Some(0.05), ..options([path, two]) };
+    let options =
+        CatalogOptions { in_memory: true, tpch_scale: Some(0.05), ..options([path, two]) };
     let ctx = catalog::open(&options).await.unwrap();
 
-    for (table, key, rows) in [("t", "id", rows), ("two", "id", rows), ("lineitem", "l_orderkey", 299_814)] {
+    for (table, key, rows) in
+        [("t", "id", rows), ("two", "id", rows), ("lineitem", "l_orderkey", 299_814)]
+    {
         let frame = ctx.table(table).await.unwrap();
         let plan = frame.create_physical_plan().await.unwrap();
         let whole = ctx.copied_config().with_batch_size(MEMORY_BATCH_ROWS);
@@ -749,18 +849,28 @@ async fn tables_in_memory_keep_order_and_hold_large_tight_batches() {
         // Each of the two threads that read or generated the table ends with one short batch.
         let sizes: Vec<usize> = parts.iter().flatten().map(RecordBatch::num_rows).collect();
         assert!(sizes.iter().all(|rows| *rows <= MEMORY_BATCH_ROWS), "{table}: {sizes:?}");
-        assert!(sizes.iter().filter(|rows| **rows < MEMORY_BATCH_ROWS).count() <= 2, "{table}: {sizes:?}");
+        assert!(
+            sizes.iter().filter(|rows| **rows < MEMORY_BATCH_ROWS).count() <= 2,
+            "{table}: {sizes:?}"
+        );
         let mut keys: Vec<i64> = Vec::new();
         for part in &parts {
             assert!(!part.is_empty(), "{table}");
             for batch in part {
-                keys.extend(batch.column_by_name(key).unwrap().as_primitive::<Int64Type>().values());
+                keys.extend(
+                    batch.column_by_name(key).unwrap().as_primitive::<Int64Type>().values(),
+                );
                 for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
                     assert_ne!(column.data_type(), &DataType::Utf8View);
                     let data = column.to_data();
                     let bytes: usize = data.buffers().iter().map(|buffer| buffer.len()).sum();
-                    let allocated: usize = data.buffers().iter().map(|buffer| buffer.capacity()).sum();
-                    assert!(allocated <= bytes + 256, "{table}.{}: {allocated} for {bytes}", field.name());
+                    let allocated: usize =
+                        data.buffers().iter().map(|buffer| buffer.capacity()).sum();
+                    assert!(
+                        allocated <= bytes + 256,
+                        "{table}.{}: {allocated} for {bytes}",
+                        field.name()
+                    );
                 }
             }
         }
@@ -794,12 +904,18 @@ async fn tpch_gives_the_known_answers() {
             ("nation", 25),
             ("region", 5),
         ] {
-            assert_eq!(query(&ctx, &format!("SELECT count(*) FROM {table}")).await.unwrap(), format!("{rows}\n"));
+            assert_eq!(
+                query(&ctx, &format!("SELECT count(*) FROM {table}")).await.unwrap(),
+                format!("{rows}\n")
+            );
         }
         let q1 = "SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice), \
                   sum(l_extendedprice * (1 - l_discount)), count(*) FROM lineitem \
                   WHERE l_shipdate <= date '1998-09-02' GROUP BY 1, 2 ORDER BY 1, 2 LIMIT 1";
-        assert_eq!(query(&ctx, q1).await.unwrap(), "A,F,380456.00,532348211.65,505822441.4861,14876\n");
+        assert_eq!(
+            query(&ctx, q1).await.unwrap(),
+            "A,F,380456.00,532348211.65,505822441.4861,14876\n"
+        );
         let q6 = "SELECT sum(l_extendedprice * l_discount) FROM lineitem WHERE l_shipdate >= date '1994-01-01' \
                   AND l_shipdate < date '1995-01-01' AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24";
         assert_eq!(query(&ctx, q6).await.unwrap(), "1193053.2253\n");
@@ -809,7 +925,9 @@ async fn tpch_gives_the_known_answers() {
                        l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, \
                        l_shipmode, l_comment";
         for (a, b) in [("lineitem", "lines"), ("lines", "lineitem")] {
-            let sql = format!("SELECT count(*) FROM (SELECT {columns} FROM {a} EXCEPT ALL SELECT {columns} FROM {b})");
+            let sql = format!(
+                "SELECT count(*) FROM (SELECT {columns} FROM {a} EXCEPT ALL SELECT {columns} FROM {b})"
+            );
             assert_eq!(query(&ctx, &sql).await.unwrap(), "0\n");
         }
     }

@@ -1,4 +1,5 @@
-//! Files that change while they are served: a table gives what it had when it was opened, or an error.
+//! Files that change while they are served: a table gives what it had when it was opened, or an
+//! error.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -26,8 +27,18 @@ fn batch(first: i64, rows: i64) -> RecordBatch {
     .unwrap()
 }
 
-const ENDINGS: [&str; 10] =
-    ["parquet", "arrow", "arrows", "csv", "csv.gz", "csv.zst", "ndjson", "ndjson.gz", "json", "json.zst"];
+const ENDINGS: [&str; 10] = [
+    "parquet",
+    "arrow",
+    "arrows",
+    "csv",
+    "csv.gz",
+    "csv.zst",
+    "ndjson",
+    "ndjson.gz",
+    "json",
+    "json.zst",
+];
 
 /// A file of these rows, in batches or row groups of a thousand.
 fn bytes(ending: &str, first: i64, rows: i64) -> Vec<u8> {
@@ -40,8 +51,10 @@ fn bytes(ending: &str, first: i64, rows: i64) -> Vec<u8> {
     let mut out = Vec::new();
     match format {
         "parquet" => {
-            let properties = WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
-            let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).unwrap();
+            let properties =
+                WriterProperties::builder().set_max_row_group_row_count(Some(1000)).build();
+            let mut writer =
+                ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).unwrap();
             parts.for_each(|part| writer.write(&part).unwrap());
             writer.close().unwrap();
         }
@@ -71,7 +84,8 @@ fn bytes(ending: &str, first: i64, rows: i64) -> Vec<u8> {
     match compression {
         "" => out,
         "gz" => {
-            let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+            let mut encoder =
+                flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             encoder.write_all(&out).unwrap();
             encoder.finish().unwrap()
         }
@@ -82,19 +96,27 @@ fn bytes(ending: &str, first: i64, rows: i64) -> Vec<u8> {
 
 async fn open(spec: &str) -> SessionContext {
     let tables = vec![spec.parse().unwrap()];
-    catalog::open(&CatalogOptions { tables, threads: 2, ..CatalogOptions::default() }).await.unwrap()
+    catalog::open(&CatalogOptions { tables, threads: 2, ..CatalogOptions::default() })
+        .await
+        .unwrap()
 }
 
 /// The sum of a column of numbers.
 async fn total(context: &SessionContext, sql: &str) -> Result<i64, String> {
     let text = |error: datafusion::error::DataFusionError| error.to_string();
     let batches = context.sql(sql).await.map_err(text)?.collect().await.map_err(text)?;
-    let values = batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().iter().flatten());
+    let values = batches
+        .iter()
+        .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().iter().flatten());
     Ok(values.sum())
 }
 
-const QUESTIONS: [&str; 4] =
-    ["SELECT id FROM t", "SELECT count(*) FROM t", "SELECT max(id) FROM t", "SELECT id FROM t WHERE name = 'text 7'"];
+const QUESTIONS: [&str; 4] = [
+    "SELECT id FROM t",
+    "SELECT count(*) FROM t",
+    "SELECT max(id) FROM t",
+    "SELECT id FROM t WHERE name = 'text 7'",
+];
 
 /// Waits until a change would show another time.
 fn tick() {
@@ -124,10 +146,16 @@ async fn a_file_that_changed_is_an_error() {
                 "was removed or renamed",
             ),
             ("replaced", Box::new(|path| replace(path, &new)), "was replaced by another one"),
-            ("replaced by a copy", Box::new(|path| replace(path, &old)), "was replaced by another one"),
+            (
+                "replaced by a copy",
+                Box::new(|path| replace(path, &old)),
+                "was replaced by another one",
+            ),
             (
                 "cut",
-                Box::new(|path| File::options().write(true).open(path).unwrap().set_len(900).unwrap()),
+                Box::new(|path| {
+                    File::options().write(true).open(path).unwrap().set_len(900).unwrap()
+                }),
                 "and now has 900",
             ),
             (
@@ -155,13 +183,21 @@ async fn a_file_that_changed_is_an_error() {
                     assert_eq!(total(&context, QUESTIONS[0]).await, Ok(2999 * 1500), "{ending}");
                     assert_eq!(total(&context, QUESTIONS[1]).await, Ok(3000), "{ending}");
                     assert_eq!(total(&context, QUESTIONS[2]).await, Ok(2999), "{ending}");
-                    assert_eq!(total(&context, QUESTIONS[3]).await, Ok(7 + 1007 + 2007), "{ending}");
+                    assert_eq!(
+                        total(&context, QUESTIONS[3]).await,
+                        Ok(7 + 1007 + 2007),
+                        "{ending}"
+                    );
                 }
                 tick();
                 make(&path);
                 for sql in QUESTIONS {
-                    let error = total(&context, sql).await.expect_err(&format!("{ending} {change}: {sql}"));
-                    assert!(error.contains(&format!("'t/t.{ending}'")), "{ending} {change}: {error}");
+                    let error =
+                        total(&context, sql).await.expect_err(&format!("{ending} {change}: {sql}"));
+                    assert!(
+                        error.contains(&format!("'t/t.{ending}'")),
+                        "{ending} {change}: {error}"
+                    );
                     assert!(error.contains(expected), "{ending} {change}: {error}");
                 }
             }
@@ -179,8 +215,10 @@ async fn a_file_that_changes_during_a_scan_is_an_error() {
         for is_cut in [true, false] {
             fs::write(&path, &old).unwrap();
             let context = open(&format!("t={}", path.display())).await;
-            let plan = context.sql("SELECT * FROM t").await.unwrap().create_physical_plan().await.unwrap();
-            let mut stream = datafusion::physical_plan::execute_stream(plan, context.task_ctx()).unwrap();
+            let plan =
+                context.sql("SELECT * FROM t").await.unwrap().create_physical_plan().await.unwrap();
+            let mut stream =
+                datafusion::physical_plan::execute_stream(plan, context.task_ctx()).unwrap();
             let mut rows = stream.next().await.unwrap().unwrap().num_rows();
             let file = File::options().write(true).open(&path).unwrap();
             if is_cut {
@@ -210,7 +248,8 @@ async fn a_file_that_changes_during_a_scan_is_an_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_never_of_two_files() {
     let folder = tempfile::tempdir().unwrap();
-    let rounds = std::env::var("DRAY_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20);
+    let rounds =
+        std::env::var("DRAY_TEST_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(20);
     for ending in ["parquet", "arrow", "csv", "ndjson"] {
         let path = folder.path().join(format!("t.{ending}"));
         let versions = [bytes(ending, 0, 20_000), bytes(ending, 20_000, 20_000)];
@@ -282,7 +321,10 @@ async fn folders_keep_the_files_that_they_had() {
         for sql in QUESTIONS {
             let error = total(&context, sql).await.expect_err(sql);
             assert!(
-                error.contains(&format!("file 't/{}' was written to", second.split_once('/').unwrap().1)),
+                error.contains(&format!(
+                    "file 't/{}' was written to",
+                    second.split_once('/').unwrap().1
+                )),
                 "{error}"
             );
         }
@@ -291,7 +333,10 @@ async fn folders_keep_the_files_that_they_had() {
         assert!(error.contains("was removed or renamed"), "{error}");
         if spec == "keys" {
             // The other file is as it was.
-            assert_eq!(total(&context, "SELECT id FROM t WHERE k = 1").await, Ok((0..1000).sum::<i64>()));
+            assert_eq!(
+                total(&context, "SELECT id FROM t WHERE k = 1").await,
+                Ok((0..1000).sum::<i64>())
+            );
         }
     }
 }
@@ -304,9 +349,15 @@ async fn explain_tells_no_paths() {
         fs::write(&path, bytes(ending, 0, 10)).unwrap();
         let context = open(&format!("t={}", path.display())).await;
         for verb in ["EXPLAIN", "EXPLAIN VERBOSE", "EXPLAIN ANALYZE", "EXPLAIN ANALYZE VERBOSE"] {
-            let plan =
-                context.sql(&format!("{verb} SELECT * FROM t WHERE id > 3")).await.unwrap().collect().await.unwrap();
-            let text = datafusion::arrow::util::pretty::pretty_format_batches(&plan).unwrap().to_string();
+            let plan = context
+                .sql(&format!("{verb} SELECT * FROM t WHERE id > 3"))
+                .await
+                .unwrap()
+                .collect()
+                .await
+                .unwrap();
+            let text =
+                datafusion::arrow::util::pretty::pretty_format_batches(&plan).unwrap().to_string();
             assert!(text.contains(&format!("t/t.{ending}")), "{text}");
             assert!(!text.contains(folder.path().file_name().unwrap().to_str().unwrap()), "{text}");
         }

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::Read;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    ArrayRef, Int64Array, LargeStringArray, ListArray, RecordBatch, StringArray,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::arrow::ipc;
@@ -25,7 +27,11 @@ struct Served {
     _folder: TempDir,
 }
 
-async fn open_with(name: &str, bytes: &[u8], change: impl FnOnce(&mut CatalogOptions)) -> Result<Served, String> {
+async fn open_with(
+    name: &str,
+    bytes: &[u8],
+    change: impl FnOnce(&mut CatalogOptions),
+) -> Result<Served, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
     fs::write(&path, bytes).unwrap();
@@ -48,7 +54,10 @@ async fn rows(served: &Served, sql: &str) -> Result<usize, String> {
 }
 
 fn parquet(columns: RecordBatch, compression: Compression) -> Vec<u8> {
-    let properties = WriterProperties::builder().set_compression(compression).set_dictionary_enabled(false).build();
+    let properties = WriterProperties::builder()
+        .set_compression(compression)
+        .set_dictionary_enabled(false)
+        .build();
     let mut writer = ArrowWriter::try_new(Vec::new(), columns.schema(), Some(properties)).unwrap();
     writer.write(&columns).unwrap();
     writer.into_inner().unwrap()
@@ -59,7 +68,8 @@ fn numbers() -> Vec<u8> {
     parquet(RecordBatch::try_from_iter([("id", ids)]).unwrap(), Compression::UNCOMPRESSED)
 }
 
-/// A count of rows as the footer has it: a field that follows the one before it, a 64-bit integer, zigzag, then `next`.
+/// A count of rows as the footer has it: a field that follows the one before it, a 64-bit integer,
+/// zigzag, then `next`.
 fn count(rows: u64, next: &[u8]) -> Vec<u8> {
     let zigzag = rows * 2;
     assert!((128..1 << 14).contains(&zigzag) || rows == 0);
@@ -70,7 +80,8 @@ fn count(rows: u64, next: &[u8]) -> Vec<u8> {
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut out = bytes.to_vec();
-    let places: Vec<usize> = (0..=bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+    let places: Vec<usize> =
+        (0..=bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
     assert!(!places.is_empty(), "{from:02x?}");
     for at in places {
         out[at..at + to.len()].copy_from_slice(to);
@@ -81,8 +92,9 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 /// What follows the count in a file's footer: the list of row groups.
 const OF_FILE: &[u8] = &[0x19];
 
-/// As `repeated_no_annotation.parquet` of Apache's test files is: its footer says that there are none, and it has six. The
-/// engine takes that for the most rows that a batch may have, and ends before the first.
+/// As `repeated_no_annotation.parquet` of Apache's test files is: its footer says that there are
+/// none, and it has six. The engine takes that for the most rows that a batch may have, and ends
+/// before the first.
 #[tokio::test]
 async fn parquet_footers_that_count_other_rows_than_their_row_groups_are_refused() {
     let file = numbers();
@@ -91,7 +103,9 @@ async fn parquet_footers_that_count_other_rows_than_their_row_groups_are_refused
     for said in [0, 1233, 1235] {
         let bad = replace(&file, &count(ROWS as u64, OF_FILE), &count(said, OF_FILE));
         let error = open("bad.parquet", &bad).await.err().unwrap();
-        let expected = format!("its footer says that it has {said} rows, and its row groups have 1234; write it anew");
+        let expected = format!(
+            "its footer says that it has {said} rows, and its row groups have 1234; write it anew"
+        );
         assert!(error.contains(&expected), "{error}");
     }
 }
@@ -104,9 +118,13 @@ async fn parquet_pages_with_other_rows_than_their_footers_are_an_error() {
     let context = open("bad.parquet", &bad).await.unwrap();
     for sql in ["SELECT id FROM t", "SELECT sum(id) FROM t", "SELECT * FROM t ORDER BY id"] {
         let error = rows(&context, sql).await.expect_err(sql);
-        assert!(error.contains("say that they have 1235 rows, and their pages have 1234"), "{sql}: {error}");
+        assert!(
+            error.contains("say that they have 1235 rows, and their pages have 1234"),
+            "{sql}: {error}"
+        );
     }
-    let error = open_with("bad.parquet", &bad, |options| options.in_memory = true).await.err().unwrap();
+    let error =
+        open_with("bad.parquet", &bad, |options| options.in_memory = true).await.err().unwrap();
     assert!(error.contains("1235 rows"), "{error}");
     // The column's count alone.
     let bad = replace(&file, &count(ROWS as u64, &[0x16]), &count(ROWS as u64 + 1, &[0x16]));
@@ -114,10 +132,14 @@ async fn parquet_pages_with_other_rows_than_their_footers_are_an_error() {
     assert!(error.contains("has 1234 rows, and its column 'id' has 1235 values"), "{error}");
 }
 
-/// Both kinds of Arrow files with a schema of one column and the byte order that they say they have.
+/// Both kinds of Arrow files with a schema of one column and the byte order that they say they
+/// have.
 fn arrow_of(endianness: ipc::Endianness) -> (Vec<u8>, Vec<u8>) {
     use flatbuffers::FlatBufferBuilder;
-    fn schema<'a>(b: &mut FlatBufferBuilder<'a>, order: ipc::Endianness) -> flatbuffers::WIPOffset<ipc::Schema<'a>> {
+    fn schema<'a>(
+        b: &mut FlatBufferBuilder<'a>,
+        order: ipc::Endianness,
+    ) -> flatbuffers::WIPOffset<ipc::Schema<'a>> {
         let name = b.create_string("a");
         let children = b.create_vector::<flatbuffers::WIPOffset<ipc::Field<'_>>>(&[]);
         let mut int = ipc::IntBuilder::new(b);
@@ -161,7 +183,8 @@ fn arrow_of(endianness: ipc::Endianness) -> (Vec<u8>, Vec<u8>) {
     let footer = footer.finish();
     b.finish(footer, None);
     let footer = b.finished_data();
-    let file = [b"ARROW1\0\0", &start[..], footer, &(footer.len() as u32).to_le_bytes(), b"ARROW1"].concat();
+    let file = [b"ARROW1\0\0", &start[..], footer, &(footer.len() as u32).to_le_bytes(), b"ARROW1"]
+        .concat();
     (file, stream)
 }
 
@@ -169,16 +192,24 @@ fn arrow_of(endianness: ipc::Endianness) -> (Vec<u8>, Vec<u8>) {
 async fn big_endian_arrow_is_refused() {
     let (file, stream) = arrow_of(ipc::Endianness::Little);
     for (name, bytes) in [("a.arrow", file), ("b.arrows", stream)] {
-        assert_eq!(rows(&open(name, &bytes).await.unwrap(), "SELECT a FROM t").await, Ok(0), "{name}");
+        assert_eq!(
+            rows(&open(name, &bytes).await.unwrap(), "SELECT a FROM t").await,
+            Ok(0),
+            "{name}"
+        );
     }
     let (file, stream) = arrow_of(ipc::Endianness::Big);
     for (name, bytes) in [("a.arrow", file), ("b.arrows", stream)] {
         let error = open(name, &bytes).await.err().unwrap();
-        assert!(error.contains("is big-endian, and this program reads little-endian Arrow only"), "{name}: {error}");
+        assert!(
+            error.contains("is big-endian, and this program reads little-endian Arrow only"),
+            "{name}: {error}"
+        );
     }
 }
 
-/// A list of missing lists, as Arrow C++ writes it: the empty texts have offsets of zero, as many words as the lists'.
+/// A list of missing lists, as Arrow C++ writes it: the empty texts have offsets of zero, as many
+/// words as the lists'.
 fn missing_lists(rows: usize) -> RecordBatch {
     let item = Arc::new(Field::new("item", DataType::LargeUtf8, true));
     let nulls = datafusion::arrow::buffer::NullBuffer::new_null(rows);
@@ -198,28 +229,36 @@ fn stream(batch: &RecordBatch) -> Vec<u8> {
 async fn arrow_buffers_of_odd_lengths_are_read() {
     for count in [2, 50, 52] {
         let bytes = stream(&missing_lists(count));
-        // The buffers' descriptions, of offset and length: the lists' bits, their offsets, the texts' bits, their offsets.
+        // The buffers' descriptions, of offset and length: the lists' bits, their offsets, the
+        // texts' bits, their offsets.
         let offsets_bytes = ((count + 1) * 4) as i64;
-        let is_of_offsets = |field: &[u8]| field[8..] == offsets_bytes.to_le_bytes() && field[..8] != [0; 8];
+        let is_of_offsets =
+            |field: &[u8]| field[8..] == offsets_bytes.to_le_bytes() && field[..8] != [0; 8];
         let at = bytes.windows(16).rposition(is_of_offsets).unwrap();
         // The texts' offsets share the lists'.
         let mut odd = bytes.clone();
         odd.copy_within(at..at + 16, at + 32);
         for bytes in [&bytes, &odd] {
             let served = open("t.arrows", bytes).await.unwrap();
-            assert_eq!(rows(&served, "SELECT a FROM t WHERE a IS NULL").await, Ok(count), "{count}");
+            assert_eq!(
+                rows(&served, "SELECT a FROM t WHERE a IS NULL").await,
+                Ok(count),
+                "{count}"
+            );
         }
     }
 }
 
-/// Cuts and flips: an error, or rows; never a panic that ends more than its statement, and never more memory than the file
-/// is allowed.
+/// Cuts and flips: an error, or rows; never a panic that ends more than its statement, and never
+/// more memory than the file is allowed.
 #[tokio::test]
 async fn arrow_files_with_any_byte_changed_are_read_or_refused() {
     let texts = Arc::new(StringArray::from_iter((0..40).map(|i| Some(format!("{i}"))))) as ArrayRef;
     let batch = RecordBatch::try_from_iter([("a", texts)]).unwrap();
-    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
-    let mut writer = FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
+    let options =
+        IpcWriteOptions::default().try_with_compression(Some(CompressionType::ZSTD)).unwrap();
+    let mut writer =
+        FileWriter::try_new_with_options(Vec::new(), &batch.schema(), options).unwrap();
     writer.write(&batch).unwrap();
     writer.finish().unwrap();
     let file = writer.into_inner().unwrap();
@@ -248,7 +287,9 @@ async fn what_unpacks_to_more_than_a_batch_may_hold_is_not_unpacked() {
     let batch = RecordBatch::try_from_iter([("id", ids), ("long", texts)]).unwrap();
     let file = parquet(batch, Compression::BROTLI(BrotliLevel::default()));
     assert!(file.len() < 1 << 20, "{}", file.len());
-    let context = open_with("t.parquet", &file, |options| options.memory_bytes = Some(1 << 20)).await.unwrap();
+    let context = open_with("t.parquet", &file, |options| options.memory_bytes = Some(1 << 20))
+        .await
+        .unwrap();
     let error = rows(&context, "SELECT long FROM t").await.unwrap_err();
     assert!(error.contains("column 'long' of file 't/t.parquet' unpacks to 9437"), "{error}");
     assert!(error.contains("for 3 rows, more than a batch may hold"), "{error}");
@@ -259,7 +300,10 @@ async fn what_unpacks_to_more_than_a_batch_may_hold_is_not_unpacked() {
 async fn text_whose_rows_do_not_end_is_refused() {
     let bomb = zstd::encode_all(std::io::repeat(b'x').take(300 << 20), 1).unwrap();
     for name in ["t.csv.zst", "t.ndjson.zst"] {
-        let error = open_with(name, &bomb, |options| options.memory_bytes = Some(1 << 20)).await.err().unwrap();
+        let error = open_with(name, &bomb, |options| options.memory_bytes = Some(1 << 20))
+            .await
+            .err()
+            .unwrap();
         assert!(
             error.contains("a batch of them is more than the 67108864 bytes that memory allows"),
             "{name}: {error}"
@@ -270,7 +314,10 @@ async fn text_whose_rows_do_not_end_is_refused() {
 #[tokio::test]
 async fn json_arrays_without_an_end_are_refused() {
     let array = "[{\"a\":1},{\"a\":2},{\"a\":3}]";
-    assert_eq!(rows(&open("t.json", array.as_bytes()).await.unwrap(), "SELECT a FROM t").await, Ok(3));
+    assert_eq!(
+        rows(&open("t.json", array.as_bytes()).await.unwrap(), "SELECT a FROM t").await,
+        Ok(3)
+    );
     for bad in ["[{\"a\":1},{\"a\":2}", "[{\"a\":1},{\"a\":2},", "[{\"a\":1}] {\"a\":2}"] {
         let error = open("t.json", bad.as_bytes()).await.err().unwrap();
         assert!(error.contains("JSON array"), "{error}");

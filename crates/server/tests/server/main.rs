@@ -1,5 +1,5 @@
-//! The server and its tables. One program for all of this, since each takes a minute to link with the engine; what measures its
-//! own process is another.
+//! The server and its tables. One program for all of this, since each takes a minute to link with
+//! the engine; what measures its own process is another.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 

@@ -1,4 +1,5 @@
-//! What people read when a statement fails: one sentence, an SQLSTATE, and nothing that only the engine's developers understand.
+//! What people read when a statement fails: one sentence, an SQLSTATE, and nothing that only the
+//! engine's developers understand.
 
 use crate::common::Running;
 use dray_client::{Connection, Error, ErrorKind, QueryOptions};
@@ -55,7 +56,10 @@ const FAILING: &[(&str, &str)] = &[
         "22003",
         "SELECT sum(a) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (9223372036854775807), (1)) AS t (a)",
     ),
-    ("22003", "SELECT sum(DISTINCT a), count(DISTINCT b) FROM (VALUES (9223372036854775807, 1), (1, 2)) AS t (a, b)"),
+    (
+        "22003",
+        "SELECT sum(DISTINCT a), count(DISTINCT b) FROM (VALUES (9223372036854775807, 1), (1, 2)) AS t (a, b)",
+    ),
     ("22003", "SELECT abs(-9223372036854775808)"),
     ("22003", "SELECT CAST(127 AS TINYINT) + CAST(1 AS TINYINT)"),
     ("22003", "SELECT CAST(2147483647 AS INT) * CAST(2 AS INT)"),
@@ -94,7 +98,10 @@ const FAILING: &[(&str, &str)] = &[
     ("25006", "DELETE FROM numbers"),
     ("25006", "COPY numbers TO '/tmp/x.csv'"),
     ("0A000", "SET datafusion.execution.batch_size = 1"),
-    ("0A000", "SELECT * FROM numbers a, LATERAL (SELECT a.n + count(*) FROM numbers b WHERE b.n < a.n LIMIT 1) c"),
+    (
+        "0A000",
+        "SELECT * FROM numbers a, LATERAL (SELECT a.n + count(*) FROM numbers b WHERE b.n < a.n LIMIT 1) c",
+    ),
     ("0A000", "SELECT n FROM numbers WHERE text SIMILAR TO 'a' ESCAPE 'x'"),
     // Parameters.
     ("07001", "SELECT $1"),
@@ -120,10 +127,18 @@ fn flaw(text: &str) -> Option<&'static str> {
     let has = |part: &str| low.contains(part);
     match () {
         () if has("datafusion") => Some("the engine's name"),
-        () if has("arrow error") || has("arrow_") || has("primitivearray") => Some("Arrow's internals"),
-        () if low.replacen("syntax error", "", 1).contains(" error: ") || has("caused by") => Some("a prefix"),
-        () if has(" { ") || has("some(") || has("none)") || has("field {") => Some("a structure's dump"),
-        () if has("/root") || has("/tmp") || has("/home") || has(".rs:") || has("file://") => Some("a path"),
+        () if has("arrow error") || has("arrow_") || has("primitivearray") => {
+            Some("Arrow's internals")
+        }
+        () if low.replacen("syntax error", "", 1).contains(" error: ") || has("caused by") => {
+            Some("a prefix")
+        }
+        () if has(" { ") || has("some(") || has("none)") || has("field {") => {
+            Some("a structure's dump")
+        }
+        () if has("/root") || has("/tmp") || has("/home") || has(".rs:") || has("file://") => {
+            Some("a path")
+        }
         () if has("backtrace") || has("github.com") || has("bug") => Some("words for developers"),
         () if text.contains('\n') => Some("several lines"),
         () if text.starts_with(|c: char| c.is_ascii_uppercase())
@@ -159,7 +174,8 @@ fn failing_statements_say_why() {
         }
         if let Ok(file) = std::env::var("DRAY_TEST_MESSAGES") {
             use std::io::Write;
-            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
+            let mut file =
+                std::fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
             writeln!(file, "{found} {kind:?} | {sql}\n    {text} | {:?}", error.help()).unwrap();
         }
     }
@@ -172,8 +188,14 @@ fn sql_as_others_have_it() {
     let server = Running::start();
     let mut connection = server.connect();
     let mut count = |sql: &str| {
-        let batches = connection.query(sql, &QueryOptions::default()).and_then(|mut results| results.read_all());
-        batches.unwrap_or_else(|error| panic!("{sql}: {error}")).iter().map(|batch| batch.num_rows()).sum::<usize>()
+        let batches = connection
+            .query(sql, &QueryOptions::default())
+            .and_then(|mut results| results.read_all());
+        batches
+            .unwrap_or_else(|error| panic!("{sql}: {error}"))
+            .iter()
+            .map(|batch| batch.num_rows())
+            .sum::<usize>()
     };
     for sql in [
         "SELECT TIMESTAMP '9999-12-31 23:59:59.999999'",
@@ -213,9 +235,11 @@ fn sql_as_others_have_it() {
 fn columns_of_one_name_keep_it() {
     let server = Running::start();
     let mut connection = server.connect();
-    let mut results =
-        connection.query("SELECT n, n, text AS \"N\", 1 AS n FROM numbers LIMIT 1", &QueryOptions::default()).unwrap();
+    let mut results = connection
+        .query("SELECT n, n, text AS \"N\", 1 AS n FROM numbers LIMIT 1", &QueryOptions::default())
+        .unwrap();
     let batches = results.read_all().unwrap();
-    let names: Vec<_> = batches[0].schema().fields().iter().map(|field| field.name().clone()).collect();
+    let names: Vec<_> =
+        batches[0].schema().fields().iter().map(|field| field.name().clone()).collect();
     assert_eq!(names, ["n", "n", "N", "n"]);
 }

@@ -9,12 +9,15 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 
 use crate::common::Running;
 use dray_client::{
-    AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known, Limits, QueryOptions,
-    Report, StringLayout,
+    AsyncConnection, Checksums, CompressionChoice, ConnectOptions, Connection, ErrorKind, Known,
+    Limits, QueryOptions, Report, StringLayout,
 };
 
 fn sum(batches: &[RecordBatch]) -> i64 {
-    batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().iter()).sum()
+    batches
+        .iter()
+        .flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().iter())
+        .sum()
 }
 
 const ALL: i64 = 999_999 * 1_000_000 / 2;
@@ -25,7 +28,10 @@ fn every_transport_and_compression_brings_the_same_rows() {
     for uri in [&server.tcp, &server.unix] {
         let mut connection = Connection::connect(uri, &ConnectOptions::default()).unwrap();
         for compression in ["auto", "none", "light", "lz4", "zstd:1"] {
-            let options = QueryOptions { compression: compression.parse().unwrap(), ..QueryOptions::default() };
+            let options = QueryOptions {
+                compression: compression.parse().unwrap(),
+                ..QueryOptions::default()
+            };
             let mut results = connection.query("SELECT * FROM numbers", &options).unwrap();
             let batches = results.read_all().unwrap();
             assert_eq!(sum(&batches), ALL, "{uri} {compression}");
@@ -33,7 +39,8 @@ fn every_transport_and_compression_brings_the_same_rows() {
             assert!(others.iter().all(|batch| batch.num_rows() >= 65_536) && last.num_rows() > 0);
             let texts = batches.iter().flat_map(|batch| {
                 let n = batch.column(0).as_primitive::<Int64Type>().values().iter();
-                n.zip(batch.column(1).as_string::<i32>()).map(|(n, text)| text == Some(format!("row {n}").as_str()))
+                n.zip(batch.column(1).as_string::<i32>())
+                    .map(|(n, text)| text == Some(format!("row {n}").as_str()))
             });
             assert!(texts.into_iter().all(|same| same));
             let stats = results.stats();
@@ -67,7 +74,11 @@ fn parameters_of_many_types() {
     let row = RecordBatch::try_from_iter([
         ("1", Arc::new(Int64Array::from(vec![41])) as ArrayRef),
         ("2", Arc::new(StringArray::from(vec!["it's"])) as ArrayRef),
-        ("3", Arc::new(Decimal128Array::from(vec![1250]).with_precision_and_scale(9, 2).unwrap()) as ArrayRef),
+        (
+            "3",
+            Arc::new(Decimal128Array::from(vec![1250]).with_precision_and_scale(9, 2).unwrap())
+                as ArrayRef,
+        ),
         ("4", Arc::new(arrow::array::Date32Array::from(vec![Some(19000)])) as ArrayRef),
     ])
     .unwrap();
@@ -90,15 +101,18 @@ fn a_parameter_keeps_its_extension_type() {
     let bytes = arrow::array::FixedSizeBinaryArray::try_from_iter([[7u8; 16]].into_iter()).unwrap();
     let uuid = HashMap::from([("ARROW:extension:name".to_owned(), "arrow.uuid".to_owned())]);
     let field = Field::new("1", DataType::FixedSizeBinary(16), false).with_metadata(uuid.clone());
-    let row = RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::new(bytes)]).unwrap();
+    let row =
+        RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![Arc::new(bytes)]).unwrap();
     let options = QueryOptions { parameters: Some(row.clone()), ..QueryOptions::default() };
     let mut connection = server.connect();
-    let batches = connection.query("SELECT $1 AS id WHERE $1 = $1", &options).unwrap().read_all().unwrap();
+    let batches =
+        connection.query("SELECT $1 AS id WHERE $1 = $1", &options).unwrap().read_all().unwrap();
     assert_eq!(batches[0].column(0), row.column(0));
     assert_eq!(batches[0].schema().field(0).metadata(), &uuid);
 }
 
-/// What a pipe refers to must stay what it is until the client has read it, whatever the server does meanwhile.
+/// What a pipe refers to must stay what it is until the client has read it, whatever the server
+/// does meanwhile.
 #[test]
 fn a_slow_reader_gets_what_was_sent() {
     let server = Running::start();
@@ -111,7 +125,9 @@ fn a_slow_reader_gets_what_was_sent() {
         rows += batch.num_rows();
         // Reuses what the server has freed.
         let mut other = server.connect();
-        let mut others = other.query("SELECT n * 7, text || text FROM numbers", &QueryOptions::default()).unwrap();
+        let mut others = other
+            .query("SELECT n * 7, text || text FROM numbers", &QueryOptions::default())
+            .unwrap();
         assert!(!others.read_all().unwrap().is_empty());
     }
     assert_eq!(rows, 1_000_000);
@@ -128,11 +144,17 @@ fn strings_as_the_client_wants_them() {
     ];
     for (strings, expected) in layouts {
         let options = QueryOptions { strings, ..QueryOptions::default() };
-        let batches =
-            connection.query("SELECT text FROM numbers ORDER BY n LIMIT 3", &options).unwrap().read_all().unwrap();
+        let batches = connection
+            .query("SELECT text FROM numbers ORDER BY n LIMIT 3", &options)
+            .unwrap()
+            .read_all()
+            .unwrap();
         assert_eq!(batches[0].column(0).data_type(), &expected);
         let text = arrow::compute::cast(batches[0].column(0), &DataType::Utf8).unwrap();
-        assert_eq!(text.as_string::<i32>().iter().flatten().collect::<Vec<_>>(), ["row 0", "row 1", "row 2"]);
+        assert_eq!(
+            text.as_string::<i32>().iter().flatten().collect::<Vec<_>>(),
+            ["row 0", "row 1", "row 2"]
+        );
     }
 }
 
@@ -151,10 +173,12 @@ fn the_estimate_comes_before_and_progress_during() {
         watch.lock().unwrap().push(progress.rows_read);
         dray_client::Wish::Continue
     });
-    // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several reports of the scan.
-    let sql =
-        "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM numbers WHERE slow(n) >= 0";
-    let mut results = Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch)).unwrap();
+    // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several reports of the
+    // scan.
+    let sql = "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM numbers WHERE slow(n) >= 0";
+    let mut results =
+        Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch))
+            .unwrap();
     assert_eq!(results.read_all().unwrap()[0].num_rows(), 1);
     let seen = seen.lock().unwrap();
     assert!(seen.iter().any(|rows| *rows > 0 && *rows < 1_000_000), "{seen:?}");
@@ -172,7 +196,8 @@ fn a_dropped_result_cancels_and_leaves_the_connection_usable() {
         assert!(connection.is_usable());
     }
     server.wait_for("statements_failed_total", 3.0);
-    let batches = connection.query("SELECT 7", &QueryOptions::default()).unwrap().read_all().unwrap();
+    let batches =
+        connection.query("SELECT 7", &QueryOptions::default()).unwrap().read_all().unwrap();
     assert_eq!(batches[0].column(0).as_primitive::<Int64Type>().value(0), 7);
 }
 
@@ -186,7 +211,9 @@ fn a_watch_cancels_a_statement_that_has_no_rows_yet() {
         looks += 1;
         if looks < 3 { dray_client::Wish::Continue } else { dray_client::Wish::Cancel }
     });
-    let mut results = Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch)).unwrap();
+    let mut results =
+        Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch))
+            .unwrap();
     assert_eq!(results.next_batch().unwrap_err().kind(), ErrorKind::Cancelled);
     drop(results);
     assert!(connection.is_usable());
@@ -203,7 +230,11 @@ fn many_connections_at_a_time() {
                 let mut connection = server.connect();
                 for round in 0..5 {
                     let sql = format!("SELECT n FROM numbers WHERE n % 20 = {i}");
-                    let batches = connection.query(&sql, &QueryOptions::default()).unwrap().read_all().unwrap();
+                    let batches = connection
+                        .query(&sql, &QueryOptions::default())
+                        .unwrap()
+                        .read_all()
+                        .unwrap();
                     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
                     assert_eq!(rows, 50_000, "{i} {round}");
                 }
@@ -237,14 +268,18 @@ fn a_graceful_stop_lets_transfers_finish() {
 #[test]
 fn metrics_are_served() {
     use std::io::{Read, Write};
-    let server = Running::start_with(|options| options.metrics = Some("127.0.0.1:0".parse().unwrap()));
+    let server =
+        Running::start_with(|options| options.metrics = Some("127.0.0.1:0".parse().unwrap()));
     server.assert_serves();
     server.wait_for("statements_total", 1.0);
     let mut stream = std::net::TcpStream::connect(server.metrics_address.unwrap()).unwrap();
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).unwrap();
-    assert!(page.starts_with("HTTP/1.1 200 OK") && page.contains("\ndray_statements_total 1\n"), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 200 OK") && page.contains("\ndray_statements_total 1\n"),
+        "{page}"
+    );
 }
 
 /// Behind a proxy a client over loopback may be anywhere, so the transfer adapts, and says how.
@@ -253,7 +288,8 @@ fn a_transfer_to_another_host_adapts() {
     let server = Running::start_with(|options| options.behind_proxy = true);
     let mut connection = Connection::connect(&server.tcp, &ConnectOptions::default()).unwrap();
     for _ in 0..3 {
-        let mut results = connection.query("SELECT * FROM numbers", &QueryOptions::default()).unwrap();
+        let mut results =
+            connection.query("SELECT * FROM numbers", &QueryOptions::default()).unwrap();
         assert_eq!(sum(&results.read_all().unwrap()), ALL);
         let stats = results.stats();
         assert_eq!((stats.compression, stats.checksums), (CompressionChoice::Auto, true));
@@ -268,11 +304,16 @@ fn a_transfer_to_another_host_adapts() {
     assert!(server.count("byte_price_nanoseconds") > 0.0);
     assert!(server.count("encoded_bytes_total") >= 3e6 * 16.0);
     // A small result is sent as it is, and says nothing of itself.
-    let mut results = connection.query("SELECT * FROM numbers LIMIT 100", &QueryOptions::default()).unwrap();
+    let mut results =
+        connection.query("SELECT * FROM numbers LIMIT 100", &QueryOptions::default()).unwrap();
     results.read_all().unwrap();
     let stats = results.stats();
     assert_eq!(stats.report, Report::default());
-    assert!(stats.profile.columns.iter().all(|column| column.encodings.is_empty()), "{:?}", stats.profile);
+    assert!(
+        stats.profile.columns.iter().all(|column| column.encodings.is_empty()),
+        "{:?}",
+        stats.profile
+    );
 }
 
 #[test]
@@ -292,8 +333,10 @@ fn compression_follows_the_link() {
 #[tokio::test]
 async fn an_asynchronous_program() {
     let server = Running::start();
-    let mut connection = AsyncConnection::connect(&server.unix, ConnectOptions::default()).await.unwrap();
-    let mut results = connection.query("SELECT * FROM numbers", QueryOptions::default()).await.unwrap();
+    let mut connection =
+        AsyncConnection::connect(&server.unix, ConnectOptions::default()).await.unwrap();
+    let mut results =
+        connection.query("SELECT * FROM numbers", QueryOptions::default()).await.unwrap();
     let mut batches = Vec::new();
     while let Some(batch) = results.next_batch().await.unwrap() {
         batches.push(batch);

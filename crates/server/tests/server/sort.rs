@@ -44,7 +44,8 @@ async fn plan(session: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
 async fn run(session: &SessionContext, sql: &str) -> (RecordBatch, usize) {
     let plan = plan(session, sql).await;
     let collected = collect(plan.clone(), session.task_ctx()).await;
-    let batches = collected.unwrap_or_else(|error| panic!("{error}: {}", displayable(plan.as_ref()).indent(false)));
+    let batches = collected
+        .unwrap_or_else(|error| panic!("{error}: {}", displayable(plan.as_ref()).indent(false)));
     (concat_batches(&plan.schema(), &batches).unwrap(), spilled(plan.as_ref()))
 }
 
@@ -96,7 +97,8 @@ async fn rows_come_in_order() {
 async fn which_sorts_are_drays() {
     let folder = tempfile::tempdir().unwrap();
     let session = session(None, folder.path()).await;
-    let shown = async |sql: &str| displayable(plan(&session, sql).await.as_ref()).indent(false).to_string();
+    let shown =
+        async |sql: &str| displayable(plan(&session, sql).await.as_ref()).indent(false).to_string();
     let full = shown("SELECT * FROM lineitem ORDER BY l_comment").await;
     assert!(full.starts_with("ExternalSortExec: expr=[l_comment@15 ASC NULLS LAST]"), "{full}");
     assert!(!full.contains("SortPreservingMergeExec"), "{full}");
@@ -151,11 +153,17 @@ async fn what_is_too_little_is_said_in_a_sentence() {
     };
     let little = session(Some(10_000), &spill).await;
     let sentence = failure(&little).await;
-    assert!(sentence.contains("sorting needs 65536 bytes of memory, and may take 10000"), "{sentence}");
+    assert!(
+        sentence.contains("sorting needs 65536 bytes of memory, and may take 10000"),
+        "{sentence}"
+    );
     let short = session(Some(1 << 20), &spill).await;
     std::fs::remove_dir_all(&spill).unwrap();
     let sentence = failure(&short).await;
-    assert!(sentence.contains("can't create a spill file: No such file or directory"), "{sentence}");
+    assert!(
+        sentence.contains("can't create a spill file: No such file or directory"),
+        "{sentence}"
+    );
     let (rows, _) = run(&short, "SELECT * FROM nation ORDER BY n_comment").await;
     assert_eq!(rows.num_rows(), 25);
 }

@@ -18,7 +18,8 @@ const ESCAPE: u8 = 1;
 pub(super) struct Part {
     /// What stands for a missing value; nothing if none may be missing.
     missing: Option<u8>,
-    /// Whether the bytes of a value are inverted. Those of a value within it are inverted with it, not by themselves.
+    /// Whether the bytes of a value are inverted. Those of a value within it are inverted with it,
+    /// not by themselves.
     inverted: bool,
     kind: Kind,
     /// What a value takes that is there, if all take as much.
@@ -79,12 +80,19 @@ impl Part {
         Some(self.value_width? + usize::from(self.missing.is_some()))
     }
 
-    /// Writes the values of a column of one width: that of row i at `at + i * stride`, where there are zeros.
+    /// Writes the values of a column of one width: that of row i at `at + i * stride`, where there
+    /// are zeros.
     pub(super) fn put_column(&self, column: &Column, out: &mut [u8], at: usize, stride: usize) {
         let Some(width) = self.width().filter(|width| *width > 0) else { return };
         // Of no rows there is nothing from there on.
-        let places = out.get_mut(at..).unwrap_or_default().chunks_mut(stride).map(|place| &mut place[..width]);
-        if let (Kind::Number { width, number }, Values::Fixed { bytes, .. }) = (&self.kind, &column.values) {
+        let places = out
+            .get_mut(at..)
+            .unwrap_or_default()
+            .chunks_mut(stride)
+            .map(|place| &mut place[..width]);
+        if let (Kind::Number { width, number }, Values::Fixed { bytes, .. }) =
+            (&self.kind, &column.values)
+        {
             let values = bytes.chunks_exact(*width);
             for (row, (place, value)) in places.zip(values).enumerate() {
                 if let Some(value_place) = self.mark(column.is_valid(row), place) {
@@ -140,7 +148,9 @@ impl Part {
                 let start = out.len();
                 out.resize(start + width, 0);
                 match values {
-                    Values::Fixed { bytes, .. } => number.put(&bytes[row * width..][..*width], &mut out[start..]),
+                    Values::Fixed { bytes, .. } => {
+                        number.put(&bytes[row * width..][..*width], &mut out[start..])
+                    }
                     Values::Narrow { width: narrow, bytes } => {
                         let value = widened(&bytes[row * narrow..][..*narrow]);
                         number.put(&value[..*width], &mut out[start..]);
@@ -264,7 +274,8 @@ impl Number {
     }
 }
 
-/// Makes one zero and one NaN of all that there are. The most significant byte of the float is first.
+/// Makes one zero and one NaN of all that there are. The most significant byte of the float is
+/// first.
 fn make_one(float: &mut [u8]) {
     let width = float.len();
     let mut bytes = [0; 8];

@@ -15,5 +15,11 @@ pub fn comparator(rows: &RecordBatch, by: &[SortColumn]) -> impl Fn(usize, usize
         make_comparator(column, column, options).unwrap()
     };
     let comparators: Vec<_> = by.iter().map(of_column).collect();
-    move |a, b| comparators.iter().map(|compare| compare(a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    move |a, b| {
+        comparators
+            .iter()
+            .map(|compare| compare(a, b))
+            .find(|order| order.is_ne())
+            .unwrap_or(Ordering::Equal)
+    }
 }

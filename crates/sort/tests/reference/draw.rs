@@ -1,4 +1,5 @@
-//! What a case is made of: choices and values out of a seed, or choices out of a fuzzer's bytes as long as these last.
+//! What a case is made of: choices and values out of a seed, or choices out of a fuzzer's bytes as
+//! long as these last.
 
 /// A stream of choices and of random numbers.
 pub struct Draw<'a> {
@@ -73,7 +74,8 @@ pub const WIDE: usize = 48;
 impl Shape {
     /// Of numbers of so many bytes.
     pub fn draw(draw: &mut Draw<'_>, width: usize) -> Self {
-        let few = |draw: &mut Draw<'_>, count: usize| Self::Few((0..count).map(|_| wide(draw)).collect());
+        let few =
+            |draw: &mut Draw<'_>, count: usize| Self::Few((0..count).map(|_| wide(draw)).collect());
         match draw.choose(16) {
             0 => Self::Uniform,
             1..=3 => Self::Normal(10f64.powi(draw.choose(14) as i32)),
@@ -122,7 +124,11 @@ impl Shape {
             Self::Sawtooth(period) => number(row as i128 % period),
             Self::Window { base, start, len, values } => {
                 let mut bytes = base[..width].to_vec();
-                bytes.iter_mut().skip(*start).take(*len).for_each(|byte| *byte = draw.below(*values) as u8);
+                bytes
+                    .iter_mut()
+                    .skip(*start)
+                    .take(*len)
+                    .for_each(|byte| *byte = draw.below(*values) as u8);
                 bytes
             }
         }
@@ -164,7 +170,10 @@ impl Texts {
         for _ in 0..draw.choose(3) {
             // The same up to somewhere.
             let same = draw.choose(shared + 1);
-            let other = first.chars().take(same).chain((same..shared).map(|_| alphabet[draw.below(alphabet.len())]));
+            let other = first
+                .chars()
+                .take(same)
+                .chain((same..shared).map(|_| alphabet[draw.below(alphabet.len())]));
             beginnings.push(other.collect());
         }
         Self {

@@ -1,7 +1,9 @@
-//! Sorts held against a stable sort of the values themselves, which knows nothing of sort keys: random columns to sort by and others, of every
-//! type and width, whose values lie as real ones do; and random settings. The same from a seed, and from a fuzzer's bytes.
+//! Sorts held against a stable sort of the values themselves, which knows nothing of sort keys:
+//! random columns to sort by and others, of every type and width, whose values lie as real ones do;
+//! and random settings. The same from a seed, and from a fuzzer's bytes.
 //!
-//! Each row has its number in a column of its own, so that order, stability and the rows that come out are held against the reference at once.
+//! Each row has its number in a column of its own, so that order, stability and the rows that come
+//! out are held against the reference at once.
 
 #![allow(dead_code, reason = "a fuzz target needs other parts than a test")]
 
@@ -14,7 +16,10 @@ use std::path::Path;
 use std::sync::atomic::{self, AtomicUsize};
 
 use dray_format::{Batch, Field, Schema, Type, Unit};
-use dray_sort::{Budget, Distinct, Error, Options, Progress, Result, SortColumn, Sorted, Sorter, SpillCompression};
+use dray_sort::{
+    Budget, Distinct, Error, Options, Progress, Result, SortColumn, Sorted, Sorter,
+    SpillCompression,
+};
 
 use draw::{Shape, Texts};
 use values::{Rule, Value, column, from_bytes, value_at};
@@ -59,19 +64,23 @@ pub struct Case {
 
 impl Case {
     pub fn draw(draw: &mut Draw<'_>, limits: Limits) -> Self {
-        let distinct = draw.pick(&[Distinct::No, Distinct::No, Distinct::No, Distinct::Keys, Distinct::Rows]);
+        let distinct =
+            draw.pick(&[Distinct::No, Distinct::No, Distinct::No, Distinct::Keys, Distinct::Rows]);
         let count = draw.pick(&[0, 1, 2, 3, 12, 60, 300, 300, 1500, 1500, 4000]).min(limits.rows);
         let mut columns: Vec<Plan> = Vec::new();
         let keys = draw.pick(&[1, 2, 2, 2, 3, 3, 4, 6]);
-        // Now and then numbers alone, whose keys have one width and are sorted by the bytes that vary.
+        // Now and then numbers alone, whose keys have one width and are sorted by the bytes that
+        // vary.
         let kinds = draw.pick(&[FIXED, FIXED, ALL]);
         for number in 0..keys {
             columns.push(Plan::draw(draw, &format!("k{number}"), kinds, 2));
         }
         let others = draw.choose(3);
-        (0..others).for_each(|number| columns.push(Plan::draw(draw, &format!("v{number}"), ALL, 2)));
-        let memory_bytes =
-            draw.pick(&[64 << 10, 64 << 10, 100 << 10, 300 << 10, 1 << 20, 64 << 20]).min(limits.memory_bytes);
+        (0..others)
+            .for_each(|number| columns.push(Plan::draw(draw, &format!("v{number}"), ALL, 2)));
+        let memory_bytes = draw
+            .pick(&[64 << 10, 64 << 10, 100 << 10, 300 << 10, 1 << 20, 64 << 20])
+            .min(limits.memory_bytes);
         if memory_bytes >= 1 << 20 && draw.choose(4) == 0 {
             columns.push(Plan::large());
         }
@@ -80,11 +89,16 @@ impl Case {
         }
         let mut by: Vec<SortColumn> = Vec::new();
         for column in 0..keys {
-            by.push(SortColumn { column, descending: draw.choose(3) == 0, nulls_first: draw.choose(2) == 0 });
+            by.push(SortColumn {
+                column,
+                descending: draw.choose(3) == 0,
+                nulls_first: draw.choose(2) == 0,
+            });
         }
         let is_large = columns.iter().any(|column| matches!(column.values, Lie::Large));
         let count = if is_large { count.min(300) } else { count };
-        let rows = (0..count).map(|row| columns.iter_mut().map(|column| column.value(draw, (row, count))).collect());
+        let rows = (0..count)
+            .map(|row| columns.iter_mut().map(|column| column.value(draw, (row, count))).collect());
         let rows: Vec<Vec<Value>> = rows.collect();
         let schema = Schema { fields: columns.into_iter().map(|column| column.field).collect() };
         let largest = draw.pick(&[3, 40, 500, 5000]);
@@ -106,7 +120,11 @@ impl Case {
             page_bytes: draw.pick(&[None, Some(4 << 10)]),
             fan_in_max: draw.pick(&[2, 3, 7, 256]),
             batch_rows: draw.pick(&[1, 7, 100, 1 << 14]),
-            compression: draw.pick(&[SpillCompression::Auto, SpillCompression::Lz4, SpillCompression::None]),
+            compression: draw.pick(&[
+                SpillCompression::Auto,
+                SpillCompression::Lz4,
+                SpillCompression::None,
+            ]),
             batches: Vec::new(),
         };
         case.batches = case.cut(draw);
@@ -138,14 +156,20 @@ impl Case {
     fn expected(&self) -> Vec<usize> {
         let mut by = self.by.clone();
         if self.distinct == Distinct::Rows {
-            let others = (0..self.schema.fields.len()).filter(|column| by.iter().all(|by| by.column != *column));
+            let others = (0..self.schema.fields.len())
+                .filter(|column| by.iter().all(|by| by.column != *column));
             let others: Vec<usize> = others.collect();
-            by.extend(others.into_iter().map(|column| SortColumn { column, descending: false, nulls_first: false }));
+            by.extend(others.into_iter().map(|column| SortColumn {
+                column,
+                descending: false,
+                nulls_first: false,
+            }));
         }
         let compare = |a: &usize, b: &usize| {
             let of_column = |by: &SortColumn| {
                 let is_distinct = self.distinct != Distinct::No;
-                let rule = Rule { descending: by.descending, nulls_first: by.nulls_first, is_distinct };
+                let rule =
+                    Rule { descending: by.descending, nulls_first: by.nulls_first, is_distinct };
                 rule.compare(&self.rows[*a][by.column], &self.rows[*b][by.column])
             };
             by.iter().map(of_column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -211,7 +235,9 @@ impl Case {
         for batch in found {
             assert!((1..=self.batch_rows).contains(&batch.rows), "{context}, {self}");
             for row in 0..batch.rows {
-                let Some((i, expected)) = order.next() else { panic!("more rows than expected, {context}, {self}") };
+                let Some((i, expected)) = order.next() else {
+                    panic!("more rows than expected, {context}, {self}")
+                };
                 for (column, field) in self.schema.fields.iter().enumerate() {
                     let found = value_at(&field.data_type, &batch.columns[column], row);
                     let expected_value = &self.rows[*expected][column];
@@ -233,7 +259,11 @@ impl std::fmt::Display for Case {
         for by in &self.by {
             let field = &self.schema.fields[by.column];
             let nullable = if field.nullable { " nullable" } else { "" };
-            write!(columns, "{:?}{nullable} desc {} nulls first {}; ", field.data_type, by.descending, by.nulls_first)?;
+            write!(
+                columns,
+                "{:?}{nullable} desc {} nulls first {}; ",
+                field.data_type, by.descending, by.nulls_first
+            )?;
         }
         write!(
             out,
@@ -281,7 +311,8 @@ enum Lie {
 
 impl Plan {
     fn draw(draw: &mut Draw<'_>, name: &str, kinds: usize, depth: usize) -> Self {
-        let data_type = data_type(draw, if depth == 0 { kinds.min(FIXED + 4) } else { kinds }, depth);
+        let data_type =
+            data_type(draw, if depth == 0 { kinds.min(FIXED + 4) } else { kinds }, depth);
         let nullable = data_type == Type::Null || draw.choose(3) == 0;
         Self::of(draw, name, data_type, nullable, depth)
     }
@@ -289,7 +320,13 @@ impl Plan {
     fn of(draw: &mut Draw<'_>, name: &str, data_type: Type, nullable: bool, depth: usize) -> Self {
         let missing = if nullable { draw.pick(&[0.0, 0.01, 0.3, 0.9, 1.0]) } else { 0.0 };
         let child = |draw: &mut Draw<'_>, field: &Field| {
-            Self::of(draw, &field.name, field.data_type.clone(), field.nullable, depth.saturating_sub(1))
+            Self::of(
+                draw,
+                &field.name,
+                field.data_type.clone(),
+                field.nullable,
+                depth.saturating_sub(1),
+            )
         };
         let values = match &data_type {
             Type::Null => Lie::Null,
@@ -297,8 +334,12 @@ impl Plan {
             Type::Utf8 => Lie::Texts(Texts::draw(draw)),
             Type::Binary => Lie::Bytes(Texts::draw(draw)),
             Type::List(item) => Lie::Lists(Box::new(child(draw, item)), draw.choose(4)),
-            Type::FixedList { size, item } => Lie::FixedLists(Box::new(child(draw, item)), *size as usize),
-            Type::Struct(fields) => Lie::Structs(fields.iter().map(|field| child(draw, field)).collect()),
+            Type::FixedList { size, item } => {
+                Lie::FixedLists(Box::new(child(draw, item)), *size as usize)
+            }
+            Type::Struct(fields) => {
+                Lie::Structs(fields.iter().map(|field| child(draw, field)).collect())
+            }
             Type::Map { key, value, .. } => {
                 let pair = Type::Struct(vec![(**key).clone(), (**value).clone()]);
                 let pair = Self::of(draw, "entries", pair, false, depth);
@@ -311,7 +352,9 @@ impl Plan {
                     _ => Lie::Fixed(Shape::Sawtooth(5)),
                 }
             }
-            Type::Float32 | Type::Float64 if draw.choose(2) == 0 => Lie::Floats(Shape::draw(draw, 8)),
+            Type::Float32 | Type::Float64 if draw.choose(2) == 0 => {
+                Lie::Floats(Shape::draw(draw, 8))
+            }
             fixed => Lie::Fixed(Shape::draw(draw, fixed.width().unwrap())),
         };
         Self { field: field(name, data_type, nullable), missing, values }
@@ -343,9 +386,23 @@ impl Plan {
                 from_bytes(data_type, &shape.bytes(draw, width, (row, rows)))
             }
             Lie::Floats(shape) => {
-                let few = [0.0, -0.0, f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MIN_POSITIVE, 1e-320];
-                let whole = i64::from_be_bytes(shape.bytes(draw, 8, (row, rows)).try_into().unwrap());
-                let float = if draw.below(8) == 0 { few[draw.below(few.len())] } else { whole as f64 / 8.0 };
+                let few = [
+                    0.0,
+                    -0.0,
+                    f64::NAN,
+                    -f64::NAN,
+                    f64::INFINITY,
+                    f64::NEG_INFINITY,
+                    f64::MIN_POSITIVE,
+                    1e-320,
+                ];
+                let whole =
+                    i64::from_be_bytes(shape.bytes(draw, 8, (row, rows)).try_into().unwrap());
+                let float = if draw.below(8) == 0 {
+                    few[draw.below(few.len())]
+                } else {
+                    whole as f64 / 8.0
+                };
                 match data_type {
                     Type::Float32 => Value::Single((float as f32).to_bits()),
                     _ => Value::Double(float.to_bits()),
@@ -353,17 +410,19 @@ impl Plan {
             }
             Lie::Texts(texts) => Value::Bytes(texts.text(draw, row).into_bytes()),
             // Bytes that are no text: each character's last one.
-            Lie::Bytes(texts) => {
-                Value::Bytes(texts.text(draw, row).chars().map(|letter| letter as u32 as u8).collect())
-            }
+            Lie::Bytes(texts) => Value::Bytes(
+                texts.text(draw, row).chars().map(|letter| letter as u32 as u8).collect(),
+            ),
             Lie::Lists(item, count_max) => {
                 let count = draw.below(*count_max + 1);
                 Value::List((0..count).map(|_| item.value(draw, (row, rows))).collect())
             }
-            Lie::FixedLists(item, size) => Value::List((0..*size).map(|_| item.value(draw, (row, rows))).collect()),
-            Lie::Structs(fields) => {
-                Value::Struct(fields.iter_mut().map(|field| field.value(draw, (row, rows))).collect())
+            Lie::FixedLists(item, size) => {
+                Value::List((0..*size).map(|_| item.value(draw, (row, rows))).collect())
             }
+            Lie::Structs(fields) => Value::Struct(
+                fields.iter_mut().map(|field| field.value(draw, (row, rows))).collect(),
+            ),
             Lie::Number => Value::Int(row as i128),
             Lie::Large => {
                 let bytes = [0, 10, 3000, 5000, 9000][draw.below(5)];
@@ -380,7 +439,8 @@ fn field(name: &str, data_type: Type, nullable: bool) -> Field {
 fn data_type(draw: &mut Draw<'_>, kinds: usize, depth: usize) -> Type {
     let units = [Unit::Second, Unit::Millisecond, Unit::Microsecond, Unit::Nanosecond];
     let item = |draw: &mut Draw<'_>, name: &str, may_miss: bool| {
-        let data_type = data_type(draw, if depth > 1 { ALL } else { FIXED + 4 }, depth.saturating_sub(1));
+        let data_type =
+            data_type(draw, if depth > 1 { ALL } else { FIXED + 4 }, depth.saturating_sub(1));
         Box::new(field(name, data_type, may_miss && draw.choose(2) == 0))
     };
     match draw.choose(kinds) {
@@ -413,7 +473,9 @@ fn data_type(draw: &mut Draw<'_>, kinds: usize, depth: usize) -> Type {
         30 => Type::Null,
         31 | 32 => Type::List(item(draw, "item", true)),
         33 => Type::FixedList { size: draw.choose(4) as u32, item: item(draw, "item", true) },
-        34 => Type::Struct((0..1 + draw.choose(3)).map(|i| *item(draw, &format!("f{i}"), true)).collect()),
+        34 => Type::Struct(
+            (0..1 + draw.choose(3)).map(|i| *item(draw, &format!("f{i}"), true)).collect(),
+        ),
         35 => {
             let key = loop {
                 let key = item(draw, "key", false);
@@ -425,7 +487,8 @@ fn data_type(draw: &mut Draw<'_>, kinds: usize, depth: usize) -> Type {
         }
         _ => {
             let index = draw.pick(&[Type::Int8, Type::UInt8, Type::Int32, Type::Int64]);
-            let value = draw.pick(&[Type::Int64, Type::Float64, Type::FixedBinary(11), Type::Date32]);
+            let value =
+                draw.pick(&[Type::Int64, Type::Float64, Type::FixedBinary(11), Type::Date32]);
             Type::Dictionary { index: Box::new(index), ordered: false, value: Box::new(value) }
         }
     }

@@ -1,4 +1,5 @@
-//! Values by themselves, how they compare, and columns of them and back. Nothing here knows of sort keys.
+//! Values by themselves, how they compare, and columns of them and back. Nothing here knows of sort
+//! keys.
 
 use std::cmp::Ordering;
 
@@ -44,7 +45,10 @@ impl Rule {
             (_, Value::Missing) => missing.reverse(),
             (Value::List(a), Value::List(b)) | (Value::Struct(a), Value::Struct(b)) => {
                 let items = a.iter().zip(b).map(|(a, b)| self.compare(a, b));
-                items.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| turned(a.len().cmp(&b.len())))
+                items
+                    .into_iter()
+                    .find(|order| order.is_ne())
+                    .unwrap_or_else(|| turned(a.len().cmp(&b.len())))
             }
             (a, b) => turned(self.compare_plain(a, b)),
         }
@@ -55,7 +59,9 @@ impl Rule {
             (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             (Value::Wide(a, a_low), Value::Wide(b, b_low)) => (a, a_low).cmp(&(b, b_low)),
-            (Value::Half(a), Value::Half(b)) => half(self.one(*a, 0x7C00)).cmp(&half(self.one(*b, 0x7C00))),
+            (Value::Half(a), Value::Half(b)) => {
+                half(self.one(*a, 0x7C00)).cmp(&half(self.one(*b, 0x7C00)))
+            }
             (Value::Single(a), Value::Single(b)) => {
                 let one = |bits: u32| match f32::from_bits(bits) {
                     float if self.is_distinct && float.is_nan() => f32::NAN,
@@ -103,15 +109,19 @@ pub fn parts(data_type: &Type) -> &'static [usize] {
     }
 }
 
-/// The value of a fixed width that is these bytes, the most significant one first, or before it that of another number.
+/// The value of a fixed width that is these bytes, the most significant one first, or before it
+/// that of another number.
 pub fn from_bytes(data_type: &Type, bytes: &[u8]) -> Value {
-    let unsigned = |bytes: &[u8]| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
+    let unsigned =
+        |bytes: &[u8]| bytes.iter().fold(0u128, |number, byte| number << 8 | u128::from(*byte));
     let signed = |bytes: &[u8]| {
         let shift = 128 - 8 * bytes.len() as u32;
         (unsigned(bytes) << shift) as i128 >> shift
     };
     match data_type {
-        Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => Value::Int(unsigned(bytes) as i128),
+        Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64 => {
+            Value::Int(unsigned(bytes) as i128)
+        }
         Type::Float16 => Value::Half(unsigned(bytes) as u16),
         Type::Float32 => Value::Single(unsigned(bytes) as u32),
         Type::Float64 => Value::Double(unsigned(bytes) as u64),
@@ -140,7 +150,9 @@ fn column_bytes(data_type: &Type, value: &Value, width: usize) -> Vec<u8> {
         Value::Double(bits) => bits.to_le_bytes().to_vec(),
         Value::Numbers(numbers) => {
             let with_widths = numbers.iter().zip(parts(data_type));
-            with_widths.flat_map(|(number, width)| number.to_le_bytes()[..*width].to_vec()).collect()
+            with_widths
+                .flat_map(|(number, width)| number.to_le_bytes()[..*width].to_vec())
+                .collect()
         }
         Value::Bytes(bytes) => bytes.clone(),
         other => panic!("{other:?} has no width"),
@@ -153,7 +165,8 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
     let is_missing = |value: &&Value| **value == Value::Missing;
     let data_type = &field.data_type;
     let any_missing = values.iter().any(is_missing);
-    let has_bits = *data_type != Type::Null && (any_missing || field.nullable && draw.below(4) == 0);
+    let has_bits =
+        *data_type != Type::Null && (any_missing || field.nullable && draw.below(4) == 0);
     let validity = has_bits.then(|| {
         let offset = draw.below(10);
         let bits = values.iter().map(|value| !is_missing(value));
@@ -174,14 +187,18 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
             Values::Boolean(bitmap(draw.below(10), bits))
         }
         Type::Utf8 | Type::Binary => {
-            let bytes: Vec<&[u8]> =
-                values.iter().map(|value| if let Value::Bytes(bytes) = value { &bytes[..] } else { b"" }).collect();
+            let bytes: Vec<&[u8]> = values
+                .iter()
+                .map(|value| if let Value::Bytes(bytes) = value { &bytes[..] } else { b"" })
+                .collect();
             let lengths: Vec<usize> = bytes.iter().map(|bytes| bytes.len()).collect();
             Values::Bytes { offsets: offsets(&lengths), data: bytes.concat().into() }
         }
         Type::List(_) | Type::Map { .. } => {
-            let lists: Vec<&[Value]> =
-                values.iter().map(|value| if let Value::List(items) = value { &items[..] } else { &[] }).collect();
+            let lists: Vec<&[Value]> = values
+                .iter()
+                .map(|value| if let Value::List(items) = value { &items[..] } else { &[] })
+                .collect();
             let lengths: Vec<usize> = lists.iter().map(|items| items.len()).collect();
             let items: Vec<&Value> = lists.into_iter().flatten().collect();
             let child = match data_type {
@@ -204,11 +221,16 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
         Type::Struct(fields) => structs(draw, fields, values).values,
         Type::Dictionary { index, value, .. } => {
             let width = index.width().unwrap();
-            let mut entries: Vec<&Value> =
-                vec![values.iter().copied().find(|value| !is_missing(value)).unwrap_or(&Value::Missing)];
+            let mut entries: Vec<&Value> = vec![
+                values.iter().copied().find(|value| !is_missing(value)).unwrap_or(&Value::Missing),
+            ];
             let mut indexes = Vec::new();
             for value in values {
-                let known = if is_missing(value) { Some(0) } else { entries.iter().position(|entry| entry == value) };
+                let known = if is_missing(value) {
+                    Some(0)
+                } else {
+                    entries.iter().position(|entry| entry == value)
+                };
                 let index = known.unwrap_or_else(|| {
                     entries.push(value);
                     entries.len() - 1
@@ -216,7 +238,11 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
                 indexes.extend_from_slice(&index.to_le_bytes()[..width]);
             }
             let field = Field { data_type: (**value).clone(), ..field.clone() };
-            Values::Dictionary { width, indexes: indexes.into(), entries: Box::new(column(draw, &field, &entries)) }
+            Values::Dictionary {
+                width,
+                indexes: indexes.into(),
+                entries: Box::new(column(draw, &field, &entries)),
+            }
         }
         fixed => {
             let width = fixed.width().unwrap();
@@ -224,7 +250,9 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
                 Value::Int(number) => i64::try_from(*number).is_ok(),
                 _ => true,
             };
-            let narrow = matches!(fixed, Type::Decimal128 { .. }) && draw.below(2) == 0 && values.iter().all(fits);
+            let narrow = matches!(fixed, Type::Decimal128 { .. })
+                && draw.below(2) == 0
+                && values.iter().all(fits);
             let taken = if narrow { 8 } else { width };
             let garbage = [0xA5; super::draw::WIDE];
             let bytes = values.iter().flat_map(|value| match value {
@@ -232,7 +260,11 @@ pub fn column(draw: &mut Draw<'_>, field: &Field, values: &[&Value]) -> Column {
                 value => column_bytes(fixed, value, taken),
             });
             let bytes = bytes.collect::<Vec<u8>>().into();
-            if narrow { Values::Narrow { width: taken, bytes } } else { Values::Fixed { width, bytes } }
+            if narrow {
+                Values::Narrow { width: taken, bytes }
+            } else {
+                Values::Fixed { width, bytes }
+            }
         }
     };
     Column { rows, validity, values }
@@ -261,7 +293,9 @@ fn filler(field: &Field) -> Value {
         Type::List(_) | Type::Map { .. } => Value::List(Vec::new()),
         Type::FixedList { size, item } => Value::List(vec![filler(item); *size as usize]),
         Type::Struct(fields) => Value::Struct(fields.iter().map(filler).collect()),
-        Type::Dictionary { value, .. } => filler(&Field { data_type: (**value).clone(), ..field.clone() }),
+        Type::Dictionary { value, .. } => {
+            filler(&Field { data_type: (**value).clone(), ..field.clone() })
+        }
         Type::Null => Value::Missing,
         fixed => from_bytes(fixed, &vec![0x5A; fixed.width().unwrap()]),
     }
@@ -294,7 +328,9 @@ pub fn value_at(data_type: &Type, column: &Column, row: usize) -> Value {
     if !column.is_valid(row) {
         return Value::Missing;
     }
-    let offset = |offsets: &[u8], i: usize| u32::from_le_bytes(offsets[4 * i..][..4].try_into().unwrap()) as usize;
+    let offset = |offsets: &[u8], i: usize| {
+        u32::from_le_bytes(offsets[4 * i..][..4].try_into().unwrap()) as usize
+    };
     match (data_type, &column.values) {
         (Type::Boolean, Values::Boolean(bits)) => Value::Bool(bits.bit(row)),
         (Type::Utf8 | Type::Binary, Values::Bytes { offsets, data }) => {
@@ -309,12 +345,14 @@ pub fn value_at(data_type: &Type, column: &Column, row: usize) -> Value {
             let items = offset(offsets, row)..offset(offsets, row + 1);
             Value::List(items.map(|i| value_at(&pair, child, i)).collect())
         }
-        (Type::FixedList { item, .. }, Values::FixedList { size, child }) => {
-            Value::List((row * size..(row + 1) * size).map(|i| value_at(&item.data_type, child, i)).collect())
-        }
+        (Type::FixedList { item, .. }, Values::FixedList { size, child }) => Value::List(
+            (row * size..(row + 1) * size).map(|i| value_at(&item.data_type, child, i)).collect(),
+        ),
         (Type::Struct(fields), Values::Struct(children)) => {
             let with_types = fields.iter().zip(children);
-            Value::Struct(with_types.map(|(field, child)| value_at(&field.data_type, child, row)).collect())
+            Value::Struct(
+                with_types.map(|(field, child)| value_at(&field.data_type, child, row)).collect(),
+            )
         }
         (Type::Dictionary { value, .. }, Values::Dictionary { width, indexes, entries }) => {
             let mut index = [0; 8];

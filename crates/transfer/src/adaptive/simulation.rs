@@ -1,5 +1,5 @@
-//! λ and the columns' ways against a simulated source and line: chunks take a while to encode, wait in a queue and take a
-//! while on the way. Times are computed, nothing is measured.
+//! λ and the columns' ways against a simulated source and line: chunks take a while to encode, wait
+//! in a queue and take a while on the way. Times are computed, nothing is measured.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,8 +11,26 @@ use crate::price::{Passage, Price};
 
 /// What each way takes of two columns: nanoseconds and bytes a decoded byte. Numbers, and text.
 const COSTS: [[(f64, f64); WAYS_COUNT]; 2] = [
-    [(0.02, 1.0), (0.2, 0.3), (0.2, 0.3), (0.5, 0.3), (1.1, 0.27), (2.0, 0.26), (9.0, 0.25), (90.0, 0.24)],
-    [(0.02, 1.0), (0.2, 0.9), (1.8, 0.42), (2.0, 0.55), (3.0, 0.33), (6.0, 0.3), (30.0, 0.27), (500.0, 0.25)],
+    [
+        (0.02, 1.0),
+        (0.2, 0.3),
+        (0.2, 0.3),
+        (0.5, 0.3),
+        (1.1, 0.27),
+        (2.0, 0.26),
+        (9.0, 0.25),
+        (90.0, 0.24),
+    ],
+    [
+        (0.02, 1.0),
+        (0.2, 0.9),
+        (1.8, 0.42),
+        (2.0, 0.55),
+        (3.0, 0.33),
+        (6.0, 0.3),
+        (30.0, 0.27),
+        (500.0, 0.25),
+    ],
 ];
 const COLUMN_BYTES: [f64; 2] = [4e6, 1.5e6];
 /// Of each, ways are probed on so many.
@@ -28,7 +46,8 @@ struct Transfer {
     queue: VecDeque<f64>,
 }
 
-/// A thread that reads rows and sends chunks, each of which another thread makes while the rows of the next one are read.
+/// A thread that reads rows and sends chunks, each of which another thread makes while the rows of
+/// the next one are read.
 struct Helped {
     transfer: Transfer,
     now: f64,
@@ -43,7 +62,8 @@ impl Helped {
         Self { transfer: Transfer::new(guess_ns), now: 0.0, made: None, sent: 0.0 }
     }
 
-    /// Reads the rows of a chunk, and sends the one before it; the nanoseconds that took. The kernel has room for `buffered` bytes.
+    /// Reads the rows of a chunk, and sends the one before it; the nanoseconds that took. The
+    /// kernel has room for `buffered` bytes.
     fn step(&mut self, byte_ns: f64, read: f64, buffered: f64) -> f64 {
         let since = self.now;
         self.now += read;
@@ -60,7 +80,8 @@ impl Helped {
         self.sent = start + bytes * byte_ns;
         self.now = self.now.max(self.sent - buffered * byte_ns);
         let busy = busy_before + (self.now - start).max(0.0);
-        let passage = Passage { bytes: (busy / byte_ns) as u64, busy: nanos(busy), held_up: Duration::ZERO };
+        let passage =
+            Passage { bytes: (busy / byte_ns) as u64, busy: nanos(busy), held_up: Duration::ZERO };
         self.transfer.price.sent(nanos(self.now - since - starved), passage);
         self.now - since
     }
@@ -88,7 +109,8 @@ fn chunk(ways: [usize; 2]) -> (f64, f64) {
     sum
 }
 
-/// The nanoseconds that a chunk takes with the best two ways, whatever they cost the processors, on a line where a byte takes `byte_ns`.
+/// The nanoseconds that a chunk takes with the best two ways, whatever they cost the processors, on
+/// a line where a byte takes `byte_ns`.
 fn best(byte_ns: f64) -> f64 {
     let all = (0..WAYS_COUNT * WAYS_COUNT).map(|i| chunk([i / WAYS_COUNT, i % WAYS_COUNT]));
     all.map(|(encode, bytes)| encode.max(bytes * byte_ns)).fold(f64::INFINITY, f64::min)
@@ -96,7 +118,8 @@ fn best(byte_ns: f64) -> f64 {
 
 impl Transfer {
     fn new(guess_ns: f64) -> Self {
-        let columns = [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
+        let columns =
+            [Column::new(&Type::Int64, 0, WAYS_COUNT), Column::new(&Type::Utf8, 1, WAYS_COUNT)];
         Self { price: Price::new(guess_ns, Duration::ZERO), columns, queue: VecDeque::new() }
     }
 
@@ -110,12 +133,14 @@ impl Transfer {
         let sent = self.queue.pop_front().unwrap_or(bytes);
         let busy = sent * byte_ns;
         self.price.starved(nanos((encode - busy).max(0.0)));
-        let passage = Passage { bytes: sent as u64, busy: nanos(busy), held_up: nanos(busy * reader_share) };
+        let passage =
+            Passage { bytes: sent as u64, busy: nanos(busy), held_up: nanos(busy * reader_share) };
         self.price.sent(nanos(busy), passage);
         busy.max(encode)
     }
 
-    /// The same by one thread, which makes each chunk, too. While it does, the kernel sends up to `buffered` bytes.
+    /// The same by one thread, which makes each chunk, too. While it does, the kernel sends up to
+    /// `buffered` bytes.
     fn step_alone(&mut self, byte_ns: f64, buffered: f64) -> f64 {
         let (encode, bytes) = self.make();
         let made = encode * PRODUCERS;
@@ -133,7 +158,10 @@ impl Transfer {
             }
         }
         let mut plain = COLUMN_BYTES.into_iter();
-        let ways = self.columns.each_mut().map(|column| column.choose(price_ns, reader_share, plain.next().unwrap()));
+        let ways = self
+            .columns
+            .each_mut()
+            .map(|column| column.choose(price_ns, reader_share, plain.next().unwrap()));
         for (i, (column, way)) in self.columns.iter_mut().zip(ways).enumerate() {
             column.record(way, &written(i, way, COLUMN_BYTES[i]));
         }
@@ -153,7 +181,11 @@ fn every_line_is_used_as_well_as_by_the_best_fixed_ways() {
             let mut transfer = Transfer::new(guess_ns);
             let mut spent: Vec<f64> = (0..400).map(|_| transfer.step(byte_ns, 0.0)).collect();
             let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
-            assert!(settled < best(byte_ns) * 1.2, "{byte_ns} ns a byte: {settled} ns, best {}", best(byte_ns));
+            assert!(
+                settled < best(byte_ns) * 1.2,
+                "{byte_ns} ns a byte: {settled} ns, best {}",
+                best(byte_ns)
+            );
         }
     }
 }
@@ -172,9 +204,13 @@ fn a_thread_with_help_uses_every_line_well() {
             let best = all.map(took).fold(f64::INFINITY, f64::min);
             for guess_ns in [0.05, 8.0, 500.0] {
                 let mut helped = Helped::new(guess_ns);
-                let mut spent: Vec<f64> = (0..400).map(|_| helped.step(byte_ns, read, buffered)).collect();
+                let mut spent: Vec<f64> =
+                    (0..400).map(|_| helped.step(byte_ns, read, buffered)).collect();
                 let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
-                assert!(settled < best * 1.2, "{byte_ns} ns a byte, {read} ns of reading: {settled} ns, best {best}");
+                assert!(
+                    settled < best * 1.2,
+                    "{byte_ns} ns a byte, {read} ns of reading: {settled} ns, best {best}"
+                );
             }
         }
     }
@@ -184,10 +220,12 @@ fn a_thread_with_help_uses_every_line_well() {
 fn one_thread_alone_uses_every_line_well() {
     for byte_ns in [0.8, 2.0, 8.0, 20.0, 80.0, 200.0, 800.0, 8000.0] {
         for guess_ns in [0.05, 8.0, 500.0] {
-            // A kernel that sends whole chunks meanwhile would be worth a higher price, which the thread can't see.
+            // A kernel that sends whole chunks meanwhile would be worth a higher price, which the
+            // thread can't see.
             for (buffered, factor) in [(0.0, 1.1), (256e3, 1.25), (4e6, 1.5)] {
                 let mut transfer = Transfer::new(guess_ns);
-                let mut spent: Vec<f64> = (0..400).map(|_| transfer.step_alone(byte_ns, buffered)).collect();
+                let mut spent: Vec<f64> =
+                    (0..400).map(|_| transfer.step_alone(byte_ns, buffered)).collect();
                 let settled: f64 = spent.split_off(50).iter().sum::<f64>() / 350.0;
                 let fixed = (0..WAYS_COUNT * WAYS_COUNT).map(|i| {
                     let (encode, bytes) = chunk([i / WAYS_COUNT, i % WAYS_COUNT]);
@@ -195,7 +233,10 @@ fn one_thread_alone_uses_every_line_well() {
                     made + bytes * byte_ns - made.min(bytes.min(buffered) * byte_ns)
                 });
                 let best = fixed.fold(f64::INFINITY, f64::min);
-                assert!(settled < best * factor, "{byte_ns} ns a byte, {buffered} bytes: {settled} ns, best {best}");
+                assert!(
+                    settled < best * factor,
+                    "{byte_ns} ns a byte, {buffered} bytes: {settled} ns, best {best}"
+                );
             }
         }
     }
@@ -207,7 +248,11 @@ fn a_line_that_changes_is_followed_within_some_chunks() {
     for byte_ns in [53.0, 400.0, 53.0, 2.0, 53.0] {
         let spent: Vec<f64> = (0..60).map(|_| transfer.step(byte_ns, 0.0)).collect();
         let settled = |from: usize| spent[from..from + 10].iter().sum::<f64>() / 10.0;
-        assert!(settled(QUEUED + 12) < best(byte_ns) * 1.25, "{byte_ns} ns a byte: {:?}", &spent[..20]);
+        assert!(
+            settled(QUEUED + 12) < best(byte_ns) * 1.25,
+            "{byte_ns} ns a byte: {:?}",
+            &spent[..20]
+        );
         assert!(settled(50) < best(byte_ns) * 1.15, "{byte_ns} ns a byte: {:?}", &spent[40..]);
     }
 }
@@ -227,15 +272,20 @@ fn a_slow_reader_is_not_sent_smaller_chunks() {
 
 #[test]
 fn where_encoding_uses_up_the_processors_a_byte_costs_what_it_takes_of_them() {
-    // The socket is never idle, and a byte takes 2 ns on the way; the threads that encode run for some of the time.
+    // The socket is never idle, and a byte takes 2 ns on the way; the threads that encode run for
+    // some of the time.
     let settled = |ran: f64, took: f64| {
         let mut price = Price::new(8.0, Duration::ZERO);
-        let processors = std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
+        let processors =
+            std::thread::available_parallelism().map_or(1.0, |count| count.get() as f64);
         for _ in 0..100 {
             price.plan();
             price.made(nanos(took * 20e6 * processors), nanos(ran * 20e6 * processors));
             price.starved(Duration::ZERO);
-            price.sent(nanos(20e6), Passage { bytes: 10_000_000, busy: nanos(20e6), held_up: Duration::ZERO });
+            price.sent(
+                nanos(20e6),
+                Passage { bytes: 10_000_000, busy: nanos(20e6), held_up: Duration::ZERO },
+            );
         }
         price.ns()
     };
@@ -248,7 +298,11 @@ fn where_encoding_uses_up_the_processors_a_byte_costs_what_it_takes_of_them() {
 #[test]
 fn the_first_chunk_of_a_column_goes_by_what_is_likely() {
     let first = |data_type, price_ns, plain_bytes| {
-        choice::compression(Column::new(&data_type, 0, WAYS_COUNT).choose(price_ns, 0.0, plain_bytes))
+        choice::compression(Column::new(&data_type, 0, WAYS_COUNT).choose(
+            price_ns,
+            0.0,
+            plain_bytes,
+        ))
     };
     // Repeated strings gain much by zstd and nothing by symbols, free text about the same by both.
     assert_eq!(first(Type::Utf8, 80.0, 400e3), Compression::Zstd(1));

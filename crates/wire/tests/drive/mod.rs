@@ -1,4 +1,5 @@
-//! Drivers of the two sessions: they take the bytes of one side of a connection apart, as a client or a server would.
+//! Drivers of the two sessions: they take the bytes of one side of a connection apart, as a client
+//! or a server would.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -7,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use dray_format::{Batch, HEADER_BYTES, Limits, Schema, decode};
 use dray_wire::{
-    Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES, Finished, Kind,
-    ProtocolError, Query, ServerEvent, ServerSession, Started,
+    Checksums, ClientEvent, ClientSession, CompressionChoice, Estimate, FRAME_HEADER_BYTES,
+    Finished, Kind, ProtocolError, Query, ServerEvent, ServerSession, Started,
 };
 
 /// Why bytes were refused.
@@ -92,16 +93,22 @@ pub struct Heard {
 
 impl PartialEq for Heard {
     fn eq(&self, other: &Self) -> bool {
-        let batches =
-            |batches: &[Batch]| batches.iter().map(|batch| (batch.rows, batch.columns.clone())).collect::<Vec<_>>();
+        let batches = |batches: &[Batch]| {
+            batches.iter().map(|batch| (batch.rows, batch.columns.clone())).collect::<Vec<_>>()
+        };
         let tables = |heard: &Self| {
-            heard.tables.iter().map(|(schema, found)| (schema.clone(), batches(found))).collect::<Vec<_>>()
+            heard
+                .tables
+                .iter()
+                .map(|(schema, found)| (schema.clone(), batches(found)))
+                .collect::<Vec<_>>()
         };
         self.names == other.names && tables(self) == tables(other)
     }
 }
 
-/// Reads what both sides said on one connection, each as the other: `u32 requests_bytes`, the requests, the answers.
+/// Reads what both sides said on one connection, each as the other: `u32 requests_bytes`, the
+/// requests, the answers.
 pub fn exchange(bytes: &[u8]) -> Result<Heard, Refused> {
     let (count, rest) = bytes.split_first_chunk().unwrap();
     let (requests, answers) = rest.split_at(u32::from_le_bytes(*count) as usize);
@@ -114,7 +121,8 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new())?;
     let mut schema = Arc::<Schema>::default();
-    let (mut names, mut tables, mut batches, mut limits) = (Vec::new(), Vec::new(), Vec::new(), Limits::default());
+    let (mut names, mut tables, mut batches, mut limits) =
+        (Vec::new(), Vec::new(), Vec::new(), Limits::default());
     while let Some((raw, rest)) = bytes.split_first_chunk::<FRAME_HEADER_BYTES>() {
         if session.is_ready()
             && let Some(query) = queries.next()
@@ -123,7 +131,9 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
             session.query(query, &mut Vec::new())?;
         }
         let frame = session.frame(raw)?;
-        let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else { break };
+        let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else {
+            break;
+        };
         bytes = rest;
         if frame.kind == Kind::Chunk {
             let (raw, parts) = payload.split_first_chunk::<HEADER_BYTES>().unwrap();
@@ -157,7 +167,8 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
     Ok(Heard { names, tables })
 }
 
-/// Reads what a client sent as a server that ends a statement when the next one is due. The names of the messages.
+/// Reads what a client sent as a server that ends a statement when the next one is due. The names
+/// of the messages.
 pub fn requests(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     Ok(asked(bytes)?.0)
 }
@@ -176,7 +187,9 @@ pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refuse
             running = false;
         }
         let frame = session.frame(raw)?;
-        let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else { break };
+        let Some((payload, rest)) = rest.split_at_checked(frame.payload_bytes as usize) else {
+            break;
+        };
         bytes = rest;
         names.push(match session.message(frame, payload)? {
             ClientEvent::Hello(_) => {

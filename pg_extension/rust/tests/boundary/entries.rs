@@ -71,7 +71,12 @@ unsafe extern "C" {
     ) -> i32;
     fn dray_stream_stop(stream: *mut u8);
     fn dray_stream_close(stream: *mut u8);
-    fn dray_push_tuple(stream: *mut u8, data: *const u8, present: *const u8, error: *mut DrayError) -> i32;
+    fn dray_push_tuple(
+        stream: *mut u8,
+        data: *const u8,
+        present: *const u8,
+        error: *mut DrayError,
+    ) -> i32;
     fn dray_push_row(
         stream: *mut u8,
         datums: *const usize,
@@ -81,7 +86,12 @@ unsafe extern "C" {
         error: *mut DrayError,
     ) -> i32;
     fn dray_push_sent(stream: *mut u8, bytes: *const u8, len: usize, error: *mut DrayError) -> i32;
-    fn dray_start(stream: *mut u8, parts: *mut *const DrayPart, count: *mut usize, error: *mut DrayError) -> i32;
+    fn dray_start(
+        stream: *mut u8,
+        parts: *mut *const DrayPart,
+        count: *mut usize,
+        error: *mut DrayError,
+    ) -> i32;
     fn dray_next_chunk(
         stream: *mut u8,
         is_last: bool,
@@ -165,7 +175,8 @@ pub(crate) type Failed = (i32, String);
 /// A stream that is open.
 pub(crate) struct Opened(*mut u8);
 
-/// Calls an entry, with an error whose bytes nobody has set, and with memory that ends after so many allocations (0: never).
+/// Calls an entry, with an error whose bytes nobody has set, and with memory that ends after so
+/// many allocations (0: never).
 fn call(fail_after: usize, entry: impl FnOnce(*mut DrayError) -> i32) -> Result<i32, Failed> {
     let mut error = Box::new(MaybeUninit::<DrayError>::uninit());
     fail(fail_after);
@@ -196,7 +207,8 @@ impl Opened {
         fail_after: usize,
     ) -> Result<Self, Failed> {
         let [compression, numeric, nonfinite] =
-            [options.compression, options.numeric, options.nonfinite].map(|text| CString::new(text).unwrap());
+            [options.compression, options.numeric, options.nonfinite]
+                .map(|text| CString::new(text).unwrap());
         let settings = DraySettings {
             chunk_bytes_max: options.chunk_bytes_max,
             decoded_bytes_max: options.decoded_bytes_max,
@@ -218,11 +230,16 @@ impl Opened {
         let columns: Box<[DrayMember]> = names
             .iter()
             .zip(shapes)
-            .map(|(name, shape)| DrayMember { name: name.as_ptr(), pg_type: catalog.describe(shape), not_null: false })
+            .map(|(name, shape)| DrayMember {
+                name: name.as_ptr(),
+                pg_type: catalog.describe(shape),
+                not_null: false,
+            })
             .collect();
         let mut stream = null_mut();
         let (count, types) = (columns.len(), catalog.types.len() as u32);
-        // SAFETY: all of it lives until the end of this function. An entry that fails may have opened the stream already.
+        // SAFETY: all of it lives until the end of this function. An entry that fails may have
+        // opened the stream already.
         let opened = call(fail_after, |error| unsafe {
             dray_stream_open(&settings, columns.as_ptr(), count, types, &mut stream, error)
         });
@@ -233,7 +250,9 @@ impl Opened {
     pub(crate) fn push_tuple(&mut self, tuple: &Tuple, fail_after: usize) -> Result<Step, Failed> {
         let present = tuple.present.as_ref().map_or(null(), |bits| bits.as_ptr());
         // SAFETY: the stream is open; values.rs makes tuples of the columns' types.
-        let step = call(fail_after, |error| unsafe { dray_push_tuple(self.0, tuple.data.as_ptr(), present, error) })?;
+        let step = call(fail_after, |error| unsafe {
+            dray_push_tuple(self.0, tuple.data.as_ptr(), present, error)
+        })?;
         Ok(match step {
             0 => Step::Done,
             1 => Step::Full,
@@ -242,7 +261,12 @@ impl Opened {
         })
     }
 
-    pub(crate) fn push_row(&mut self, datums: &[usize], nulls: &[u8], fail_after: usize) -> Result<Step, Failed> {
+    pub(crate) fn push_row(
+        &mut self,
+        datums: &[usize],
+        nulls: &[u8],
+        fail_after: usize,
+    ) -> Result<Step, Failed> {
         let mut column = u32::MAX;
         // SAFETY: the stream is open; values.rs makes datums of the columns' types.
         let step = call(fail_after, |error| unsafe {
@@ -259,7 +283,10 @@ impl Opened {
 
     pub(crate) fn push_sent(&mut self, bytes: &[u8], fail_after: usize) -> Result<(), Failed> {
         // SAFETY: the stream is open, and the bytes are there.
-        call(fail_after, |error| unsafe { dray_push_sent(self.0, bytes.as_ptr(), bytes.len(), error) }).map(|_| ())
+        call(fail_after, |error| unsafe {
+            dray_push_sent(self.0, bytes.as_ptr(), bytes.len(), error)
+        })
+        .map(|_| ())
     }
 
     pub(crate) fn start(&mut self, fail_after: usize) -> Result<Vec<u8>, Failed> {
@@ -269,18 +296,25 @@ impl Opened {
         Ok(gathered(parts, count))
     }
 
-    pub(crate) fn next_chunk(&mut self, is_last: bool, fail_after: usize) -> Result<Option<Vec<u8>>, Failed> {
+    pub(crate) fn next_chunk(
+        &mut self,
+        is_last: bool,
+        fail_after: usize,
+    ) -> Result<Option<Vec<u8>>, Failed> {
         let (mut parts, mut count) = (null(), 0);
         // SAFETY: the stream is open.
-        let code =
-            call(fail_after, |error| unsafe { dray_next_chunk(self.0, is_last, &mut parts, &mut count, error) })?;
+        let code = call(fail_after, |error| unsafe {
+            dray_next_chunk(self.0, is_last, &mut parts, &mut count, error)
+        })?;
         Ok((code == 1).then(|| gathered(parts, count)))
     }
 
     pub(crate) fn finish(&mut self, fail_after: usize) -> Result<Vec<u8>, Failed> {
         let (mut parts, mut count) = (null(), 0);
         // SAFETY: the stream is open.
-        call(fail_after, |error| unsafe { dray_finish(self.0, 1, 2, &mut parts, &mut count, error) })?;
+        call(fail_after, |error| unsafe {
+            dray_finish(self.0, 1, 2, &mut parts, &mut count, error)
+        })?;
         Ok(gathered(parts, count))
     }
 }
@@ -331,7 +365,11 @@ impl Catalog {
         let members: Box<[DrayMember]> = shape
             .members
             .iter()
-            .map(|(name, member)| DrayMember { name: self.text(name), pg_type: self.describe(member), not_null: false })
+            .map(|(name, member)| DrayMember {
+                name: self.text(name),
+                pg_type: self.describe(member),
+                not_null: false,
+            })
             .collect();
         let member = if members.is_empty() { null() } else { members.as_ptr() };
         let described: Box<[DrayType]> = Box::new([DrayType {

@@ -145,13 +145,29 @@ impl Value {
 
     fn at(block: Box<[u8]>, sent: Vec<u8>, expected: Vec<u8>) -> Self {
         let datum = block.as_ptr() as usize;
-        Self { datum, _block: Some(block), stored: Stored::Unread, varlena: Vec::new(), plain: None, sent, expected }
+        Self {
+            datum,
+            _block: Some(block),
+            stored: Stored::Unread,
+            varlena: Vec::new(),
+            plain: None,
+            sent,
+            expected,
+        }
     }
 
     /// A value that only its send function reads.
     fn sent(sent: Vec<u8>, expected: Vec<u8>) -> Self {
         let stored = Stored::Unread;
-        Self { datum: Self::POISON, _block: None, stored, varlena: Vec::new(), plain: None, sent, expected }
+        Self {
+            datum: Self::POISON,
+            _block: None,
+            stored,
+            varlena: Vec::new(),
+            plain: None,
+            sent,
+            expected,
+        }
     }
 
     /// In one of the forms of `varatt.h`.
@@ -174,7 +190,11 @@ impl Value {
 
     pub(crate) fn of_text(text: &[u8]) -> Self {
         let stored = Stored::Varlena(long(text));
-        Self { varlena: text.to_vec(), stored, ..Self::at(long(text).into(), text.to_vec(), string(text)) }
+        Self {
+            varlena: text.to_vec(),
+            stored,
+            ..Self::at(long(text).into(), text.to_vec(), string(text))
+        }
     }
 
     /// As `detoast_attr` does.
@@ -193,11 +213,15 @@ pub(crate) fn canonical(column: &Column, row: usize) -> Vec<u8> {
     if !column.is_valid(row) {
         return vec![0];
     }
-    let offset = |offsets: &[u8], i: usize| u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize;
+    let offset = |offsets: &[u8], i: usize| {
+        u32::from_le_bytes(offsets[i * 4..][..4].try_into().unwrap()) as usize
+    };
     match &column.values {
         Values::Boolean(bits) => vec![1, u8::from(bits.bit(row))],
         Values::Fixed { width, bytes } => [&[1], &bytes[row * width..][..*width]].concat(),
-        Values::Bytes { offsets, data } => string(&data[offset(offsets, row)..offset(offsets, row + 1)]),
+        Values::Bytes { offsets, data } => {
+            string(&data[offset(offsets, row)..offset(offsets, row + 1)])
+        }
         Values::List { offsets, child } => {
             let items = offset(offsets, row)..offset(offsets, row + 1);
             list(&items.map(|item| canonical(child, item)).collect::<Vec<_>>())
@@ -230,7 +254,12 @@ const ARRAY: u8 = 3;
 const COMPOSITE: u8 = 4;
 const RANGE: u8 = 5;
 
-const fn base(oid: u32, typmod: i32, name: &'static str, value: fn(&mut Random, &Options) -> Value) -> Shape {
+const fn base(
+    oid: u32,
+    typmod: i32,
+    name: &'static str,
+    value: fn(&mut Random, &Options) -> Value,
+) -> Shape {
     Shape { oid, typmod, kind: BASE, typlen: -1, name, extension: "", members: &[], value }
 }
 
@@ -243,12 +272,14 @@ static INT4: Shape = base(23, -1, "integer", |random, _| fixed::<4>(random));
 static TEXT: Shape = base(25, -1, "text", text);
 /// Strings that come again, each too long to be left as it is.
 pub(crate) static WORDS: Shape = base(25, -1, "text", |random, _| {
-    let [first, second] =
-        [0, 1].map(|_| random.one_of(&["carefully", "furiously", "déposits", "ironic", "accounts", "quickly"]));
+    let [first, second] = [0, 1].map(|_| {
+        random.one_of(&["carefully", "furiously", "déposits", "ironic", "accounts", "quickly"])
+    });
     Value::of_text(format!("{first} {second}").as_bytes())
 });
 static INET: Shape = base(869, -1, "inet", inet);
-static MONEY_AMOUNT: Shape = base(1700, typmod(10, 2), "numeric", |random, options| numeric(random, options, 10, 2));
+static MONEY_AMOUNT: Shape =
+    base(1700, typmod(10, 2), "numeric", |random, options| numeric(random, options, 10, 2));
 
 pub(crate) static SHAPES: &[Shape] = &[
     base(16, -1, "boolean", |random, _| {
@@ -271,7 +302,8 @@ pub(crate) static SHAPES: &[Shape] = &[
     base(114, -1, "json", text),
     Shape { extension: "citext", ..base(50_001, -1, "public.citext", text) },
     base(19, -1, "name", |random, _| {
-        let bytes: Vec<u8> = (0..random.one_of(&[0, 1, 8, 63, 64])).map(|_| random.one_of(b"abcdefg_")).collect();
+        let bytes: Vec<u8> =
+            (0..random.one_of(&[0, 1, 8, 63, 64])).map(|_| random.one_of(b"abcdefg_")).collect();
         // An index has no more of it than its zero.
         let zero = if bytes.len() < 64 { &[0][..] } else { &[] };
         let mut page = bytes.clone();
@@ -290,10 +322,15 @@ pub(crate) static SHAPES: &[Shape] = &[
             _ => random.below(2_147_000_000) as i32 - 2_451_545,
         };
         let column = days.checked_add(EPOCH as i32).filter(|_| days != i32::MIN);
-        Value::by_value(random, &days.to_le_bytes(), column.map_or(NULL.to_vec(), |days| there(&days.to_le_bytes())))
+        Value::by_value(
+            random,
+            &days.to_le_bytes(),
+            column.map_or(NULL.to_vec(), |days| there(&days.to_le_bytes())),
+        )
     }),
     base(1083, -1, "time", |random, _| {
-        let time = if random.below(40) == 0 { DAY } else { (random.next() % DAY as u64).cast_signed() };
+        let time =
+            if random.below(40) == 0 { DAY } else { (random.next() % DAY as u64).cast_signed() };
         Value::by_value(
             random,
             &time.to_le_bytes(),
@@ -303,9 +340,12 @@ pub(crate) static SHAPES: &[Shape] = &[
     base(1114, -1, "timestamp", timestamp),
     base(1184, -1, "timestamp with time zone", timestamp),
     base(1186, -1, "interval", |random, _| {
-        let (micros, days, months) = (random.below(1 << 30) as i64 - (1 << 29), random.below(100) as i32, -7i32);
+        let (micros, days, months) =
+            (random.below(1 << 30) as i64 - (1 << 29), random.below(100) as i32, -7i32);
         let sent = [&micros.to_be_bytes()[..], &days.to_be_bytes(), &months.to_be_bytes()].concat();
-        let column = [&months.to_le_bytes()[..], &days.to_le_bytes(), &(micros * 1000).to_le_bytes()].concat();
+        let column =
+            [&months.to_le_bytes()[..], &days.to_le_bytes(), &(micros * 1000).to_le_bytes()]
+                .concat();
         Value::sent(sent, there(&column))
     }),
     Shape {
@@ -377,7 +417,10 @@ pub(crate) static SHAPES: &[Shape] = &[
             _ => {
                 let (lower, upper) = (fixed::<4>(random), fixed::<4>(random));
                 let sent = [&[2], &sized(&lower.sent)[..], &sized(&upper.sent)].concat();
-                Value::sent(sent, [&[1], &lower.expected[..], &upper.expected, &[1, 1, 1, 0, 1, 0]].concat())
+                Value::sent(
+                    sent,
+                    [&[1], &lower.expected[..], &upper.expected, &[1, 1, 1, 0, 1, 0]].concat(),
+                )
             }
         })
     },
@@ -412,19 +455,27 @@ fn timestamp(random: &mut Random, _: &Options) -> Value {
         _ => (random.next() % 8_000_000_000_000_000_000).cast_signed() - 211_813_488_000_000_000,
     };
     let column = time.checked_add(EPOCH * DAY).filter(|_| time != i64::MIN);
-    Value::by_value(random, &time.to_le_bytes(), column.map_or(NULL.to_vec(), |time| there(&time.to_le_bytes())))
+    Value::by_value(
+        random,
+        &time.to_le_bytes(),
+        column.map_or(NULL.to_vec(), |time| there(&time.to_le_bytes())),
+    )
 }
 
 fn array(random: &mut Random, _: &Options) -> Value {
     let items: Vec<Option<Value>> =
         (0..random.below(8)).map(|_| (random.below(4) > 0).then(|| fixed::<4>(random))).collect();
-    let column = items.iter().map(|item| item.as_ref().map_or(NULL.to_vec(), |item| item.expected.clone()));
+    let column =
+        items.iter().map(|item| item.as_ref().map_or(NULL.to_vec(), |item| item.expected.clone()));
     let column: Vec<_> = column.collect();
-    let head = |dimensions: u32| [dimensions, 1, 23].iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<_>>();
+    let head = |dimensions: u32| {
+        [dimensions, 1, 23].iter().flat_map(|n| n.to_be_bytes()).collect::<Vec<_>>()
+    };
     if items.is_empty() {
         return Value::sent(head(0), list(&[]));
     }
-    let mut sent = [&head(1)[..], &(items.len() as u32).to_be_bytes(), &1u32.to_be_bytes()].concat();
+    let mut sent =
+        [&head(1)[..], &(items.len() as u32).to_be_bytes(), &1u32.to_be_bytes()].concat();
     for item in &items {
         match item {
             Some(item) => sent.extend(sized(&item.sent)),
@@ -447,7 +498,8 @@ fn numeric_of(
     declared: Option<(usize, usize)>,
 ) -> Value {
     if random.below(40) == 0 {
-        let (header, name) = random.one_of(&[(0xC000u16, "NaN"), (0xD000, "Infinity"), (0xF000, "-Infinity")]);
+        let (header, name) =
+            random.one_of(&[(0xC000u16, "NaN"), (0xD000, "Infinity"), (0xF000, "-Infinity")]);
         let sent = [0, 0, header, 0].iter().flat_map(|n| n.to_be_bytes()).collect();
         let expected = match (declared, options.numeric) {
             (None, "text") => string(name.as_bytes()),
@@ -493,7 +545,9 @@ fn numeric_of(
     let expected = match (declared, options.numeric) {
         (Some((precision, scale)), _) => decimal(scale, if precision <= 38 { 16 } else { 32 }),
         (None, "text") => string(written(&digits, scale, negative).as_bytes()),
-        (None, "float64") => there(&written(&digits, scale, negative).parse::<f64>().unwrap().to_le_bytes()),
+        (None, "float64") => {
+            there(&written(&digits, scale, negative).parse::<f64>().unwrap().to_le_bytes())
+        }
         (None, _) => decimal(9, 32),
     };
     Value::stored(random, &stored, sent, expected)
@@ -507,8 +561,10 @@ fn groups(digits: &[u8], scale: usize) -> (i32, Vec<u16>) {
     padded.splice(0..0, vec![0; whole.wrapping_neg() % 4]);
     let whole = padded.len() - scale;
     padded.resize(padded.len().next_multiple_of(4), 0);
-    let mut groups: Vec<u16> =
-        padded.chunks(4).map(|four| four.iter().fold(0, |sum, digit| sum * 10 + u16::from(*digit))).collect();
+    let mut groups: Vec<u16> = padded
+        .chunks(4)
+        .map(|four| four.iter().fold(0, |sum, digit| sum * 10 + u16::from(*digit)))
+        .collect();
     let zeros = groups.iter().take_while(|group| **group == 0).count();
     if zeros == groups.len() {
         return (0, Vec::new());

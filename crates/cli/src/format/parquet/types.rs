@@ -1,4 +1,5 @@
-//! Types that Parquet has no logical type for: written as they are they would be bare integers to most readers.
+//! Types that Parquet has no logical type for: written as they are they would be bare integers to
+//! most readers.
 //!
 //! | Arrow | written as |
 //! |---|---|
@@ -14,8 +15,9 @@ use arrow::array::cast::AsArray;
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{
-    DECIMAL256_MAX_PRECISION, DataType, Date32Type, Date64Type, Field, Schema, SchemaRef, Time32MillisecondType,
-    Time32SecondType, TimeUnit, TimestampMillisecondType, TimestampSecondType,
+    DECIMAL256_MAX_PRECISION, DataType, Date32Type, Date64Type, Field, Schema, SchemaRef,
+    Time32MillisecondType, Time32SecondType, TimeUnit, TimestampMillisecondType,
+    TimestampSecondType,
 };
 
 use super::super::{Problem, nested};
@@ -36,11 +38,13 @@ pub(super) fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef, Problem> {
 
 /// The batch with its values in the types of `schema`, which is its [`stored_schema`].
 pub(super) fn to_stored(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Problem> {
-    let column = |(field, array): (&Arc<Field>, &ArrayRef)| match field.data_type() == array.data_type() {
-        true => Ok(array.clone()),
-        false => convert(array).map_err(|what| of_column(field.name(), what)),
-    };
-    let columns = schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<Vec<_>, _>>()?;
+    let column =
+        |(field, array): (&Arc<Field>, &ArrayRef)| match field.data_type() == array.data_type() {
+            true => Ok(array.clone()),
+            false => convert(array).map_err(|what| of_column(field.name(), what)),
+        };
+    let columns =
+        schema.fields().iter().zip(batch.columns()).map(column).collect::<Result<Vec<_>, _>>()?;
     Ok(RecordBatch::try_new(schema.clone(), columns)?)
 }
 
@@ -55,16 +59,22 @@ fn stored(data_type: &DataType) -> Result<Option<DataType>, Problem> {
         Timestamp(TimeUnit::Second, zone) => Timestamp(TimeUnit::Millisecond, zone.clone()),
         Time32(TimeUnit::Second) => Time32(TimeUnit::Millisecond),
         Date64 => Date32,
-        Decimal32(precision, scale @ ..0) | Decimal64(precision, scale @ ..0) | Decimal128(precision, scale @ ..0) => {
+        Decimal32(precision, scale @ ..0)
+        | Decimal64(precision, scale @ ..0)
+        | Decimal128(precision, scale @ ..0) => {
             match precision.saturating_add(scale.unsigned_abs()) {
                 digits @ ..=38 => Decimal128(digits, 0),
                 digits => decimal256(digits, data_type)?,
             }
         }
-        Decimal256(precision, scale @ ..0) => decimal256(precision.saturating_add(scale.unsigned_abs()), data_type)?,
+        Decimal256(precision, scale @ ..0) => {
+            decimal256(precision.saturating_add(scale.unsigned_abs()), data_type)?
+        }
         Interval(_) | Union(..) => {
             let hint = "cast it to text, or write .arrow";
-            return Err(format!("Parquet has no type for {data_type} that others read ({hint})").into());
+            return Err(
+                format!("Parquet has no type for {data_type} that others read ({hint})").into()
+            );
         }
         Dictionary(keys, values) => match stored(values)? {
             Some(values) => Dictionary(keys.clone(), Box::new(values)),
@@ -81,7 +91,10 @@ fn stored(data_type: &DataType) -> Result<Option<DataType>, Problem> {
 fn decimal256(digits: u8, data_type: &DataType) -> Result<DataType, Problem> {
     match digits {
         ..=DECIMAL256_MAX_PRECISION => Ok(DataType::Decimal256(digits, 0)),
-        _ => Err(format!("{data_type} has {digits} digits, and Parquet at most 76 (cast it, or write .arrow)").into()),
+        _ => Err(format!(
+            "{data_type} has {digits} digits, and Parquet at most 76 (cast it, or write .arrow)"
+        )
+        .into()),
     }
 }
 
@@ -90,22 +103,26 @@ fn convert(array: &ArrayRef) -> Result<ArrayRef, Problem> {
     let Some(target) = stored(array.data_type())? else { return Ok(array.clone()) };
     Ok(match array.data_type() {
         DataType::Timestamp(..) => {
-            let of_zone = |seconds: i64| seconds.checked_mul(1000).ok_or_else(|| too_far(&seconds, &target));
+            let of_zone =
+                |seconds: i64| seconds.checked_mul(1000).ok_or_else(|| too_far(&seconds, &target));
             let millis = each::<TimestampSecondType, TimestampMillisecondType>(array, of_zone)?;
             Arc::new(millis.with_data_type(target.clone()))
         }
         DataType::Time32(_) => {
-            let in_millis = |seconds: i32| seconds.checked_mul(1000).ok_or_else(|| too_far(&seconds, &target));
+            let in_millis =
+                |seconds: i32| seconds.checked_mul(1000).ok_or_else(|| too_far(&seconds, &target));
             Arc::new(each::<Time32SecondType, Time32MillisecondType>(array, in_millis)?)
         }
-        DataType::Date64 => Arc::new(each::<Date64Type, Date32Type>(array, |millis| match millis % DAY_MILLIS {
-            0 => i32::try_from(millis / DAY_MILLIS).map_err(|_| too_far(&millis, &target)),
-            _ => {
-                let hint = "cast it to a timestamp, or write .arrow";
-                Err(format!("a date64 is {millis} ms, which is no whole day, and so no date of Parquet ({hint})")
+        DataType::Date64 => {
+            Arc::new(each::<Date64Type, Date32Type>(array, |millis| match millis % DAY_MILLIS {
+                0 => i32::try_from(millis / DAY_MILLIS).map_err(|_| too_far(&millis, &target)),
+                _ => {
+                    let hint = "cast it to a timestamp, or write .arrow";
+                    Err(format!("a date64 is {millis} ms, which is no whole day, and so no date of Parquet ({hint})")
                     .into())
-            }
-        })?),
+                }
+            })?)
+        }
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             dictionary.with_values(convert(dictionary.values())?)
@@ -120,7 +137,8 @@ fn convert(array: &ArrayRef) -> Result<ArrayRef, Problem> {
 }
 
 fn too_far(value: &dyn std::fmt::Display, target: &DataType) -> Problem {
-    format!("the value {value} doesn't fit into Parquet's {target} (cast it, or write .arrow)").into()
+    format!("the value {value} doesn't fit into Parquet's {target} (cast it, or write .arrow)")
+        .into()
 }
 
 /// What `change` makes of each value that is not missing.
@@ -138,8 +156,8 @@ fn strictly(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, Problem> {
 #[cfg(test)]
 mod tests {
     use arrow::array::{
-        Date32Array, Date64Array, Decimal128Array, Int8Array, IntervalYearMonthArray, StructArray, Time32SecondArray,
-        TimestampMillisecondArray, TimestampSecondArray,
+        Date32Array, Date64Array, Decimal128Array, Int8Array, IntervalYearMonthArray, StructArray,
+        Time32SecondArray, TimestampMillisecondArray, TimestampSecondArray,
     };
     use arrow::array::{DictionaryArray, ListArray, MapArray, StringArray};
     use arrow::buffer::OffsetBuffer;
@@ -165,22 +183,28 @@ mod tests {
     }
 
     fn seconds(zone: Option<&str>) -> TimestampSecondArray {
-        TimestampSecondArray::from(vec![Some(1_706_704_200), None, Some(-1)]).with_timezone_opt(zone)
+        TimestampSecondArray::from(vec![Some(1_706_704_200), None, Some(-1)])
+            .with_timezone_opt(zone)
     }
 
     fn millis(zone: Option<&str>) -> TimestampMillisecondArray {
-        TimestampMillisecondArray::from(vec![Some(1_706_704_200_000), None, Some(-1000)]).with_timezone_opt(zone)
+        TimestampMillisecondArray::from(vec![Some(1_706_704_200_000), None, Some(-1000)])
+            .with_timezone_opt(zone)
     }
 
     fn days() -> (ArrayRef, ArrayRef) {
-        let day64: ArrayRef = Arc::new(Date64Array::from(vec![Some(-DAY_MILLIS), Some(19753 * DAY_MILLIS)]));
+        let day64: ArrayRef =
+            Arc::new(Date64Array::from(vec![Some(-DAY_MILLIS), Some(19753 * DAY_MILLIS)]));
         (day64, Arc::new(Date32Array::from(vec![Some(-1), Some(19753)])))
     }
 
     #[test]
     fn times_keep_their_logical_type() {
         for zone in [None, Some("UTC"), Some("Europe/Berlin")] {
-            assert_eq!(read(Arc::new(seconds(zone))).unwrap().as_ref(), &millis(zone) as &dyn Array);
+            assert_eq!(
+                read(Arc::new(seconds(zone))).unwrap().as_ref(),
+                &millis(zone) as &dyn Array
+            );
         }
         let time = read(Arc::new(Time32SecondArray::from(vec![Some(86_399), None]))).unwrap();
         assert_eq!(time.as_primitive::<Time32MillisecondType>().value(0), 86_399_000);
@@ -190,8 +214,10 @@ mod tests {
 
     #[test]
     fn decimals_of_negative_scale_have_all_their_digits() {
-        let array = Decimal128Array::from(vec![12_345, -1]).with_precision_and_scale(5, -3).unwrap();
-        let expected = Decimal128Array::from(vec![12_345_000, -1000]).with_precision_and_scale(8, 0).unwrap();
+        let array =
+            Decimal128Array::from(vec![12_345, -1]).with_precision_and_scale(5, -3).unwrap();
+        let expected =
+            Decimal128Array::from(vec![12_345_000, -1000]).with_precision_and_scale(8, 0).unwrap();
         assert_eq!(read(Arc::new(array)).unwrap().as_ref(), &expected as &dyn Array);
         let array = Decimal128Array::from(vec![12_345]).with_precision_and_scale(38, -38).unwrap();
         assert_eq!(read(Arc::new(array)).unwrap().data_type(), &DataType::Decimal256(76, 0));
@@ -213,7 +239,10 @@ mod tests {
         };
         assert_eq!(&read(structs(&day64)).unwrap(), &structs(&day32));
         let words = |values: &ArrayRef| -> ArrayRef {
-            Arc::new(DictionaryArray::new(Int8Array::from(vec![Some(1), None, Some(0)]), values.clone()))
+            Arc::new(DictionaryArray::new(
+                Int8Array::from(vec![Some(1), None, Some(0)]),
+                values.clone(),
+            ))
         };
         assert_eq!(&read(words(&day64)).unwrap(), &words(&day32));
         let map = |values: &ArrayRef| -> ArrayRef {
@@ -230,7 +259,10 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let refused: [(ArrayRef, &str); 4] = [
-            (Arc::new(TimestampSecondArray::from(vec![i64::MAX])), "9223372036854775807 doesn't fit"),
+            (
+                Arc::new(TimestampSecondArray::from(vec![i64::MAX])),
+                "9223372036854775807 doesn't fit",
+            ),
             (Arc::new(Date64Array::from(vec![1])), "no whole day"),
             (Arc::new(Date64Array::from(vec![i64::MIN / DAY_MILLIS * DAY_MILLIS])), "doesn't fit"),
             (Arc::new(IntervalYearMonthArray::from(vec![1])), "no type for"),

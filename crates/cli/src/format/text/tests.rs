@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use arrow::array::{
     ArrayRef, Date32Array, Date64Array, Decimal128Array, Decimal256Array, DurationMillisecondArray,
-    DurationNanosecondArray, DurationSecondArray, Int64Array, ListArray, Time32SecondArray, Time64NanosecondArray,
-    TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray, TimestampSecondArray,
+    DurationNanosecondArray, DurationSecondArray, Int64Array, ListArray, Time32SecondArray,
+    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray, TimestampSecondArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::i256;
@@ -25,20 +26,36 @@ fn what_chrono_has_no_values_for() {
         (Arc::new(Date64Array::from(vec![i64::MAX])), "+292278994-08-17T07:12:55.807"),
         (Arc::new(TimestampSecondArray::from(vec![i64::MAX])), "+292277026596-12-04T15:30:07"),
         (Arc::new(TimestampSecondArray::from(vec![i64::MIN])), "-292277022657-01-27T08:29:52"),
-        (Arc::new(TimestampMillisecondArray::from(vec![i64::MIN])), "-292275055-05-16T16:47:04.192"),
-        (Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])), "+294247-01-10T04:00:54.775807"),
         (
-            Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX]).with_timezone("Europe/Berlin")),
+            Arc::new(TimestampMillisecondArray::from(vec![i64::MIN])),
+            "-292275055-05-16T16:47:04.192",
+        ),
+        (
+            Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX])),
+            "+294247-01-10T04:00:54.775807",
+        ),
+        (
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![i64::MAX]).with_timezone("Europe/Berlin"),
+            ),
             "+294247-01-10T04:00:54.775807Z",
         ),
-        (Arc::new(TimestampSecondArray::from(vec![0]).with_timezone("Mars/Olympus")), "1970-01-01T00:00:00Z"),
-        // Amsterdam's clocks were 19 minutes and 32 seconds ahead, which an offset of minutes can't say.
         (
-            Arc::new(TimestampSecondArray::from(vec![-1_577_923_200]).with_timezone("Europe/Amsterdam")),
+            Arc::new(TimestampSecondArray::from(vec![0]).with_timezone("Mars/Olympus")),
+            "1970-01-01T00:00:00Z",
+        ),
+        // Amsterdam's clocks were 19 minutes and 32 seconds ahead, which an offset of minutes can't
+        // say.
+        (
+            Arc::new(
+                TimestampSecondArray::from(vec![-1_577_923_200]).with_timezone("Europe/Amsterdam"),
+            ),
             "1920-01-01T00:00:00Z",
         ),
         (
-            Arc::new(TimestampSecondArray::from(vec![1_720_000_000]).with_timezone("Asia/Kathmandu")),
+            Arc::new(
+                TimestampSecondArray::from(vec![1_720_000_000]).with_timezone("Asia/Kathmandu"),
+            ),
             "2024-07-03T15:31:40+05:45",
         ),
         (
@@ -56,7 +73,9 @@ fn what_chrono_has_no_values_for() {
         // More digits than the type has.
         (decimal(123_456_789, 3, 2), "1234567.89"),
         (
-            Arc::new(Decimal256Array::from(vec![i256::MIN]).with_precision_and_scale(76, 0).unwrap()),
+            Arc::new(
+                Decimal256Array::from(vec![i256::MIN]).with_precision_and_scale(76, 0).unwrap(),
+            ),
             "-57896044618658097711785492504343953926634992332820282019728792003956564819968",
         ),
     ];
@@ -73,10 +92,13 @@ fn decimal(value: i128, precision: u8, scale: i8) -> ArrayRef {
 fn nested_values_and_missing_ones() {
     let far = Date32Array::from(vec![Some(i32::MAX), None]);
     let field = Arc::new(Field::new("item", DataType::Date32, true));
-    let lists = ListArray::new(field, arrow::buffer::OffsetBuffer::from_lengths([2]), Arc::new(far), None);
+    let lists =
+        ListArray::new(field, arrow::buffer::OffsetBuffer::from_lengths([2]), Arc::new(far), None);
     assert_eq!(shown(&lists, 0), "[+5881580-07-11, ]");
     let days = Date32Array::from(vec![Some(1), None]);
-    let words = cast(&days, &DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Date32))).unwrap();
+    let words =
+        cast(&days, &DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Date32)))
+            .unwrap();
     assert_eq!((shown(&words, 0), shown(&words, 1)), ("1970-01-02".to_owned(), String::new()));
 }
 
@@ -109,10 +131,15 @@ fn ordinary_values_look_as_arrow_prints_them() {
             Arc::new(TimestampMillisecondArray::from(vec![millis]).with_timezone("UTC")),
             Arc::new(TimestampMicrosecondArray::from(vec![micros])),
             Arc::new(TimestampMicrosecondArray::from(vec![micros]).with_timezone("+01:00")),
-            Arc::new(TimestampMicrosecondArray::from(vec![recent.abs()]).with_timezone("America/New_York")),
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![recent.abs()])
+                    .with_timezone("America/New_York"),
+            ),
             Arc::new(TimestampNanosecondArray::from(vec![nanos]).with_timezone("-11:30")),
             Arc::new(Time32SecondArray::from(vec![second_of_day])),
-            Arc::new(Time64NanosecondArray::from(vec![nanos.rem_euclid(DAY_SECONDS * NANOS_PER_SECOND)])),
+            Arc::new(Time64NanosecondArray::from(vec![
+                nanos.rem_euclid(DAY_SECONDS * NANOS_PER_SECOND),
+            ])),
             Arc::new(DurationNanosecondArray::from(vec![nanos])),
             Arc::new(DurationMillisecondArray::from(vec![millis])),
             Arc::new(DurationSecondArray::from(vec![seconds])),

@@ -1,7 +1,8 @@
 //! Finds the longest symbol that some bytes begin with, without a branch.
 //!
-//! Four tables are looked at at once, by the first 2, 3, 4 and 8 bytes. Their slots have room for few symbols; one that finds no
-//! room does not become a symbol. (FSST, by Boncz, Neumann and Leis 2020, leaves symbols out likewise, and does with one table.)
+//! Four tables are looked at at once, by the first 2, 3, 4 and 8 bytes. Their slots have room for
+//! few symbols; one that finds no room does not become a symbol. (FSST, by Boncz, Neumann and Leis
+//! 2020, leaves symbols out likewise, and does with one table.)
 //!
 //! ```text
 //! bytes  c a r e f u l l y _ d e …
@@ -17,7 +18,8 @@ use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
 /// The most symbols in a slot.
 const SLOT_SYMBOLS: usize = 3;
-// All tables together take 300 KB: what matters more than finding room for every symbol is that they stay in the cache.
+// All tables together take 300 KB: what matters more than finding room for every symbol is that
+// they stay in the cache.
 const TRIPLE_BITS: u32 = 12;
 const SHORT_BITS: u32 = 10;
 const LONG_BITS: u32 = 10;
@@ -43,7 +45,8 @@ impl Found {
     }
 }
 
-/// Symbols with the same first bytes, shorter ones first. Where there are fewer than three, the last stands again.
+/// Symbols with the same first bytes, shorter ones first. Where there are fewer than three, the
+/// last stands again.
 #[repr(align(64))]
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -78,7 +81,8 @@ fn hash(key: u64, bits: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize
 }
 
-/// A key that does not belong into slot `at`: what an empty slot holds, so that nothing looked up there equals it.
+/// A key that does not belong into slot `at`: what an empty slot holds, so that nothing looked up
+/// there equals it.
 fn stranger(at: usize) -> u64 {
     // Zero belongs into slot 0, one elsewhere.
     u64::from(at == 0)
@@ -105,13 +109,16 @@ impl Matcher {
         Self {
             bytes: (0..BYTE_CODES).map(|byte| Found::new(count + byte, 1)).collect(),
             pairs: (0..1 << 16).map(|pair| Found::new(count + pair % BYTE_CODES, 1)).collect(),
-            triples: (0..1 << TRIPLE_BITS).map(|at| Triple { bytes: stranger(at) as u32, found: Found(0) }).collect(),
+            triples: (0..1 << TRIPLE_BITS)
+                .map(|at| Triple { bytes: stranger(at) as u32, found: Found(0) })
+                .collect(),
             short: (0..1 << SHORT_BITS).map(|at| empty(at, SHORT)).collect(),
             long: (0..1 << LONG_BITS).map(|at| empty(at, 0)).collect(),
         }
     }
 
-    /// Knows these symbols, whose codes are their places. They are of those that had room in another matcher.
+    /// Knows these symbols, whose codes are their places. They are of those that had room in
+    /// another matcher.
     pub(super) fn of(symbols: &[Symbol]) -> Self {
         let mut matcher = Self::new(symbols.len());
         symbols.iter().enumerate().for_each(|(code, symbol)| {
@@ -144,7 +151,13 @@ impl Matcher {
             }
             4..8 => {
                 let slot = &mut self.short[hash(first & SHORT, SHORT_BITS)];
-                return slot.insert(slot.rest[0] & SHORT == first & SHORT, 0, first, low_bytes(len), found);
+                return slot.insert(
+                    slot.rest[0] & SHORT == first & SHORT,
+                    0,
+                    first,
+                    low_bytes(len),
+                    found,
+                );
             }
             _ => {
                 let slot = &mut self.long[hash(first, LONG_BITS)];
@@ -189,7 +202,8 @@ impl Tables<'_> {
         let long = &self.long[hash(first, LONG_BITS)];
         // None of these can be foretold: a branch would cost more than all of them.
         let mut found = self.pairs[(first & 0xFFFF) as usize].0;
-        found = select_unpredictable(u64::from(triple.bytes) == first & TRIPLE, triple.found.0, found);
+        found =
+            select_unpredictable(u64::from(triple.bytes) == first & TRIPLE, triple.found.0, found);
         for i in 0..SLOT_SYMBOLS {
             let hit = (first ^ short.rest[i]) & short.mask[i] == 0;
             found = select_unpredictable(hit, short.found[i].0, found);
@@ -204,7 +218,8 @@ impl Tables<'_> {
 }
 
 impl Slot {
-    /// Puts a symbol in its place, if there is room for it, and those in the slot have the `same` first bytes.
+    /// Puts a symbol in its place, if there is room for it, and those in the slot have the `same`
+    /// first bytes.
     fn insert(&mut self, same: bool, first: u64, rest: u64, mask: u64, found: Found) -> bool {
         let count = usize::from(self.count);
         if count == SLOT_SYMBOLS || count > 0 && !same {
@@ -253,12 +268,16 @@ mod tests {
                 if i % 2 == 0 {
                     bytes.splice(0..0, symbols[i % symbols.len()].as_slice().iter().copied());
                 }
-                let longest =
-                    symbols.iter().filter(|symbol| bytes.starts_with(symbol.as_slice())).max_by_key(|s| s.len());
+                let longest = symbols
+                    .iter()
+                    .filter(|symbol| bytes.starts_with(symbol.as_slice()))
+                    .max_by_key(|s| s.len());
                 let Some(raw) = bytes.first_chunk() else { continue };
                 let found = tables.find(u128::from_le_bytes(*raw));
                 match longest {
-                    Some(symbol) => assert_eq!(symbols.get(usize::from(found.code())), Some(symbol)),
+                    Some(symbol) => {
+                        assert_eq!(symbols.get(usize::from(found.code())), Some(symbol))
+                    }
                     None => assert_eq!(found, Found::new(SYMBOLS_MAX + usize::from(bytes[0]), 1)),
                 }
                 assert_eq!(found.len(), longest.map_or(1, Symbol::len));

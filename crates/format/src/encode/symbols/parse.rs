@@ -3,8 +3,8 @@
 use super::matcher::{Matcher, Tables};
 use crate::symbols::SYMBOL_BYTES_MAX;
 
-/// What is taken apart at a time, in four lanes side by side: a symbol must be found before the next one's place is known, and
-/// meanwhile the processor looks at the other lanes.
+/// What is taken apart at a time, in four lanes side by side: a symbol must be found before the
+/// next one's place is known, and meanwhile the processor looks at the other lanes.
 const BLOCK_BYTES: usize = 4 * LANE_BYTES;
 const LANE_BYTES: usize = 8 << 10;
 
@@ -15,8 +15,11 @@ pub(super) fn parse(matcher: &Matcher, data: &[u8], out: &mut Vec<[u8; 2]>) {
     for block in data.chunks(BLOCK_BYTES) {
         let mut parts = block.chunks(block.len().div_ceil(4));
         let mut rooms = codes.chunks_mut(LANE_BYTES);
-        let mut lane =
-            || Lane { data: parts.next().unwrap_or_default(), codes: rooms.next().unwrap_or_default(), count: 0 };
+        let mut lane = || Lane {
+            data: parts.next().unwrap_or_default(),
+            codes: rooms.next().unwrap_or_default(),
+            count: 0,
+        };
         let (mut a, mut b, mut c, mut d) = (lane(), lane(), lane(), lane());
         while a.step(&tables) && b.step(&tables) && c.step(&tables) && d.step(&tables) {}
         for mut lane in [a, b, c, d] {
@@ -38,7 +41,8 @@ impl Lane<'_> {
     /// Takes off one symbol, unless the data is nearly at its end.
     #[inline(always)]
     fn step(&mut self, tables: &Tables<'_>) -> bool {
-        let (Some(raw), Some(code)) = (self.data.first_chunk::<SYMBOL_BYTES_MAX>(), self.codes.get_mut(self.count))
+        let (Some(raw), Some(code)) =
+            (self.data.first_chunk::<SYMBOL_BYTES_MAX>(), self.codes.get_mut(self.count))
         else {
             return false;
         };

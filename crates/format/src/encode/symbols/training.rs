@@ -1,17 +1,19 @@
 //! Which byte strings are worth a code: found on a sample, in rounds.
 //!
-//! A round takes the sample apart with the symbols of the round before, counts the symbols and the pairs of neighbours, and keeps
-//! what stands for the most bytes, pairs as one: so a symbol's length can double from round to round. (Boncz, Neumann, Leis
-//! 2020: "FSST: Fast Random Access String Compression", section 4.3. That longer symbols with more codes compress better is
-//! from Gargiulo, Venturini 2025: "OnPair: Short Strings Compression for Fast Random Access".)
+//! A round takes the sample apart with the symbols of the round before, counts the symbols and the
+//! pairs of neighbours, and keeps what stands for the most bytes, pairs as one: so a symbol's
+//! length can double from round to round. (Boncz, Neumann, Leis 2020: "FSST: Fast Random Access
+//! String Compression", section 4.3. That longer symbols with more codes compress better is from
+//! Gargiulo, Venturini 2025: "OnPair: Short Strings Compression for Fast Random Access".)
 
 use super::super::huffman::{counts, entropy_bytes};
 use super::matcher::Matcher;
 use super::parse::parse;
 use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
-/// Of a sample, the share that a round looks at, and the most symbols it keeps: tables grow, and then smaller ones are tried,
-/// whose codes have fewer bits. The first rounds need no more than a glance.
+/// Of a sample, the share that a round looks at, and the most symbols it keeps: tables grow, and
+/// then smaller ones are tried, whose codes have fewer bits. The first rounds need no more than a
+/// glance.
 const ROUNDS: [(usize, usize); 8] = [
     (4, SYMBOLS_MAX),
     (4, SYMBOLS_MAX),
@@ -27,7 +29,8 @@ const FIRST_CANDIDATE: usize = 4;
 /// Fewer occurrences in what was looked at don't make a symbol.
 const COUNT_MIN: u32 = 3;
 
-/// The symbols that make `data_bytes` bytes like the sample smallest, and what the data should then take.
+/// The symbols that make `data_bytes` bytes like the sample smallest, and what the data should then
+/// take.
 pub(super) fn train(sample: &[u8], data_bytes: usize) -> (Vec<Symbol>, usize) {
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut matcher = Matcher::new(0);
@@ -55,7 +58,12 @@ pub(super) fn code_bits(symbols: usize) -> usize {
 }
 
 /// What the data would take, its table included, if the sample became so many codes.
-fn likely_bytes(symbols: &[Symbol], codes: &[[u8; 2]], sample_bytes: usize, data_bytes: usize) -> usize {
+fn likely_bytes(
+    symbols: &[Symbol],
+    codes: &[[u8; 2]],
+    sample_bytes: usize,
+    data_bytes: usize,
+) -> usize {
     let codes = entropy_bytes(&counts(codes)) * data_bytes as f64 / sample_bytes.max(1) as f64;
     // And half a byte for the length of a Huffman code.
     let table: usize = symbols.iter().map(|symbol| symbol.len() + 2).sum();
@@ -70,12 +78,14 @@ struct Counts {
 }
 
 impl Counts {
-    /// The most places of pairs, of which a quarter stays empty: what comes after that is not counted.
+    /// The most places of pairs, of which a quarter stays empty: what comes after that is not
+    /// counted.
     const PAIRS_MAX: usize = 1 << 16;
 
     fn of(codes: &[[u8; 2]]) -> Self {
         let places = (codes.len() * 2).next_power_of_two().clamp(1 << 10, Self::PAIRS_MAX);
-        let mut counts = Self { codes: vec![0; SYMBOLS_MAX + BYTE_CODES], pairs: vec![(0, 0); places] };
+        let mut counts =
+            Self { codes: vec![0; SYMBOLS_MAX + BYTE_CODES], pairs: vec![(0, 0); places] };
         let mut room = places / 4 * 3;
         let mut before = None;
         for code in codes {
@@ -109,8 +119,8 @@ impl Counts {
     }
 }
 
-/// At most `count_max` of the symbols and pairs that were counted, those that stand for the most bytes, as long as the matcher
-/// has room for them.
+/// At most `count_max` of the symbols and pairs that were counted, those that stand for the most
+/// bytes, as long as the matcher has room for them.
 fn choose(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>, Matcher) {
     let symbol = |code: usize| match symbols.get(code) {
         Some(symbol) => Some(*symbol),
@@ -118,12 +128,15 @@ fn choose(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>
         None => Symbol::new(&[(code - symbols.len()) as u8]),
     };
     let mut gains: Vec<(Symbol, u64)> = Vec::new();
-    let mut gain = |symbol: Symbol, count: u32| gains.push((symbol, u64::from(count) * symbol.len() as u64));
+    let mut gain =
+        |symbol: Symbol, count: u32| gains.push((symbol, u64::from(count) * symbol.len() as u64));
     for (code, count) in counts.codes.iter().enumerate().filter(|(_, count)| **count >= COUNT_MIN) {
         symbol(code).into_iter().for_each(|symbol| gain(symbol, *count));
     }
     for (pair, count) in counts.pairs.iter().filter(|(_, count)| *count >= COUNT_MIN) {
-        if let (Some(a), Some(b)) = (symbol((pair >> 16) as usize), symbol((pair & 0xFFFF) as usize)) {
+        if let (Some(a), Some(b)) =
+            (symbol((pair >> 16) as usize), symbol((pair & 0xFFFF) as usize))
+        {
             a.joined(&b).into_iter().for_each(|joined| gain(joined, *count));
         }
     }
