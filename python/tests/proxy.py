@@ -56,10 +56,14 @@ class Proxy:
                 continue
             server = _connect(self._upstream)
             self._kept.append(server)
-            for work, source, target in ((_forward, client, server), (self.down, server, client)):
+            for work, source, target in ((self.up, client, server), (self.down, server, client)):
                 threading.Thread(
                     target=_until_an_end, args=(work, source, target), daemon=True
                 ).start()
+
+    def up(self, client: socket.socket, server: socket.socket) -> None:
+        """Pass on what the client says, until it ends."""
+        _forward(client, server)
 
     def down(self, server: socket.socket, client: socket.socket) -> None:
         """Pass on what the server says, until it ends."""
