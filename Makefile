@@ -26,7 +26,7 @@ ALL_POSTGRES_FAULTS ?= 200000
 .PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
 
 demo: build python
-	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
+	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
 test: lint rust-test spec-test python-test extension-test fuzz
 	@echo "all checks passed"
@@ -40,36 +40,36 @@ test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
 test-all: test
 
 bench: setup-bench build python
-	$(PYTHON) lab/bench.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
+	$(PYTHON) -m lab.lineitem.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
 
 # The extension goes into the server that the rivals are measured on, where this checkout has it.
 bench-postgres: setup-postgres build python
 	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
-	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
+	$(PYTHON) -m lab.postgres.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
 
 # The samples' rows as they are, beside Parquet.
 bench-parquet: setup-bench
 	cargo build --release --locked --workspace --example speed
-	$(PYTHON) lab/parquet.py --rounds $(ROUNDS) --speed $(CARGO_TARGET_DIR)/release/examples/speed
+	$(PYTHON) -m lab.study.parquet --rounds $(ROUNDS) --speed $(CARGO_TARGET_DIR)/release/examples/speed
 
 # Over links between namespaces, which takes root. A small run of it: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
 bench-network: setup-bench build python
-	$(SUDO) $(PYTHON) lab/network.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
+	$(SUDO) $(PYTHON) -m lab.network.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
 
 # A small run of it: SCALE_FACTOR=0.1 ROUNDS=1 SORT_OPTIONS='--parts duckdb,curve'.
 bench-sort: setup-sort build python
 	$(SORT_VENV)/bin/pip install --quiet --force-reinstall --no-deps "$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
-	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python lab/sort.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
+	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python -m lab.sort.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
 
 # The links of the laboratory against their own settings.
 check-link: setup-bench
-	$(SUDO) $(PYTHON) lab/link.py --rate 100mbit --round-trip 25ms --loss 1% --check
-	$(SUDO) $(PYTHON) lab/link.py --rate 1gbit --veth --check
+	$(SUDO) $(PYTHON) -m lab.link --rate 100mbit --round-trip 25ms --loss 1% --check
+	$(SUDO) $(PYTHON) -m lab.link --rate 1gbit --veth --check
 
 # A workspace of its own, and so a target of its own. The links between namespaces take root.
 study: setup-bench
 	cargo build --release --locked --manifest-path lab/study/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/study
-	$(SUDO) $(PYTHON) lab/study.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --program $(CARGO_TARGET_DIR)/study/release/study
+	$(SUDO) $(PYTHON) -m lab.study.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --program $(CARGO_TARGET_DIR)/study/release/study
 
 study-test: setup
 	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
@@ -140,5 +140,5 @@ setup-postgres: setup
 setup-sort: setup
 	[ -x $(SORT_VENV)/bin/python ] || python3 -m venv $(SORT_VENV)
 	[ -x $(TPCDS_VENV)/bin/python ] || python3 -m venv $(TPCDS_VENV)
-	$(SORT_VENV)/bin/pip install --quiet --requirement lab/requirements-sort.txt
-	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/requirements-tpcds.txt
+	$(SORT_VENV)/bin/pip install --quiet --requirement lab/sort/requirements.txt
+	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/sort/requirements-tpcds.txt

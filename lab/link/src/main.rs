@@ -1,7 +1,7 @@
 //! A slow, lossy line between two network namespaces, for kernels without netem.
 //!
 //! It reads real IP packets from a TUN device in one namespace and writes them to one in the other,
-//! after the time that the line takes, or never. `../link.py` makes the namespaces, starts this
+//! after the time that the line takes, or never. `../line.py` makes the namespaces, starts this
 //! program and speaks to it. It prints `ready`, takes commands on standard input, and ends with it,
 //! with a last line of counters.
 //!

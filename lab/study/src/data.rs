@@ -15,7 +15,7 @@ use tpchgen_arrow::LineItemArrow;
 
 use crate::Result;
 
-/// Of every draw: `lab/postgres_data.py` has the same seed, if another generator.
+/// Of every draw: `lab/data/sample.py` has the same seed, if another generator.
 const SEED: u64 = 20190101;
 /// The rows of a contiguous run of a sample, least and most.
 const RUN_ROWS: (u64, u64) = (50, 500);

@@ -1,5 +1,5 @@
 //! Measures the chunk against what it could have been: tables 3 to 9 of Raasveldt and Mühleisen,
-//! "Don't Hold My Data Hostage" (VLDB 2017), on today's data and rivals. `lab/study.py` runs it and
+//! "Don't Hold My Data Hostage" (VLDB 2017), on today's data and rivals. `lab/study/bench.py` runs it and
 //! tells the result.
 //!
 //! ```text

@@ -1,0 +1,218 @@
+"""Measures a link and compares it with its settings, before anything is measured over it."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from lab.common.process import Failure, last_line
+from lab.common.program import python
+from lab.link.direction import Direction
+from lab.link.line import FAR_ADDRESS, NEAR_ADDRESS, Emulated, settle
+from lab.link.namespace import Namespace
+from lab.link.probe import IP_AND_UDP_BYTES
+
+if TYPE_CHECKING:
+    from lab.link.link import Link
+
+PROBE = "lab.link.probe"
+PORT = 9
+RATE_TOLERANCE = 0.05
+ROUND_TRIP_TOLERANCE, ROUND_TRIP_TOLERANCE_MS = 0.1, 1.0
+# : Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
+LOSS_DEVIATIONS = 4
+PINGS = 25
+# : After which a receiver takes the sender to be done.
+IDLE_S = 2
+# : Of the loss: small packets, which leave the line idle half of the time.
+LOSS_IP_BYTES, LOSS_PACKETS_PER_S, LOSS_S = 128, 4000, 3.0
+# : Of the rate: more than passes, so that the line is never idle.
+EXCESS, RATE_S = 1.5, 1.5
+# : Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a
+# reader.
+ETHERNET_BYTES, IP_AND_TCP_BYTES = 14, 52
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What was seen of one direction."""
+
+    bits_per_second: float
+    # : CPU seconds of the emulator for each second at full rate.
+    cpu_share: float
+    # : Packets of the measurement of the loss, those of them that were lost, and those that came
+    # after a later one.
+    sent: int
+    lost: int
+    late: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.bits_per_second / 1e6:.2f} Mbit/s, emulator at {self.cpu_share:.0%} of a core; "
+            f"of {self.sent} packets {self.lost} lost ({self.lost / self.sent:.2%}), {self.late} late"
+        )
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was seen of a link."""
+
+    round_trip_ms: float
+    to_far: Passage
+    to_near: Passage
+
+    def __str__(self) -> str:
+        return f"round trip {self.round_trip_ms:.2f} ms\nto far: {self.to_far}\nto near: {self.to_near}"
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Probe:
+    """One part of probe.py, in a namespace."""
+
+    def __init__(self, namespace: Namespace, *words: object, is_ready_first: bool = False) -> None:
+        command = [*namespace.inside, *python(PROBE, *words)]
+        self.part = str(words[0])
+        self.popen = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        if is_ready_first:
+            assert self.popen.stdout is not None
+            self.popen.stdout.readline()
+
+    def result(self, timeout_s: float = 30.0) -> dict[str, Any]:
+        """What it printed last."""
+        try:
+            output, errors = self.popen.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            self.stop()
+            raise Failure(f"the probe {self.part} did not end within {timeout_s:.0f} s") from error
+        if self.popen.returncode != 0:
+            raise Failure(f"the probe {self.part} failed: {last_line(errors)}")
+        printed: dict[str, Any] = json.loads(output.splitlines()[-1])
+        return printed
+
+    def stop(self) -> None:
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.communicate()
+
+
+@dataclass(frozen=True)
+class Way:
+    """A direction with its ends."""
+
+    name: str
+    direction: Direction
+    source: Namespace
+    target: Namespace
+    address: str
+
+
+def measure(link: Link) -> Check:
+    """Measure a link at rest, in both directions."""
+    line = link.line
+    ways = ways_of(link)
+    round_trip_ms = measure_round_trip(ways[0])
+    passages = []
+    for way, (sent, lost, late) in zip(ways, measure_losses(ways)):
+        cpu_before_s = line.cpu_s()
+        measure_rate = measure_datagrams if isinstance(line, Emulated) else measure_stream
+        bits_per_second = measure_rate(way, line.mtu)
+        passages.append(
+            Passage(bits_per_second, (line.cpu_s() - cpu_before_s) / RATE_S, sent, lost, late)
+        )
+        settle(line)
+    return Check(round_trip_ms, *passages)
+
+
+def compare(seen: Check, link: Link) -> None:
+    """Raise Failure when a link is not what it was set to be."""
+    round_trip_ms = link.line.round_trip_ms
+    allowed_ms = max(ROUND_TRIP_TOLERANCE_MS, round_trip_ms * ROUND_TRIP_TOLERANCE)
+    if abs(seen.round_trip_ms - round_trip_ms) > allowed_ms:
+        raise Failure(
+            f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms"
+        )
+    for way, passage in zip(ways_of(link), (seen.to_far, seen.to_near)):
+        loss, rate = way.direction.loss, way.direction.rate_at_rest()
+        expected, deviation = passage.sent * loss, math.sqrt(passage.sent * loss * (1 - loss))
+        if abs(passage.lost - expected) > LOSS_DEVIATIONS * deviation:
+            raise Failure(
+                f"{way.name}: expected {expected:.0f} of {passage.sent} packets to be lost ({loss:.2%}, "
+                f"with a deviation of {deviation:.0f}), but {passage.lost} were"
+            )
+        if abs(passage.bits_per_second / rate - 1) > RATE_TOLERANCE:
+            raise Failure(
+                f"{way.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
+                "the link, or the machine at this moment, is not as fast as its settings"
+            )
+
+
+def ways_of(link: Link) -> tuple[Way, Way]:
+    near, far = link.near_namespace, link.far_namespace
+    return (
+        Way("to far", link.line.to_far, near, far, FAR_ADDRESS),
+        Way("to near", link.line.to_near, far, near, NEAR_ADDRESS),
+    )
+
+
+def measure_round_trip(way: Way) -> float:
+    echo = Probe(way.target, "echo", PORT, is_ready_first=True)
+    try:
+        round_trips_ms = Probe(way.source, "ping", way.address, PORT, PINGS).result(120)[
+            "round_trips_ms"
+        ]
+    finally:
+        echo.stop()
+    if not round_trips_ms:
+        raise Failure(f"none of {PINGS} echoes came back over the link")
+    return float(statistics.median(round_trips_ms))
+
+
+def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
+    """Packets sent, lost and late, in both directions at once, at half of the rate at most."""
+    receivers = [Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True) for way in ways]
+    senders = []
+    for way in ways:
+        bits_per_second = min(
+            way.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8
+        )
+        senders.append(
+            Probe(way.source, "send", way.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S)
+        )
+    sent = [sender.result()["packets"] for sender in senders]
+    received = [receiver.result() for receiver in receivers]
+    return [
+        (packets, packets - seen["packets"], seen["late"]) for packets, seen in zip(sent, received)
+    ]
+
+
+def measure_datagrams(way: Way, mtu: int) -> float:
+    """Bits of IP packets per second that the line passes; those that are lost behind it have taken
+    their time.
+    """
+    receiver = Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True)
+    excess = way.direction.rate_at_rest() * EXCESS
+    Probe(
+        way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S
+    ).result()
+    return float(receiver.result()["bits_per_second"]) / (1 - way.direction.loss)
+
+
+def measure_stream(way: Way, mtu: int) -> float:
+    """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control:
+    nothing is lost.
+    """
+    receiver = Probe(way.target, "tcp-receive", PORT, is_ready_first=True)
+    Probe(way.source, "tcp-send", way.address, PORT, "cubic", RATE_S).result()
+    return (
+        float(receiver.result()["bits_per_second"])
+        * (mtu + ETHERNET_BYTES)
+        / (mtu - IP_AND_TCP_BYTES)
+    )

@@ -1,0 +1,149 @@
+"""Results of a server into a client over networks: Dray with `auto` beside its own fixed settings,
+Flight and netcat.
+
+Contenders alternate. See README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from lab import RESULTS
+from lab.common import congestion, machine, race
+from lab.common.contender import Setting
+from lab.common.place import LinkPlace, Place
+from lab.common.process import Failure
+from lab.common.program import command_line
+from lab.common.row import Row
+from lab.network import report, scenario
+from lab.network.kind import DATA, KINDS, Kind, table
+from lab.network.report import Race
+
+OUTPUT = RESULTS / "network"
+
+
+def options() -> argparse.Namespace:
+    parser = race.options("Compare Dray with its rivals over networks. Needs root.")
+    kinds, scenarios = [kind.name for kind in KINDS], list(scenario.SCENARIOS)
+    parser.set_defaults(timeout=90.0)
+    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument(
+        "--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)"
+    )
+    parser.add_argument("--links", default=",".join(kinds), help="default: %(default)s")
+    parser.add_argument("--data", default=",".join(DATA), help="default: %(default)s")
+    parser.add_argument(
+        "--only",
+        default="*",
+        help="contenders, by patterns like 'dray-*,flight-zstd' (default: all)",
+    )
+    parser.add_argument(
+        "--scenarios", default=",".join(scenarios), help="or none (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--share", type=float, help="of the rows on all links, instead of the link's own"
+    )
+    parser.add_argument("--no-check", action="store_true", help="do not measure the links first")
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="without an ending (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--congestion",
+        default=",".join(congestion.default_pair()),
+        help="congestion controls of the rivals (default: %(default)s)",
+    )
+    given = parser.parse_args()
+    for option, known in (
+        ("links", kinds),
+        ("data", list(DATA)),
+        ("scenarios", scenarios),
+        ("congestion", congestion.available()),
+    ):
+        names = [name for name in getattr(given, option).split(",") if name not in ("", "none")]
+        if strange := [name for name in names if name not in known]:
+            parser.error(f"--{option} {strange[0]}: there are {', '.join(known)}")
+        setattr(given, option, names)
+    if given.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    return given
+
+
+def run(kind: Kind, given: argparse.Namespace, races: list[Race]) -> None:
+    """Race all data sets over one network. Each race is added as soon as it is over."""
+    with kind.place() as place:
+        checked = "" if given.no_check else check(place)
+        for name in given.data:
+            data = table(name, given.scale_factor, given.rows, given.share or kind.share)
+            with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
+                setting = Setting(
+                    data, given.dray, Path(folder), given.timeout, place, kind.fetches
+                )
+                rows = [
+                    row
+                    for row in kind.rows(setting, given.congestion)
+                    if is_chosen(row, given.only)
+                ]
+                print(f"{kind.title}: {data.title}", file=sys.stderr)
+                race.measure_and_stop(rows, given.rounds)
+            races.append(Race(kind, data, rows, checked))
+            write(given, races, [])
+
+
+def check(place: Place) -> str:
+    """What the link is like, in a sentence. One that is off is used nevertheless: the rates of veth
+    are no promise.
+    """
+    if not isinstance(place, LinkPlace):
+        return ""
+    return f"Measured before: {'; '.join(str(place.link.measure()).splitlines())}."
+
+
+def is_chosen(row: Row, only: str) -> bool:
+    return any(fnmatch.fnmatch(row.contender.name, pattern) for pattern in only.split(","))
+
+
+def write(given: argparse.Namespace, races: list[Race], scenarios: list[dict]) -> str:
+    """Write JSON and Markdown beside each other, and return the Markdown."""
+    given.output.parent.mkdir(parents=True, exist_ok=True)
+    markdown = report.as_markdown(given.machine, races, scenarios)
+    content = report.as_json(given.machine, races, scenarios)
+    Path(f"{given.output}.json").write_text(json.dumps(content, indent=1) + "\n")
+    Path(f"{given.output}.md").write_text(markdown)
+    return markdown
+
+
+def main() -> int:
+    given = options()
+    given.machine = machine.description(given.dray)
+    given.machine["command"] = command_line()
+    races: list[Race] = []
+    told: list[dict] = []
+    failed = False
+    race.stop_on_signal()
+    with congestion.restored():
+        for kind in KINDS:
+            if kind.name in given.links:
+                try:
+                    run(kind, given, races)
+                except Failure as failure:
+                    print(f"{kind.title}: {failure}", file=sys.stderr)
+                    failed = True
+        for name in given.scenarios:
+            try:
+                told.append(scenario.SCENARIOS[name](given))
+            except Failure as failure:
+                print(f"{name}: {failure}", file=sys.stderr)
+                told.append({"title": name, "lines": [f"Not measured: {failure}"]})
+                failed = True
+            write(given, races, told)
+    print(write(given, races, told))
+    return 1 if failed or any(row.failure for race in races for row in race.rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The networks that results are fetched over, and who fetches over each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lab.common.arrow_flight import FlightContender, FlightServer
+from lab.common.contender import Contender, Setting
+from lab.common.dray_contender import DrayContender, DrayServer
+from lab.common.measurement import FETCHES
+from lab.common.netcat import NetcatContender, NetcatServer
+from lab.common.place import LinkPlace, Place
+from lab.common.row import Row
+from lab.data.lineitem import Lineitem, Table
+from lab.data.sample import Sample
+from lab.link.link import Link
+
+FIXED = ("none", "light", "lz4", "zstd:1", "zstd:3", "zstd:9")
+# : Takes minutes where the line is not slower yet.
+SLOWEST = "zstd:19"
+# : What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
+PIPES = {
+    "-gzip1": ("gzip -1", "gzip -dc"),
+    "-gzip": ("gzip", "gzip -dc"),
+    "-zstd": ("zstd -qc -T0", "zstd -qdc"),
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A network.
+
+    Attributes
+    ----------
+    make : callable, optional
+        Makes the link; without it both ends are on this machine, over loopback.
+    share : float
+        Of the rows of each data set, so that a fetch takes at most half a minute or so.
+    fetches : int
+        Of each client process. Only where a fetch takes half a minute, what the first one waits for besides is little.
+    """
+
+    name: str
+    title: str
+    make: Callable[[], Link] | None
+    share: float
+    fetches: int
+    compressions: tuple[str, ...] = FIXED
+    pipes: tuple[str, ...] = ("-gzip1", "-zstd")
+
+    @contextmanager
+    def place(self) -> Iterator[Place]:
+        """The place of the network's ends, while it exists."""
+        if self.make is None:
+            yield Place()
+            return
+        with self.make() as link:
+            yield LinkPlace(link)
+
+    def rows(self, setting: Setting, controls: list[str]) -> list[Row]:
+        """Everyone, Dray first. Rivals are there once for each congestion control; Dray asks for
+        its own.
+        """
+        dray, flight = DrayServer(setting), FlightServer(setting)
+        ours: list[Contender] = [
+            DrayContender(dray, over_tcp=True, compression=name)
+            for name in ("auto", *self.compressions)
+        ]
+        rivals: list[Contender] = [
+            FlightContender(flight, compression=name) for name in ("none", "lz4", "zstd")
+        ]
+        rivals += [NetcatContender(NetcatServer(setting))]
+        for name in self.pipes:
+            compressor, decompressor = PIPES[name]
+            rivals.append(NetcatContender(NetcatServer(setting, compressor), name, decompressor))
+        if self.make is None:
+            ours += [
+                DrayContender(dray, over_tcp=False, compression=name) for name in ("auto", "none")
+            ]
+            ours += [FlightContender(flight, over_tcp=False)]
+        rows = [Row(contender, None) for contender in ours]
+        rows += [Row(contender, control) for contender in rivals for control in controls]
+        for row in rows:
+            # Clients of several fetches drop their first one.
+            row.contender.warms_up = False
+        return rows
+
+
+KINDS = (
+    Kind("host", "One host: 127.0.0.1, and Unix sockets", None, 1, FETCHES),
+    Kind("10gbit", "10 Gbit/s, veth, no delay", lambda: Link.veth("10gbit"), 1, FETCHES),
+    Kind("1gbit", "1 Gbit/s, veth, no delay", lambda: Link.veth("1gbit"), 1, FETCHES),
+    Kind(
+        "100mbit",
+        "100 Mbit/s, round trip 25 ms, 1 % lost each way, emulated",
+        lambda: Link.shaped("100mbit", 25, 0.01),
+        0.3,
+        2,
+        pipes=tuple(PIPES),
+    ),
+    Kind(
+        "10mbit",
+        "10 Mbit/s, round trip 40 ms, emulated",
+        lambda: Link.shaped("10mbit", 40),
+        0.03,
+        1,
+        (*FIXED, SLOWEST),
+        tuple(PIPES),
+    ),
+)
+DATA = ("lineitem", "ontime", "pums")
+
+
+def table(name: str, scale_factor: float, rows: int, share: float) -> Table:
+    """A data set, or so much of it."""
+    if name == "lineitem":
+        return Lineitem.of(float(f"{scale_factor * share:.3g}"))
+    return Sample(name, max(1000, round(rows * share)))

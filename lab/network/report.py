@@ -1,0 +1,229 @@
+"""The results over networks as JSON and Markdown: a table for each network and data set, and the
+figures asked for.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass
+
+from lab.common.report import number, peak, table
+from lab.common.row import Row, Run
+from lab.data.lineitem import Table
+from lab.network.kind import Kind
+
+HEADINGS = [
+    "contender",
+    "congestion control",
+    "seconds",
+    "min–max",
+    "MB on the line",
+    "× best fixed",
+    "server CPU s",
+    "client CPU s",
+]
+AUTO = "dray-tcp-auto"
+# : `auto` may take so many times what the best fixed setting takes.
+FIXED_TIMES_MAX = 1.10
+# : On the lossy line, lineitem takes at most this share of what the best rival takes.
+RIVAL_SHARE_MAX = 0.5
+# : So many settings of λ are shown of a fetch.
+PRICES_MAX = 8
+
+
+@dataclass
+class Race:
+    """All rows of one data set over one network."""
+
+    kind: Kind
+    table: Table
+    rows: list[Row]
+    # : What the check of the link saw.
+    checked: str
+
+    def seconds(self, *prefixes: str) -> dict[str, float]:
+        """Medians of the contenders whose names begin so, by title."""
+        chosen = [row for row in self.rows if row.runs and row.contender.name.startswith(prefixes)]
+        return {row.title: row.median("total_s") for row in chosen}
+
+    def fixed(self) -> dict[str, float]:
+        auto = next((row.title for row in self.rows if row.contender.name == AUTO), None)
+        return {title: s for title, s in self.seconds("dray-tcp-").items() if title != auto}
+
+    def auto_s(self) -> float | None:
+        return next(iter(self.seconds(AUTO).values()), None)
+
+
+def as_json(
+    machine: dict[str, object], races: list[Race], scenarios: list[dict]
+) -> dict[str, object]:
+    return {
+        "machine": machine,
+        "races": [
+            {
+                "network": race.kind.name,
+                "data": race.table.title,
+                "rows": race.table.rows,
+                "arrow_bytes": race.table.arrow_bytes(),
+                "check": race.checked,
+                "contenders": [
+                    {
+                        "name": row.contender.name,
+                        "label": row.contender.label,
+                        "congestion_set": row.congestion_set,
+                        "congestion_seen": row.congestion_seen,
+                        "failure": row.failure,
+                        "total_s_median": row.median("total_s"),
+                        "runs": [asdict(run) for run in row.runs],
+                    }
+                    for row in race.rows
+                ],
+            }
+            for race in races
+        ],
+        "scenarios": scenarios,
+    }
+
+
+def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[dict]) -> str:
+    versions = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
+    lines = [
+        "# Results over networks",
+        "",
+        f"{machine['processor']}, {machine['cores']} cores; Linux {machine['kernel']}; load average at the start "
+        f"{machine['load_average']:.1f}. {versions}.",
+        "",
+        f"`{machine['command']}`",
+        "",
+        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on one "
+        "host they are those that the client counted, or else the least that loopback carried. The congestion control "
+        "is the one that `ss` saw on the server's socket.",
+        "",
+    ]
+    if races:
+        lines += ["## Asked", "", *asked(races), ""]
+    for race in races:
+        lines += section(race)
+    for scenario in scenarios:
+        lines += [f"## {scenario['title']}", "", *scenario["lines"], ""]
+    return "\n".join(lines)
+
+
+def asked(races: list[Race]) -> list[str]:
+    """The figures that `auto` has to reach, in each race."""
+    headings = [
+        "network",
+        "data",
+        "auto s",
+        "best fixed",
+        "× best fixed",
+        "× best Flight",
+        "× best rival",
+        "missed",
+    ]
+    content = [headings]
+    for race in races:
+        auto_s, fixed = race.auto_s(), race.fixed()
+        if auto_s is None or not fixed:
+            continue
+        best = min(fixed, key=fixed.__getitem__)
+        flight = min(race.seconds("flight").values(), default=None)
+        rival = min(race.seconds("flight", "netcat").values(), default=None)
+        missed = []
+        if auto_s > fixed[best] * FIXED_TIMES_MAX:
+            missed.append(f"over {FIXED_TIMES_MAX:g} × best fixed")
+        if flight is not None and auto_s > flight:
+            missed.append("slower than Flight")
+        lossy = race.kind.name == "100mbit" and race.table.name == "lineitem"
+        if lossy and rival is not None and auto_s > rival * RIVAL_SHARE_MAX:
+            missed.append(f"over {RIVAL_SHARE_MAX:g} × best rival")
+        content.append(
+            [
+                race.kind.name,
+                race.table.name,
+                number(auto_s, 1, 3),
+                f"{best.split(', ')[1]} {fixed[best]:.3f}",
+                number(auto_s / fixed[best], 1, 2),
+                number(auto_s / flight if flight else None, 1, 2),
+                number(auto_s / rival if rival else None, 1, 2),
+                "; ".join(missed) or "–",
+            ]
+        )
+    return table(content)
+
+
+def section(race: Race) -> list[str]:
+    measured = [row for row in race.rows if row.runs]
+    lines = [
+        f"## {race.kind.title}: {race.table.name}",
+        "",
+        f"{race.table.title}; {race.table.rows:,} rows, {race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. "
+        f"{race.checked}".strip(),
+        "",
+        *table([HEADINGS, *(cells(row, race) for row in measured)]),
+        "",
+    ]
+    lines += [
+        f"- {line}" for row in measured if row.contender.name == AUTO for line in adapted(row)
+    ]
+    lines += [f"- {row.title}: {row.failure}" for row in race.rows if row.failure]
+    return [*lines, ""]
+
+
+def cells(row: Row, race: Race) -> list[str]:
+    best = min(race.fixed().values(), default=None)
+    total = row.median("total_s")
+    return [
+        row.contender.label,
+        row.congestion,
+        number(total, 1, 3),
+        f"{min(row.totals()):.3f}–{max(row.totals()):.3f}",
+        number(line_bytes(row, race.kind), 1e-6, 1),
+        number(total / best if best else None, 1, 2),
+        number(peak(row, server_cpu_s), 1, 2),
+        number(row.median("client_cpu_s"), 1, 2),
+    ]
+
+
+def server_cpu_s(run: Run) -> float | None:
+    """Of one fetch."""
+    return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
+
+
+def line_bytes(row: Row, kind: Kind) -> float | None:
+    """What a fetch put on the line. The loopback interface carries others' bytes, too."""
+    if kind.make is None:
+        return row.wire_bytes()
+    return statistics.median(run.carried_bytes for run in row.runs)
+
+
+def adapted(row: Row) -> list[str]:
+    """λ and the encodings of the median fetch of each round."""
+    return [
+        f"round {i + 1}: {adaptation(run.client.details['stats'])}"
+        for i, run in enumerate(row.runs)
+    ]
+
+
+def adaptation(stats: dict) -> str:
+    """λ over time, where the server's time went, and the encodings by their bytes sent, in a
+    sentence.
+    """
+    prices = stats["byte_prices"]
+    every = max(1, -(-len(prices) // PRICES_MAX))
+    shown = [*prices[:-1][::every], *prices[-1:]]
+    path = "λ in ns a byte " + " → ".join(f"{ns:.3g} ({at_s:.2f} s)" for at_s, ns in shown)
+    server = stats["server"] or {}
+    spent = ", ".join(
+        f"{name} {server[f'{name}_seconds']:.2f} s"
+        for name in ("execute", "encode", "queue", "socket")
+        if f"{name}_seconds" in server
+    )
+    sent: dict[str, int] = {}
+    for column in stats["columns"]:
+        names = " | ".join(column["encodings"]) or "plain"
+        sent[names] = sent.get(names, 0) + (column["wire_bytes"] or 0)
+    largest = sorted(sent.items(), key=lambda item: -item[1])[:4]
+    encodings = "; ".join(f"{names} {count / 1e6:.1f} MB" for names, count in largest)
+    how = path if prices else "it did not adapt"
+    return f"{how}. Server's threads: {spent}. {stats['chunks']} chunks. Encodings: {encodings}."

@@ -1,0 +1,237 @@
+"""Everyone who fetches a table from PostgreSQL: which driver, over how many connections, and how
+often.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.common.contender import Contender
+from lab.common.measurement import Measurement
+from lab.common.process import Failure
+from lab.common.program import python
+from lab.postgres.data import DataSet
+from lab.postgres.server import PostgresServer
+
+CLIENT = "lab.postgres.client"
+# : Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which
+# starts cold.
+SLOW_ROUNDS, SLOWEST_ROUNDS = 3, 1
+# : The first fetch of a process waits for memory; the second one counts, also of the limits that
+# tables are held against.
+TABLE_FETCHES = 2
+TINY_QUERIES = {"select-1": "SELECT 1", "ten-rows": "SELECT * FROM {table} LIMIT 10"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A group of contenders that do the same, and so are compared."""
+
+    name: str
+    heading: str
+
+
+ARROW = Kind("arrow", "Into an Arrow table, one connection")
+PARALLEL = Kind("parallel", "Into an Arrow table, several connections")
+LIMIT = Kind("limit", "Limits: dropped on arrival, or never sent")
+ROWS = Kind("rows", "Rows of Python, taken one by one and dropped")
+FRAME = Kind("frame", "Into a pandas DataFrame")
+TINY = Kind("tiny", "Tiny queries, one open connection, rows of Python unless said")
+
+
+class PostgresContender(Contender):
+    """One driver on one table.
+
+    Parameters
+    ----------
+    name, label : str
+        Short and for the table.
+    driver : str
+        Of `client.DRIVERS`.
+    connections : int
+        As the driver counts them; 0 leaves the number to it.
+    extension : bool, optional
+        For Dray: through its extension, as with a stock server, or as it chooses.
+    needs : str, optional
+        What of the server it needs, if that may be missing.
+    note : str
+        What a reader has to know beside its figures.
+    """
+
+    def __init__(
+        self,
+        server: PostgresServer,
+        data_set: DataSet,
+        kind: Kind,
+        name: str,
+        label: str,
+        driver: str,
+        *,
+        connections: int = 1,
+        extension: bool | None = False,
+        needs: str | None = None,
+        rounds_max: int | None = None,
+        sql: str | None = None,
+        note: str = "–",
+    ) -> None:
+        super().__init__(name, label, server)
+        self.server: PostgresServer = server
+        self.data_set = data_set
+        self.kind = kind
+        self.driver = driver
+        self.connections = connections
+        self.extension = extension
+        self.needs = needs if extension is False else "extension"
+        self.rounds_max = rounds_max
+        self.warms_up = rounds_max is None
+        self.into_table = kind in (ARROW, PARALLEL)
+        self.sql = sql
+        self.note = note
+
+    def client_command(self) -> list[str]:
+        fetches = TABLE_FETCHES if self.kind in (ARROW, PARALLEL, LIMIT) else 1
+        options = ["--fetches", fetches, "--connections", self.connections]
+        options += ["--partition-column", self.data_set.partition_column]
+        options += ["--text-bytes-max", self.data_set.text_bytes_max]
+        options += ["--extension", {True: "always", False: "never", None: "auto"}[self.extension]]
+        return python(
+            CLIENT, self.driver, self.server.port, self.sql or self.data_set.query, *options
+        )
+
+    def expected_rows(self) -> int:
+        return self.server.rows[self.data_set.name]
+
+    def run_client(self) -> Measurement:
+        if self.needs in self.server.missing:
+            raise Failure(self.server.missing[self.needs])
+        measurement = super().run_client()
+        path = measurement.details.get("stats", {}).get("path")
+        if (
+            path is not None
+            and self.extension is not None
+            and (path == "extension") != self.extension
+        ):
+            raise Failure(
+                f"expected {'' if self.extension else 'not '}the path extension, Dray took {path}"
+            )
+        return measurement
+
+
+def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresContender]:
+    """Everyone on one table, in the order of the report."""
+
+    def each(
+        kind: Kind, name: str, label: str, driver: str, **options: object
+    ) -> PostgresContender:
+        return PostgresContender(server, data_set, kind, name, label, driver, **options)
+
+    slow, slowest = {"rounds_max": SLOW_ROUNDS}, {"rounds_max": SLOWEST_ROUNDS}
+    as_floats = {"note": "decimals as float64", **slow}
+    as_text = {"note": "decimals as text", **slow}
+    found = [
+        each(ARROW, "dray-extension", "Dray, extension", "dray-arrow", extension=True),
+        each(ARROW, "dray-stock", "Dray, stock server", "dray-arrow"),
+        each(ARROW, "duckdb-1", "DuckDB scanner, 1 thread", "duckdb"),
+        each(ARROW, "connectorx-1", "ConnectorX", "connectorx", **as_floats),
+        each(ARROW, "adbc", "ADBC", "adbc", **as_text),
+        each(ARROW, "arrow-odbc", "arrow-odbc", "arrow-odbc", **slow),
+    ]
+    for number in (2, 4):
+        parts = {"connections": number}
+        extension = {"extension": True, **parts}
+        found += [
+            each(
+                PARALLEL,
+                f"dray-extension-{number}",
+                f"Dray, extension, {number} parts",
+                "dray-arrow",
+                **extension,
+            ),
+            each(
+                PARALLEL,
+                f"dray-stock-{number}",
+                f"Dray, stock server, {number} parts",
+                "dray-arrow",
+                **parts,
+            ),
+            each(
+                PARALLEL, f"duckdb-{number}", f"DuckDB scanner, {number} threads", "duckdb", **parts
+            ),
+            each(
+                PARALLEL,
+                f"connectorx-{number}",
+                f"ConnectorX, {number} parts",
+                "connectorx",
+                **parts,
+                **as_floats,
+            ),
+        ]
+    return [
+        *found,
+        each(PARALLEL, "duckdb-default", "DuckDB scanner, its own choice", "duckdb", connections=0),
+        each(
+            LIMIT,
+            "scan-append",
+            "the backend scans and appends, sends nothing",
+            "scan-append",
+            needs="scan_append",
+        ),
+        each(LIMIT, "copy-socket", "COPY binary, drained from the socket", "copy-socket"),
+        each(LIMIT, "copy-binary", "COPY binary, drained by psycopg", "copy-binary"),
+        each(LIMIT, "copy-csv", "COPY CSV, drained by psycopg", "copy-csv"),
+        each(
+            ROWS,
+            "dray-extension-rows",
+            "Dray, extension, rows()",
+            "dray-rows",
+            extension=True,
+            **slow,
+        ),
+        each(ROWS, "dray-stock-rows", "Dray, stock server, rows()", "dray-rows", **slow),
+        each(ROWS, "psycopg", "psycopg 3, server cursor", "psycopg", **slow),
+        each(ROWS, "psycopg2", "psycopg2, named cursor", "psycopg2", **slow),
+        each(ROWS, "pyodbc", "pyodbc", "pyodbc", **slowest),
+        each(
+            FRAME,
+            "dray-extension-pandas",
+            "Dray, extension, pandas()",
+            "dray-pandas",
+            extension=True,
+            **slow,
+        ),
+        each(FRAME, "dray-stock-pandas", "Dray, stock server, pandas()", "dray-pandas", **slow),
+        each(FRAME, "pandas", "pandas.read_sql, psycopg2", "pandas", **slowest),
+    ]
+
+
+def tiny_contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresContender]:
+    """Everyone who asks a tiny query again and again."""
+    drivers = [
+        ("libpq", "libpq, PQexec", "libpq-latency", False),
+        ("psycopg", "psycopg 3, execute and fetchall", "psycopg-latency", False),
+        ("dray-auto", "Dray, as it chooses", "dray-latency", None),
+        ("dray-extension", "Dray, always by the extension", "dray-latency", True),
+        ("dray-stock", "Dray, stock server", "dray-latency", False),
+        ("dray-auto-arrow", "Dray, as it chooses, into Arrow", "dray-arrow-latency", None),
+        (
+            "dray-extension-arrow",
+            "Dray, always by the extension, into Arrow",
+            "dray-arrow-latency",
+            True,
+        ),
+        ("dray-stock-arrow", "Dray, stock server, into Arrow", "dray-arrow-latency", False),
+    ]
+    return [
+        PostgresContender(
+            server,
+            data_set,
+            TINY,
+            f"{name}-{query}",
+            f"{label}: {sql.format(table=data_set.name)}",
+            driver,
+            extension=extension,
+            sql=sql.format(table=data_set.name),
+        )
+        for query, sql in TINY_QUERIES.items()
+        for name, label, driver, extension in drivers
+    ]
