@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.flight as flight
 
 from lab.common.contender import Contender, Server, Setting
-from lab.common.measurement import Client, Measurement, Stopwatch, repeated
+from lab.common.measurement import Client, Measurement, Stopwatch, median_fetch
 from lab.common.program import program_name, python
-from lab.data.lineitem import utf8_batches
+from lab.data.table import utf8_batches
 
 
 class FlightServer(Server):
@@ -30,7 +30,7 @@ class FlightServer(Server):
 
     def locations(self) -> list[str]:
         return [
-            f"grpc+tcp://{self.setting.place.address}:{self.port}",
+            f"grpc+tcp://{self.setting.testbed.address}:{self.port}",
             f"grpc+unix://{self.unix_path}",
         ]
 
@@ -113,4 +113,6 @@ if __name__ == "__main__":
     if given.end == "serve":
         serve(given.parquet, given.locations)
     else:
-        Client().report(repeated(lambda: fetch(given.location, given.compression), given.fetches))
+        Client().report(
+            median_fetch(lambda: fetch(given.location, given.compression), given.fetches)
+        )

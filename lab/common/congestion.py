@@ -80,7 +80,7 @@ def allowed(name: str) -> Iterator[None]:
             path.write_text(" ".join(before))
 
 
-class Witness(threading.Thread):
+class Observer(threading.Thread):
     """Watches the server's connections on a port until `ss` has told some times which congestion
     control they use.
 
@@ -115,7 +115,7 @@ class Witness(threading.Thread):
                 self.seen = seen
                 times += 1
 
-    def testimony(self) -> str | None:
+    def finish(self) -> str | None:
         self.done.set()
         self.join()
         return self.seen

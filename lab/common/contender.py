@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.common.measurement import FETCHES, Measurement
-from lab.common.place import Place
 from lab.common.process import Failure, Process, Watch, free_port, last_line, memory_bytes
-from lab.data.lineitem import Table
+from lab.common.testbed import Testbed
+from lab.data.table import Table
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class Setting:
     dray: Path
     folder: Path
     timeout_s: float
-    place: Place = field(default_factory=Place)
-    # : How often a client process fetches; only the first is dropped, if there are more.
+    testbed: Testbed = field(default_factory=Testbed)
+    #: How often a client process fetches; only the first is dropped, if there are more.
     fetches: int = FETCHES
 
 
 class Server(ABC):
     """A server process. Contenders that differ only in the client share one."""
 
-    # : What it prints once it serves, if its sockets listen before that.
+    #: What it prints once it serves, if its sockets listen before that.
     announcement = ""
 
     def __init__(self, setting: Setting, name: str) -> None:
@@ -58,7 +58,7 @@ class Server(ABC):
             return
         if self.unix_path is not None:
             self.unix_path.unlink(missing_ok=True)
-        command = [*self.setting.place.far, *self.command()]
+        command = [*self.setting.testbed.far, *self.command()]
         self.process = Process(command, self.setting.folder / f"{self.name}.log", self.stdin())
         try:
             self.process.await_listening(
@@ -83,14 +83,14 @@ class Contender(ABC):
     """A named way to haul a table from a server to a client."""
 
     over_tcp = True
-    # : A client that keeps no table, or does not fetch the table once, is not compared by its
+    #: A client that keeps no table, or does not fetch the table once, is not compared by its
     # total.
     into_table = True
-    # : Runs once after the rounds instead of in each of them.
+    #: Runs once after the rounds instead of in each of them.
     once = False
-    # : A slow rival may have fewer rounds than the race.
+    #: A slow rival may have fewer rounds than the race.
     rounds_max: int | None = None
-    # : A client that begins with a fetch of its own to warm up, or takes a minute, needs no round
+    #: A client that begins with a fetch of its own to warm up, or takes a minute, needs no round
     # for it.
     warms_up = True
 
@@ -115,7 +115,7 @@ class Contender(ABC):
         Raises Failure when the client fails, runs out of time, or brings another number of rows.
         """
         setting = self.server.setting
-        command = [*setting.place.near, *self.client_command()]
+        command = [*setting.testbed.near, *self.client_command()]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=setting.timeout_s, check=False

@@ -10,7 +10,7 @@ import statistics
 import time
 
 from lab.common.contender import Contender, Server, Setting
-from lab.common.measurement import FETCHES, Client, Measurement, Stopwatch, repeated
+from lab.common.measurement import FETCHES, Client, Measurement, Stopwatch, median_fetch
 from lab.common.process import Failure
 from lab.common.program import program_name, python
 
@@ -27,12 +27,12 @@ class DrayServer(Server):
         super().__init__(setting, "dray")
         self.unix_path = setting.folder / "dray.sock"
         # Any address but loopback needs one.
-        self.token = None if setting.place.is_loopback() else secrets.token_hex(16)
+        self.token = None if setting.testbed.is_loopback() else secrets.token_hex(16)
 
     def command(self) -> list[str]:
         listeners = [
             "--listen",
-            f"tcp://{self.setting.place.address}:{self.port}",
+            f"tcp://{self.setting.testbed.address}:{self.port}",
             "--unix",
             str(self.unix_path),
         ]
@@ -43,15 +43,15 @@ class DrayServer(Server):
         return [
             str(self.setting.dray),
             "serve",
-            *self.setting.table.dray_words(),
+            *self.setting.table.serve_arguments(),
             "--in-memory",
             *listeners,
         ]
 
     def tcp_uri(self) -> str:
         if self.token is None:
-            return f"dray://{self.setting.place.address}:{self.port}"
-        return f"dray://{self.token}@{self.setting.place.address}:{self.port}?plain_token=true"
+            return f"dray://{self.setting.testbed.address}:{self.port}"
+        return f"dray://{self.token}@{self.setting.testbed.address}:{self.port}?plain_token=true"
 
     def start(self) -> None:
         if not self.setting.dray.exists():
@@ -222,10 +222,10 @@ if __name__ == "__main__":
     if given.what == "latency":
         process.report(fetch_latency(given.uri))
     elif given.what == "memory":
-        process.report(fetch(given.uri, given.sql, True, chosen))
+        process.report(fetch(given.uri, given.sql, stream=True, options=chosen))
     else:
         process.report(
-            repeated(
+            median_fetch(
                 lambda: fetch(given.uri, given.sql, given.what == "stream", chosen), given.fetches
             )
         )

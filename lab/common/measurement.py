@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from lab.common.process import memory_bytes
 
-# : How often one client process fetches. The first fetch warms up and is dropped.
+#: How often one client process fetches. The first fetch warms up and is dropped.
 FETCHES = 4
 
 
@@ -45,14 +45,14 @@ class Measurement:
     wire_bytes: int | None = None
     client_peak_bytes: int = 0
     client_growth_bytes: int = 0
-    # : User and system time of the client during the fetch, all its threads.
+    #: User and system time of the client during the fetch, all its threads.
     client_cpu_s: float | None = None
-    # : How many fetches of the process it stands for.
+    #: How many fetches of the process it stands for.
     fetches: int = 1
     details: dict = field(default_factory=dict)
 
 
-def repeated(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measurement:
+def median_fetch(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measurement:
     """Fetch again and again in this process, and return the median fetch of all but the first, if
     there are more.
 

@@ -34,10 +34,10 @@ class NetcatServer(Server):
         self.compressor = compressor
 
     def command(self) -> list[str]:
-        place = [self.setting.place.address, str(self.port)]
+        address = [self.setting.testbed.address, str(self.port)]
         if self.compressor:
-            return python(__name__, "serve", *place, *shlex.split(self.compressor))
-        return ["nc", "-l", "-N", "-n", *place]
+            return python(__name__, "serve", *address, *shlex.split(self.compressor))
+        return ["nc", "-l", "-N", "-n", *address]
 
     def stdin(self) -> Path:
         return self.setting.table.csv()
@@ -64,7 +64,7 @@ class NetcatContender(Contender):
         return measurement
 
     def client_command(self) -> list[str]:
-        address = self.server.setting.place.address
+        address = self.server.setting.testbed.address
         return python(__name__, "fetch", address, self.server.port, *shlex.split(self.decompressor))
 
 

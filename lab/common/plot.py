@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from lab.common.row import Row  # noqa: E402
 
 COLOURS = {"dray": "#1b6ca8", "flight": "#e08e0b", "quack": "#7a9e3a", "duckdb": "#7a9e3a"}
-# : Limits, which keep nothing or send nothing.
+#: Limits, which keep nothing or send nothing.
 GREY = {"netcat": "#8c8c8c", "copy": "#8c8c8c", "scan": "#8c8c8c"}
 OTHERS = "#c9a66b"
 

@@ -43,10 +43,10 @@ def reset_peak(pid: int | str) -> None:
 class Usage:
     """What a server took while a client ran."""
 
-    # : None when it ended with its connection.
+    #: None when it ended with its connection.
     peak_bytes: int | None
     cpu_s: float | None
-    # : Processes at a time, where each connection has its own.
+    #: Processes at a time, where each connection has its own.
     backends_max: int | None = None
 
 

@@ -16,11 +16,11 @@ class Run:
     """A measurement of the client, with what the server and the network said meanwhile."""
 
     client: Measurement
-    # : Of the server's processes; CPU seconds are those of all the fetches of the client.
+    #: Of the server's processes; CPU seconds are those of all the fetches of the client.
     server: Usage
-    # : The memory of the server after loading, before any query.
+    #: The memory of the server after loading, before any query.
     server_loaded_bytes: int
-    # : Bytes that the network carried to the client a fetch, of whatever program; None on a Unix
+    #: Bytes that the network carried to the client a fetch, of whatever program; None on a Unix
     # socket.
     carried_bytes: int | None
 
@@ -28,10 +28,10 @@ class Run:
 @dataclass
 class Row:
     contender: Contender
-    # : The congestion control that is set where the server runs; None on a Unix socket, or if the
+    #: The congestion control that is set where the server runs; None on a Unix socket, or if the
     # server asks for its own.
     congestion_set: str | None
-    # : The one that `ss` saw on the server's own connections.
+    #: The one that `ss` saw on the server's own connections.
     congestion_seen: str | None = None
     runs: list[Run] = field(default_factory=list)
     failure: str | None = None
@@ -66,28 +66,28 @@ class Row:
 
     def run(self, warm_up: bool) -> Run:
         contender, server = self.contender, self.contender.server
-        place = server.setting.place
+        testbed = server.setting.testbed
         if self.congestion_set is not None:
-            place.choose_congestion(self.congestion_set)
+            testbed.choose_congestion(self.congestion_set)
         contender.start_server()
         self.command = server.command()
         # Asking `ss` costs time, so only the warm-up is watched, or the first run of those without
         # one.
         is_first = warm_up or not (contender.warms_up or self.runs)
         watched = is_first and contender.over_tcp
-        witness = congestion.Witness(server.port, place.far) if watched else None
-        if witness is not None:
-            witness.start()
+        observer = congestion.Observer(server.port, testbed.far) if watched else None
+        if observer is not None:
+            observer.start()
         watch = server.watch()
-        carried = place.carried_bytes()
+        carried = testbed.carried_bytes()
         try:
             client = contender.run_client()
         finally:
             usage = watch.finish()
-            if witness is not None:
-                self.congestion_seen = witness.testimony()
+            if observer is not None:
+                self.congestion_seen = observer.finish()
         carried = (
-            (place.carried_bytes() - carried) // client.fetches if contender.over_tcp else None
+            (testbed.carried_bytes() - carried) // client.fetches if contender.over_tcp else None
         )
         return Run(client, usage, server.loaded_bytes, carried)
 

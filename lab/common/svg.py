@@ -18,7 +18,7 @@ class Line:
     name: str
     points: list[tuple[float, float]]
     dashed: bool = False
-    # : By its place among the lines if none is named.
+    #: By its place among the lines if none is named.
     colour: str = ""
 
 

@@ -14,17 +14,17 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lab.data.lineitem import Table, cache_folder
+from lab.data.table import Table, cache_folder
 
 DATA = Path(__file__).resolve().parent
 FILES = {"ontime": "bts_ontime_2019_01.csv.gz", "pums": "pums_housing_or_189.csv.gz"}
-# : Of every draw; another seed gives other rows with the same distribution.
+#: Of every draw; another seed gives other rows with the same distribution.
 SEED = 20190101
-# : The rows of a contiguous run of a sample, least and most.
+#: The rows of a contiguous run of a sample, least and most.
 RUN_ROWS = (50, 500)
 
 
-def drawn(file: str, rows: int) -> Iterator[bytes]:
+def draw_lines(file: str, rows: int) -> Iterator[bytes]:
     """The header of a sample, and then blocks of lines: so many rows of it in all."""
     with gzip.open(DATA / file, "rb") as source:
         header, *sample = [line.rstrip(b"\r\n") for line in source]
@@ -41,7 +41,7 @@ def drawn(file: str, rows: int) -> Iterator[bytes]:
         yield b"\n".join(run) + b"\n"
 
 
-def undisturbed(name: str) -> pa.Table:
+def whole_sample(name: str) -> pa.Table:
     """The rows of a sample as they are in its file, with the types that DuckDB reads from it."""
     rows = duckdb.sql(
         f"SELECT * FROM read_csv('{DATA / FILES[name]}', sample_size = -1)"
@@ -73,7 +73,7 @@ class Sample(Table):
             self.folder.mkdir(parents=True, exist_ok=True)
             partial = path.with_suffix(".partial")
             with partial.open("wb") as sink:
-                sink.writelines(drawn(FILES[self.name], self.rows))
+                sink.writelines(draw_lines(FILES[self.name], self.rows))
             partial.rename(path)
         return path
 
@@ -88,5 +88,5 @@ class Sample(Table):
             partial.rename(path)
         return path
 
-    def dray_words(self) -> list[str]:
+    def serve_arguments(self) -> list[str]:
         return [f"{self.name}={self.parquet()}"]

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from lab import RESULTS
-from lab.common import congestion, machine, plot, race, report
+from lab.common import congestion, machine, plot, race
 from lab.common.arrow_flight import FlightContender, FlightServer
 from lab.common.contender import Contender, Setting
 from lab.common.dray_contender import DrayContender, DrayLatency, DrayMemory, DrayServer
@@ -21,6 +21,7 @@ from lab.common.process import Failure
 from lab.common.program import command_line
 from lab.common.row import Row
 from lab.data.lineitem import Lineitem
+from lab.lineitem import report
 from lab.lineitem.quack import QuackContender, QuackServer
 
 

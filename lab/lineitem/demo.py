@@ -14,8 +14,8 @@ from lab.common.arrow_flight import FlightContender, FlightServer
 from lab.common.contender import Setting
 from lab.common.dray_contender import DrayContender, DrayServer
 from lab.common.process import Failure
-from lab.common.report import MIB, client_peak, number, peak, server_peak, table
 from lab.common.row import Row
+from lab.common.tables import MIB, client_peak, number, peak, server_peak, table
 from lab.data.lineitem import Lineitem
 
 HEADINGS = [

@@ -14,7 +14,7 @@ from pathlib import Path
 import duckdb
 
 from lab.common.contender import Contender, Server, Setting
-from lab.common.measurement import Client, Measurement, Stopwatch, repeated
+from lab.common.measurement import Client, Measurement, Stopwatch, median_fetch
 from lab.common.program import program_name, python
 
 TOKEN = "loopback only"
@@ -75,4 +75,4 @@ if __name__ == "__main__":
     if given.end == "serve":
         serve(given.port, given.parquet)
     else:
-        Client().report(repeated(lambda: fetch(given.port)))
+        Client().report(median_fetch(lambda: fetch(given.port)))

@@ -117,7 +117,7 @@ def link_of(given: argparse.Namespace) -> Link:
         cuts=tuple(given.cut),
         stalls=tuple(given.stall),
     )
-    to_far, to_near = both.but(given.to_far), both.but(given.to_near)
+    to_far, to_near = both.with_changes(given.to_far), both.with_changes(given.to_near)
     return Link.shaped(given.rate, to_far=to_far, to_near=to_near, mtu=given.mtu, seed=given.seed)
 
 

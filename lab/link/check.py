@@ -23,16 +23,16 @@ PROBE = "lab.link.probe"
 PORT = 9
 RATE_TOLERANCE = 0.05
 ROUND_TRIP_TOLERANCE, ROUND_TRIP_TOLERANCE_MS = 0.1, 1.0
-# : Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
+#: Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
 LOSS_DEVIATIONS = 4
 PINGS = 25
-# : After which a receiver takes the sender to be done.
+#: After which a receiver takes the sender to be done.
 IDLE_S = 2
-# : Of the loss: small packets, which leave the line idle half of the time.
+#: Of the loss: small packets, which leave the line idle half of the time.
 LOSS_IP_BYTES, LOSS_PACKETS_PER_S, LOSS_S = 128, 4000, 3.0
-# : Of the rate: more than passes, so that the line is never idle.
+#: Of the rate: more than passes, so that the line is never idle.
 EXCESS, RATE_S = 1.5, 1.5
-# : Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a
+#: Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a
 # reader.
 ETHERNET_BYTES, IP_AND_TCP_BYTES = 14, 52
 
@@ -42,9 +42,9 @@ class Passage:
     """What was seen of one direction."""
 
     bits_per_second: float
-    # : CPU seconds of the emulator for each second at full rate.
+    #: CPU seconds of the emulator for each second at full rate.
     cpu_share: float
-    # : Packets of the measurement of the loss, those of them that were lost, and those that came
+    #: Packets of the measurement of the loss, those of them that were lost, and those that came
     # after a later one.
     sent: int
     lost: int
@@ -104,7 +104,7 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Way:
+class Flow:
     """A direction with its ends."""
 
     name: str
@@ -117,13 +117,13 @@ class Way:
 def measure(link: Link) -> Check:
     """Measure a link at rest, in both directions."""
     line = link.line
-    ways = ways_of(link)
-    round_trip_ms = measure_round_trip(ways[0])
+    flows = flows_of(link)
+    round_trip_ms = measure_round_trip(flows[0])
     passages = []
-    for way, (sent, lost, late) in zip(ways, measure_losses(ways)):
+    for flow, (sent, lost, late) in zip(flows, measure_losses(flows)):
         cpu_before_s = line.cpu_s()
         measure_rate = measure_datagrams if isinstance(line, Emulated) else measure_stream
-        bits_per_second = measure_rate(way, line.mtu)
+        bits_per_second = measure_rate(flow, line.mtu)
         passages.append(
             Passage(bits_per_second, (line.cpu_s() - cpu_before_s) / RATE_S, sent, lost, late)
         )
@@ -139,33 +139,33 @@ def compare(seen: Check, link: Link) -> None:
         raise Failure(
             f"expected a round trip of {round_trip_ms:g} ms, measured {seen.round_trip_ms:.2f} ms"
         )
-    for way, passage in zip(ways_of(link), (seen.to_far, seen.to_near)):
-        loss, rate = way.direction.loss, way.direction.rate_at_rest()
+    for flow, passage in zip(flows_of(link), (seen.to_far, seen.to_near)):
+        loss, rate = flow.direction.loss, flow.direction.rate_at_rest()
         expected, deviation = passage.sent * loss, math.sqrt(passage.sent * loss * (1 - loss))
         if abs(passage.lost - expected) > LOSS_DEVIATIONS * deviation:
             raise Failure(
-                f"{way.name}: expected {expected:.0f} of {passage.sent} packets to be lost ({loss:.2%}, "
+                f"{flow.name}: expected {expected:.0f} of {passage.sent} packets to be lost ({loss:.2%}, "
                 f"with a deviation of {deviation:.0f}), but {passage.lost} were"
             )
         if abs(passage.bits_per_second / rate - 1) > RATE_TOLERANCE:
             raise Failure(
-                f"{way.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
+                f"{flow.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
                 "the link, or the machine at this moment, is not as fast as its settings"
             )
 
 
-def ways_of(link: Link) -> tuple[Way, Way]:
+def flows_of(link: Link) -> tuple[Flow, Flow]:
     near, far = link.near_namespace, link.far_namespace
     return (
-        Way("to far", link.line.to_far, near, far, FAR_ADDRESS),
-        Way("to near", link.line.to_near, far, near, NEAR_ADDRESS),
+        Flow("to far", link.line.to_far, near, far, FAR_ADDRESS),
+        Flow("to near", link.line.to_near, far, near, NEAR_ADDRESS),
     )
 
 
-def measure_round_trip(way: Way) -> float:
-    echo = Probe(way.target, "echo", PORT, is_ready_first=True)
+def measure_round_trip(flow: Flow) -> float:
+    echo = Probe(flow.target, "echo", PORT, is_ready_first=True)
     try:
-        round_trips_ms = Probe(way.source, "ping", way.address, PORT, PINGS).result(120)[
+        round_trips_ms = Probe(flow.source, "ping", flow.address, PORT, PINGS).result(120)[
             "round_trips_ms"
         ]
     finally:
@@ -175,16 +175,16 @@ def measure_round_trip(way: Way) -> float:
     return float(statistics.median(round_trips_ms))
 
 
-def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
+def measure_losses(flows: tuple[Flow, Flow]) -> list[tuple[int, int, int]]:
     """Packets sent, lost and late, in both directions at once, at half of the rate at most."""
-    receivers = [Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True) for way in ways]
+    receivers = [Probe(flow.target, "receive", PORT, IDLE_S, is_ready_first=True) for flow in flows]
     senders = []
-    for way in ways:
+    for flow in flows:
         bits_per_second = min(
-            way.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8
+            flow.direction.rate_at_rest() / 2, LOSS_PACKETS_PER_S * LOSS_IP_BYTES * 8
         )
         senders.append(
-            Probe(way.source, "send", way.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S)
+            Probe(flow.source, "send", flow.address, PORT, LOSS_IP_BYTES, bits_per_second, LOSS_S)
         )
     sent = [sender.result()["packets"] for sender in senders]
     received = [receiver.result() for receiver in receivers]
@@ -193,24 +193,24 @@ def measure_losses(ways: tuple[Way, Way]) -> list[tuple[int, int, int]]:
     ]
 
 
-def measure_datagrams(way: Way, mtu: int) -> float:
+def measure_datagrams(flow: Flow, mtu: int) -> float:
     """Bits of IP packets per second that the line passes; those that are lost behind it have taken
     their time.
     """
-    receiver = Probe(way.target, "receive", PORT, IDLE_S, is_ready_first=True)
-    excess = way.direction.rate_at_rest() * EXCESS
+    receiver = Probe(flow.target, "receive", PORT, IDLE_S, is_ready_first=True)
+    excess = flow.direction.rate_at_rest() * EXCESS
     Probe(
-        way.source, "send", way.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S
+        flow.source, "send", flow.address, PORT, max(mtu, IP_AND_UDP_BYTES + 8), excess, RATE_S
     ).result()
-    return float(receiver.result()["bits_per_second"]) / (1 - way.direction.loss)
+    return float(receiver.result()["bits_per_second"]) / (1 - flow.direction.loss)
 
 
-def measure_stream(way: Way, mtu: int) -> float:
+def measure_stream(flow: Flow, mtu: int) -> float:
     """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control:
     nothing is lost.
     """
-    receiver = Probe(way.target, "tcp-receive", PORT, is_ready_first=True)
-    Probe(way.source, "tcp-send", way.address, PORT, "cubic", RATE_S).result()
+    receiver = Probe(flow.target, "tcp-receive", PORT, is_ready_first=True)
+    Probe(flow.source, "tcp-send", flow.address, PORT, "cubic", RATE_S).result()
     return (
         float(receiver.result()["bits_per_second"])
         * (mtu + ETHERNET_BYTES)

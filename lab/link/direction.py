@@ -13,7 +13,7 @@ from lab.common.process import Failure
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "kib": 2**10, "mib": 2**20}
 TIME_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-# : What the queue holds beside what is under way between both ends and back.
+#: What the queue holds beside what is under way between both ends and back.
 QUEUE_S = 0.1
 NS = 10**9
 
@@ -118,7 +118,7 @@ class Direction:
             return self.queue_bytes
         return round(self.rate_max() / 8 * (round_trip_ms / 1000 + QUEUE_S))
 
-    def words(self, round_trip_ms: float, seed: int) -> str:
+    def arguments(self, round_trip_ms: float, seed: int) -> str:
         """The settings as the emulator reads them."""
         rates = ",".join(f"{round(begin * NS)}:{bits}" for begin, bits in rate_steps(self.rate))
         words = [
@@ -137,7 +137,7 @@ class Direction:
             words += [f"{name}={','.join(pairs)}"] if pairs else []
         return " ".join(words)
 
-    def but(self, words: str) -> Direction:
+    def with_changes(self, words: str) -> Direction:
         """The same but for `rate=… delay=… loss=… reorder=… queue=…`."""
         changes: dict[str, object] = {}
         for word in words.split():

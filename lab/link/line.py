@@ -20,15 +20,15 @@ from lab.link.namespace import Namespace, command
 
 CRATE = Path(__file__).resolve().parent
 DEVICE = "link0"
-# : Only these two namespaces know them.
+#: Only these two namespaces know them.
 NEAR_ADDRESS, FAR_ADDRESS, PREFIX_BITS = "10.99.0.1", "10.99.0.2", 30
-# : Above, the emulator would measure itself.
+#: Above, the emulator would measure itself.
 EMULATED_BITS_MAX = 200 * 10**6
-# : So that the device drops nothing that the emulator's queue would have kept.
+#: So that the device drops nothing that the emulator's queue would have kept.
 DEVICE_QUEUE_PACKETS = 10_000
 ANSWER_TIMEOUT_S = 10.0
 REALTIME_PRIORITY = 10
-# : A whole packet of segmentation offload, and what a rate sends while a timer is late.
+#: A whole packet of segmentation offload, and what a rate sends while a timer is late.
 BURST_BYTES_MIN, BURST_S = 128 * 1024, 0.001
 VETH_QUEUE_MS = 10
 
@@ -89,9 +89,9 @@ class Emulated(Line):
                 f"expected at most {EMULATED_BITS_MAX // 10**6} Mbit/s for the emulator, found {fastest / 10**6:g}: "
                 "use a veth link, which has no delay and no loss of its own"
             )
-        self.words = [
-            to_far.words(self.round_trip_ms, 2 * seed),
-            to_near.words(self.round_trip_ms, 2 * seed + 1),
+        self.settings = [
+            to_far.arguments(self.round_trip_ms, 2 * seed),
+            to_near.arguments(self.round_trip_ms, 2 * seed + 1),
         ]
         self.popen: subprocess.Popen[str] | None = None
 
@@ -99,7 +99,7 @@ class Emulated(Line):
         for namespace in (near, far):
             namespace.ip("tuntap", "add", "dev", DEVICE, "mode", "tun")
         self.popen = subprocess.Popen(
-            [str(emulator()), near.name, far.name, DEVICE, *self.words],
+            [str(emulator()), near.name, far.name, DEVICE, *self.settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -61,7 +61,7 @@ class Namespace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        # : What a command line begins with to run in here.
+        #: What a command line begins with to run in here.
         self.inside = ["ip", "netns", "exec", name]
 
     def make(self) -> None:

@@ -17,13 +17,13 @@ from lab.common.program import program_name
 
 IP_AND_UDP_BYTES = 28
 SEQUENCE = struct.Struct("!Q")
-# : A sequence number that ends a run.
+#: A sequence number that ends a run.
 END = 2**64 - 1
 ENDS = 20
-# : From asm-generic/socket.h: beyond the limit for everyone.
+#: From asm-generic/socket.h: beyond the limit for everyone.
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 BUFFER_BYTES = 16 * 1024 * 1024
-# : Sent at once, so that a sender that the machine lets wait does not leave the line idle.
+#: Sent at once, so that a sender that the machine lets wait does not leave the line idle.
 AHEAD_S = 0.03
 TCP_WRITE_BYTES = 1024 * 1024
 PING_INTERVAL_S = 0.02

@@ -16,12 +16,12 @@ from pathlib import Path
 from lab import RESULTS
 from lab.common import congestion, machine, race
 from lab.common.contender import Setting
-from lab.common.place import LinkPlace, Place
 from lab.common.process import Failure
 from lab.common.program import command_line
 from lab.common.row import Row
+from lab.common.testbed import LinkTestbed, Testbed
 from lab.network import report, scenario
-from lab.network.kind import DATA, KINDS, Kind, table
+from lab.network.networks import DATA, NETWORKS, Network, table
 from lab.network.report import Race
 
 OUTPUT = RESULTS / "network"
@@ -29,13 +29,13 @@ OUTPUT = RESULTS / "network"
 
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray with its rivals over networks. Needs root.")
-    kinds, scenarios = [kind.name for kind in KINDS], list(scenario.SCENARIOS)
+    networks, scenarios = [network.name for network in NETWORKS], list(scenario.SCENARIOS)
     parser.set_defaults(timeout=90.0)
     parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
     parser.add_argument(
         "--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)"
     )
-    parser.add_argument("--links", default=",".join(kinds), help="default: %(default)s")
+    parser.add_argument("--links", default=",".join(networks), help="default: %(default)s")
     parser.add_argument("--data", default=",".join(DATA), help="default: %(default)s")
     parser.add_argument(
         "--only",
@@ -59,7 +59,7 @@ def options() -> argparse.Namespace:
     )
     given = parser.parse_args()
     for option, known in (
-        ("links", kinds),
+        ("links", networks),
         ("data", list(DATA)),
         ("scenarios", scenarios),
         ("congestion", congestion.available()),
@@ -73,34 +73,34 @@ def options() -> argparse.Namespace:
     return given
 
 
-def run(kind: Kind, given: argparse.Namespace, races: list[Race]) -> None:
+def run(network: Network, given: argparse.Namespace, races: list[Race]) -> None:
     """Race all data sets over one network. Each race is added as soon as it is over."""
-    with kind.place() as place:
-        checked = "" if given.no_check else check(place)
+    with network.testbed() as testbed:
+        checked = "" if given.no_check else check(testbed)
         for name in given.data:
-            data = table(name, given.scale_factor, given.rows, given.share or kind.share)
+            data = table(name, given.scale_factor, given.rows, given.share or network.share)
             with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
                 setting = Setting(
-                    data, given.dray, Path(folder), given.timeout, place, kind.fetches
+                    data, given.dray, Path(folder), given.timeout, testbed, network.fetches
                 )
                 rows = [
                     row
-                    for row in kind.rows(setting, given.congestion)
+                    for row in network.rows(setting, given.congestion)
                     if is_chosen(row, given.only)
                 ]
-                print(f"{kind.title}: {data.title}", file=sys.stderr)
+                print(f"{network.title}: {data.title}", file=sys.stderr)
                 race.measure_and_stop(rows, given.rounds)
-            races.append(Race(kind, data, rows, checked))
+            races.append(Race(network, data, rows, checked))
             write(given, races, [])
 
 
-def check(place: Place) -> str:
+def check(testbed: Testbed) -> str:
     """What the link is like, in a sentence. One that is off is used nevertheless: the rates of veth
     are no promise.
     """
-    if not isinstance(place, LinkPlace):
+    if not isinstance(testbed, LinkTestbed):
         return ""
-    return f"Measured before: {'; '.join(str(place.link.measure()).splitlines())}."
+    return f"Measured before: {'; '.join(str(testbed.link.measure()).splitlines())}."
 
 
 def is_chosen(row: Row, only: str) -> bool:
@@ -122,26 +122,26 @@ def main() -> int:
     given.machine = machine.description(given.dray)
     given.machine["command"] = command_line()
     races: list[Race] = []
-    told: list[dict] = []
+    results: list[dict] = []
     failed = False
     race.stop_on_signal()
     with congestion.restored():
-        for kind in KINDS:
-            if kind.name in given.links:
+        for network in NETWORKS:
+            if network.name in given.links:
                 try:
-                    run(kind, given, races)
+                    run(network, given, races)
                 except Failure as failure:
-                    print(f"{kind.title}: {failure}", file=sys.stderr)
+                    print(f"{network.title}: {failure}", file=sys.stderr)
                     failed = True
         for name in given.scenarios:
             try:
-                told.append(scenario.SCENARIOS[name](given))
+                results.append(scenario.SCENARIOS[name](given))
             except Failure as failure:
                 print(f"{name}: {failure}", file=sys.stderr)
-                told.append({"title": name, "lines": [f"Not measured: {failure}"]})
+                results.append({"title": name, "lines": [f"Not measured: {failure}"]})
                 failed = True
-            write(given, races, told)
-    print(write(given, races, told))
+            write(given, races, results)
+    print(write(given, races, results))
     return 1 if failed or any(row.failure for race in races for row in race.rows) else 0
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import statistics
 from dataclasses import asdict, dataclass
 
-from lab.common.report import number, peak, table
 from lab.common.row import Row, Run
-from lab.data.lineitem import Table
-from lab.network.kind import Kind
+from lab.common.tables import number, peak, table
+from lab.data.table import Table
+from lab.network.networks import Network
 
 HEADINGS = [
     "contender",
@@ -23,11 +23,11 @@ HEADINGS = [
     "client CPU s",
 ]
 AUTO = "dray-tcp-auto"
-# : `auto` may take so many times what the best fixed setting takes.
+#: `auto` may take so many times what the best fixed setting takes.
 FIXED_TIMES_MAX = 1.10
-# : On the lossy line, lineitem takes at most this share of what the best rival takes.
+#: On the lossy line, lineitem takes at most this share of what the best rival takes.
 RIVAL_SHARE_MAX = 0.5
-# : So many settings of λ are shown of a fetch.
+#: So many settings of λ are shown of a fetch.
 PRICES_MAX = 8
 
 
@@ -35,10 +35,10 @@ PRICES_MAX = 8
 class Race:
     """All rows of one data set over one network."""
 
-    kind: Kind
+    network: Network
     table: Table
     rows: list[Row]
-    # : What the check of the link saw.
+    #: What the check of the link saw.
     checked: str
 
     def seconds(self, *prefixes: str) -> dict[str, float]:
@@ -61,7 +61,7 @@ def as_json(
         "machine": machine,
         "races": [
             {
-                "network": race.kind.name,
+                "network": race.network.name,
                 "data": race.table.title,
                 "rows": race.table.rows,
                 "arrow_bytes": race.table.arrow_bytes(),
@@ -101,7 +101,7 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
         "",
     ]
     if races:
-        lines += ["## Asked", "", *asked(races), ""]
+        lines += ["## Targets", "", *targets(races), ""]
     for race in races:
         lines += section(race)
     for scenario in scenarios:
@@ -109,7 +109,7 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
     return "\n".join(lines)
 
 
-def asked(races: list[Race]) -> list[str]:
+def targets(races: list[Race]) -> list[str]:
     """The figures that `auto` has to reach, in each race."""
     headings = [
         "network",
@@ -134,12 +134,12 @@ def asked(races: list[Race]) -> list[str]:
             missed.append(f"over {FIXED_TIMES_MAX:g} × best fixed")
         if flight is not None and auto_s > flight:
             missed.append("slower than Flight")
-        lossy = race.kind.name == "100mbit" and race.table.name == "lineitem"
+        lossy = race.network.name == "100mbit" and race.table.name == "lineitem"
         if lossy and rival is not None and auto_s > rival * RIVAL_SHARE_MAX:
             missed.append(f"over {RIVAL_SHARE_MAX:g} × best rival")
         content.append(
             [
-                race.kind.name,
+                race.network.name,
                 race.table.name,
                 number(auto_s, 1, 3),
                 f"{best.split(', ')[1]} {fixed[best]:.3f}",
@@ -155,7 +155,7 @@ def asked(races: list[Race]) -> list[str]:
 def section(race: Race) -> list[str]:
     measured = [row for row in race.rows if row.runs]
     lines = [
-        f"## {race.kind.title}: {race.table.name}",
+        f"## {race.network.title}: {race.table.name}",
         "",
         f"{race.table.title}; {race.table.rows:,} rows, {race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. "
         f"{race.checked}".strip(),
@@ -178,7 +178,7 @@ def cells(row: Row, race: Race) -> list[str]:
         row.congestion,
         number(total, 1, 3),
         f"{min(row.totals()):.3f}–{max(row.totals()):.3f}",
-        number(line_bytes(row, race.kind), 1e-6, 1),
+        number(line_bytes(row, race.network), 1e-6, 1),
         number(total / best if best else None, 1, 2),
         number(peak(row, server_cpu_s), 1, 2),
         number(row.median("client_cpu_s"), 1, 2),
@@ -190,9 +190,9 @@ def server_cpu_s(run: Run) -> float | None:
     return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
 
 
-def line_bytes(row: Row, kind: Kind) -> float | None:
+def line_bytes(row: Row, network: Network) -> float | None:
     """What a fetch put on the line. The loopback interface carries others' bytes, too."""
-    if kind.make is None:
+    if network.make_link is None:
         return row.wire_bytes()
     return statistics.median(run.carried_bytes for run in row.runs)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from lab.common.contender import Setting
 from lab.common.dray_contender import DrayServer
-from lab.common.place import LinkPlace, Place
 from lab.common.process import Failure, last_line, memory_bytes
 from lab.common.program import python
-from lab.common.report import number, table
+from lab.common.tables import number, table
+from lab.common.testbed import LinkTestbed, Testbed
 from lab.data.lineitem import Lineitem
 from lab.link.link import Link
 from lab.network.trace import Sampler, between, reached_s, settled_s
@@ -28,28 +28,28 @@ from lab.network.trace import Sampler, between, reached_s, settled_s
 CLIENT = "lab.network.client"
 ROUND_TRIP_MS = 25
 FAST, SLOW = "150mbit", "20mbit"
-# : `none` is the best on neither of them.
+#: `none` is the best on neither of them.
 FIXED = ("light", "lz4", "zstd:1", "zstd:3", "zstd:9")
-# : Of the scale factor, on the constant links; on the one that changes all of it.
+#: Of the scale factor, on the constant links; on the one that changes all of it.
 FAST_SHARE, SLOW_SHARE = 0.3, 0.1
 SLOW_S_MAX = 10.0
 SLEEP_S, SLEEP_LINK = 5.0, "1gbit"
-# : The rate before the sleep is that from so many seconds on; it is back when this much of it is.
+#: The rate before the sleep is that from so many seconds on; it is back when this much of it is.
 SLEEP_AFTER_S, BACK = 0.5, 0.9
 CUT, STALL = "2s+2s", "6s+2s"
 SMALL_SHARE = 0.1
 SMALL_ROWS, SMALL_TIMES = 100, 500
-# : So many settings of λ are shown.
+#: So many settings of λ are shown.
 PRICES_MAX = 40
 MIB = 2**20
 
 
 @contextmanager
-def server(given: argparse.Namespace, place: Place, share: float = 1.0) -> Iterator[DrayServer]:
-    """Dray with lineitem, or a share of it, at the far end of a place."""
+def server(given: argparse.Namespace, testbed: Testbed, share: float = 1.0) -> Iterator[DrayServer]:
+    """Dray with lineitem, or a share of it, at the far end of a testbed."""
     with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
         data = Lineitem.of(float(f"{given.scale_factor * share:.3g}"))
-        setting = Setting(data, given.dray, Path(folder), given.timeout, place)
+        setting = Setting(data, given.dray, Path(folder), given.timeout, testbed)
         dray = DrayServer(setting)
         try:
             dray.start()
@@ -63,7 +63,7 @@ def fetch(
 ) -> dict:
     """Run a client; `at_begin` is called when it has connected."""
     setting = dray.setting
-    command = [*setting.place.near, *python(CLIENT, what, dray.tcp_uri(), *options)]
+    command = [*setting.testbed.near, *python(CLIENT, what, dray.tcp_uri(), *options)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as client:
@@ -79,22 +79,22 @@ def fetch(
             raise Failure(f"the client was not done after {setting.timeout_s:.0f} s") from error
         if client.returncode != 0:
             raise Failure(last_line(errors))
-    told: dict = json.loads(output.splitlines()[-1])
+    result: dict = json.loads(output.splitlines()[-1])
     # Of 189 columns nobody reads.
-    told.get("stats", {}).pop("columns", None)
-    return told
+    result.get("stats", {}).pop("columns", None)
+    return result
 
 
 def transfer(
     dray: DrayServer, compression: str, *options: object, **chosen: Callable[[], None]
 ) -> dict:
     data = dray.setting.table
-    told = fetch(
+    result = fetch(
         dray, "trace", "--sql", data.query, "--compression", compression, *options, **chosen
     )
-    if told["rows"] != data.rows:
-        raise Failure(f"expected {data.rows} rows, the client got {told['rows']}")
-    return told
+    if result["rows"] != data.rows:
+        raise Failure(f"expected {data.rows} rows, the client got {result['rows']}")
+    return result
 
 
 def change(given: argparse.Namespace) -> dict:
@@ -118,18 +118,18 @@ def change(given: argparse.Namespace) -> dict:
     settled = [f"settled after {FAST} → {SLOW}, s", f"settled after {SLOW} → {FAST}, s"]
     content = [["compression", "seconds", "× oracle", *settled]]
     runs = []
-    with Link.shaped(schedule, ROUND_TRIP_MS) as link, server(given, LinkPlace(link)) as dray:
+    with Link.shaped(schedule, ROUND_TRIP_MS) as link, server(given, LinkTestbed(link)) as dray:
         for _ in range(given.rounds):
             for name in ("auto", *dict.fromkeys(best.values())):
-                told = {"compression": name, **transfer(dray, name, at_begin=link.start)}
-                total_s = told["total_s"]
-                told["settled_s"] = [
-                    settled_s(told["trace"], slow_from, min(slow_to, total_s)),
-                    settled_s(told["trace"], slow_to, total_s),
+                result = {"compression": name, **transfer(dray, name, at_begin=link.start)}
+                total_s = result["total_s"]
+                result["settled_s"] = [
+                    settled_s(result["trace"], slow_from, min(slow_to, total_s)),
+                    settled_s(result["trace"], slow_to, total_s),
                 ]
-                runs.append(told)
+                runs.append(result)
                 content.append([name, number(total_s, 1, 2), number(total_s / oracle_s, 1, 3)])
-                content[-1] += [number(seconds, 1, 1) for seconds in told["settled_s"]]
+                content[-1] += [number(seconds, 1, 1) for seconds in result["settled_s"]]
     adapted = next(run for run in runs if run["compression"] == "auto")
     in_phases = [
         between(adapted["trace"], *phase)
@@ -171,7 +171,7 @@ def change(given: argparse.Namespace) -> dict:
 def constant(given: argparse.Namespace, rate: str, share: float) -> dict[str, float]:
     """Rows a second of each setting on a link that stays as it is: the median of the rounds."""
     seen: dict[str, list[float]] = {name: [] for name in ("auto", *FIXED)}
-    with Link.shaped(rate, ROUND_TRIP_MS) as link, server(given, LinkPlace(link), share) as dray:
+    with Link.shaped(rate, ROUND_TRIP_MS) as link, server(given, LinkTestbed(link), share) as dray:
         rows = dray.setting.table.rows
         for _ in range(given.rounds):
             for name, of in seen.items():
@@ -181,21 +181,23 @@ def constant(given: argparse.Namespace, rate: str, share: float) -> dict[str, fl
 
 def sleep(given: argparse.Namespace) -> dict:
     """A reader that sleeps in the middle and then hurries."""
-    told: dict = {"title": "A reader that sleeps"}
-    with Link.veth(SLEEP_LINK) as link, server(given, LinkPlace(link)) as dray:
+    result: dict = {"title": "A reader that sleeps"}
+    with Link.veth(SLEEP_LINK) as link, server(given, LinkTestbed(link)) as dray:
         pid = dray.process.pid
         rows = dray.setting.table.rows
         options = ["--sleep", SLEEP_S, "--sleep-after-rows", rows // 2]
         with Sampler(lambda: memory_bytes(pid, "RssAnon")) as memory:
-            told |= transfer(dray, "auto", *options)
-        slept_from, slept_to = (at - told["start"] for at in told["slept"])
-        samples = [(at - told["start"], value) for at, value in memory.samples]
-        told["server_memory"] = samples
+            result |= transfer(dray, "auto", *options)
+        slept_from, slept_to = (at - result["start"] for at in result["slept"])
+        samples = [(at - result["start"], value) for at, value in memory.samples]
+        result["server_memory"] = samples
         before = [value for at, value in samples if 0 <= at < slept_from]
         during = [value for at, value in samples if slept_from <= at < slept_to]
-        full = between(told["trace"], SLEEP_AFTER_S, slept_from)
-        after = between(told["trace"], slept_to, told["total_s"])
-        back_s = told["back_s"] = reached_s(told["trace"], slept_to, told["total_s"], BACK * full)
+        full = between(result["trace"], SLEEP_AFTER_S, slept_from)
+        after = between(result["trace"], slept_to, result["total_s"])
+        back_s = result["back_s"] = reached_s(
+            result["trace"], slept_to, result["total_s"], BACK * full
+        )
         mib = [
             f"{value / MIB:.0f} MiB"
             for value in (max(before), during[0], max(during), samples[-1][1])
@@ -204,35 +206,35 @@ def sleep(given: argparse.Namespace) -> dict:
             f"{rows:,} rows of lineitem over {SLEEP_LINK} (veth), `auto`; the reader sleeps for {SLEEP_S:g} s in the "
             f"middle. The server's anonymous memory: at most {mib[0]} before, {mib[1]} when it fell asleep, at most "
             f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before and {after:,.0f} after, "
-            f"{BACK:.0%} of the former again after {number(back_s, 1, 2)} s. λ in ns a byte: {prices(told)}."
+            f"{BACK:.0%} of the former again after {number(back_s, 1, 2)} s. λ in ns a byte: {prices(result)}."
         ]
-    return {**told, "lines": lines}
+    return {**result, "lines": lines}
 
 
 def small(given: argparse.Namespace) -> dict:
     """A hundred rows on an open connection, again and again."""
     content = [["network", "compression", "median ms", "p95 ms"]]
-    told: dict = {"title": "A hundred rows on an open connection", "took_ms": {}}
+    result: dict = {"title": "A hundred rows on an open connection", "took_ms": {}}
     links = {
         "1gbit, veth": lambda: Link.veth("1gbit"),
         "100mbit, 25 ms, 1 %": lambda: Link.shaped("100mbit", 25, 0.01),
     }
     sql = f"SELECT * FROM lineitem LIMIT {SMALL_ROWS}"
     for name, make in links.items():
-        with make() as link, server(given, LinkPlace(link), SMALL_SHARE) as dray:
+        with make() as link, server(given, LinkTestbed(link), SMALL_SHARE) as dray:
             seen = fetch(
                 dray, "small", "--sql", sql, "--compression", "auto,none", "--times", SMALL_TIMES
             )
         if seen["rows"] != [SMALL_ROWS]:
             raise Failure(f"expected {SMALL_ROWS} rows each time, the client got {seen['rows']}")
-        told["took_ms"][name] = seen["took_ms"]
+        result["took_ms"][name] = seen["took_ms"]
         for compression, took_ms in seen["took_ms"].items():
             p95 = statistics.quantiles(took_ms, n=20)[18]
             content.append(
                 [name, compression, number(statistics.median(took_ms), 1, 2), number(p95, 1, 2)]
             )
     lines = [f"{SMALL_TIMES} times each, in turns, lineitem.", "", *table(content)]
-    return {**told, "lines": lines}
+    return {**result, "lines": lines}
 
 
 def cut(given: argparse.Namespace) -> dict:
@@ -244,24 +246,28 @@ def cut(given: argparse.Namespace) -> dict:
     for title, cuts, stalls in (("as it is", (), ()), ("cut and stall", (CUT,), (STALL,))):
         with (
             Link.shaped("100mbit", 25, 0.01, cuts=cuts, stalls=stalls) as link,
-            server(given, LinkPlace(link)) as dray,
+            server(given, LinkTestbed(link)) as dray,
         ):
             for name in ("auto", "zstd:1"):
                 begin = link.start if cuts else lambda: None
-                told = {"link": title, "compression": name, **transfer(dray, name, at_begin=begin)}
-                total_s = told["total_s"]
+                result = {
+                    "link": title,
+                    "compression": name,
+                    **transfer(dray, name, at_begin=begin),
+                }
+                total_s = result["total_s"]
                 after = [
-                    settled_s(told["trace"], 4.0, min(6.0, total_s)),
-                    settled_s(told["trace"], 8.0, total_s),
+                    settled_s(result["trace"], 4.0, min(6.0, total_s)),
+                    settled_s(result["trace"], 8.0, total_s),
                 ]
-                told["settled_s"] = after if cuts else [None, None]
-                runs.append(told)
+                result["settled_s"] = after if cuts else [None, None]
+                runs.append(result)
                 content.append(
                     [
                         title,
                         name,
                         number(total_s, 1, 2),
-                        *(number(s, 1, 1) for s in told["settled_s"]),
+                        *(number(s, 1, 1) for s in result["settled_s"]),
                     ]
                 )
     lines = [
@@ -273,9 +279,9 @@ def cut(given: argparse.Namespace) -> dict:
     return {"title": "A cut and a stall", "lines": lines, "runs": runs}
 
 
-def prices(told: dict) -> str:
+def prices(result: dict) -> str:
     """λ over time, with the last setting."""
-    settings = told["stats"]["byte_prices"]
+    settings = result["stats"]["byte_prices"]
     every = max(1, -(-len(settings) // PRICES_MAX))
     return " → ".join(
         f"{ns:.3g} ({at_s:.1f} s)" for at_s, ns in [*settings[:-1][::every], *settings[-1:]]

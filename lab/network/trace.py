@@ -12,9 +12,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 Trace = list[tuple[float, int]]
-# : The rate is looked at over so many seconds, again after so many.
+#: The rate is looked at over so many seconds, again after so many.
 WINDOW_S, STEP_S = 1.0, 0.1
-# : It has settled when from then on so many of the windows are so near to the later half's median.
+#: It has settled when from then on so many of the windows are so near to the later half's median.
 NEAR, SHARE = 0.25, 0.9
 
 

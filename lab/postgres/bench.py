@@ -39,7 +39,7 @@ PACKAGES = (
     "sqlalchemy",
     "pandas",
 )
-# : Of the tables in rows, where the scale factor does not say it.
+#: Of the tables in rows, where the scale factor does not say it.
 ROWS = 1_000_000
 TINY_TABLE = "lineitem"
 
@@ -109,7 +109,7 @@ def rows_of(candidates: list[PostgresContender], given: argparse.Namespace) -> l
 
 def compare(given: argparse.Namespace, described: dict[str, object]) -> list[Row]:
     """Measure table after table, and write the results after each, because all of them take hours."""
-    wanted = given.tables.split(",") if given.tables else []
+    chosen = given.tables.split(",") if given.tables else []
     sections: list[Section] = []
     tiny: list[Row] = []
     with race.arena(given) as setting:
@@ -118,13 +118,13 @@ def compare(given: argparse.Namespace, described: dict[str, object]) -> list[Row
         try:
             server.start()
             for data_set in tables:
-                if not wanted or data_set.name in wanted:
+                if not chosen or data_set.name in chosen:
                     print(f"# {data_set.title}", file=sys.stderr, flush=True)
                     sections.append(Section(data_set, rows_of(contenders(server, data_set), given)))
                     race.measure(sections[-1].rows, given.rounds)
                     write(given, described, server, sections, tiny)
             table = next((data_set for data_set in tables if data_set.name == TINY_TABLE), None)
-            if table is not None and (not wanted or "tiny" in wanted):
+            if table is not None and (not chosen or "tiny" in chosen):
                 tiny = rows_of(tiny_contenders(server, table), given)
                 race.measure(tiny, given.rounds)
             print(write(given, described, server, sections, tiny))

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from lab.common.measurement import Client, Measurement, Stopwatch, repeated
+from lab.common.measurement import Client, Measurement, Stopwatch, median_fetch
 from lab.common.program import program_name
 
 HOST, USER, DATABASE = "127.0.0.1", "postgres", "postgres"
@@ -299,7 +299,7 @@ def copy_csv(query: Query) -> Measurement:
     return copy_psycopg(query, "csv")
 
 
-# : The end of a COPY: CopyDone, CommandComplete with the number of rows, ReadyForQuery.
+#: The end of a COPY: CopyDone, CommandComplete with the number of rows, ReadyForQuery.
 COPY_END = re.compile(rb"c\0\0\0\x04C\0\0\0.COPY (\d+)\0Z\0\0\0\x05[IT]$", re.DOTALL)
 
 
@@ -411,7 +411,7 @@ def without_columns(stats: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stats.items() if name != "columns"}
 
 
-# : Each driver with the modules that it needs.
+#: Each driver with the modules that it needs.
 DRIVERS: dict[str, tuple[Callable[[Query], Measurement], tuple[str, ...]]] = {
     "dray-arrow": (dray_arrow, ("dray", "pyarrow")),
     "duckdb": (duckdb_arrow, ("duckdb", "pyarrow")),
@@ -458,4 +458,4 @@ if __name__ == "__main__":
     for module in modules:
         importlib.import_module(module)
     process = Client()
-    process.report(repeated(lambda: fetch(Query(given)), given.fetches))
+    process.report(median_fetch(lambda: fetch(Query(given)), given.fetches))

@@ -14,29 +14,29 @@ from lab.postgres.data import DataSet
 from lab.postgres.server import PostgresServer
 
 CLIENT = "lab.postgres.client"
-# : Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which
+#: Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which
 # starts cold.
 SLOW_ROUNDS, SLOWEST_ROUNDS = 3, 1
-# : The first fetch of a process waits for memory; the second one counts, also of the limits that
+#: The first fetch of a process waits for memory; the second one counts, also of the limits that
 # tables are held against.
 TABLE_FETCHES = 2
 TINY_QUERIES = {"select-1": "SELECT 1", "ten-rows": "SELECT * FROM {table} LIMIT 10"}
 
 
 @dataclass(frozen=True)
-class Kind:
+class Group:
     """A group of contenders that do the same, and so are compared."""
 
     name: str
     heading: str
 
 
-ARROW = Kind("arrow", "Into an Arrow table, one connection")
-PARALLEL = Kind("parallel", "Into an Arrow table, several connections")
-LIMIT = Kind("limit", "Limits: dropped on arrival, or never sent")
-ROWS = Kind("rows", "Rows of Python, taken one by one and dropped")
-FRAME = Kind("frame", "Into a pandas DataFrame")
-TINY = Kind("tiny", "Tiny queries, one open connection, rows of Python unless said")
+ARROW = Group("arrow", "Into an Arrow table, one connection")
+PARALLEL = Group("parallel", "Into an Arrow table, several connections")
+LIMIT = Group("limit", "Limits: dropped on arrival, or never sent")
+ROWS = Group("rows", "Rows of Python, taken one by one and dropped")
+FRAME = Group("frame", "Into a pandas DataFrame")
+TINY = Group("tiny", "Tiny queries, one open connection, rows of Python unless said")
 
 
 class PostgresContender(Contender):
@@ -62,7 +62,7 @@ class PostgresContender(Contender):
         self,
         server: PostgresServer,
         data_set: DataSet,
-        kind: Kind,
+        group: Group,
         name: str,
         label: str,
         driver: str,
@@ -77,19 +77,19 @@ class PostgresContender(Contender):
         super().__init__(name, label, server)
         self.server: PostgresServer = server
         self.data_set = data_set
-        self.kind = kind
+        self.group = group
         self.driver = driver
         self.connections = connections
         self.extension = extension
         self.needs = needs if extension is False else "extension"
         self.rounds_max = rounds_max
         self.warms_up = rounds_max is None
-        self.into_table = kind in (ARROW, PARALLEL)
+        self.into_table = group in (ARROW, PARALLEL)
         self.sql = sql
         self.note = note
 
     def client_command(self) -> list[str]:
-        fetches = TABLE_FETCHES if self.kind in (ARROW, PARALLEL, LIMIT) else 1
+        fetches = TABLE_FETCHES if self.group in (ARROW, PARALLEL, LIMIT) else 1
         options = ["--fetches", fetches, "--connections", self.connections]
         options += ["--partition-column", self.data_set.partition_column]
         options += ["--text-bytes-max", self.data_set.text_bytes_max]
@@ -121,9 +121,9 @@ def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresConten
     """Everyone on one table, in the order of the report."""
 
     def each(
-        kind: Kind, name: str, label: str, driver: str, **options: object
+        group: Group, name: str, label: str, driver: str, **options: object
     ) -> PostgresContender:
-        return PostgresContender(server, data_set, kind, name, label, driver, **options)
+        return PostgresContender(server, data_set, group, name, label, driver, **options)
 
     slow, slowest = {"rounds_max": SLOW_ROUNDS}, {"rounds_max": SLOWEST_ROUNDS}
     as_floats = {"note": "decimals as float64", **slow}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 import psycopg
 
 from lab.data.lineitem import Lineitem
-from lab.data.sample import DATA, FILES, drawn
+from lab.data.sample import DATA, FILES, draw_lines
 
 COPY_BYTES = 1024 * 1024
 
@@ -85,7 +85,7 @@ class SampleSet(DataSet):
 
     def lines(self) -> Iterator[bytes]:
         header = 1
-        return itertools.islice(drawn(self.file, self.rows), header, None)
+        return itertools.islice(draw_lines(self.file, self.rows), header, None)
 
 
 class GeneratedSet(DataSet):
@@ -102,7 +102,7 @@ class GeneratedSet(DataSet):
             connection.execute(statement)
 
 
-# : Sentences of 4 to 20 words, some of them not ASCII, put together to bodies of one to six.
+#: Sentences of 4 to 20 words, some of them not ASCII, put together to bodies of one to six.
 DOCUMENTS = """
 CREATE TEMPORARY TABLE word ON COMMIT DROP AS
     SELECT i AS id,
@@ -137,7 +137,7 @@ INSERT INTO documents
     ORDER BY drawn.id
 """
 
-# : Types of the columns of the sparse table in turn, and a value of each.
+#: Types of the columns of the sparse table in turn, and a value of each.
 SPARSE = {
     "integer": "(random() * 1e6)::int",
     "bigint": "(random() * 1e15)::bigint",

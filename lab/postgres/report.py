@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
-from lab.common.report import MIB, number, table
 from lab.common.row import Row, Run
+from lab.common.tables import MIB, number, table
 from lab.postgres.contender import ARROW, FRAME, LIMIT, PARALLEL, ROWS, TINY_QUERIES
 from lab.postgres.data import DataSet
 from lab.postgres.server import SETTINGS, PostgresServer
@@ -30,7 +30,7 @@ HEADINGS = [
     "backends",
 ]
 TINY_HEADINGS = ["query", "contender", "median µs", "min–max", "p99 µs", "× libpq"]
-# : What a backend may take above its memory when idle: 32 MiB and four chunks of Dray's default
+#: What a backend may take above its memory when idle: 32 MiB and four chunks of Dray's default
 # size.
 BACKEND_BYTES_MAX = 32 * MIB + 4 * 16 * MIB
 
@@ -51,7 +51,7 @@ class Section:
 
     def best_rival_s(self) -> float | None:
         """The fastest other way over one connection into an Arrow table."""
-        rivals = (r for r in self.rows if r.contender.kind is ARROW and r.runs and not is_dray(r))
+        rivals = (r for r in self.rows if r.contender.group is ARROW and r.runs and not is_dray(r))
         return min((row.median("total_s") for row in rivals), default=None)
 
 
@@ -76,14 +76,14 @@ def as_json(
             for section in sections
         ],
         "tiny_queries": [row_as_json(row) for row in tiny],
-        "figures": [asdict(figure) for figure in figures(server, sections, tiny)],
+        "targets": [asdict(target) for target in targets(server, sections, tiny)],
     }
 
 
 def row_as_json(row: Row) -> dict[str, object]:
     return {
         "name": row.contender.name,
-        "kind": row.contender.kind.name,
+        "kind": row.contender.group.name,
         "label": row.contender.label,
         "connections": row.contender.connections,
         "congestion_set": row.congestion_set,
@@ -119,7 +119,7 @@ def as_markdown(
         f"{server.idle_backend_bytes / MIB:.1f} MiB.",
         "",
         *changed_lines(machine),
-        *figure_lines(figures(server, sections, tiny)),
+        *target_lines(targets(server, sections, tiny)),
     ]
     for section in sections:
         lines += [
@@ -128,18 +128,18 @@ def as_markdown(
             f"{server.rows[section.data_set.name]:,} rows.",
             "",
         ]
-        for kind in (ARROW, PARALLEL, LIMIT, ROWS, FRAME):
-            group = [row for row in section.rows if row.contender.kind is kind and row.runs]
-            if group:
+        for group in (ARROW, PARALLEL, LIMIT, ROWS, FRAME):
+            found = [row for row in section.rows if row.contender.group is group and row.runs]
+            if found:
                 lines += [
-                    f"### {kind.heading}",
+                    f"### {group.heading}",
                     "",
-                    *table([HEADINGS, *(cells(row, group[0]) for row in group)]),
+                    *table([HEADINGS, *(cells(row, found[0]) for row in found)]),
                     "",
                 ]
     measured = [row for row in tiny if row.runs]
     if measured:
-        lines += [f"## {measured[0].contender.kind.heading}", ""]
+        lines += [f"## {measured[0].contender.group.heading}", ""]
         lines += [*table([TINY_HEADINGS, *(tiny_cells(row, tiny) for row in measured)]), ""]
     lines += failure_lines(sections, tiny)
     return "\n".join(lines)
@@ -235,28 +235,28 @@ def failure_lines(sections: list[Section], tiny: list[Row]) -> list[str]:
 
 
 @dataclass
-class Figure:
+class Target:
     """Something that Dray is meant to reach, and what this run says."""
 
     what: str
-    wanted: str
+    limit: str
     measured: float | None
     reached: bool | None
 
 
-def figures(server: PostgresServer, sections: list[Section], tiny: list[Row]) -> list[Figure]:
-    found: list[Figure] = []
+def targets(server: PostgresServer, sections: list[Section], tiny: list[Row]) -> list[Target]:
+    found: list[Target] = []
 
     def at_least(what: str, dividend: float | None, divisor: float | None, limit: float) -> None:
         ratio = dividend / divisor if dividend and divisor else None
         found.append(
-            Figure(what, f"at least {limit:g}", ratio, None if ratio is None else ratio >= limit)
+            Target(what, f"at least {limit:g}", ratio, None if ratio is None else ratio >= limit)
         )
 
     def at_most(what: str, dividend: float | None, divisor: float | None, limit: float) -> None:
         ratio = dividend / divisor if dividend and divisor else None
         found.append(
-            Figure(what, f"at most {limit:g}", ratio, None if ratio is None else ratio <= limit)
+            Target(what, f"at most {limit:g}", ratio, None if ratio is None else ratio <= limit)
         )
 
     for section in sections:
@@ -317,16 +317,16 @@ def figures(server: PostgresServer, sections: list[Section], tiny: list[Row]) ->
     return found
 
 
-def figure_lines(found: list[Figure]) -> list[str]:
+def target_lines(found: list[Target]) -> list[str]:
     word = {True: "yes", False: "**no**", None: "not measured"}
     lines = [
-        [figure.what, figure.wanted, number(figure.measured, 1, 2), word[figure.reached]]
-        for figure in found
+        [target.what, target.limit, number(target.measured, 1, 2), word[target.reached]]
+        for target in found
     ]
     return [
         "## Figures to reach",
         "",
-        *table([["ratio", "wanted", "measured", "reached"], *lines]),
+        *table([["ratio", "limit", "measured", "reached"], *lines]),
         "",
     ]
 

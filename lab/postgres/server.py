@@ -24,7 +24,7 @@ from lab.common.process import Failure, Process, Usage, last_line, memory_bytes
 from lab.postgres.data import DataSet
 
 USER = "postgres"
-# : Tables of over a quarter of it would be read through a small ring, and so from the kernel's
+#: Tables of over a quarter of it would be read through a small ring, and so from the kernel's
 # cache in each scan.
 SHARED_BUFFERS = "8GB"
 SETTINGS = {
@@ -56,11 +56,11 @@ class PostgresServer(Server):
         self.programs = programs
         self.data_sets = data_sets
         self.data_folder = setting.folder / "pgdata"
-        # : The rows of each table.
+        #: The rows of each table.
         self.rows: dict[str, int] = {}
-        # : Why something of the server is missing, by its name.
+        #: Why something of the server is missing, by its name.
         self.missing: dict[str, str] = {}
-        # : What a backend takes before its first query.
+        #: What a backend takes before its first query.
         self.idle_backend_bytes = 0
 
     @property

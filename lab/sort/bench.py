@@ -20,7 +20,7 @@ from lab import RESULTS
 from lab.common import machine, race
 from lab.common.process import Failure
 from lab.common.program import command_line
-from lab.data.lineitem import cache_folder
+from lab.data.table import cache_folder
 from lab.sort import report
 from lab.sort.contender import ENGINES, MEMORY, PARQUET, Engine, Row, Setting
 from lab.sort.data import Case, cases
@@ -28,7 +28,7 @@ from lab.sort.data import Case, cases
 OUTPUT = RESULTS / "sort"
 PARTS = ("catalog-sales", "customer", "duckdb", "tpch", "curve")
 FORMS = (MEMORY, PARQUET)
-# : Data / memory on the curve.
+#: Data / memory on the curve.
 RATIOS = (0.25, 0.5, 1, 2, 4, 8, 16)
 PACKAGES = (
     "dray",

@@ -41,7 +41,7 @@ def check(case: Case, output: Path) -> None:
 
 
 def tables(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a file, piece by piece, with the types of the source."""
+    """The rows of a file, batch by batch, with the types of the source."""
     with path.open("rb") as file:
         magic = file.read(6)
     if magic == b"SQLite":
@@ -51,12 +51,12 @@ def tables(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
                 yield pa.table(rows_to_batch(rows, schema))
         return
     reader = pa.ipc.open_file(pa.memory_map(str(path))) if magic == b"ARROW1" else None
-    pieces = (
+    batches = (
         pq.ParquetFile(path).iter_batches(ROW_GROUP_ROWS)
         if reader is None
         else (reader.get_batch(number) for number in range(reader.num_record_batches))
     )
-    for batch in pieces:
+    for batch in batches:
         if batch.num_rows:
             yield pa.table(batch).select(schema.names).cast(schema)
 

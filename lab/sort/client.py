@@ -25,10 +25,10 @@ import pyarrow.parquet as pq
 
 from lab.common.measurement import Stopwatch
 from lab.common.program import program_name
-from lab.data.lineitem import plain_strings
+from lab.data.table import plain_strings
 from lab.sort.data import from_plain
 
-# : Rows that SQLite's cursor hands over at a time.
+#: Rows that SQLite's cursor hands over at a time.
 FETCH_ROWS = 10_000
 
 
@@ -38,13 +38,13 @@ class Task:
 
     source: str
     keys: list[str]
-    # : Of the sorted rows. In memory they are written in the round that checks them, and dropped
+    #: Of the sorted rows. In memory they are written in the round that checks them, and dropped
     # otherwise.
     output: str | None
     spill: str
     memory_bytes: int
     headroom_bytes: int
-    # : Of the rows in Arrow.
+    #: Of the rows in Arrow.
     data_bytes: int
     threads: int
     row_group_rows: int
@@ -56,7 +56,7 @@ class Task:
         return ", ".join(f"{key} ASC NULLS LAST" for key in self.keys)
 
 
-# : What is timed: a sort to a file returns nothing, one in memory its batches.
+#: What is timed: a sort to a file returns nothing, one in memory its batches.
 Sort = Callable[[], Iterable[pa.RecordBatch] | None]
 
 
@@ -233,8 +233,8 @@ def hyper_memory(task: Task) -> Sort:
     )
     # It writes to nothing but files: this one is in memory.
     result = Path(tempfile.mkdtemp(dir="/dev/shm"), "sorted.arrows")
-    keep.append(contextlib.ExitStack())
-    keep[-1].callback(shutil.rmtree, result.parent)
+    resources.append(contextlib.ExitStack())
+    resources[-1].callback(shutil.rmtree, result.parent)
 
     def sort() -> Iterator[pa.RecordBatch]:
         command = f"COPY (SELECT * FROM t ORDER BY {task.by}) TO '{result}' WITH (FORMAT => 'arrowstream')"
@@ -266,7 +266,7 @@ def hyper_connection(task: Task) -> object:
     connection = Connection(
         process.endpoint, str(Path(task.spill, "lab.hyper")), CreateMode.CREATE_AND_REPLACE
     )
-    keep.extend([connection, process])
+    resources.extend([connection, process])
     return connection
 
 
@@ -397,8 +397,8 @@ def rows_to_batch(rows: list[tuple], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
-# : What must live as long as the process.
-keep: list[object] = []
+#: What must live as long as the process.
+resources: list[object] = []
 ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
     "dray": {"memory": dray_memory, "parquet": dray_parquet},
     "duckdb": {"memory": duckdb_memory, "parquet": duckdb_parquet},
@@ -414,7 +414,7 @@ ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
 }
 
 
-def drained(batches: Iterable[pa.RecordBatch | int], output: str | None) -> int:
+def consume(batches: Iterable[pa.RecordBatch | int], output: str | None) -> int:
     """Count the rows, and drop them unless they are wanted as a file."""
     rows, writer = 0, None
     for batch in batches:
@@ -450,14 +450,14 @@ def main() -> None:
         sys.stdin.readline()
         watch = Stopwatch()
         batches = sort()
-        rows = None if batches is None else drained(batches, task.output)
+        rows = None if batches is None else consume(batches, task.output)
         print(json.dumps({"seconds": watch.lap(), "rows": rows}), file=report, flush=True)
     except Exception as error:
         # Whatever an engine raises is what it answers.
         print(json.dumps({"error": message(error)}), file=report, flush=True)
     sys.stdin.read()
-    for kept in keep:
-        kept.close()
+    for resource in resources:
+        resource.close()
     # Engines need not tidy up what the kernel takes back at once.
     sys.stderr.flush()
     os._exit(0)

@@ -17,7 +17,7 @@ from lab.sort.data import Case
 from lab.sort.watch import Run, Watch
 
 MEMORY, PARQUET = "memory", "parquet"
-# : Free memory touched before each sort: as much as any that is not wasteful may need, its result
+#: Free memory touched before each sort: as much as any that is not wasteful may need, its result
 # included.
 TOUCHED_BASE_BYTES, TOUCHED_TIMES = 3 << 30, 3
 
@@ -35,7 +35,7 @@ class Engine:
     spills: bool
     forms: tuple[str, ...] = (MEMORY, PARQUET)
     rounds_max: int | None = None
-    # : A form that is only better with little memory.
+    #: A form that is only better with little memory.
     curve_only: bool = False
     note: str = ""
 

@@ -17,20 +17,21 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lab.common.process import Failure
-from lab.data.lineitem import Lineitem, cache_folder, plain_strings
+from lab.data.lineitem import Lineitem
+from lab.data.table import cache_folder, plain_strings
 
-# : Rows of a row group in what is read and in what is written: DuckDB's own size, and one that is
+#: Rows of a row group in what is read and in what is written: DuckDB's own size, and one that is
 # small beside little memory.
 ROW_GROUP_ROWS, SMALL_ROW_GROUP_ROWS = 122_880, 20_480
 CATALOG_SALES_KEYS = ("cs_quantity", "cs_item_sk")
-# : Of `catalog_sales`, beside the keys.
+#: Of `catalog_sales`, beside the keys.
 PAYLOADS = (1, 2, 4, 8, 16, 24, 32)
 CUSTOMER_KEYS = {
     "integers": ("c_birth_year", "c_birth_month", "c_birth_day"),
     "strings": ("c_last_name", "c_first_name"),
 }
 LINEITEM_KEYS = ("l_shipdate", "l_orderkey")
-# : The payload of Q7 and Q10 of `sort_tpch`.
+#: The payload of Q7 and Q10 of `sort_tpch`.
 REST = (
     *(
         "l_partkey",
@@ -43,7 +44,7 @@ REST = (
     ),
     *("l_shipdate", "l_commitdate", "l_receiptdate", "l_shipinstruct", "l_shipmode"),
 )
-# : Keys and payload of DataFusion's `sort_tpch`.
+#: Keys and payload of DataFusion's `sort_tpch`.
 SORT_TPCH = {
     1: (("l_linenumber",), ("l_partkey",)),
     2: (("l_orderkey",), ("l_partkey",)),
@@ -73,7 +74,7 @@ class Case:
     scale_factor: float
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    # : In what is read and in what is written.
+    #: In what is read and in what is written.
     row_group_rows: int = ROW_GROUP_ROWS
 
     @property

@@ -6,9 +6,9 @@ import math
 import statistics
 from html import escape
 
+from lab.common.style import BUSY_LOAD, STYLE
 from lab.common.svg import Line, lines
 from lab.sort.bars import Bar, bars
-from lab.study.report import BUSY_LOAD, STYLE
 
 REFERENCE = "dray"
 FORMS = {"memory": "from memory to Arrow batches", "parquet": "from Parquet to Parquet"}
@@ -42,7 +42,7 @@ NOTES = {
     "curve": "One size of data, and memory from four times as much to a sixteenth of it. What is told to each engine, and how, "
     "is in the list above; the limit at which a run is ended lies above it by the headroom.",
 }
-# : How engines say so.
+#: How engines say so.
 OUT_OF_MEMORY = ("memory", "resources exhausted")
 DETAILS = [
     *(
@@ -133,7 +133,7 @@ def section(part: str, cases: list[dict], engines: dict) -> list[str]:
         if group:
             parts.append(f"<h3>{escape(words[0].upper() + words[1:])}</h3>")
             if part == "curve":
-                parts += [piece for case in group for piece in curve(case, engines)]
+                parts += [part for case in group for part in curve(case, engines)]
             else:
                 parts += [picture(part, group, engines), overview(group, engines)]
             parts += [

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from lab.common.process import Failure, last_line, reset_peak
 
-# : Between two looks.
+#: Between two looks.
 LOOK_S = 0.005
-# : Looks between two searches for new processes, and for the size of the spill folder.
+#: Looks between two searches for new processes, and for the size of the spill folder.
 SEARCH_EVERY = 10
 MESSAGE_CHARACTERS = 300
-# : Of Linux, which Python has no name for.
+#: Of Linux, which Python has no name for.
 MADV_POPULATE_WRITE = 23
 
 
@@ -36,14 +36,14 @@ class Run:
     seconds: float
     rows: int | None
     cpu_s: float
-    # : Anonymous memory when the clock started, its peak, and the peak of all resident memory,
+    #: Anonymous memory when the clock started, its peak, and the peak of all resident memory,
     # files' pages included.
     anonymous_before_bytes: int
     anonymous_peak_bytes: int
     resident_peak_bytes: int
-    # : Handed to the file system, without what the sorted rows take as a file.
+    #: Handed to the file system, without what the sorted rows take as a file.
     spilled_bytes: int
-    # : The most that lay in the spill folder, where files have names.
+    #: The most that lay in the spill folder, where files have names.
     spill_folder_bytes: int
 
     @property
@@ -109,14 +109,14 @@ class Watch:
             self.search()
             last_anonymous, last_resident = self.memory()
             own_peak = status(self.client.pid)["VmHWM"] if len(self.pids) == 1 else 0
-            kept = output.stat().st_size if output.exists() else 0
+            output_bytes = output.stat().st_size if output.exists() else 0
             return Run(
                 **json.loads(line),
                 cpu_s=self.total(used_s) - cpu_s,
                 anonymous_before_bytes=before,
                 anonymous_peak_bytes=max(anonymous, last_anonymous),
                 resident_peak_bytes=max(resident, last_resident, own_peak),
-                spilled_bytes=max(0, int(self.total(written_bytes) - written) - kept),
+                spilled_bytes=max(0, int(self.total(written_bytes) - written) - output_bytes),
                 spill_folder_bytes=self.folder_bytes,
             )
         finally:
@@ -188,7 +188,7 @@ class Watch:
         shutil.rmtree(self.spill, ignore_errors=True)
 
 
-def touch(wanted_bytes: int) -> None:
+def touch(bytes_max: int) -> None:
     """Take free memory and give it back, once as small and once as huge pages, which the system
     keeps apart.
 
@@ -196,7 +196,7 @@ def touch(wanted_bytes: int) -> None:
     """
     lines = Path("/proc/meminfo").read_text().splitlines()
     free_bytes = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))
-    size = min(wanted_bytes, free_bytes * 7 // 20)
+    size = min(bytes_max, free_bytes * 7 // 20)
     if size:
         with (
             mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE),

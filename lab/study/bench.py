@@ -21,10 +21,10 @@ from lab.study import links, report
 
 CRATE = Path(__file__).resolve().parent
 DATA = ("lineitem", "ontime", "pums")
-# : Everything but the chunk size, which is measured first because the others depend on it.
+#: Everything but the chunk size, which is measured first because the others depend on it.
 OTHERS = ("row-major", "compressors", "integers", "serialization", "strings", "nulls")
 TUNED_ON = ("lineitem", "pums")
-# : A smaller chunk is as good when it takes no more than so much longer: it takes less memory.
+#: A smaller chunk is as good when it takes no more than so much longer: it takes less memory.
 NEARLY = 1.05
 
 

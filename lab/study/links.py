@@ -16,9 +16,9 @@ from lab.link.link import Link
 
 PORT = 7311
 LOCAL_ADDRESS = "127.0.0.1"
-# : Both ends have a queue of two chunks: fewer would not fill it.
+#: Both ends have a queue of two chunks: fewer would not fill it.
 CHUNKS_MIN = 4
-# : Even so few chunks would take longer than this: not measured.
+#: Even so few chunks would take longer than this: not measured.
 SECONDS_MAX = 8.0
 
 

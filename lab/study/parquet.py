@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lab.common.program import program_name
-from lab.data.sample import FILES, undisturbed
+from lab.data.sample import FILES, whole_sample
 
 
 def main() -> None:
@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     for name in FILES:
-        rows = undisturbed(name)
+        rows = whole_sample(name)
         print(
             f"\n{name}: {rows.num_rows:,} rows, {rows.num_columns} columns, {rows.nbytes:,} bytes in Arrow"
         )
@@ -52,7 +52,8 @@ def one_round(rows: pa.Table, path: str, speed: Path) -> dict[str, tuple[int, fl
     answer = subprocess.run([speed, path], capture_output=True, check=True, text=True)
     dray = json.loads(answer.stdout)
     found = {
-        f"Dray {name}": (int(way["bytes"]), way["encode_ns"] / 1e6) for name, way in dray.items()
+        f"Dray {name}": (int(encoding["bytes"]), encoding["encode_ns"] / 1e6)
+        for name, encoding in dray.items()
     }
     for codec in ("zstd", "snappy"):
         found[f"Parquet {codec}"] = timed(lambda codec=codec: written(rows, codec))

@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from html import escape
 
+from lab.common.style import BUSY_LOAD, STYLE
 from lab.study import layouts, sections
 from lab.study.results import Results, size_name
-
-# : From this load average on, a report warns.
-BUSY_LOAD = 0.7
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 1180px; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h2 { margin-top: 2.6rem; border-bottom: 1px solid #ccc; } h3 { margin: 1.6rem 0 .4rem; }
-table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
-th, td { padding: .15rem .5rem; text-align: right; border-bottom: 1px solid #e8e8e8; vertical-align: top; }
-th { font-weight: 600; vertical-align: bottom; border-bottom: 1px solid #999; }
-th:first-child, td:first-child { text-align: left; }
-.paper { background: #f6f1e4; } small { color: #777; } .found { margin: .6rem 0; } .found li { margin: .1rem 0; }
-.warning { background: #fdf0d5; padding: .5rem 1rem; }
-svg { font: 12px system-ui, sans-serif; display: block; margin: .8rem 0; }
-pre { font-size: 11px; overflow-x: auto; background: #f7f7f7; padding: .6rem; }
-"""
 
 SECTIONS: list[tuple[str, Callable[[Results, dict], str]]] = [
     ("1. Chunk size (table 3)", sections.chunk_size),
@@ -68,7 +54,7 @@ format, and the <span class=paper>paper's own numbers</span> beside ours. Its ma
 compare factors and orders, not seconds.</p>
 <ul>
 <li><b>Data.</b> TPC-H lineitem with keys of 32 bits, and samples of two of the paper's data sets: PUMS (189 columns,
-its ACS) and ontime (109 columns, half of the values missing). Ratios and bytes are of the undisturbed
+its ACS) and ontime (109 columns, half of the values missing). Ratios and bytes are of the whole_sample
 sample in file order, and so are the chunks that travel, over and over. Only chunks larger than the sample, and the
 processor time by chunk size, take rows drawn from it in contiguous runs of 50 to 500: such rows repeat, which a large
 window finds.</li>

@@ -11,7 +11,7 @@ from lab.common.process import Failure
 from lab.study import links
 
 TITLES = {"lineitem": "lineitem", "pums": "PUMS (the paper: ACS)", "ontime": "ontime"}
-# : In the order of the report: the tables that the defaults are tuned on, then the one that they
+#: In the order of the report: the tables that the defaults are tuned on, then the one that they
 # are not.
 TABLES = ("lineitem", "pums", "ontime")
 LINKS = {link.name: link.title for link in links.LINKS}

@@ -24,7 +24,7 @@ from lab.study.results import (
     table,
 )
 
-# : The paper's names of its chunk sizes, as bytes.
+#: The paper's names of its chunk sizes, as bytes.
 PAPER_SIZES = {
     "2KB": 2 << 10,
     "10KB": 10 << 10,
@@ -33,7 +33,7 @@ PAPER_SIZES = {
     "10MB": 10 << 20,
     "100MB": 100 << 20,
 }
-# : Formats of the product, and what each is held against.
+#: Formats of the product, and what each is held against.
 RIVALS = (
     ("Dray none", "Arrow IPC"),
     ("Dray none", "Protobuf"),
@@ -41,7 +41,7 @@ RIVALS = (
     ("Dray light", "Arrow IPC zstd"),
     ("Dray light", "Protobuf+C"),
 )
-# : What `auto` sends, and what the chunk size is tuned with.
+#: What `auto` sends, and what the chunk size is tuned with.
 CHOSEN = {"local": "Dray none", "1gbit": "Dray light", "100mbit": "Dray light"}
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
 from dataclasses import asdict
 
-from lab.common.row import Row, Run
+from lab.common.row import Row
+from lab.common.tables import MIB, client_peak, number, peak, server_peak, table
 from lab.data.lineitem import Lineitem
 
-MIB = 1024 * 1024
 REFERENCE = "dray-unix"
 HEADINGS = [
     "contender",
@@ -86,21 +84,6 @@ def as_markdown(lineitem: Lineitem, machine: dict[str, object], rows: list[Row])
     return "\n".join(lines)
 
 
-def table(content: list[list[str]]) -> list[str]:
-    """Markdown with padded columns: the text before the second column, figures after it."""
-    widths = [max(len(line[column]) for line in content) for column in range(len(content[0]))]
-
-    def padded(line: list[str]) -> str:
-        parts = [
-            c.ljust(w) if i < 2 else c.rjust(w)
-            for i, (c, w) in enumerate(zip(line, widths, strict=True))
-        ]
-        return f"| {' | '.join(parts)} |"
-
-    rule = ["-" * width if i < 2 else "-" * (width - 1) + ":" for i, width in enumerate(widths)]
-    return [padded(content[0]), f"| {' | '.join(rule)} |", *map(padded, content[1:])]
-
-
 def cells(row: Row, lineitem: Lineitem, rows: list[Row]) -> list[str]:
     """The figures of one row, in the order of HEADINGS."""
     total = row.median("total_s")
@@ -137,20 +120,3 @@ def once(row: Row) -> list[str]:
         f"the client grew by {run.client.client_growth_bytes / MIB:.0f} MiB, the server by "
         f"{number(server_growth, 1 / MIB, 0)} MiB above its memory after loading."
     ]
-
-
-def peak(row: Row, of: Callable[[Run], int | None]) -> float | None:
-    values = [of(run) for run in row.runs]
-    return None if not values or None in values else statistics.median(values)
-
-
-def client_peak(run: Run) -> int:
-    return run.client.client_peak_bytes
-
-
-def server_peak(run: Run) -> int | None:
-    return run.server.peak_bytes
-
-
-def number(value: float | None, scale: float, digits: int) -> str:
-    return "–" if value is None else f"{value * scale:,.{digits}f}"

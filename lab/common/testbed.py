@@ -11,12 +11,12 @@ from lab.common.process import Failure
 from lab.link.link import Link
 
 
-class Place:
+class Testbed:
     """This machine: both ends beside each other, over loopback."""
 
-    # : Where servers listen and clients connect to.
+    #: Where servers listen and clients connect to.
     address = "127.0.0.1"
-    # : What the command lines of clients and of servers begin with.
+    #: What the command lines of clients and of servers begin with.
     near: tuple[str, ...] = ()
     far: tuple[str, ...] = ()
 
@@ -36,7 +36,7 @@ class Place:
         return True
 
 
-class LinkPlace(Place):
+class LinkTestbed(Testbed):
     """The two ends of a link that exists."""
 
     def __init__(self, link: Link) -> None:

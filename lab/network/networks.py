@@ -11,16 +11,17 @@ from lab.common.contender import Contender, Setting
 from lab.common.dray_contender import DrayContender, DrayServer
 from lab.common.measurement import FETCHES
 from lab.common.netcat import NetcatContender, NetcatServer
-from lab.common.place import LinkPlace, Place
 from lab.common.row import Row
-from lab.data.lineitem import Lineitem, Table
+from lab.common.testbed import LinkTestbed, Testbed
+from lab.data.lineitem import Lineitem
 from lab.data.sample import Sample
+from lab.data.table import Table
 from lab.link.link import Link
 
 FIXED = ("none", "light", "lz4", "zstd:1", "zstd:3", "zstd:9")
-# : Takes minutes where the line is not slower yet.
+#: Takes minutes where the line is not slower yet.
 SLOWEST = "zstd:19"
-# : What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
+#: What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
 PIPES = {
     "-gzip1": ("gzip -1", "gzip -dc"),
     "-gzip": ("gzip", "gzip -dc"),
@@ -29,12 +30,12 @@ PIPES = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class Network:
     """A network.
 
     Attributes
     ----------
-    make : callable, optional
+    make_link : callable, optional
         Makes the link; without it both ends are on this machine, over loopback.
     share : float
         Of the rows of each data set, so that a fetch takes at most half a minute or so.
@@ -44,20 +45,20 @@ class Kind:
 
     name: str
     title: str
-    make: Callable[[], Link] | None
+    make_link: Callable[[], Link] | None
     share: float
     fetches: int
     compressions: tuple[str, ...] = FIXED
     pipes: tuple[str, ...] = ("-gzip1", "-zstd")
 
     @contextmanager
-    def place(self) -> Iterator[Place]:
+    def testbed(self) -> Iterator[Testbed]:
         """The place of the network's ends, while it exists."""
-        if self.make is None:
-            yield Place()
+        if self.make_link is None:
+            yield Testbed()
             return
-        with self.make() as link:
-            yield LinkPlace(link)
+        with self.make_link() as link:
+            yield LinkTestbed(link)
 
     def rows(self, setting: Setting, controls: list[str]) -> list[Row]:
         """Everyone, Dray first. Rivals are there once for each congestion control; Dray asks for
@@ -75,7 +76,7 @@ class Kind:
         for name in self.pipes:
             compressor, decompressor = PIPES[name]
             rivals.append(NetcatContender(NetcatServer(setting, compressor), name, decompressor))
-        if self.make is None:
+        if self.make_link is None:
             ours += [
                 DrayContender(dray, over_tcp=False, compression=name) for name in ("auto", "none")
             ]
@@ -88,11 +89,11 @@ class Kind:
         return rows
 
 
-KINDS = (
-    Kind("host", "One host: 127.0.0.1, and Unix sockets", None, 1, FETCHES),
-    Kind("10gbit", "10 Gbit/s, veth, no delay", lambda: Link.veth("10gbit"), 1, FETCHES),
-    Kind("1gbit", "1 Gbit/s, veth, no delay", lambda: Link.veth("1gbit"), 1, FETCHES),
-    Kind(
+NETWORKS = (
+    Network("host", "One host: 127.0.0.1, and Unix sockets", None, 1, FETCHES),
+    Network("10gbit", "10 Gbit/s, veth, no delay", lambda: Link.veth("10gbit"), 1, FETCHES),
+    Network("1gbit", "1 Gbit/s, veth, no delay", lambda: Link.veth("1gbit"), 1, FETCHES),
+    Network(
         "100mbit",
         "100 Mbit/s, round trip 25 ms, 1 % lost each way, emulated",
         lambda: Link.shaped("100mbit", 25, 0.01),
@@ -100,7 +101,7 @@ KINDS = (
         2,
         pipes=tuple(PIPES),
     ),
-    Kind(
+    Network(
         "10mbit",
         "10 Mbit/s, round trip 40 ms, emulated",
         lambda: Link.shaped("10mbit", 40),
