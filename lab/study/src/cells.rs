@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{
+    Array, ArrayRef, Date32Array, Decimal128Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, SchemaRef};
 
@@ -70,7 +72,8 @@ impl<'a> Cells<'a> {
 
 /// Bytes of text `row`.
 pub fn text(strings: &StringArray, row: usize) -> &[u8] {
-    let (from, to) = (strings.value_offsets()[row] as usize, strings.value_offsets()[row + 1] as usize);
+    let (from, to) =
+        (strings.value_offsets()[row] as usize, strings.value_offsets()[row + 1] as usize);
     &strings.value_data()[from..to]
 }
 
@@ -173,7 +176,9 @@ impl Column {
 /// When text is not UTF-8.
 pub fn array(values: Growing, nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
     Ok(match (values, data_type) {
-        (Growing::Int32(values), DataType::Date32) => Arc::new(Date32Array::new(values.into(), nulls)),
+        (Growing::Int32(values), DataType::Date32) => {
+            Arc::new(Date32Array::new(values.into(), nulls))
+        }
         (Growing::Int32(values), _) => Arc::new(Int32Array::new(values.into(), nulls)),
         (Growing::Int64(values), _) => Arc::new(Int64Array::new(values.into(), nulls)),
         (Growing::Decimal(values), data_type) => {
@@ -198,14 +203,21 @@ pub fn batch(schema: &SchemaRef, columns: Vec<Column>) -> Result<RecordBatch> {
 /// Which values are not the reserved one; none if no value is.
 pub fn not_reserved<T: PartialEq + Copy>(values: &[T], reserved: T) -> Option<NullBuffer> {
     let missing = values.iter().filter(|value| **value == reserved).count();
-    (missing > 0).then(|| NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| values[i] != reserved)))
+    (missing > 0).then(|| {
+        NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| values[i] != reserved))
+    })
 }
 
 /// The values, with `missing` in place of those that are not there.
 pub fn filled<T: Copy>(values: &[T], nulls: &NullBuffer, missing: T) -> Vec<T> {
     let mut out = Vec::with_capacity(values.len());
     for (valid, block) in nulls.inner().bit_chunks().iter_padded().zip(values.chunks(64)) {
-        out.extend(block.iter().enumerate().map(|(i, value)| if valid >> i & 1 == 1 { *value } else { missing }));
+        out.extend(
+            block
+                .iter()
+                .enumerate()
+                .map(|(i, value)| if valid >> i & 1 == 1 { *value } else { missing }),
+        );
     }
     out
 }

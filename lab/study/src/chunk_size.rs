@@ -9,8 +9,18 @@ use crate::dray::{self, Dray};
 use crate::row_major::ColumnMajor;
 
 /// Bytes of a chunk's rows before they are encoded: the paper's six sizes, and some between.
-pub const SIZES: [usize; 10] =
-    [2 << 10, 10 << 10, 32 << 10, 100 << 10, 320 << 10, 1 << 20, 3 << 20, 10 << 20, 32 << 20, 100 << 20];
+pub const SIZES: [usize; 10] = [
+    2 << 10,
+    10 << 10,
+    32 << 10,
+    100 << 10,
+    320 << 10,
+    1 << 20,
+    3 << 20,
+    10 << 20,
+    32 << 20,
+    100 << 20,
+];
 
 /// The product's format raw and with its light encodings, and the paper's columns under Snappy.
 ///

@@ -42,7 +42,8 @@ impl Codec for Compressed {
     }
 
     fn decode(&self, message: Bytes) -> Result<RecordBatch> {
-        let (length, compressed) = message.split_first_chunk::<4>().ok_or("a message without a length")?;
+        let (length, compressed) =
+            message.split_first_chunk::<4>().ok_or("a message without a length")?;
         let plain = self.compressor.decompress(compressed, u32::from_le_bytes(*length) as usize)?;
         self.inner.decode(plain.into())
     }

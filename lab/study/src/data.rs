@@ -77,7 +77,9 @@ fn lineitem(volume_bytes: usize, sample_rows: usize) -> Result<RecordBatch> {
     let scale_factor = (rows as f64 / 5.9e6).max(1.0);
     let mut batches = Vec::new();
     let mut generated = 0;
-    for batch in LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(1 << 16) {
+    for batch in
+        LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(1 << 16)
+    {
         let batch = batch?;
         generated += batch.num_rows();
         batches.push(narrowed(&batch)?);
@@ -113,7 +115,8 @@ fn sample(declaration: &Path, file: &Path) -> Result<RecordBatch> {
         // Each line ends with a comma that begins no column.
         fields.push(Field::new("nothing", DataType::Utf8, true).into());
     }
-    let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true).build(open()?)?;
+    let reader =
+        ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true).build(open()?)?;
     let batches = reader.collect::<Result<Vec<_>, _>>()?;
     let first = batches.first().ok_or("the sample has no rows")?;
     let rows = concat_batches(&first.schema(), &batches)?;
@@ -142,12 +145,19 @@ fn declared(sql: &str) -> Result<SchemaRef> {
             "date" => DataType::Date32,
             "text" => DataType::Utf8,
             // The closing parenthesis may have gone with the statement's.
-            _ => match declared.strip_prefix("numeric(").and_then(|digits| digits.split_once(',')) {
-                Some((precision, scale)) => {
-                    DataType::Decimal128(precision.parse()?, scale.trim_end_matches(')').parse()?)
+            _ => {
+                match declared.strip_prefix("numeric(").and_then(|digits| digits.split_once(',')) {
+                    Some((precision, scale)) => DataType::Decimal128(
+                        precision.parse()?,
+                        scale.trim_end_matches(')').parse()?,
+                    ),
+                    None => {
+                        return Err(
+                            format!("columns of type {declared} are not in the study").into()
+                        );
+                    }
                 }
-                None => return Err(format!("columns of type {declared} are not in the study").into()),
-            },
+            }
         };
         fields.push(Field::new(name, data_type, nullable));
     }
@@ -167,7 +177,9 @@ fn column_bytes(array: &Arc<dyn Array>) -> usize {
         Some(width) => rows * width,
         None => match array.as_string_opt::<i32>() {
             Some(strings) => {
-                (rows + 1) * 4 + (strings.value_offsets()[rows] - strings.value_offsets()[0]).unsigned_abs() as usize
+                (rows + 1) * 4
+                    + (strings.value_offsets()[rows] - strings.value_offsets()[0]).unsigned_abs()
+                        as usize
             }
             None => 0,
         },
@@ -185,7 +197,12 @@ pub fn cut_evenly(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64) -> Vec
 
 /// The first rows in chunks of this size, so many or as many as there are; a rest that fills no
 /// chunk is left out.
-pub fn cut(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64, count: usize) -> Vec<RecordBatch> {
+pub fn cut(
+    rows: &RecordBatch,
+    chunk_bytes: usize,
+    row_bytes: f64,
+    count: usize,
+) -> Vec<RecordBatch> {
     let total = rows.num_rows();
     let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);
     (0..(total / chunk_rows).min(count)).map(|i| rows.slice(i * chunk_rows, chunk_rows)).collect()

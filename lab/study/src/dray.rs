@@ -18,7 +18,8 @@ pub const COMPRESSIONS: [(&str, Compression); 5] = [
     ("zstd 9", Compression::Zstd(9)),
 ];
 /// No chunk of the study is refused for its size.
-const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 31, decoded_bytes_max: 1 << 31, row_bytes_max: 1 << 31 };
+const LIMITS: Limits =
+    Limits { chunk_bytes_max: 1 << 31, decoded_bytes_max: 1 << 31, row_bytes_max: 1 << 31 };
 
 /// Chunks of one stream.
 pub struct Dray {
@@ -34,13 +35,18 @@ impl Dray {
     /// When the format does not carry a type.
     pub fn new(schema: &SchemaRef, compression: Compression) -> Result<Self> {
         let schema = schema_from_arrow(schema)?;
-        Ok(Self { decoder: Decoder::new(schema.clone(), StringLayout::Offsets), schema, compression })
+        Ok(Self {
+            decoder: Decoder::new(schema.clone(), StringLayout::Offsets),
+            schema,
+            compression,
+        })
     }
 }
 
 impl Codec for Dray {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let chunk = write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
+        let chunk =
+            write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
         let (header, mut parts) = chunk.numbered(0, 0);
         parts.insert(0, Bytes::copy_from_slice(&header));
         Ok(parts)

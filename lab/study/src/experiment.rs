@@ -21,7 +21,10 @@ const CHUNKS_MAX: usize = 1000;
 ///
 /// # Errors
 /// When the experiment has none, or a format does not carry the columns.
-pub fn formats(experiment: &str, rows: &RecordBatch) -> Result<(RecordBatch, Vec<(String, AnyCodec)>)> {
+pub fn formats(
+    experiment: &str,
+    rows: &RecordBatch,
+) -> Result<(RecordBatch, Vec<(String, AnyCodec)>)> {
     let rows = if experiment == "integers" { integers::project(rows)? } else { rows.clone() };
     let schema = rows.schema();
     let formats = match experiment {
@@ -45,11 +48,15 @@ pub fn cases(experiment: &str, table: &Table, chunk_bytes: usize) -> Result<Vec<
         "row-major" => {
             let whole = |codec| (None, vec![table.sample.clone()], codec);
             let formats = row_major::cases(&table.sample.schema());
-            Ok(formats.into_iter().map(|(name, codec)| case("row-major", table.name, name, whole(codec))).collect())
+            Ok(formats
+                .into_iter()
+                .map(|(name, codec)| case("row-major", table.name, name, whole(codec)))
+                .collect())
         }
         "compressors" | "integers" | "serialization" => {
             let (rows, formats) = formats(experiment, &table.sample)?;
-            let name = EXPERIMENTS.iter().find(|name| **name == experiment).ok_or("no such experiment")?;
+            let name =
+                EXPERIMENTS.iter().find(|name| **name == experiment).ok_or("no such experiment")?;
             Ok(in_chunks(name, table.name, &rows, chunk_bytes, formats))
         }
         "strings" => string_columns(table, chunk_bytes),
@@ -60,7 +67,12 @@ pub fn cases(experiment: &str, table: &Table, chunk_bytes: usize) -> Result<Vec<
 
 type Rows = (Option<usize>, Vec<RecordBatch>, AnyCodec);
 
-fn case(experiment: &'static str, data: &str, name: String, (chunk_bytes, chunks, codec): Rows) -> Case {
+fn case(
+    experiment: &'static str,
+    data: &str,
+    name: String,
+    (chunk_bytes, chunks, codec): Rows,
+) -> Case {
     Case { experiment, data: data.to_owned(), name, chunk_bytes, chunks, sample: Vec::new(), codec }
 }
 
@@ -76,7 +88,9 @@ fn in_chunks(
     let chunks = cut_evenly(rows, chunk_bytes, row_bytes);
     formats
         .into_iter()
-        .map(|(name, codec)| case(experiment, data, name, (Some(chunk_bytes), chunks.clone(), codec)))
+        .map(|(name, codec)| {
+            case(experiment, data, name, (Some(chunk_bytes), chunks.clone(), codec))
+        })
         .collect()
 }
 
@@ -91,7 +105,8 @@ fn chunk_sizes(table: &Table) -> Result<Vec<Case>> {
         let chunks = cut(&table.volume, chunk_bytes, row_bytes, count);
         let sample = cut_evenly(&table.sample, chunk_bytes, row_bytes);
         for (name, codec) in chunk_size::cases(&table.volume.schema())? {
-            let mut case = case("chunk-size", table.name, name, (Some(chunk_bytes), chunks.clone(), codec));
+            let mut case =
+                case("chunk-size", table.name, name, (Some(chunk_bytes), chunks.clone(), codec));
             case.sample.clone_from(&sample);
             cases.push(case);
         }
@@ -117,7 +132,13 @@ fn string_columns(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
 
 fn missing_values(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
     if table.name != "lineitem" {
-        return Ok(in_chunks("nulls", table.name, &table.sample, chunk_bytes, nulls::cases(&table.sample.schema())?));
+        return Ok(in_chunks(
+            "nulls",
+            table.name,
+            &table.sample,
+            chunk_bytes,
+            nulls::cases(&table.sample.schema())?,
+        ));
     }
     let mut cases = Vec::new();
     for share in nulls::SHARES {

@@ -38,7 +38,9 @@ impl Codec for IntegerColumns {
         let mut out = Vec::with_capacity(rows.num_rows() * rows.num_columns() * 4);
         out.extend_from_slice(&u32::try_from(rows.num_rows())?.to_le_bytes());
         for column in Cells::of(rows)? {
-            let Values::Int32(values) = column.values else { return Err("a column that is not of integers".into()) };
+            let Values::Int32(values) = column.values else {
+                return Err("a column that is not of integers".into());
+            };
             match column.nulls {
                 None => pack(values, self.packing, &mut out),
                 Some(nulls) => pack(&filled(values, nulls, MISSING_I32), self.packing, &mut out),
@@ -134,13 +136,19 @@ pub fn unpack(input: &mut Input<'_>, rows: usize, packing: Packing) -> Result<Ve
         if bits > 32 {
             return Err(format!("{bits} bits a value").into());
         }
-        packer.decompress(input.take(BitPacker4x::compressed_block_size(bits))?, &mut unpacked, bits);
+        packer.decompress(
+            input.take(BitPacker4x::compressed_block_size(bits))?,
+            &mut unpacked,
+            bits,
+        );
         let start = values.len();
         values.extend(unpacked.iter().map(|offset| reference.wrapping_add(*offset as i32)));
         let positions = input.take(exceptions)?;
         for position in positions {
             let value = i32::from_le_bytes(input.array()?);
-            *values.get_mut(start + usize::from(*position)).ok_or("an exception outside of its block")? = value;
+            *values
+                .get_mut(start + usize::from(*position))
+                .ok_or("an exception outside of its block")? = value;
         }
     }
     for _ in 0..rows % BLOCK {
@@ -165,7 +173,11 @@ pub fn project(rows: &RecordBatch) -> Result<RecordBatch> {
             _ => None,
         };
         if let Some(array) = counted {
-            fields.push(arrow_schema::Field::new(field.name(), DataType::Int32, field.is_nullable()));
+            fields.push(arrow_schema::Field::new(
+                field.name(),
+                DataType::Int32,
+                field.is_nullable(),
+            ));
             arrays.push(array);
         }
     }
@@ -201,8 +213,11 @@ pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
                 (Some(Packing::Pfor), false) => "PFOR",
                 (Some(Packing::Pfor), true) => "PFOR+Sy",
             };
-            let codec =
-                if with_snappy { Box::new(Compressed { inner, compressor: Compressor::Snappy }) } else { inner };
+            let codec = if with_snappy {
+                Box::new(Compressed { inner, compressor: Compressor::Snappy })
+            } else {
+                inner
+            };
             cases.push((name.to_owned(), codec));
         }
     }

@@ -48,7 +48,8 @@ struct Options {
 
 fn main() -> Result<()> {
     let mut words = Vec::new();
-    let mut options = Options { rounds: 5, volume_bytes: 210 << 20, sample_rows: 100_000, chunk_bytes: 1 << 20 };
+    let mut options =
+        Options { rounds: 5, volume_bytes: 210 << 20, sample_rows: 100_000, chunk_bytes: 1 << 20 };
     let mut arguments = std::env::args().skip(1);
     while let Some(word) = arguments.next() {
         let option = match word.as_str() {

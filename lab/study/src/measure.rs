@@ -96,8 +96,11 @@ pub fn measure(cases: &[Case], rounds: usize) -> Result<Vec<Figures>> {
     }
     for _ in 0..rounds {
         for ((case, messages), figures) in cases.iter().zip(&messages).zip(&mut measured) {
-            let last =
-                figures.encode_ns.last().zip(figures.decode_ns.last()).map_or(0.0, |(encode, decode)| encode + decode);
+            let last = figures
+                .encode_ns
+                .last()
+                .zip(figures.decode_ns.last())
+                .map_or(0.0, |(encode, decode)| encode + decode);
             if last > LONG_NS && figures.encode_ns.len() >= LONG_ROUNDS {
                 continue;
             }
@@ -124,7 +127,8 @@ fn round_trip(case: &Case, chunks: &[RecordBatch]) -> Result<Vec<Bytes>> {
     let mut messages = Vec::with_capacity(chunks.len());
     for chunk in chunks {
         let message = joined(case.codec.encode(chunk).map_err(|error| failed(&error.to_string()))?);
-        let decoded = case.codec.decode(message.clone()).map_err(|error| failed(&error.to_string()))?;
+        let decoded =
+            case.codec.decode(message.clone()).map_err(|error| failed(&error.to_string()))?;
         if decoded.num_rows() != chunk.num_rows() || decoded.columns() != chunk.columns() {
             return Err(failed("other values came back").into());
         }

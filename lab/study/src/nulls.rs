@@ -36,11 +36,17 @@ impl Codec for Bitmaps {
         for column in Cells::of(rows)? {
             out.push(u8::from(column.nulls.is_some()));
             if let Some(nulls) = column.nulls {
-                out.extend_from_slice(nulls.inner().sliced().as_slice().get(..count.div_ceil(8)).unwrap_or_default());
+                out.extend_from_slice(
+                    nulls.inner().sliced().as_slice().get(..count.div_ceil(8)).unwrap_or_default(),
+                );
             }
             match column.values {
-                Values::Int32(values) => self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out),
-                Values::Int64(values) => self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out),
+                Values::Int32(values) => {
+                    self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out)
+                }
+                Values::Int64(values) => {
+                    self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out)
+                }
                 Values::Decimal(values) => {
                     self.put(values, column.nulls, |value| (value as i64).to_le_bytes(), &mut out);
                 }
@@ -71,10 +77,18 @@ impl Codec for Bitmaps {
                 }
             };
             let values = match field.data_type() {
-                DataType::Int32 | DataType::Date32 => {
-                    Growing::Int32(self.take(&mut input, rows, nulls.as_ref(), i32::from_le_bytes)?)
-                }
-                DataType::Int64 => Growing::Int64(self.take(&mut input, rows, nulls.as_ref(), i64::from_le_bytes)?),
+                DataType::Int32 | DataType::Date32 => Growing::Int32(self.take(
+                    &mut input,
+                    rows,
+                    nulls.as_ref(),
+                    i32::from_le_bytes,
+                )?),
+                DataType::Int64 => Growing::Int64(self.take(
+                    &mut input,
+                    rows,
+                    nulls.as_ref(),
+                    i64::from_le_bytes,
+                )?),
                 DataType::Decimal128(..) => {
                     let wide = |raw| i128::from(i64::from_le_bytes(raw));
                     Growing::Decimal(self.take(&mut input, rows, nulls.as_ref(), wide)?)
@@ -82,7 +96,8 @@ impl Codec for Bitmaps {
                 _ => {
                     let mut column = Column::new(field, rows)?;
                     for row in 0..rows {
-                        let sent = !self.left_out || nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                        let sent = !self.left_out
+                            || nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                         column.push_text(if sent { input.terminated()? } else { b"" });
                     }
                     column.values
@@ -105,7 +120,11 @@ impl Bitmaps {
         match nulls {
             None => out.extend(values.iter().flat_map(|value| bytes(*value))),
             Some(nulls) => {
-                let values = if self.left_out { present(values, nulls) } else { filled(values, nulls, T::default()) };
+                let values = if self.left_out {
+                    present(values, nulls)
+                } else {
+                    filled(values, nulls, T::default())
+                };
                 out.extend(values.into_iter().flat_map(bytes));
             }
         }
@@ -119,7 +138,9 @@ impl Bitmaps {
         value: impl Fn([u8; N]) -> T,
     ) -> Result<Vec<T>> {
         match nulls.filter(|_| self.left_out) {
-            None => Ok(input.take(rows * N)?.as_chunks::<N>().0.iter().map(|raw| value(*raw)).collect()),
+            None => {
+                Ok(input.take(rows * N)?.as_chunks::<N>().0.iter().map(|raw| value(*raw)).collect())
+            }
             Some(nulls) => {
                 let sent = input.take((rows - nulls.null_count()) * N)?.as_chunks::<N>().0;
                 let mut values = vec![T::default(); rows];
@@ -140,8 +161,12 @@ pub fn with_missing(lineitem: &RecordBatch, share: u64) -> Result<RecordBatch> {
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for name in ["l_partkey", "l_linenumber"] {
-        let column = lineitem.column_by_name(name).ok_or("lineitem lacks a column")?.as_primitive::<Int32Type>();
-        let values = column.values().iter().map(|value| (random.below(100) >= share).then_some(*value));
+        let column = lineitem
+            .column_by_name(name)
+            .ok_or("lineitem lacks a column")?
+            .as_primitive::<Int32Type>();
+        let values =
+            column.values().iter().map(|value| (random.below(100) >= share).then_some(*value));
         arrays.push(Arc::new(values.collect::<Int32Array>()));
         fields.push(Field::new(name, DataType::Int32, true));
     }

@@ -59,7 +59,8 @@ impl Codec for Protobuf {
 
     fn decode(&self, message: Bytes) -> Result<RecordBatch> {
         let fields = self.schema.fields();
-        let mut columns = fields.iter().map(|field| Column::new(field, 1024)).collect::<Result<Vec<_>>>()?;
+        let mut columns =
+            fields.iter().map(|field| Column::new(field, 1024)).collect::<Result<Vec<_>>>()?;
         let mut input = Input(&message);
         let mut rows = 0;
         while !input.0.is_empty() {
@@ -70,7 +71,8 @@ impl Codec for Protobuf {
             let mut row = Input(input.take(length)?);
             while !row.0.is_empty() {
                 let key = row.varint()?;
-                let column = usize::try_from(key >> 3)?.checked_sub(1).and_then(|i| columns.get_mut(i));
+                let column =
+                    usize::try_from(key >> 3)?.checked_sub(1).and_then(|i| columns.get_mut(i));
                 let column = column.ok_or("a field that Row does not have")?;
                 let value = row.varint()?;
                 if key & 7 == BYTES {
@@ -114,14 +116,23 @@ mod tests {
     fn prost_reads_the_same() {
         let numbers = Int32Array::from(vec![Some(0), Some(-70000), None, Some(i32::MAX)]);
         let texts = StringArray::from(vec![Some("a"), Some(""), Some("long enough"), None]);
-        let fields = vec![Field::new("number", DataType::Int32, true), Field::new("text", DataType::Utf8, true)];
+        let fields = vec![
+            Field::new("number", DataType::Int32, true),
+            Field::new("text", DataType::Utf8, true),
+        ];
         let schema = Arc::new(Schema::new(fields));
-        let rows = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers.clone()), Arc::new(texts.clone())]);
+        let rows = RecordBatch::try_new(
+            schema.clone(),
+            vec![Arc::new(numbers.clone()), Arc::new(texts.clone())],
+        );
         let rows = rows.unwrap();
         let codec = Protobuf { schema };
         let message = codec.encode(&rows).unwrap().remove(0);
         let read = Rows::decode(message.clone()).unwrap();
-        assert_eq!(read.rows.iter().map(|row| row.number).collect::<Vec<_>>(), numbers.iter().collect::<Vec<_>>());
+        assert_eq!(
+            read.rows.iter().map(|row| row.number).collect::<Vec<_>>(),
+            numbers.iter().collect::<Vec<_>>()
+        );
         let read_texts: Vec<_> = read.rows.iter().map(|row| row.text.as_deref()).collect();
         assert_eq!(read_texts, texts.iter().collect::<Vec<_>>());
         assert_eq!(message, read.encode_to_vec());

@@ -8,7 +8,8 @@ use bytes::Bytes;
 
 use crate::Result;
 use crate::cells::{
-    Cells, Column, Growing, MISSING_I32, MISSING_I64, MISSING_TEXT, Values, array, batch, filled, not_reserved, text,
+    Cells, Column, Growing, MISSING_I32, MISSING_I64, MISSING_TEXT, Values, array, batch, filled,
+    not_reserved, text,
 };
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
 use crate::compressors::COMPRESSORS;
@@ -55,7 +56,11 @@ impl Codec for RowMajor {
                         out.extend_from_slice(&value.to_le_bytes());
                     }
                     Values::Text(strings) => {
-                        out.extend_from_slice(if valid { text(strings, row) } else { MISSING_TEXT });
+                        out.extend_from_slice(if valid {
+                            text(strings, row)
+                        } else {
+                            MISSING_TEXT
+                        });
                         out.push(0);
                     }
                 }
@@ -68,7 +73,8 @@ impl Codec for RowMajor {
         let mut input = Input(&message);
         let rows = input.u32()?;
         let fields = self.0.fields();
-        let mut columns = fields.iter().map(|field| Column::new(field, rows)).collect::<Result<Vec<_>>>()?;
+        let mut columns =
+            fields.iter().map(|field| Column::new(field, rows)).collect::<Result<Vec<_>>>()?;
         for _ in 0..rows {
             for column in &mut columns {
                 match &column.values {
@@ -76,10 +82,12 @@ impl Codec for RowMajor {
                         MISSING_I32 => column.push_missing(),
                         value => column.push_integer(i64::from(value)),
                     },
-                    Growing::Int64(_) | Growing::Decimal(_) => match i64::from_le_bytes(input.array()?) {
-                        MISSING_I64 => column.push_missing(),
-                        value => column.push_integer(value),
-                    },
+                    Growing::Int64(_) | Growing::Decimal(_) => {
+                        match i64::from_le_bytes(input.array()?) {
+                            MISSING_I64 => column.push_missing(),
+                            value => column.push_integer(value),
+                        }
+                    }
                     Growing::Text(..) => match input.terminated()? {
                         MISSING_TEXT => column.push_missing(),
                         value => column.push_text(value),
@@ -98,17 +106,27 @@ impl Codec for ColumnMajor {
         out.extend_from_slice(&u32::try_from(rows.num_rows())?.to_le_bytes());
         for column in &columns {
             match column.values {
-                Values::Int32(values) => put_fixed(&mut out, values, column, MISSING_I32, |value| value.to_le_bytes()),
-                Values::Int64(values) => put_fixed(&mut out, values, column, MISSING_I64, |value| value.to_le_bytes()),
+                Values::Int32(values) => {
+                    put_fixed(&mut out, values, column, MISSING_I32, |value| value.to_le_bytes())
+                }
+                Values::Int64(values) => {
+                    put_fixed(&mut out, values, column, MISSING_I64, |value| value.to_le_bytes())
+                }
                 Values::Decimal(values) => {
                     let missing = i128::from(MISSING_I64);
-                    put_fixed(&mut out, values, column, missing, |value| (value as i64).to_le_bytes());
+                    put_fixed(&mut out, values, column, missing, |value| {
+                        (value as i64).to_le_bytes()
+                    });
                 }
                 Values::Text(strings) => {
                     let at = out.len();
                     out.extend_from_slice(&[0; 4]);
                     for row in 0..rows.num_rows() {
-                        out.extend_from_slice(if column.is_valid(row) { text(strings, row) } else { MISSING_TEXT });
+                        out.extend_from_slice(if column.is_valid(row) {
+                            text(strings, row)
+                        } else {
+                            MISSING_TEXT
+                        });
                         out.push(0);
                     }
                     let bytes = u32::try_from(out.len() - at - 4)?;
@@ -127,18 +145,25 @@ impl Codec for ColumnMajor {
             let data_type = field.data_type();
             arrays.push(match data_type {
                 DataType::Int32 | DataType::Date32 => {
-                    let values: Vec<_> = fixed(&mut input, rows)?.iter().map(|raw| i32::from_le_bytes(*raw)).collect();
+                    let values: Vec<_> = fixed(&mut input, rows)?
+                        .iter()
+                        .map(|raw| i32::from_le_bytes(*raw))
+                        .collect();
                     let nulls = not_reserved(&values, MISSING_I32);
                     array(Growing::Int32(values), nulls, data_type)?
                 }
                 DataType::Int64 => {
-                    let values: Vec<_> = fixed(&mut input, rows)?.iter().map(|raw| i64::from_le_bytes(*raw)).collect();
+                    let values: Vec<_> = fixed(&mut input, rows)?
+                        .iter()
+                        .map(|raw| i64::from_le_bytes(*raw))
+                        .collect();
                     let nulls = not_reserved(&values, MISSING_I64);
                     array(Growing::Int64(values), nulls, data_type)?
                 }
                 DataType::Decimal128(..) => {
                     let raw = fixed(&mut input, rows)?;
-                    let values: Vec<_> = raw.iter().map(|raw| i128::from(i64::from_le_bytes(*raw))).collect();
+                    let values: Vec<_> =
+                        raw.iter().map(|raw| i128::from(i64::from_le_bytes(*raw))).collect();
                     let nulls = not_reserved(&values, i128::from(MISSING_I64));
                     array(Growing::Decimal(values), nulls, data_type)?
                 }
@@ -187,7 +212,10 @@ pub fn cases(schema: &SchemaRef) -> Vec<(String, AnyCodec)> {
         };
         cases.push((format!("None, {order}"), plain()));
         for (name, compressor) in COMPRESSORS {
-            cases.push((format!("{name}, {order}"), Box::new(Compressed { inner: plain(), compressor })));
+            cases.push((
+                format!("{name}, {order}"),
+                Box::new(Compressed { inner: plain(), compressor }),
+            ));
         }
     }
     cases

@@ -16,7 +16,8 @@ use crate::integers::{Packing, pack, unpack};
 use crate::row_major::ColumnMajor;
 
 /// The columns of lineitem that the paper takes, with the widths that it declares.
-pub const COLUMNS: [(&str, &[usize]); 2] = [("l_returnflag", &[1]), ("l_comment", &[44, 100, 1000, 10000])];
+pub const COLUMNS: [(&str, &[usize]); 2] =
+    [("l_returnflag", &[1]), ("l_comment", &[44, 100, 1000, 10000])];
 
 /// Where a string's end is written.
 #[derive(Debug, Clone, Copy)]
@@ -58,13 +59,19 @@ impl Codec for Strings {
             Layout::Width(width) => {
                 let offsets = &strings.value_offsets()[..=count];
                 if width == 1 && offsets.windows(2).all(|pair| pair[1] - pair[0] == 1) {
-                    out.extend_from_slice(&strings.value_data()[offsets[0] as usize..offsets[count] as usize]);
+                    out.extend_from_slice(
+                        &strings.value_data()[offsets[0] as usize..offsets[count] as usize],
+                    );
                     return Ok(vec![out.into()]);
                 }
                 for value in values {
                     let end = out.len() + width;
                     if value.len() > width {
-                        return Err(format!("a string of {} bytes in VARCHAR({width})", value.len()).into());
+                        return Err(format!(
+                            "a string of {} bytes in VARCHAR({width})",
+                            value.len()
+                        )
+                        .into());
                     }
                     out.extend_from_slice(value);
                     out.resize(end, 0);
@@ -74,7 +81,9 @@ impl Codec for Strings {
                 let offsets = &strings.value_offsets()[..=count];
                 let lengths: Vec<_> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
                 pack(&lengths, Packing::Bits, &mut out);
-                out.extend_from_slice(&strings.value_data()[offsets[0] as usize..offsets[count] as usize]);
+                out.extend_from_slice(
+                    &strings.value_data()[offsets[0] as usize..offsets[count] as usize],
+                );
             }
             Layout::Dictionary => {
                 let mut entries = HashMap::new();
@@ -114,7 +123,8 @@ impl Codec for Strings {
                 }
             }
             Layout::Width(1) if memchr::memchr(0, input.0).is_none() => {
-                column.values = Growing::Text((0..=rows as i32).collect(), input.take(rows)?.to_vec());
+                column.values =
+                    Growing::Text((0..=rows as i32).collect(), input.take(rows)?.to_vec());
             }
             Layout::Width(width) => {
                 for _ in 0..rows {
@@ -163,7 +173,9 @@ pub fn cases(schema: &SchemaRef, widths: &[usize]) -> Result<Vec<StringCase>> {
         ("Varint Prefix".into(), Some(Layout::VarintPrefix)),
         ("4-byte Prefix".into(), Some(Layout::LengthPrefix)),
     ];
-    layouts.extend(widths.iter().map(|width| (format!("VARCHAR({width})"), Some(Layout::Width(*width)))));
+    layouts.extend(
+        widths.iter().map(|width| (format!("VARCHAR({width})"), Some(Layout::Width(*width)))),
+    );
     layouts.push(("Packed lengths".into(), Some(Layout::PackedLengths)));
     layouts.push(("Dictionary".into(), Some(Layout::Dictionary)));
     let mut cases = Vec::new();

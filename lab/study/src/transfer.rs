@@ -89,13 +89,15 @@ impl Shop {
     fn find(&mut self, order: &Order) -> Result<(&Shelf, &AnyCodec)> {
         let key = (order.experiment.clone(), order.data.clone());
         if !self.shelves.contains_key(&key) {
-            let table = self.tables.iter().find(|table| table.name == order.data).ok_or("no such table")?;
+            let table =
+                self.tables.iter().find(|table| table.name == order.data).ok_or("no such table")?;
             let (volume, _) = formats(&order.experiment, &table.volume)?;
             let (sample, formats) = formats(&order.experiment, &table.sample)?;
             self.shelves.insert(key.clone(), Shelf { sample, volume, formats });
         }
         let shelf = &self.shelves[&key];
-        let (_, codec) = shelf.formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
+        let (_, codec) =
+            shelf.formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
         Ok((shelf, codec))
     }
 }
@@ -155,8 +157,9 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
 fn write_message(socket: &mut TcpStream, parts: &[Bytes]) -> std::io::Result<()> {
     let bytes = parts.iter().map(Bytes::len).sum::<usize>() as u32;
     let length = bytes.to_le_bytes();
-    let mut slices: Vec<_> =
-        std::iter::once(IoSlice::new(&length)).chain(parts.iter().map(|part| IoSlice::new(part))).collect();
+    let mut slices: Vec<_> = std::iter::once(IoSlice::new(&length))
+        .chain(parts.iter().map(|part| IoSlice::new(part)))
+        .collect();
     let mut left = &mut slices[..];
     while !left.is_empty() {
         let written = socket.write_vectored(left)?;
