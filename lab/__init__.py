@@ -1,9 +1,9 @@
 """The laboratory: benchmarks of Dray beside its rivals. Nothing in the product depends on it.
 
-Each program is a module that is started in the root of the checkout: `python -m lab.lineitem.bench`.
+A program is a module and is started in the root of the checkout: `python -m lab.lineitem.bench`.
 """
 
 from pathlib import Path
 
-#: Where benchmarks write, which is no part of the repository.
+#: Folder of results, which is not under version control.
 RESULTS = Path(__file__).resolve().parent / "results"

@@ -1,7 +1,8 @@
-"""Arrow Flight: DoGet of a table in memory, read_all at the client.
+"""Arrow Flight: DoGet of a table in memory, and `read_all` at the client.
 
-Batches of 64Ki rows with plain utf8 strings: views, and batches of 16Ki or 256Ki rows, were no
-faster."""
+The server sends batches of 64 Ki rows with plain utf8 strings. String views, and batches of 16 Ki
+or 256 Ki rows, were not faster.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from lab.data.table import utf8_batches
 
 
 class FlightServer(Server):
-    """One process with the table, listening on TCP and on a Unix socket."""
+    """A process that serves the table on TCP and on a Unix socket."""
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, "flight")
@@ -36,7 +37,7 @@ class FlightServer(Server):
 
 
 class FlightContender(Contender):
-    """DoGet with one of the compressions of Arrow IPC."""
+    """Fetches by DoGet with a compression of Arrow IPC."""
 
     def __init__(
         self, server: FlightServer, over_tcp: bool = True, compression: str = "none"

@@ -1,8 +1,9 @@
-"""TCP congestion control: chosen for the machine during a run, restored afterwards, and read back
-from live sockets.
+"""TCP congestion control: sets the machine's default during a run, restores it afterwards, and
+reads back what sockets use.
 
-The rivals offer no option for their sockets, so the default of the kernel is what can be set. A
-connection that is accepted takes the default of that moment, so servers need no restart."""
+The rivals have no option for it, so only the kernel's default can be set. An accepted connection
+takes the current default, so servers need no restart.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from lab.common.process import Failure
 
 SYSCTL = Path("/proc/sys/net/ipv4")
-TIMES_SEEN = 4
+OBSERVATIONS_MAX = 4
 
 
 def available() -> list[str]:
@@ -30,7 +31,7 @@ def current() -> str:
 
 
 def default_pair() -> list[str]:
-    """BBR, and the loss-based one that the machine has."""
+    """BBR and a loss-based congestion control, as far as the machine has them."""
     offered = available()
     loss_based = [name for name in ("cubic", "reno") if name in offered][:1]
     return [name for name in ("bbr",) if name in offered] + loss_based
@@ -38,7 +39,7 @@ def default_pair() -> list[str]:
 
 @contextmanager
 def restored() -> Iterator[None]:
-    """Whatever happens inside, the machine keeps the congestion control it had."""
+    """Restore the machine's congestion control at the end of the block."""
     before = current()
     try:
         yield
@@ -61,10 +62,10 @@ def choose(name: str) -> None:
 
 @contextmanager
 def allowed(name: str) -> Iterator[None]:
-    """Inside, a network namespace takes this one as its default: it may have only what the machine
-    allows to everyone.
+    """Allow every process to use a congestion control during the block.
 
-    One process at a time, so that what is restored is what was there before all of them.
+    The default of a network namespace must be one of those. A lock admits one process at a time,
+    so that the last one restores the original state.
     """
     path = SYSCTL / "tcp_allowed_congestion_control"
     with (Path(tempfile.gettempdir()) / f"dray-congestion-{os.getuid()}.lock").open("w") as lock:
@@ -81,11 +82,11 @@ def allowed(name: str) -> Iterator[None]:
 
 
 class Observer(threading.Thread):
-    """Watches the server's connections on a port until `ss` has told some times which congestion
-    control they use.
+    """Observes with `ss` which congestion control a server's connections on a port use.
 
-    The last time counts: a server may choose another one after it has accepted a connection.
-    `prefix` is what a command line begins with to run where the server does.
+    It stops after a few observations. The last one counts, because a server may change the
+    congestion control after it has accepted a connection. `prefix` begins a command line that runs
+    where the server does.
     """
 
     def __init__(self, port: int, prefix: tuple[str, ...] = ()) -> None:
@@ -98,7 +99,7 @@ class Observer(threading.Thread):
     def run(self) -> None:
         names = set(available())
         times = 0
-        while times < TIMES_SEEN and not self.done.wait(0.02):
+        while times < OBSERVATIONS_MAX and not self.done.wait(0.02):
             command = [
                 *self.prefix,
                 "ss",

@@ -1,5 +1,5 @@
-"""A contender: a server that holds a table in memory, and a way to fetch it in a fresh client
-process.
+"""A contender: a server that holds a table in memory, and a client that fetches it in a process of
+its own.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from lab.data.table import Table
 
 @dataclass(frozen=True)
 class Setting:
-    """What all contenders of one run share."""
+    """Settings that all contenders of a run share."""
 
     table: Table
     dray: Path
     folder: Path
     timeout_s: float
     testbed: Testbed = field(default_factory=Testbed)
-    #: How often a client process fetches; only the first is dropped, if there are more.
+    #: Fetches per client process. If there are several, the first one is dropped.
     fetches: int = FETCHES
 
 
 class Server(ABC):
-    """A server process. Contenders that differ only in the client share one."""
+    """A server process. Contenders that differ only in their client share one."""
 
-    #: What it prints once it serves, if its sockets listen before that.
+    #: Output that tells that the server is ready, if its sockets listen earlier.
     announcement = ""
 
     def __init__(self, setting: Setting, name: str) -> None:
@@ -45,14 +45,14 @@ class Server(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The command line that loads the table into memory, and then listens."""
+        """The command line of a server that loads the table into memory and then listens."""
 
     def stdin(self) -> Path:
         return Path("/dev/null")
 
     def start(self) -> None:
-        """Start and wait until it listens; a server that runs stays, and one that has died is
-        replaced.
+        """Start the server and wait until it listens. A running server is kept, and one that has
+        ended is replaced.
         """
         if self.process is not None and self.process.is_running():
             return
@@ -70,7 +70,7 @@ class Server(ABC):
         self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
 
     def watch(self) -> Watch:
-        """Begin to watch what the server takes for one client."""
+        """Begin to measure the server's memory and CPU time for one client."""
         return Watch(self.process.pid)
 
     def stop(self) -> None:
@@ -80,18 +80,17 @@ class Server(ABC):
 
 
 class Contender(ABC):
-    """A named way to haul a table from a server to a client."""
+    """A client and the server it fetches a table from."""
 
     over_tcp = True
-    #: A client that keeps no table, or does not fetch the table once, is not compared by its
-    # total.
+    #: Whether the client builds a table from one fetch, so that totals can be compared.
     into_table = True
-    #: Runs once after the rounds instead of in each of them.
+    #: Whether it runs once after the rounds instead of in each of them.
     once = False
-    #: A slow rival may have fewer rounds than the race.
+    #: Limit of rounds for a slow rival.
     rounds_max: int | None = None
-    #: A client that begins with a fetch of its own to warm up, or takes a minute, needs no round
-    # for it.
+    #: Whether it takes part in the warm-up round. A client that drops its first fetch, or takes
+    #: a minute, does not.
     warms_up = True
 
     def __init__(self, name: str, label: str, server: Server) -> None:
@@ -101,7 +100,7 @@ class Contender(ABC):
 
     @abstractmethod
     def client_command(self) -> list[str]:
-        """The command line of a client that prints one measurement."""
+        """The command line of a client that prints one `Measurement` as JSON."""
 
     def expected_rows(self) -> int | None:
         return self.server.setting.table.rows
@@ -110,9 +109,12 @@ class Contender(ABC):
         self.server.start()
 
     def run_client(self) -> Measurement:
-        """Fetch once in a fresh process.
+        """Run the client in a process of its own.
 
-        Raises Failure when the client fails, runs out of time, or brings another number of rows.
+        Raises
+        ------
+        Failure
+            If the client fails, times out, or fetches another number of rows than expected.
         """
         setting = self.server.setting
         command = [*setting.testbed.near, *self.client_command()]
@@ -121,13 +123,13 @@ class Contender(ABC):
                 command, capture_output=True, text=True, timeout=setting.timeout_s, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise Failure(f"the client was not done after {setting.timeout_s:.0f} s") from error
+            raise Failure(f"the client did not finish within {setting.timeout_s:.0f} s") from error
         if done.returncode != 0:
             raise Failure(last_line(done.stderr))
         measurement = Measurement(**json.loads(done.stdout.splitlines()[-1]))
         expected = self.expected_rows()
         if None not in (measurement.rows, expected) and measurement.rows != expected:
-            raise Failure(f"expected {expected} rows, the client got {measurement.rows}")
+            raise Failure(f"expected {expected} rows, the client fetched {measurement.rows}")
         return measurement
 
     def stop(self) -> None:

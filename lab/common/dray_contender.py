@@ -1,4 +1,4 @@
-"""Dray itself: `dray serve` with both listeners, and the Python package at the client."""
+"""Dray: `dray serve` on TCP and a Unix socket, and a client that uses the Python package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DrayServer(Server):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting, "dray")
         self.unix_path = setting.folder / "dray.sock"
-        # Any address but loopback needs one.
+        # Dray requires a token on any address but loopback.
         self.token = None if setting.testbed.is_loopback() else secrets.token_hex(16)
 
     def command(self) -> list[str]:
@@ -55,20 +55,18 @@ class DrayServer(Server):
 
     def start(self) -> None:
         if not self.setting.dray.exists():
-            raise Failure(
-                f"there is no dray program at {self.setting.dray}: build it, or name it with --dray"
-            )
+            raise Failure(f"no dray program at {self.setting.dray}: build it, or pass --dray")
         if importlib.util.find_spec("dray") is None:
             raise Failure(
-                "the Python package dray is not installed here: install python/ into this environment"
+                "the Python package dray is not installed: install python/ into this environment"
             )
         super().start()
 
 
 class DrayContender(Contender):
-    """The table into a pyarrow Table, or batch by batch with each batch dropped.
+    """Fetches the table into a pyarrow Table, or drops it batch by batch.
 
-    A compression that is named belongs to the contender's name.
+    If `compression` is given, it is part of the contender's name.
     """
 
     def __init__(
@@ -97,7 +95,7 @@ class DrayContender(Contender):
 
 
 class DrayLatency(DrayContender):
-    """`SELECT 1` again and again on one open connection."""
+    """Runs `SELECT 1` repeatedly on one open connection."""
 
     once = True
 
@@ -116,9 +114,7 @@ class DrayLatency(DrayContender):
 
 
 class DrayMemory(DrayContender):
-    """A result of 10 GB and more, streamed in chunks of 1 MiB, for the memory that it takes at both
-    ends.
-    """
+    """Streams a result of over 10 GB in chunks of 1 MiB, to measure the memory at both ends."""
 
     once = True
 
@@ -204,7 +200,7 @@ def fetch_latency(uri: str) -> Measurement:
 
 
 if __name__ == "__main__":
-    # Both belong to the memory of the client before the transfer, and to no clock.
+    # Imported before any clock starts, and before the client's initial memory is measured.
     import dray  # noqa: F401
     import pyarrow  # noqa: F401
 

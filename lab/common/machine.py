@@ -1,4 +1,4 @@
-"""What a figure depends on besides the code: machine, kernel, versions."""
+"""The machine, the kernel and the versions that a measurement depends on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ PACKAGES = ("dray", "pyarrow", "duckdb", "duckdb-extension-quack", "tpchgen-cli"
 
 
 def description(dray: Path) -> dict[str, object]:
-    """Everything that a reader needs to measure again."""
+    """What a reader needs to repeat a measurement."""
     return {
-        "processor": f"{cpuinfo('model name')}, family {cpuinfo('cpu family')}, model {cpuinfo('model')}",
+        "processor": f"{cpuinfo('model name')}, family {cpuinfo('cpu family')}, "
+        f"model {cpuinfo('model')}",
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         "kernel": platform.release(),

@@ -1,4 +1,4 @@
-"""What a client process reports: one JSON line on standard output."""
+"""The measurements that a client process reports as one line of JSON on standard output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 
 from lab.common.process import memory_bytes
 
-#: How often one client process fetches. The first fetch warms up and is dropped.
+#: Fetches per client process. The first one warms up and is dropped.
 FETCHES = 4
 
 
@@ -33,8 +33,9 @@ class Stopwatch:
 class Measurement:
     """One fetch of one client.
 
-    `execute_s` is None where the client hides the moment of the first batch, `connect_s` where it
-    connects by itself; `transfer_s` then includes them."""
+    `execute_s` is None if the client does not expose when the first batch arrives, and `connect_s`
+    if it does not expose when it has connected. `transfer_s` then includes them.
+    """
 
     connect_s: float | None
     execute_s: float | None
@@ -45,19 +46,20 @@ class Measurement:
     wire_bytes: int | None = None
     client_peak_bytes: int = 0
     client_growth_bytes: int = 0
-    #: User and system time of the client during the fetch, all its threads.
+    #: User and system time of all threads of the client during the fetch.
     client_cpu_s: float | None = None
-    #: How many fetches of the process it stands for.
+    #: Fetches of the process, of which this is the median.
     fetches: int = 1
     details: dict = field(default_factory=dict)
 
 
 def median_fetch(fetch: Callable[[], Measurement], fetches: int = FETCHES) -> Measurement:
-    """Fetch again and again in this process, and return the median fetch of all but the first, if
-    there are more.
+    """Fetch repeatedly in this process, and return the median of all fetches but the first.
 
-    A virtual machine may have given free memory back to its host, and waits longer for it than any
-    fetch takes. What a process has just freed it gets again at once."""
+    A single fetch is not dropped. The first one may wait for memory that a virtual machine has
+    returned to its host, which can take longer than the fetch itself. Later ones reuse memory that
+    the process has freed.
+    """
     measured = [with_cpu(fetch) for _ in range(fetches)][min(1, fetches - 1) :]
     median = sorted(measured, key=lambda measurement: measurement.total_s)[len(measured) // 2]
     median.fetches = fetches
@@ -72,13 +74,13 @@ def with_cpu(fetch: Callable[[], Measurement]) -> Measurement:
 
 
 def cpu_s() -> float:
-    """User and system time so far, with that of children that have ended."""
+    """User and system time of this process and its ended children so far."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
 class Client:
-    """The memory of this client process, from before the connection to the report."""
+    """Measures the memory of this client process from before it connects until it reports."""
 
     def __init__(self) -> None:
         self.loaded_bytes = memory_bytes("self", "VmRSS")

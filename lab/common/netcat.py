@@ -1,7 +1,6 @@
-"""netcat of the CSV: text through a socket into a sink that keeps nothing. No rival that parses it
-can be faster.
+"""netcat: sends the table as CSV to a client that drops it. Parsing CSV can only be slower.
 
-Or through a compressor, and its decompressor behind the client's socket.
+Optionally a compressor writes to the socket, and a decompressor reads from it.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ SINK_BYTES = 1024 * 1024
 
 
 class NetcatServer(Server):
-    """OpenBSD's nc, reading a file that the page cache holds; or a compressor that begins when a
-    client has connected.
+    """OpenBSD's nc with a cached file, or a compressor that starts when a client connects.
 
-    Before nc, it would compress as much as fits into buffers before any clock runs.
+    In a pipe before nc, a compressor would fill its buffers before the clock starts.
     """
 
     def __init__(self, setting: Setting, compressor: str = "") -> None:
@@ -60,7 +58,7 @@ class NetcatContender(Contender):
         measurement = super().run_client()
         expected, found = self.server.stdin().stat().st_size, measurement.details["text_bytes"]
         if found != expected:
-            raise Failure(f"expected {expected} bytes, the client got {found}")
+            raise Failure(f"expected {expected} bytes, the client received {found}")
         return measurement
 
     def client_command(self) -> list[str]:
@@ -69,7 +67,7 @@ class NetcatContender(Contender):
 
 
 def serve(address: str, port: int, compressor: list[str]) -> None:
-    """Accept one client, and become the compressor that writes to it."""
+    """Accept one client, and replace this process by a compressor that writes to it."""
     with socket.create_server((address, port)) as listener:
         connection, _peer = listener.accept()
     os.dup2(connection.fileno(), sys.stdout.fileno())

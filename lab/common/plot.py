@@ -1,4 +1,4 @@
-"""The results as a picture."""
+"""A bar chart of the results."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import matplotlib.pyplot as plt  # noqa: E402
 from lab.common.row import Row  # noqa: E402
 
 COLOURS = {"dray": "#1b6ca8", "flight": "#e08e0b", "quack": "#7a9e3a", "duckdb": "#7a9e3a"}
-#: Limits, which keep nothing or send nothing.
+#: Lower bounds: contenders that keep nothing or send nothing.
 GREY = {"netcat": "#8c8c8c", "copy": "#8c8c8c", "scan": "#8c8c8c"}
 OTHERS = "#c9a66b"
 
 
 def draw(path: Path, title: str, machine: dict[str, object], rows: list[Row]) -> None:
-    """Medians as bars, from the fastest down, with whiskers from the fastest run to the slowest."""
+    """Draw medians as bars, fastest first, with whiskers from the fastest to the slowest run."""
     shown = sorted(
         (row for row in rows if row.runs and not row.contender.once),
         key=lambda row: row.median("total_s"),
@@ -51,7 +51,8 @@ def draw(path: Path, title: str, machine: dict[str, object], rows: list[Row]) ->
         )
     axes.margins(x=0.12)
     axes.set_xlabel(
-        f"seconds, median; {machine['processor']}, {machine['cores']} cores, Linux {machine['kernel']}"
+        f"seconds, median; {machine['processor']}, {machine['cores']} cores, "
+        f"Linux {machine['kernel']}"
     )
     axes.set_title(title)
     axes.spines[["top", "right"]].set_visible(False)

@@ -1,5 +1,5 @@
-"""Server processes: started with a log, awaited, measured through /proc, and stopped by their own
-pid.
+"""Server processes: starts them with a log, waits for them, measures them through /proc, and stops
+them by their pid.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ TCP_LISTEN = "0A"
 
 
 class Failure(Exception):
-    """A contender could not be run, and this sentence says why."""
+    """A contender could not be run; the message says why."""
 
 
 def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on now."""
+    """A TCP port on the loopback interface that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def memory_bytes(pid: int | str, field: str) -> int | None:
-    """`VmRSS` (memory now) or `VmHWM` (its peak) of a process; None once it has ended."""
+    """A memory field of /proc/PID/status, such as `VmRSS` (now) or `VmHWM` (peak), in bytes.
+
+    None once the process has ended.
+    """
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -35,23 +38,23 @@ def memory_bytes(pid: int | str, field: str) -> int | None:
 
 
 def reset_peak(pid: int | str) -> None:
-    """Make the peak of a process its memory of now, so that a peak belongs to one run."""
+    """Reset the peak memory of a process to its current memory."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a server took while a client ran."""
+    """Memory and CPU time of a server while a client ran."""
 
-    #: None when it ended with its connection.
+    #: None if the process ended with its connection.
     peak_bytes: int | None
     cpu_s: float | None
-    #: Processes at a time, where each connection has its own.
+    #: Most concurrent processes, if each connection has its own.
     backends_max: int | None = None
 
 
 class Watch:
-    """The memory and the CPU seconds of one process, from now on."""
+    """Measures peak memory and CPU seconds of one process from its construction on."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -67,7 +70,7 @@ class Watch:
 
 
 def cpu_s(pid: int) -> float | None:
-    """CPU seconds of a process and all its threads, in steps of 10 ms; None once it is gone."""
+    """CPU seconds of a process and all its threads, in steps of 10 ms; None once it has ended."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:
@@ -108,8 +111,14 @@ class Process:
     def await_listening(
         self, port: int | None, unix_path: Path | None, announcement: str, timeout_s: float
     ) -> None:
-        """Wait until the process listens and has said so, without connecting: one contender serves
-        a single connection.
+        """Wait until the process listens and has printed `announcement`.
+
+        It does not connect, because some servers accept only one connection.
+
+        Raises
+        ------
+        Failure
+            If the process ends, or does not listen in time.
         """
         deadline = time.monotonic() + timeout_s
         while (
@@ -118,13 +127,11 @@ class Process:
             or announcement not in self.output()
         ):
             if not self.is_running():
-                raise Failure(
-                    f"the server ended with code {self.popen.returncode}: {last_line(self.output())}"
-                )
+                code, message = self.popen.returncode, last_line(self.output())
+                raise Failure(f"the server ended with code {code}: {message}")
             if time.monotonic() > deadline:
-                raise Failure(
-                    f"the server was not listening after {timeout_s:.0f} s: {last_line(self.output())}"
-                )
+                message = last_line(self.output())
+                raise Failure(f"the server did not listen within {timeout_s:.0f} s: {message}")
             time.sleep(0.02)
 
     def is_running(self) -> bool:
@@ -144,7 +151,7 @@ class Process:
 
 
 def is_listening(pid: int, port: int) -> bool:
-    """Whether anyone in the network namespace of a process listens on a port."""
+    """Whether any process in the network namespace of `pid` listens on a port."""
     local_end = f":{port:04X}"
     for table in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         if Path(table).exists():

@@ -1,4 +1,4 @@
-"""A race: contenders that alternate on one machine, started, measured and stopped together."""
+"""A race: contenders that alternate on one machine."""
 
 from __future__ import annotations
 
@@ -21,23 +21,28 @@ from lab.data.lineitem import Lineitem
 
 
 def options(description: str) -> argparse.ArgumentParser:
-    """The options that every race has."""
+    """The options that all races share."""
     parser = argparse.ArgumentParser(prog=program_name(), description=description)
-    parser.add_argument("--scale-factor", type=float, default=1.0, help="of TPC-H (default: 1)")
     parser.add_argument(
-        "--dray", type=Path, default=default_dray(), help="the program (default: %(default)s)"
+        "--scale-factor", type=float, default=1.0, help="scale factor of TPC-H (default: 1)"
+    )
+    parser.add_argument(
+        "--dray",
+        type=Path,
+        default=default_dray(),
+        help="path of the dray program (default: %(default)s)",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=120.0,
-        help="seconds for one start or client (default: %(default)s)",
+        help="seconds until a server's start or a client fails (default: %(default)s)",
     )
     return parser
 
 
 def default_dray() -> Path:
-    """Where a release build leaves the program."""
+    """The path of the program after a release build."""
     target = os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target"
     return Path(target) / "release" / "dray"
 
@@ -45,10 +50,13 @@ def default_dray() -> Path:
 def run(
     given: argparse.Namespace, rounds: int, entries: Callable[[Setting], list[Row]]
 ) -> list[Row]:
-    """Measure the rows that `entries` makes, and leave no server and no changed congestion control
-    behind.
+    """Measure the rows that `entries` returns, then stop all servers and restore the congestion
+    control.
 
-    Raises Failure when the race cannot be run at all; a row that fails alone says so itself.
+    Raises
+    ------
+    Failure
+        If the race cannot be run at all. If a single row fails, the row records it.
     """
     with arena(given) as setting:
         rows = entries(setting)
@@ -66,8 +74,8 @@ def measure_and_stop(rows: list[Row], rounds: int) -> None:
 
 @contextmanager
 def arena(given: argparse.Namespace) -> Iterator[Setting]:
-    """What a race shares; its folder goes, and the congestion control comes back, also when it is
-    interrupted.
+    """The settings of a race. Its folder is removed and the congestion control restored at the end,
+    also after an interruption.
     """
     stop_on_signal()
     with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder, congestion.restored():
@@ -75,7 +83,7 @@ def arena(given: argparse.Namespace) -> Iterator[Setting]:
 
 
 def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
-    """A row for each contender; for those over TCP, one for each congestion control."""
+    """A row for each contender, and for each congestion control if it runs over TCP."""
     return [
         Row(contender, control)
         for contender in contenders
@@ -84,9 +92,11 @@ def over(contenders: list[Contender], controls: list[str]) -> list[Row]:
 
 
 def measure(rows: list[Row], rounds: int) -> None:
-    """Round by round, so that a machine that slows down slows everyone, each in another order (the
-    same in every run), so that nobody always follows the same one. The first round warms up and is
-    dropped."""
+    """Measure round by round, so that a machine that slows down affects all contenders alike.
+
+    Each round has another order, the same in every run, so that no contender always follows the
+    same one. The first round warms up and is dropped.
+    """
     for number in range(rounds + 1):
         for row in random.Random(number).sample(rows, len(rows)):
             if runs_in(row, number, rounds):
@@ -99,7 +109,7 @@ def measure(rows: list[Row], rounds: int) -> None:
 
 
 def runs_in(row: Row, number: int, rounds: int) -> bool:
-    """Whether a row runs in a round; number 0 warms up."""
+    """Whether a row runs in round `number`; round 0 is the warm-up."""
     contender = row.contender
     if contender.once or row.failure is not None:
         return False
@@ -114,7 +124,7 @@ def narrate(stage: str, row: Row) -> None:
 
 
 def stop_on_signal() -> None:
-    """End by unwinding, so that servers stop and the congestion control is restored."""
+    """Turn signals into SystemExit, so that servers stop and settings are restored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: sys.exit(128 + received))
 

@@ -1,4 +1,4 @@
-"""One row of the comparison: a contender under one congestion control, and its runs."""
+"""A row of a comparison: a contender under one congestion control, and its runs."""
 
 from __future__ import annotations
 
@@ -13,25 +13,24 @@ from lab.common.process import Failure, Usage
 
 @dataclass
 class Run:
-    """A measurement of the client, with what the server and the network said meanwhile."""
+    """Measurements of the client, the server and the network during one client process."""
 
     client: Measurement
-    #: Of the server's processes; CPU seconds are those of all the fetches of the client.
+    #: Usage of the server's processes. CPU seconds are the sum over all fetches of the client.
     server: Usage
-    #: The memory of the server after loading, before any query.
+    #: Memory of the server after loading the table and before any query.
     server_loaded_bytes: int
-    #: Bytes that the network carried to the client a fetch, of whatever program; None on a Unix
-    # socket.
+    #: Bytes per fetch that the network carried to clients of any program; None on a Unix socket.
     carried_bytes: int | None
 
 
 @dataclass
 class Row:
     contender: Contender
-    #: The congestion control that is set where the server runs; None on a Unix socket, or if the
-    # server asks for its own.
+    #: The congestion control set where the server runs; None on a Unix socket, or if the server
+    #: chooses its own.
     congestion_set: str | None
-    #: The one that `ss` saw on the server's own connections.
+    #: The congestion control that `ss` saw on the server's connections.
     congestion_seen: str | None = None
     runs: list[Run] = field(default_factory=list)
     failure: str | None = None
@@ -47,15 +46,13 @@ class Row:
 
     @property
     def congestion(self) -> str:
-        """The congestion control of this row, with a word when the sockets' own was another or went
-        unseen.
-        """
+        """The congestion control, and whether the sockets used another one or were not seen."""
         if self.congestion_set in (None, self.congestion_seen):
             return self.congestion_seen or "–"
         return f"{self.congestion_set} set, {self.congestion_seen or 'none'} seen"
 
     def measure(self, warm_up: bool) -> None:
-        """Run once. A failure is kept as a sentence."""
+        """Run the client once, and record the run or the failure."""
         try:
             run = self.run(warm_up)
         except Failure as failure:
@@ -71,8 +68,7 @@ class Row:
             testbed.choose_congestion(self.congestion_set)
         contender.start_server()
         self.command = server.command()
-        # Asking `ss` costs time, so only the warm-up is watched, or the first run of those without
-        # one.
+        # `ss` takes time, so it observes only the warm-up, or the first run if there is no warm-up.
         is_first = warm_up or not (contender.warms_up or self.runs)
         watched = is_first and contender.over_tcp
         observer = congestion.Observer(server.port, testbed.far) if watched else None
@@ -99,7 +95,10 @@ class Row:
         return [run.client.total_s for run in self.runs]
 
     def wire_bytes(self) -> int | None:
-        """As the client counted; else the least that the network carried, headers included."""
+        """Bytes per fetch as the client counted them.
+
+        If it does not count them: the fewest that the network carried, including headers.
+        """
         counted = self.median("wire_bytes")
         carried = [run.carried_bytes for run in self.runs if run.carried_bytes is not None]
         return int(counted) if counted is not None else min(carried, default=None)

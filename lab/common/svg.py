@@ -1,4 +1,4 @@
-"""Lines over a logarithmic axis as inline SVG: no library, no file beside the report."""
+"""Line charts with logarithmic axes as inline SVG."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class Line:
     name: str
     points: list[tuple[float, float]]
     dashed: bool = False
-    #: By its place among the lines if none is named.
+    #: If empty, chosen by the position among the lines.
     colour: str = ""
 
 
 def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str]) -> str:
-    """Both axes logarithmic; the vertical one begins at the least value."""
+    """A line chart; both axes are logarithmic, and the vertical one begins at the least value."""
     points = [point for line in series for point in line.points]
     if not points:
         return ""
@@ -67,7 +67,7 @@ def lines(title: str, x_label: str, series: list[Line], x_names: dict[float, str
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each power of ten that the axis shows; powers alone where it shows many."""
+    """1, 2 and 5 times each power of ten on the axis, or only the powers if there are many."""
     steps = (1, 2, 5) if high / low < 200 else (1,)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     marks = [step * 10.0**power for power in powers for step in steps]
@@ -75,8 +75,12 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def text(x: float, y: float, content: str, anchor: str, style: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="{style}">{escape(content)}</text>'
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" style="{style}">'
+        f"{escape(content)}</text>"
+    )
 
 
 def rule(x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="#e4e4e4"/>'
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} stroke="#e4e4e4"/>'

@@ -1,4 +1,4 @@
-"""Markdown tables, and the figures in their cells."""
+"""Markdown tables and the numbers in their cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIB = 1024 * 1024
 
 
 def table(content: list[list[str]]) -> list[str]:
-    """Markdown with padded columns: the text before the second column, figures after it."""
+    """A padded Markdown table: two columns of text, then columns of numbers."""
     widths = [max(len(line[column]) for line in content) for column in range(len(content[0]))]
 
     def padded(line: list[str]) -> str:

@@ -1,6 +1,4 @@
-"""Where the two ends of a race run, and what lies between them: this machine's loopback interface,
-or a link.
-"""
+"""Where client and server run, and what connects them: the loopback interface or a link."""
 
 from __future__ import annotations
 
@@ -12,20 +10,20 @@ from lab.link.link import Link
 
 
 class Testbed:
-    """This machine: both ends beside each other, over loopback."""
+    """This machine: client and server communicate over loopback."""
 
-    #: Where servers listen and clients connect to.
+    #: The address that servers listen on.
     address = "127.0.0.1"
-    #: What the command lines of clients and of servers begin with.
+    #: Prefixes of the command lines of clients (near) and servers (far).
     near: tuple[str, ...] = ()
     far: tuple[str, ...] = ()
 
     def choose_congestion(self, name: str) -> None:
-        """TCP's congestion control of new connections that ask for none."""
+        """Set the default congestion control of new TCP connections."""
         congestion.choose(name)
 
     def carried_bytes(self) -> int:
-        """What has come to clients so far, from whatever program, headers included."""
+        """Bytes that all programs' clients have received so far, including headers."""
         for line in Path("/proc/net/dev").read_text().splitlines():
             name, _, counters = line.partition(":")
             if name.strip() == "lo":
@@ -37,7 +35,7 @@ class Testbed:
 
 
 class LinkTestbed(Testbed):
-    """The two ends of a link that exists."""
+    """The two ends of an existing link."""
 
     def __init__(self, link: Link) -> None:
         self.link = link
@@ -45,7 +43,7 @@ class LinkTestbed(Testbed):
         self.near, self.far = tuple(link.near), tuple(link.far)
 
     def choose_congestion(self, name: str) -> None:
-        # Setting it takes two processes and the machine's permission.
+        # Setting it runs two commands and needs a permission, so it is done only on change.
         if self.link.congestion != name:
             self.link.congestion = name
 

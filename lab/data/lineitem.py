@@ -16,7 +16,7 @@ from lab.data.table import Table, cache_folder
 
 @dataclass(frozen=True)
 class Lineitem(Table):
-    """One scale factor of lineitem."""
+    """TPC-H lineitem at one scale factor."""
 
     scale_factor: float
     folder: Path
@@ -41,7 +41,7 @@ class Lineitem(Table):
         return self.file("csv")
 
     def file(self, form: str) -> Path:
-        """The table in a form that the generator writes, generated when it is not there yet."""
+        """The table in a file format of the generator. It is generated on the first call."""
         path = self.folder / f"lineitem.{form}"
         if not path.exists():
             generator = Path(sys.executable).parent / "tpchgen-cli"
@@ -67,5 +67,5 @@ class Lineitem(Table):
         return path
 
     def serve_arguments(self) -> list[str]:
-        """Dray generates the same rows itself."""
+        """Dray generates the same rows itself, so no file is needed."""
         return ["--tpch", f"{self.scale_factor:g}"]

@@ -1,6 +1,4 @@
-"""Rows of a sample of real data (`data/`), drawn in contiguous runs until there are enough, the
-same each time.
-"""
+"""Tables of any size from samples of real data: rows drawn in contiguous runs with a fixed seed."""
 
 from __future__ import annotations
 
@@ -18,18 +16,18 @@ from lab.data.table import Table, cache_folder
 
 DATA = Path(__file__).resolve().parent
 FILES = {"ontime": "bts_ontime_2019_01.csv.gz", "pums": "pums_housing_or_189.csv.gz"}
-#: Of every draw; another seed gives other rows with the same distribution.
+#: Seed of every draw. Another seed gives other rows with the same distribution.
 SEED = 20190101
-#: The rows of a contiguous run of a sample, least and most.
+#: Minimum and maximum rows of a contiguous run.
 RUN_ROWS = (50, 500)
 
 
 def draw_lines(file: str, rows: int) -> Iterator[bytes]:
-    """The header of a sample, and then blocks of lines: so many rows of it in all."""
+    """The header of a sample, then blocks of lines with `rows` rows in total."""
     with gzip.open(DATA / file, "rb") as source:
         header, *sample = [line.rstrip(b"\r\n") for line in source]
     if header.endswith(b","):
-        # Each line ends with a comma that begins no column.
+        # Each line ends with a comma, but no column follows it.
         header, sample = header.removesuffix(b","), [line.removesuffix(b",") for line in sample]
     yield header + b"\n"
     draw = random.Random(SEED)
@@ -42,19 +40,19 @@ def draw_lines(file: str, rows: int) -> Iterator[bytes]:
 
 
 def whole_sample(name: str) -> pa.Table:
-    """The rows of a sample as they are in its file, with the types that DuckDB reads from it."""
+    """The rows of a sample in file order, with the types that DuckDB infers."""
     rows = duckdb.sql(
         f"SELECT * FROM read_csv('{DATA / FILES[name]}', sample_size = -1)"
     ).to_arrow_table()
     with gzip.open(DATA / FILES[name], "rt") as source:
-        # Each line may end with a comma that begins no column.
+        # Each line may end with a comma, but no column follows it.
         columns = source.readline().rstrip(",\r\n").count(",") + 1
     return rows.select(range(columns)).combine_chunks()
 
 
 @dataclass(frozen=True)
 class Sample(Table):
-    """Drawn rows as CSV and as Parquet, with the types that DuckDB reads from all of the CSV."""
+    """Drawn rows as CSV and as Parquet, with the types that DuckDB infers from the whole CSV."""
 
     name: str
     rows: int
@@ -84,7 +82,7 @@ class Sample(Table):
             rows = f"SELECT * FROM read_csv('{self.csv()}', sample_size = -1)"
             duckdb.sql(f"COPY ({rows}) TO '{partial}' (FORMAT parquet)")
             if pq.read_metadata(partial).num_rows != self.rows:
-                raise AssertionError(f"{partial} has another number of rows than {self.rows}")
+                raise AssertionError(f"expected {self.rows} rows in {partial}")
             partial.rename(path)
         return path
 

@@ -20,7 +20,7 @@ def cache_folder() -> Path:
 
 
 class Table(ABC):
-    """A table as files that every contender reads the same rows from."""
+    """A table as files, so that all contenders read the same rows."""
 
     name: str
     title: str
@@ -29,22 +29,22 @@ class Table(ABC):
 
     @abstractmethod
     def parquet(self) -> Path:
-        """The table as Parquet, for those that load it; made when it is not there yet."""
+        """The table as Parquet, for servers that load it. It is created on the first call."""
 
     @abstractmethod
     def csv(self) -> Path:
-        """The table as CSV, for the contender that sends text."""
+        """The table as CSV, for servers that send text."""
 
     @abstractmethod
     def serve_arguments(self) -> list[str]:
-        """What `dray serve` is told to have it."""
+        """The arguments of `dray serve` for this table."""
 
     @property
     def query(self) -> str:
         return f"SELECT * FROM {self.name}"
 
     def arrow_bytes(self) -> int:
-        """Bytes of the table in Arrow with plain utf8 strings: the yardstick of every GB/s here."""
+        """Size of the table in Arrow with plain utf8 strings, the base of every GB/s."""
         path = self.folder / "arrow_bytes"
         if not path.exists():
             counted = sum(batch.nbytes for batch in utf8_batches(self.parquet()))
@@ -60,14 +60,13 @@ def plain_strings(schema: pa.Schema) -> pa.Schema:
 
 
 def utf8_batches(parquet: Path) -> Iterator[pa.RecordBatch]:
-    """The rows as record batches of 64Ki rows that own their buffers.
+    """The rows as record batches of 64 Ki rows that own their buffers.
 
-    Sliced views would make the IPC writer of pyarrow send the whole character buffers with each
-    batch."""
+    With sliced views, pyarrow's IPC writer would send the whole character buffers with each batch.
+    """
     with pq.ParquetFile(parquet) as source:
         schema = plain_strings(source.schema_arrow)
         for batch in source.iter_batches(ROWS_PER_BATCH):
-            # Once through IPC, because the buffers that a cast leaves have up to twice the capacity
-            # they use.
+            # A cast leaves buffers with up to twice the capacity they use. IPC trims them.
             for plain in pa.table(batch).cast(schema).combine_chunks().to_batches():
                 yield pa.ipc.read_record_batch(plain.serialize(), schema)

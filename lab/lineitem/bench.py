@@ -1,7 +1,5 @@
 """Compare Dray with its rivals: lineitem from a server's memory into a pyarrow Table of another
-process.
-
-Contenders alternate; the first round warms up and is dropped. See README.md for what is measured.
+process. See README.md for the method.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from lab.lineitem.quack import QuackContender, QuackServer
 
 
 def contenders(setting: Setting) -> list[Contender]:
-    """Everyone, in the order of the table."""
+    """All contenders, in the order of the report."""
     dray, flight = DrayServer(setting), FlightServer(setting)
     return [
         DrayContender(dray, over_tcp=False),
@@ -49,11 +47,13 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)"
     )
-    parser.add_argument("--only", default="", help="contenders, separated by commas (default: all)")
+    parser.add_argument(
+        "--only", default="", help="names of contenders, separated by commas (default: all)"
+    )
     parser.add_argument(
         "--congestion",
         default=",".join(congestion.default_pair()),
-        help="congestion controls for rows over TCP, separated by commas (default: %(default)s)",
+        help="congestion controls over TCP, separated by commas (default: %(default)s)",
     )
     given = parser.parse_args()
     if given.rounds < 1:
@@ -61,7 +61,7 @@ def options() -> argparse.Namespace:
     for name in given.congestion.split(","):
         if name not in congestion.available():
             parser.error(
-                f"--congestion {name}: this kernel offers {', '.join(congestion.available())}"
+                f"--congestion {name}: the kernel offers {', '.join(congestion.available())}"
             )
     return given
 
@@ -71,12 +71,12 @@ def chosen(candidates: list[Contender], only: str) -> list[Contender]:
     names = [contender.name for contender in candidates]
     for name in only.split(",") if only else []:
         if name not in names:
-            raise Failure(f"--only {name}: there are {', '.join(names)}")
+            raise Failure(f"--only {name}: expected some of {', '.join(names)}")
     return [contender for contender in candidates if not only or contender.name in only.split(",")]
 
 
 def write(path: Path, lineitem: Lineitem, described: dict[str, object], rows: list[Row]) -> str:
-    """Write JSON, Markdown and plot beside each other, and return the Markdown."""
+    """Write JSON, Markdown and a plot, and return the Markdown."""
     path.parent.mkdir(parents=True, exist_ok=True)
     markdown = report.as_markdown(lineitem, described, rows)
     Path(f"{path}.json").write_text(

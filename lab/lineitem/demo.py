@@ -1,7 +1,6 @@
-"""A first look: lineitem from `dray serve` into Arrow over both transports, beside Arrow Flight in
-the same run.
+"""A demonstration: lineitem from `dray serve` into Arrow over both transports, beside Arrow Flight.
 
-It changes nothing on the machine: the rows over TCP use the congestion control that is set.
+It uses the machine's congestion control and changes no settings.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def entries(setting: Setting) -> list[Row]:
 
 
 def cells(row: Row, lineitem: Lineitem) -> list[str]:
-    """The figures of one row, in the order of HEADINGS."""
+    """The cells of one row, in the order of HEADINGS."""
     seconds = statistics.median(row.totals())
     return [
         row.contender.label,
@@ -59,21 +58,17 @@ def cells(row: Row, lineitem: Lineitem) -> list[str]:
 
 
 def main() -> int:
-    given = race.options(
-        "Fetch lineitem from Dray, and from Arrow Flight, into Arrow."
-    ).parse_args()
+    given = race.options("Fetch lineitem into Arrow from Dray and from Arrow Flight.").parse_args()
     try:
         rows = race.run(given, ROUNDS, entries)
     except Failure as failure:
         return race.fail(failure)
     lineitem = Lineitem.of(given.scale_factor)
     print(
-        f"\nTPC-H lineitem, scale factor {given.scale_factor:g}, from a server's memory into a pyarrow Table;"
+        f"\nTPC-H lineitem, scale factor {given.scale_factor:g}, from a server's memory into a "
+        f"pyarrow Table.\nMedians of {ROUNDS} client processes, each the median of its fetches "
+        "after the first.\nMemory is the peak of each process.\n"
     )
-    print(
-        f"medians of {ROUNDS} client processes, each of them the median of its fetches but the first;"
-    )
-    print("memory is the peak of each process.\n")
     print("\n".join(table([HEADINGS, *(cells(row, lineitem) for row in rows if row.runs)])))
     for row in rows:
         if row.failure:

@@ -1,10 +1,10 @@
-"""How long `SELECT 1` waits while other clients sort and join: the server's threads for the network
-must not compute.
+"""Measure the latency of `SELECT 1` while other clients sort and join.
 
-    python -m lab.lineitem.latency --clients 24 --seconds 20
+    python -m lab.lineitem.latency --dray PROGRAM --clients 24 --seconds 20
 
-The clients are one process and the probe is another, on the server's own host: all share its
-processors."""
+The server's network threads must not compute. Server, clients and probe are three processes that
+share the processors of one host.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from lab.common.program import program_name
 
 STATEMENTS = [
     "SELECT * FROM orders ORDER BY o_comment",
-    "SELECT l_shipmode, count(*) FROM lineitem JOIN orders ON l_orderkey = o_orderkey GROUP BY l_shipmode",
-    "SELECT l_orderkey, l_extendedprice FROM lineitem ORDER BY l_extendedprice, l_orderkey LIMIT 1000",
+    "SELECT l_shipmode, count(*) FROM lineitem JOIN orders ON l_orderkey = o_orderkey "
+    "GROUP BY l_shipmode",
+    "SELECT l_orderkey, l_extendedprice FROM lineitem "
+    "ORDER BY l_extendedprice, l_orderkey LIMIT 1000",
     "SELECT count(*) FROM customer a JOIN customer b ON a.c_acctbal + b.c_acctbal = 3",
 ]
 
@@ -33,8 +35,8 @@ STATEMENTS = [
 def load(
     uri: str, clients: int, seconds: float, done: multiprocessing.SimpleQueue[tuple[int, int]]
 ) -> None:
-    """Run statements over and over, a thread for each client; reports how many ended well, and how
-    many did not.
+    """Run statements repeatedly in one thread per client, and put the numbers of statements that
+    succeeded and failed into `done`.
     """
     end = time.monotonic() + seconds
     ended = [0] * clients
@@ -62,7 +64,7 @@ def load(
 
 
 def probe(uri: str, seconds: float) -> list[float]:
-    """Milliseconds of each `SELECT 1` on one connection, shortest first."""
+    """Milliseconds of each `SELECT 1` on one connection, in ascending order."""
     times = []
     end = time.monotonic() + seconds
     with dray.connect(uri) as connection:
@@ -78,12 +80,15 @@ def line(name: str, times: list[float]) -> str:
     def at(share: float) -> float:
         return times[min(int(len(times) * share), len(times) - 1)]
 
-    return f"{name}: {len(times)} times, median {at(0.5):.2f} ms, p99 {at(0.99):.2f} ms, longest {times[-1]:.2f} ms"
+    return (
+        f"{name}: {len(times)} times, median {at(0.5):.2f} ms, p99 {at(0.99):.2f} ms, "
+        f"longest {times[-1]:.2f} ms"
+    )
 
 
 def main() -> int:
     given = argparse.ArgumentParser(prog=program_name(), description=__doc__.splitlines()[0])
-    given.add_argument("--dray", type=Path, required=True, help="the program")
+    given.add_argument("--dray", type=Path, required=True, help="path of the dray program")
     given.add_argument("--scale-factor", default="1")
     given.add_argument("--clients", type=int, default=24)
     given.add_argument("--seconds", type=float, default=20)
@@ -114,14 +119,16 @@ def main() -> int:
                 time.sleep(1)
                 print(line(f"beside {options.clients} clients", probe(uri, options.seconds)))
                 ended, failed = done.get()
-                print(f"statements that ended meanwhile: {ended}; that failed: {failed}")
+                print(f"statements meanwhile: {ended} succeeded, {failed} failed")
                 clients.join()
                 for _ in range(2):
                     server.terminate()
                     time.sleep(0.1)
                 asked = time.perf_counter()
                 server.wait(timeout=30)
-                print(f"the second SIGTERM ended it after {time.perf_counter() - asked:.2f} s")
+                print(
+                    f"the server ended {time.perf_counter() - asked:.2f} s after the second SIGTERM"
+                )
             finally:
                 server.kill()
     return 0

@@ -1,7 +1,6 @@
-"""Quack, the remote protocol of DuckDB: a table in memory behind `quack_serve`, attached by another
-DuckDB.
+"""Quack, DuckDB's remote protocol: `quack_serve` of a table in memory, attached by another DuckDB.
 
-The client gives up the order of rows, because only then it fetches with all its threads.
+The client does not preserve the order of rows, because only then does it fetch with all threads.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class QuackContender(Contender):
 
 
 def engine() -> duckdb.DuckDBPyConnection:
-    """A DuckDB in memory with the extensions of the Python wheels loaded."""
+    """An in-memory DuckDB with the extensions that are installed as Python packages."""
     connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
     for name in ("httpfs", "quack"):
         file = f"duckdb_extension_{name}/extensions/v{duckdb.__version__}/{name}.duckdb_extension"

@@ -1,4 +1,4 @@
-"""The results as JSON and as a Markdown table."""
+"""The results of lineitem as JSON and Markdown."""
 
 from __future__ import annotations
 
@@ -54,11 +54,13 @@ def as_markdown(lineitem: Lineitem, machine: dict[str, object], rows: list[Row])
     lines = [
         f"# TPC-H lineitem, scale factor {lineitem.scale_factor:g}, from memory to another process",
         "",
-        f"{lineitem.rows:,} rows, {lineitem.arrow_bytes() / 1e6:,.0f} MB in Arrow with utf8 strings; every GB/s "
-        f"counts these bytes. Medians of {max((len(row.runs) for row in measured), default=0)} alternating rounds.",
+        f"{lineitem.rows:,} rows, {lineitem.arrow_bytes() / 1e6:,.0f} MB in Arrow with utf8 "
+        "strings, the base of every GB/s. Medians of "
+        f"{max((len(row.runs) for row in measured), default=0)} alternating rounds.",
         "",
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB; Linux "
-        f"{machine['kernel']}; load average at the start {machine['load_average']:.1f}. {versions}.",
+        f"{machine['processor']}, {machine['cores']} cores, "
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB; Linux {machine['kernel']}; "
+        f"load average at the start {machine['load_average']:.1f}. {versions}.",
         "",
         f"`{machine['command']}`",
         "",
@@ -85,7 +87,7 @@ def as_markdown(lineitem: Lineitem, machine: dict[str, object], rows: list[Row])
 
 
 def cells(row: Row, lineitem: Lineitem, rows: list[Row]) -> list[str]:
-    """The figures of one row, in the order of HEADINGS."""
+    """The cells of one row, in the order of HEADINGS."""
     total = row.median("total_s")
     reference = next((r.median("total_s") for r in rows if r.contender.name == REFERENCE), None)
     return [
@@ -105,7 +107,7 @@ def cells(row: Row, lineitem: Lineitem, rows: list[Row]) -> list[str]:
 
 
 def once(row: Row) -> list[str]:
-    """The sentence of a contender that runs a single time."""
+    """The result of a contender that runs once, as a list item."""
     run = row.runs[0]
     if "median_us" in run.client.details:
         figures = run.client.details
@@ -116,7 +118,8 @@ def once(row: Row) -> list[str]:
         None if run.server.peak_bytes is None else run.server.peak_bytes - run.server_loaded_bytes
     )
     return [
-        f"- {row.title}: {run.client.arrow_bytes / 1e9:.1f} GB of Arrow data in {run.client.total_s:.2f} s; "
+        f"- {row.title}: {run.client.arrow_bytes / 1e9:.1f} GB of Arrow data in "
+        f"{run.client.total_s:.2f} s; "
         f"the client grew by {run.client.client_growth_bytes / MIB:.0f} MiB, the server by "
         f"{number(server_growth, 1 / MIB, 0)} MiB above its memory after loading."
     ]

@@ -1,4 +1,4 @@
-"""The command line of a link: runs a command over it, or checks it. See README.md."""
+"""The command line of a link: check it, or run a command over it. See README.md."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from lab.link.link import Link
 EXAMPLES = """examples:
   python -m lab.link --rate 100mbit --round-trip 25ms --loss 1% --check
   python -m lab.link --rate 1gbit --veth --check
-  python -m lab.link --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms --far-command 'python3 -m http.server' -- \\
+  python -m lab.link --rate 150mbit,20mbit@5s,150mbit@15s --round-trip 25ms \\
+      --far-command 'python3 -m http.server' -- \\
       sh -c 'curl -so /dev/null http://$LINK_FAR_ADDRESS:8000/FILE'
   python -m lab.link --rate 50mbit --round-trip 40ms --cut 3s+2s --stall 8s+500ms -- COMMAND
-  python -m lab.link --rate 50mbit --round-trip 40ms --to-far 'rate=5mbit loss=0' --congestion bbr -- COMMAND
+  python -m lab.link --rate 50mbit --round-trip 40ms --to-far 'rate=5mbit loss=0' \\
+      --congestion bbr -- COMMAND
 
-COMMAND runs in the near namespace, --far-command in the far one, before it. Both find LINK_NEAR_ADDRESS and
-LINK_FAR_ADDRESS in their environment. COMMAND begins when something listens in the far namespace, and with it the
-schedule. The counters of the link are printed at the end."""
+COMMAND runs in the near namespace. If --far-command is given, it starts first in the far namespace,
+and COMMAND and the schedule start when it listens. Both commands find LINK_NEAR_ADDRESS and
+LINK_FAR_ADDRESS in their environment. The counters of the link are printed at the end."""
 
 
 def options() -> argparse.Namespace:
@@ -38,49 +40,63 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--rate",
         default="100mbit",
-        help="with what changes: 150mbit,20mbit@5s (default: %(default)s)",
+        help="rate, or a schedule like 150mbit,20mbit@5s (default: %(default)s)",
     )
     parser.add_argument(
-        "--round-trip", default="0ms", help="without the queue (default: %(default)s)"
+        "--round-trip", default="0ms", help="without time in the queues (default: %(default)s)"
     )
     parser.add_argument(
-        "--loss", default="0", help="of packets in each direction, like 1%% (default: %(default)s)"
+        "--loss",
+        default="0",
+        help="fraction of packets lost in each direction, like 1%% (default: %(default)s)",
     )
     parser.add_argument(
-        "--reorder", default="0", help="packets that are delayed further (default: %(default)s)"
+        "--reorder",
+        default="0",
+        help="fraction of packets with an additional delay (default: %(default)s)",
     )
     parser.add_argument(
-        "--reorder-delay", default="5ms", help="how much further (default: %(default)s)"
+        "--reorder-delay", default="5ms", help="the additional delay (default: %(default)s)"
     )
     parser.add_argument(
-        "--queue", help="like 500kb (default: a round trip and 100 ms of the highest rate)"
+        "--queue",
+        help="capacity, like 500kb (default: a round trip and 100 ms at the highest rate)",
     )
     parser.add_argument(
-        "--cut", action="append", default=[], help="3s+2s: nothing passes from second 3 to 5"
+        "--cut", action="append", default=[], help="3s+2s: all packets are lost from second 3 to 5"
     )
     parser.add_argument(
-        "--stall", action="append", default=[], help="3s+2s: packets are held from second 3 to 5"
+        "--stall",
+        action="append",
+        default=[],
+        help="3s+2s: no packet leaves the queue from second 3 to 5",
     )
     parser.add_argument(
         "--to-far",
         default="",
-        help="what differs there: 'rate=5mbit delay=20ms loss=0 queue=100kb'",
+        help="other settings in this direction: 'rate=5mbit delay=20ms loss=0 queue=100kb'",
     )
-    parser.add_argument("--to-near", default="", help="what differs there")
+    parser.add_argument("--to-near", default="", help="other settings in this direction")
     parser.add_argument("--mtu", type=int, default=1500, help="default: %(default)s")
     parser.add_argument(
-        "--seed", type=int, default=1, help="of loss and reordering (default: %(default)s)"
+        "--seed", type=int, default=1, help="seed of loss and reordering (default: %(default)s)"
     )
     parser.add_argument(
-        "--veth", action="store_true", help="a veth pair with token buckets, for more than 200mbit"
+        "--veth",
+        action="store_true",
+        help="a veth pair with token buckets, for rates above 200mbit",
     )
     parser.add_argument(
-        "--congestion", help="TCP's congestion control at both ends (default: the machine's)"
+        "--congestion", help="TCP congestion control at both ends (default: the machine's)"
     )
     parser.add_argument(
-        "--check", action="store_true", help="measure the link first, and fail if it is off"
+        "--check",
+        action="store_true",
+        help="measure the link first, and fail if it differs from its settings",
     )
-    parser.add_argument("--far-command", help="started at the far end, ended after COMMAND")
+    parser.add_argument(
+        "--far-command", help="command to start at the far end, and to end after COMMAND"
+    )
     parser.add_argument("command", nargs="*", metavar="COMMAND", help="after --")
     given = parser.parse_args()
     if not given.command and not given.check:
@@ -89,7 +105,7 @@ def options() -> argparse.Namespace:
 
 
 def link_of(given: argparse.Namespace) -> Link:
-    """The link that the options describe."""
+    """A link with the options' settings."""
     queue_bytes = size_bytes(given.queue) if given.queue else None
     if given.veth:
         shaping = (
@@ -102,7 +118,7 @@ def link_of(given: argparse.Namespace) -> Link:
             given.to_near,
         )
         if shaping != ("0ms", "0", "0", [], [], "", ""):
-            raise Failure("a veth link has only a rate, a queue and an MTU")
+            raise Failure("a veth link supports only --rate, --queue and --mtu")
         return Link.veth(given.rate, queue_bytes=queue_bytes, mtu=given.mtu)
     for text in (*given.cut, *given.stall):
         interval(text)
@@ -142,7 +158,7 @@ def run(link: Link, given: argparse.Namespace) -> int:
 
 def main() -> int:
     given = options()
-    # By unwinding, so that the namespaces go.
+    # Turned into SystemExit, so that the namespaces are removed.
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda received, _frame: sys.exit(128 + received))
     try:

@@ -1,4 +1,4 @@
-"""Measures a link and compares it with its settings, before anything is measured over it."""
+"""Measures a link and compares it with its settings."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ PROBE = "lab.link.probe"
 PORT = 9
 RATE_TOLERANCE = 0.05
 ROUND_TRIP_TOLERANCE, ROUND_TRIP_TOLERANCE_MS = 0.1, 1.0
-#: Of the binomial distribution: a check of two directions fails by chance once in 8,000 times.
+#: Standard deviations of the binomial distribution. A check of two directions fails by chance once
+#: in 8,000 times.
 LOSS_DEVIATIONS = 4
 PINGS = 25
-#: After which a receiver takes the sender to be done.
+#: Idle time after which a receiver stops.
 IDLE_S = 2
-#: Of the loss: small packets, which leave the line idle half of the time.
+#: Measurement of loss: small packets that use at most half of the rate.
 LOSS_IP_BYTES, LOSS_PACKETS_PER_S, LOSS_S = 128, 4000, 3.0
-#: Of the rate: more than passes, so that the line is never idle.
+#: Measurement of the rate: more packets than the line passes, so that it is never idle.
 EXCESS, RATE_S = 1.5, 1.5
-#: Ethernet's header counts for a token bucket; IP's and TCP's with timestamps do not count for a
-# reader.
+#: A token bucket counts Ethernet's header. A reader does not see those of IP and TCP with
+#: timestamps.
 ETHERNET_BYTES, IP_AND_TCP_BYTES = 14, 52
 
 
 @dataclass(frozen=True)
 class Passage:
-    """What was seen of one direction."""
+    """The measurements of one direction."""
 
     bits_per_second: float
-    #: CPU seconds of the emulator for each second at full rate.
+    #: CPU seconds of the emulator per second at full rate.
     cpu_share: float
-    #: Packets of the measurement of the loss, those of them that were lost, and those that came
-    # after a later one.
+    #: Packets sent to measure loss, those that were lost, and those that arrived after a later one.
     sent: int
     lost: int
     late: int
@@ -53,27 +53,31 @@ class Passage:
     def __str__(self) -> str:
         return (
             f"{self.bits_per_second / 1e6:.2f} Mbit/s, emulator at {self.cpu_share:.0%} of a core; "
-            f"of {self.sent} packets {self.lost} lost ({self.lost / self.sent:.2%}), {self.late} late"
+            f"of {self.sent} packets {self.lost} lost ({self.lost / self.sent:.2%}), "
+            f"{self.late} late"
         )
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was seen of a link."""
+    """The measurements of a link."""
 
     round_trip_ms: float
     to_far: Passage
     to_near: Passage
 
     def __str__(self) -> str:
-        return f"round trip {self.round_trip_ms:.2f} ms\nto far: {self.to_far}\nto near: {self.to_near}"
+        return (
+            f"round trip {self.round_trip_ms:.2f} ms\n"
+            f"to far: {self.to_far}\nto near: {self.to_near}"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
 class Probe:
-    """One part of probe.py, in a namespace."""
+    """A process that runs a part of probe.py in a namespace."""
 
     def __init__(self, namespace: Namespace, *words: object, is_ready_first: bool = False) -> None:
         command = [*namespace.inside, *python(PROBE, *words)]
@@ -86,7 +90,7 @@ class Probe:
             self.popen.stdout.readline()
 
     def result(self, timeout_s: float = 30.0) -> dict[str, Any]:
-        """What it printed last."""
+        """The result that the probe printed last."""
         try:
             output, errors = self.popen.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
@@ -105,7 +109,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Flow:
-    """A direction with its ends."""
+    """A direction of a link and its two ends."""
 
     name: str
     direction: Direction
@@ -115,7 +119,7 @@ class Flow:
 
 
 def measure(link: Link) -> Check:
-    """Measure a link at rest, in both directions."""
+    """Measure both directions of a link before its schedule starts."""
     line = link.line
     flows = flows_of(link)
     round_trip_ms = measure_round_trip(flows[0])
@@ -132,7 +136,7 @@ def measure(link: Link) -> Check:
 
 
 def compare(seen: Check, link: Link) -> None:
-    """Raise Failure when a link is not what it was set to be."""
+    """Raise Failure if a link differs from its settings."""
     round_trip_ms = link.line.round_trip_ms
     allowed_ms = max(ROUND_TRIP_TOLERANCE_MS, round_trip_ms * ROUND_TRIP_TOLERANCE)
     if abs(seen.round_trip_ms - round_trip_ms) > allowed_ms:
@@ -144,13 +148,13 @@ def compare(seen: Check, link: Link) -> None:
         expected, deviation = passage.sent * loss, math.sqrt(passage.sent * loss * (1 - loss))
         if abs(passage.lost - expected) > LOSS_DEVIATIONS * deviation:
             raise Failure(
-                f"{flow.name}: expected {expected:.0f} of {passage.sent} packets to be lost ({loss:.2%}, "
-                f"with a deviation of {deviation:.0f}), but {passage.lost} were"
+                f"{flow.name}: expected a loss of {expected:.0f} of {passage.sent} packets "
+                f"({loss:.2%}, standard deviation {deviation:.0f}), measured {passage.lost}"
             )
         if abs(passage.bits_per_second / rate - 1) > RATE_TOLERANCE:
             raise Failure(
-                f"{flow.name}: expected {rate / 1e6:g} Mbit/s, measured {passage.bits_per_second / 1e6:.2f}: "
-                "the link, or the machine at this moment, is not as fast as its settings"
+                f"{flow.name}: expected {rate / 1e6:g} Mbit/s, "
+                f"measured {passage.bits_per_second / 1e6:.2f}: the machine may be too slow or busy"
             )
 
 
@@ -171,12 +175,12 @@ def measure_round_trip(flow: Flow) -> float:
     finally:
         echo.stop()
     if not round_trips_ms:
-        raise Failure(f"none of {PINGS} echoes came back over the link")
+        raise Failure(f"none of {PINGS} echoes returned over the link")
     return float(statistics.median(round_trips_ms))
 
 
 def measure_losses(flows: tuple[Flow, Flow]) -> list[tuple[int, int, int]]:
-    """Packets sent, lost and late, in both directions at once, at half of the rate at most."""
+    """Packets sent, lost and late, for both directions at once at no more than half of the rate."""
     receivers = [Probe(flow.target, "receive", PORT, IDLE_S, is_ready_first=True) for flow in flows]
     senders = []
     for flow in flows:
@@ -194,9 +198,7 @@ def measure_losses(flows: tuple[Flow, Flow]) -> list[tuple[int, int, int]]:
 
 
 def measure_datagrams(flow: Flow, mtu: int) -> float:
-    """Bits of IP packets per second that the line passes; those that are lost behind it have taken
-    their time.
-    """
+    """Bits of IP packets per second over UDP. Lost packets count, because they occupy the line."""
     receiver = Probe(flow.target, "receive", PORT, IDLE_S, is_ready_first=True)
     excess = flow.direction.rate_at_rest() * EXCESS
     Probe(
@@ -206,8 +208,9 @@ def measure_datagrams(flow: Flow, mtu: int) -> float:
 
 
 def measure_stream(flow: Flow, mtu: int) -> float:
-    """Bits of Ethernet frames per second, as a token bucket counts them, by a loss-based control:
-    nothing is lost.
+    """Bits of Ethernet frames per second over TCP, as a token bucket counts them.
+
+    The congestion control is loss-based, because the link loses no packets.
     """
     receiver = Probe(flow.target, "tcp-receive", PORT, is_ready_first=True)
     Probe(flow.source, "tcp-send", flow.address, PORT, "cubic", RATE_S).result()

@@ -1,4 +1,4 @@
-"""What one direction of a link does, as people write it: `150mbit,20mbit@5s`, `25ms`, `1%`,
+"""The settings of one direction of a link, and their notation: `150mbit,20mbit@5s`, `25ms`, `1%`,
 `3s+2s`.
 """
 
@@ -13,13 +13,13 @@ from lab.common.process import Failure
 RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 SIZE_UNITS = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "kib": 2**10, "mib": 2**20}
 TIME_UNITS = {"": 1.0, "us": 1e-6, "ms": 1e-3, "s": 1.0}
-#: What the queue holds beside what is under way between both ends and back.
+#: Time that the default queue holds in addition to a round trip.
 QUEUE_S = 0.1
 NS = 10**9
 
 
 def amount(text: str, units: dict[str, int] | dict[str, float], expected: str) -> float:
-    """A number with one of the units."""
+    """Parse a number with one of the units."""
     match = re.fullmatch(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in units:
         raise Failure(f"expected {expected}, found {text!r}")
@@ -42,7 +42,7 @@ def size_bytes(text: str) -> int:
 
 
 def fraction(text: str) -> float:
-    """`1%` or `0.01`."""
+    """Parse `1%` or `0.01`."""
     percent = text.strip().endswith("%")
     value = amount(text.strip().rstrip("%"), {"": 1.0}, "a fraction like 1% or 0.01") / (
         100 if percent else 1
@@ -53,44 +53,46 @@ def fraction(text: str) -> float:
 
 
 def rate_steps(text: str) -> list[tuple[float, int]]:
-    """`150mbit,20mbit@5s`: pairs of the second at which a rate begins, and its bits per second."""
+    """Parse `150mbit,20mbit@5s` to pairs of a start in seconds and a rate in bits per second."""
     steps = []
     for number, step in enumerate(text.split(",")):
         rate, _, begin = step.partition("@")
         if number and not begin:
-            raise Failure(f"expected a rate with its beginning, like 20mbit@5s, found {step!r}")
+            raise Failure(f"expected a rate with its start, like 20mbit@5s, found {step!r}")
         steps.append((seconds(begin) if begin else 0.0, rate_bits(rate)))
     if any(earlier[0] >= later[0] for earlier, later in itertools.pairwise(steps)):
-        raise Failure(f"expected rates in the order of their beginnings, found {text!r}")
+        raise Failure(f"expected rates in the order of their starts, found {text!r}")
     return steps
 
 
 def interval(text: str) -> tuple[float, float]:
-    """`3s+2s`: from second 3 to second 5."""
+    """Parse `3s+2s`, from second 3 to second 5, to a start and an end."""
     begin, plus, duration = text.partition("+")
     if not plus or seconds(duration) == 0:
-        raise Failure(f"expected a beginning and a duration, like 3s+2s, found {text!r}")
+        raise Failure(f"expected a start and a duration, like 3s+2s, found {text!r}")
     return seconds(begin), seconds(begin) + seconds(duration)
 
 
 @dataclass(frozen=True)
 class Direction:
-    """One way along a link.
+    """The settings of one direction.
 
     Attributes
     ----------
     rate : str
-        Bits of IP packets per second, with what changes: `150mbit,20mbit@5s,150mbit@15s`.
+        Bits of IP packets per second, optionally with a schedule: `150mbit,20mbit@5s,150mbit@15s`.
     delay_ms : float
-        From leaving the queue to arriving.
+        Time between leaving the line and arriving.
     loss : float
         Probability that a packet is lost, independent of all others.
     reorder : float
-        Probability that a packet is delayed by `reorder_ms` more, so that later ones overtake it.
+        Probability that a packet has an additional delay, `reorder_ms`, so that later ones overtake
+        it.
     queue_bytes : int, optional
-        What the queue holds; by default the bytes of a round trip and of 100 ms at the highest rate.
+        Capacity of the queue. The default is a round trip and 100 ms at the highest rate.
     cuts, stalls : tuple of str
-        Intervals like `3s+2s`. In a cut, what leaves the queue is lost; in a stall, nothing leaves it.
+        Intervals like `3s+2s`. During a cut, packets that leave the queue are lost. During a stall,
+        no packet leaves it.
     """
 
     rate: str
@@ -113,13 +115,13 @@ class Direction:
         return len(rate_steps(self.rate)) > 1 or bool(self.cuts or self.stalls)
 
     def queue(self, round_trip_ms: float) -> int:
-        """Bytes that the queue holds."""
+        """Capacity of the queue in bytes."""
         if self.queue_bytes is not None:
             return self.queue_bytes
         return round(self.rate_max() / 8 * (round_trip_ms / 1000 + QUEUE_S))
 
     def arguments(self, round_trip_ms: float, seed: int) -> str:
-        """The settings as the emulator reads them."""
+        """The settings in the emulator's notation."""
         rates = ",".join(f"{round(begin * NS)}:{bits}" for begin, bits in rate_steps(self.rate))
         words = [
             f"rate={rates}",
@@ -138,7 +140,7 @@ class Direction:
         return " ".join(words)
 
     def with_changes(self, words: str) -> Direction:
-        """The same but for `rate=… delay=… loss=… reorder=… queue=…`."""
+        """A copy with changes like `rate=… delay=… loss=… reorder=… queue=…`."""
         changes: dict[str, object] = {}
         for word in words.split():
             name, _, value = word.partition("=")

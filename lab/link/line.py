@@ -1,4 +1,4 @@
-"""What joins the two namespaces: the emulator between TUN devices, or a veth pair with token
+"""Lines between two namespaces: the emulator with two TUN devices, or a veth pair with token
 buckets.
 """
 
@@ -20,21 +20,21 @@ from lab.link.namespace import Namespace, command
 
 CRATE = Path(__file__).resolve().parent
 DEVICE = "link0"
-#: Only these two namespaces know them.
+#: Addresses that exist only in the two namespaces.
 NEAR_ADDRESS, FAR_ADDRESS, PREFIX_BITS = "10.99.0.1", "10.99.0.2", 30
-#: Above, the emulator would measure itself.
+#: Above this rate, the emulator itself would be the bottleneck.
 EMULATED_BITS_MAX = 200 * 10**6
-#: So that the device drops nothing that the emulator's queue would have kept.
+#: Long enough that the device drops no packet that would fit the emulator's queue.
 DEVICE_QUEUE_PACKETS = 10_000
 ANSWER_TIMEOUT_S = 10.0
 REALTIME_PRIORITY = 10
-#: A whole packet of segmentation offload, and what a rate sends while a timer is late.
+#: Two packets of segmentation offload, or what the rate passes while a timer is late.
 BURST_BYTES_MIN, BURST_S = 128 * 1024, 0.001
 VETH_QUEUE_MS = 10
 
 
 class Line(ABC):
-    """Between two namespaces that exist already."""
+    """A line between two existing namespaces."""
 
     def __init__(self, to_far: Direction, to_near: Direction, mtu: int) -> None:
         self.to_far = to_far
@@ -49,14 +49,14 @@ class Line(ABC):
 
     @abstractmethod
     def counters(self) -> dict[str, dict[str, int]]:
-        """What happened to the packets of each direction."""
+        """Counters of the packets of each direction."""
 
     def start(self) -> None:
-        """Begin the schedule."""
+        """Start the schedule."""
         raise Failure("only an emulated link has a schedule")
 
     def cpu_s(self) -> float:
-        """CPU seconds that the line itself took."""
+        """CPU seconds of the line itself."""
         return 0.0
 
     @property
@@ -79,15 +79,15 @@ class Line(ABC):
 
 
 class Emulated(Line):
-    """The program of link/ between two TUN devices."""
+    """The emulator of this folder between two TUN devices."""
 
     def __init__(self, to_far: Direction, to_near: Direction, mtu: int, seed: int) -> None:
         super().__init__(to_far, to_near, mtu)
         fastest = max(to_far.rate_max(), to_near.rate_max())
         if fastest > EMULATED_BITS_MAX:
             raise Failure(
-                f"expected at most {EMULATED_BITS_MAX // 10**6} Mbit/s for the emulator, found {fastest / 10**6:g}: "
-                "use a veth link, which has no delay and no loss of its own"
+                f"expected at most {EMULATED_BITS_MAX // 10**6} Mbit/s for the emulator, "
+                f"found {fastest / 10**6:g}: use a veth link, which has no delay and no loss"
             )
         self.settings = [
             to_far.arguments(self.round_trip_ms, 2 * seed),
@@ -104,11 +104,11 @@ class Emulated(Line):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # Ctrl-C is for us: the line lasts until its namespaces are removed.
+            # Ctrl-C must not reach it: the line lasts until its namespaces are removed.
             start_new_session=True,
         )
-        # Packets are on time on a busy machine, too. Where this is not allowed, the check says
-        # whether it mattered.
+        # Keeps packets on time on a busy machine. If it is not permitted, the check of the link
+        # shows whether it mattered.
         with suppress(PermissionError):
             os.sched_setscheduler(self.popen.pid, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
         self.answer("ready")
@@ -118,7 +118,7 @@ class Emulated(Line):
         if self.popen is None:
             return
         try:
-            # It ends with its standard input.
+            # The emulator ends at the end of its standard input.
             self.popen.communicate(timeout=ANSWER_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.popen.kill()
@@ -144,9 +144,7 @@ class Emulated(Line):
         return self.answer(expected)
 
     def answer(self, expected: str) -> str:
-        """The next line that it prints; each question has one, so nothing is left in Python's
-        buffer.
-        """
+        """The next line of the emulator. Each question has one line, so none stays buffered."""
         assert (
             self.popen is not None
             and self.popen.stdout is not None
@@ -162,9 +160,7 @@ class Emulated(Line):
 
 
 class Veth(Line):
-    """A veth pair with a token bucket at each end: LAN speeds, without a delay or a loss of its
-    own.
-    """
+    """A veth pair with a token bucket at each end: LAN rates, without delay or loss."""
 
     def connect(self, near: Namespace, far: Namespace) -> None:
         self.ends = {"to_far": near, "to_near": far}
@@ -180,7 +176,7 @@ class Veth(Line):
             )
 
     def disconnect(self) -> None:
-        """The pair goes with its namespaces."""
+        """The pair is removed with its namespaces."""
 
     def counters(self) -> dict[str, dict[str, int]]:
         return {direction: self.passed(namespace) for direction, namespace in self.ends.items()}
@@ -200,7 +196,7 @@ class Veth(Line):
 
 @cache
 def emulator() -> Path:
-    """The program, built if it is not: in a folder of its own, so that no other build holds it up."""
+    """Build the emulator in a target folder that no other build locks, and return its path."""
     target = (
         Path(os.environ.get("CARGO_TARGET_DIR") or Path.home() / ".cache" / "dray" / "target")
         / "link"
@@ -220,7 +216,7 @@ def emulator() -> Path:
 
 
 def settle(line: Line) -> None:
-    """Wait until what is in the queues and under way has arrived, if no more comes."""
+    """Wait until all queued packets have arrived, if no more are sent."""
     longest_s = 0.0
     if isinstance(line, Emulated):
         for direction in (line.to_far, line.to_near):

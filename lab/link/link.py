@@ -1,5 +1,4 @@
-"""A slow or lossy link between two network namespaces, to measure over: real packets, real TCP, no
-netem.
+"""A slow or lossy link between two network namespaces, for kernels without netem.
 
     with Link.shaped(rate="100mbit", round_trip_ms=25, loss=0.01) as link:
         link.congestion = "cubic"
@@ -7,7 +6,7 @@ netem.
         server = subprocess.Popen([*link.far, "nc", "-lN", "7000"])
         subprocess.run([*link.near, "nc", link.far_address, "7000"])
 
-The near namespace is the client's, the far one the server's. Needs root. See README.md.
+Clients run in the near namespace and servers in the far one. A link needs root. See README.md.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ LISTENING_TIMEOUT_S = 30.0
 
 
 class Link:
-    """Two namespaces and what joins them. A context manager: outside, it does not exist."""
+    """Two namespaces and the line between them. They exist while the context is entered."""
 
     near_address = NEAR_ADDRESS
     far_address = FAR_ADDRESS
@@ -55,17 +54,19 @@ class Link:
         mtu: int = 1500,
         seed: int = 1,
     ) -> Link:
-        """An emulated link of at most 200 Mbit/s. `to_far` or `to_near` replace what both
-        directions have in common.
+        """An emulated link of at most 200 Mbit/s.
 
         Parameters
         ----------
         rate : str
-            Bits of IP packets per second, with what changes: `100mbit`, or `150mbit,20mbit@5s,150mbit@15s`.
+            Bits of IP packets per second, optionally with a schedule: `100mbit`, or
+            `150mbit,20mbit@5s,150mbit@15s`.
         round_trip_ms : float
-            Half of it in each direction. The queue comes on top.
+            Without time in the queues. Each direction has half of it.
         loss, reorder, reorder_ms, queue_bytes, cuts, stalls
-            As of `Direction`.
+            As for `Direction`.
+        to_far, to_near : Direction, optional
+            Replaces the settings above for one direction.
         """
         both = Direction(
             rate, round_trip_ms / 2, loss, reorder, reorder_ms, queue_bytes, cuts, stalls
@@ -74,9 +75,7 @@ class Link:
 
     @classmethod
     def veth(cls, rate: str, *, queue_bytes: int | None = None, mtu: int = 1500) -> Link:
-        """A LAN: a rate of Ethernet frames in each direction, without a delay, a loss or a
-        schedule.
-        """
+        """A LAN: a rate of Ethernet frames in each direction, without delay, loss or schedule."""
         both = Direction(rate, queue_bytes=queue_bytes)
         rate_bits(rate)
         return cls(Veth(both, both, mtu))
@@ -86,7 +85,7 @@ class Link:
         remove_orphans()
         with ExitStack() as stack:
             for namespace in (self.near_namespace, self.far_namespace):
-                # Registered first: it may be interrupted half made.
+                # Registered first, because making it may be interrupted.
                 stack.callback(namespace.remove)
                 namespace.make()
             stack.callback(self.line.disconnect)
@@ -99,17 +98,17 @@ class Link:
 
     @property
     def near(self) -> list[str]:
-        """What a command line begins with to run at the near end."""
+        """The prefix of a command line that runs at the near end."""
         return list(self.near_namespace.inside)
 
     @property
     def far(self) -> list[str]:
-        """What a command line begins with to run at the far end."""
+        """The prefix of a command line that runs at the far end."""
         return list(self.far_namespace.inside)
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of this process, and the addresses of the link."""
+        """The environment of this process with the addresses of the link."""
         return {
             **os.environ,
             "LINK_NEAR_ADDRESS": self.near_address,
@@ -118,7 +117,7 @@ class Link:
 
     @property
     def congestion(self) -> str:
-        """TCP's congestion control for new connections, at both ends."""
+        """The default congestion control of new TCP connections at both ends."""
         return self.near_namespace.congestion()
 
     @congestion.setter
@@ -127,40 +126,44 @@ class Link:
             namespace.choose_congestion(name)
 
     def start(self) -> None:
-        """Begin the schedule now, again if it was begun before."""
+        """Start or restart the schedule."""
         self.line.start()
         self.is_started = True
 
     def measure(self) -> link_check.Check:
-        """Measure the link at its first rate, for about ten seconds, before its schedule is
-        started.
+        """Measure the link at its first rate. This takes about ten seconds.
+
+        Raises
+        ------
+        Failure
+            If the schedule has been started.
         """
         if self.is_started:
-            raise Failure("a link is measured before its schedule is started")
+            raise Failure("a link must be measured before its schedule starts")
         return link_check.measure(self)
 
     def check(self) -> link_check.Check:
-        """Measure the link. Raises Failure when it is not as it was set."""
+        """Measure the link, and raise Failure if it differs from its settings."""
         seen = self.measure()
         link_check.compare(seen, self)
         return seen
 
     def counters(self) -> dict[str, dict[str, int]]:
-        """For `to_far` and `to_near`: packets `passed`, `passed_bytes`, those that `overflowed` the
-        queue, and more.
+        """Counters of the directions `to_far` and `to_near`.
+
+        All links count packets that `passed`, their `passed_bytes`, and those that `overflowed` the
+        queue. An emulated link has more counters.
         """
         return self.line.counters()
 
     def cpu_s(self) -> float:
-        """CPU seconds of the emulator so far, with what the kernel does in its name: the receiver's
-        TCP.
-        """
+        """CPU seconds of the emulator so far, including the receiver's TCP in the kernel."""
         return self.line.cpu_s()
 
     def await_listening(
         self, server: subprocess.Popen[bytes], timeout_s: float = LISTENING_TIMEOUT_S
     ) -> None:
-        """Wait until something listens at the far end, which a server there is to do."""
+        """Wait until a server at the far end listens."""
         deadline = time.monotonic() + timeout_s
         while not self.far_namespace.is_listening():
             if server.poll() is not None:

@@ -1,6 +1,4 @@
-"""Network namespaces: made, named after the process that made them, and removed with whatever still
-runs in them.
-"""
+"""Network namespaces, named after the process that made them, and removed with their processes."""
 
 from __future__ import annotations
 
@@ -22,34 +20,33 @@ numbers = itertools.count()
 
 
 def command(*words: str) -> str:
-    """Run a command and return what it printed."""
+    """Run a command and return its output."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:
         raise Failure(f"{words[0]} is not installed") from error
     if done.returncode != 0:
-        raise Failure(
-            f"{' '.join(words)} ended with code {done.returncode}: {done.stderr.strip() or 'no message'}"
-        )
+        message = done.stderr.strip() or "no message"
+        raise Failure(f"{' '.join(words)} ended with code {done.returncode}: {message}")
     return done.stdout
 
 
 def require_root() -> None:
     if os.geteuid() != 0:
-        raise Failure("a link needs root, to make network namespaces: run it with sudo")
+        raise Failure("a link needs root to make network namespaces: run it with sudo")
     if shutil.which("ip") is None:
-        raise Failure("a link needs ip, of the package iproute2")
+        raise Failure("a link needs the command ip: install iproute2")
 
 
 def pair() -> tuple[Namespace, Namespace]:
-    """Two namespaces that nobody else has, not made yet."""
+    """Two namespaces with unique names, not made yet."""
     number = next(numbers)
     name = f"{PREFIX}-{os.getpid()}-{number}"
     return Namespace(f"{name}-near"), Namespace(f"{name}-far")
 
 
 def remove_orphans() -> None:
-    """Remove namespaces whose maker was killed before it could."""
+    """Remove the namespaces of processes that have ended without removing them."""
     for path in NAMES.glob(f"{PREFIX}-*"):
         match = re.fullmatch(rf"{PREFIX}-(\d+)-\d+-(near|far)", path.name)
         if match and not Path(f"/proc/{match[1]}").exists():
@@ -57,20 +54,19 @@ def remove_orphans() -> None:
 
 
 class Namespace:
-    """A network namespace of its own."""
+    """A network namespace."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        #: What a command line begins with to run in here.
+        #: Prefix of a command line that runs in the namespace.
         self.inside = ["ip", "netns", "exec", name]
 
     def make(self) -> None:
         command("ip", "netns", "add", self.name)
-        # No neighbour discovery beside the packets that are counted.
+        # IPv6 neighbour discovery would be counted with the packets.
         self.set("net.ipv6.conf.all.disable_ipv6", "1", optional=True)
         self.set("net.ipv6.conf.default.disable_ipv6", "1", optional=True)
-        # A connection begins without what an earlier one has learnt: those of rivals follow each
-        # other.
+        # A connection must not inherit the metrics of an earlier one, which may be a rival's.
         self.set("net.ipv4.tcp_no_metrics_save", "1")
         self.ip("link", "set", "lo", "up")
 
@@ -91,18 +87,19 @@ class Namespace:
 
     def choose_congestion(self, name: str) -> None:
         if name not in congestion.available():
+            offered = ", ".join(congestion.available())
             raise Failure(
-                f"the kernel has no congestion control {name}, only {', '.join(congestion.available())}"
+                f"expected one of the kernel's congestion controls {offered}, found {name}"
             )
         with congestion.allowed(name):
             self.set("net.ipv4.tcp_congestion_control", name)
 
     def is_listening(self) -> bool:
-        """Whether any TCP or UDP socket in here waits for others."""
+        """Whether any TCP or UDP socket in the namespace listens."""
         return bool(self.run("ss", "-lntuH").strip())
 
     def remove(self) -> None:
-        """Remove it, if it was made, and end what still runs in it."""
+        """Kill the processes in the namespace and remove it, if it exists."""
         if not (NAMES / self.name).exists():
             return
         for pid in self.run_quietly("pids", self.name).split():
@@ -111,7 +108,7 @@ class Namespace:
         self.run_quietly("delete", self.name)
 
     def run_quietly(self, *words: str) -> str:
-        """For the way out, where a failure would hide the first one."""
+        """Run a command of `ip netns` and ignore failures, which would hide an earlier one."""
         return subprocess.run(
             ["ip", "netns", *words], capture_output=True, text=True, check=False
         ).stdout

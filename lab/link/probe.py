@@ -1,8 +1,8 @@
-"""What runs inside the namespaces to measure a link: UDP with sequence numbers, an echo, and TCP in
-bulk.
+"""Measures a link from inside its namespaces by numbered UDP packets, echoes, and a TCP stream.
 
-Each part is a process that prints one line of JSON; `receive`, `echo` and `tcp-receive` first print
-`ready`."""
+Each part is a process that prints one line of JSON. `receive`, `echo` and `tcp-receive` print
+`ready` first.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from lab.common.program import program_name
 
 IP_AND_UDP_BYTES = 28
 SEQUENCE = struct.Struct("!Q")
-#: A sequence number that ends a run.
+#: The sequence number that ends a run.
 END = 2**64 - 1
 ENDS = 20
-#: From asm-generic/socket.h: beyond the limit for everyone.
+#: From asm-generic/socket.h: sets a buffer size above the limit of other users.
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 BUFFER_BYTES = 16 * 1024 * 1024
-#: Sent at once, so that a sender that the machine lets wait does not leave the line idle.
+#: A sender is ahead by this time, so that the line is not idle while the sender is not scheduled.
 AHEAD_S = 0.03
 TCP_WRITE_BYTES = 1024 * 1024
 PING_INTERVAL_S = 0.02
@@ -39,7 +39,7 @@ def udp(port: int = 0) -> socket.socket:
 
 
 def receive(port: int, idle_s: float) -> None:
-    """Count what comes until a packet says that it was the last, or none comes any more."""
+    """Count packets until the last one arrives, or none arrives for `idle_s`."""
     buffer = bytearray(65536)
     packets = late = ip_bytes = first_bytes = 0
     highest = -1
@@ -62,13 +62,13 @@ def receive(port: int, idle_s: float) -> None:
             ip_bytes += size + IP_AND_UDP_BYTES
             late += sequence < highest
             highest = max(highest, sequence)
-    # The clock starts when the first packet has come, so its bytes do not count.
+    # The clock starts after the first packet has arrived, so its bytes do not count.
     bits_per_second = (ip_bytes - first_bytes) * 8 / (last - first) if last > first else 0.0
     print(json.dumps({"packets": packets, "late": late, "bits_per_second": bits_per_second}))
 
 
 def send(address: str, port: int, ip_bytes: int, bits_per_second: float, duration_s: float) -> None:
-    """Packets of a size at a rate, in bursts as short as sleeping allows."""
+    """Send packets of a size at a rate, in short bursts."""
     packet = bytearray(ip_bytes - IP_AND_UDP_BYTES)
     per_second = bits_per_second / 8 / ip_bytes
     sent = 0
@@ -85,14 +85,14 @@ def send(address: str, port: int, ip_bytes: int, bits_per_second: float, duratio
         SEQUENCE.pack_into(packet, 0, END)
         for _ in range(ENDS):
             time.sleep(0.01)
-            # The receiver goes when it has seen the first.
+            # The receiver ends when it has received the first.
             with suppress(ConnectionRefusedError):
                 opened.send(packet)
     print(json.dumps({"packets": sent}))
 
 
 def echo(port: int) -> None:
-    """Send back what comes, until ended."""
+    """Send back each packet until killed."""
     with udp(port) as opened:
         print("ready", flush=True)
         while True:
@@ -101,7 +101,7 @@ def echo(port: int) -> None:
 
 
 def ping(address: str, port: int, count: int) -> None:
-    """The round trips of an echo, in milliseconds; lost ones are left out."""
+    """Print the round trips of echoes in milliseconds, without lost ones."""
     round_trips_ms = []
     with udp() as opened:
         opened.connect((address, port))
@@ -120,7 +120,7 @@ def ping(address: str, port: int, count: int) -> None:
 
 
 def tcp_receive(port: int) -> None:
-    """Take one connection to its end; the rate is that from the first byte to the last."""
+    """Accept one connection, and print the rate from its first byte to its last."""
     buffer = bytearray(TCP_WRITE_BYTES)
     with socket.create_server(("0.0.0.0", port)) as server:
         print("ready", flush=True)
@@ -136,7 +136,7 @@ def tcp_receive(port: int) -> None:
 
 
 def tcp_send(address: str, port: int, congestion: str, duration_s: float) -> None:
-    """Send zeros for a time, with a congestion control of its own (`-`: the default)."""
+    """Send zeros for a time with a congestion control; `-` is the default."""
     block = bytes(TCP_WRITE_BYTES)
     sent = 0
     with socket.socket() as opened:

@@ -1,7 +1,5 @@
-"""Results of a server into a client over networks: Dray with `auto` beside its own fixed settings,
-Flight and netcat.
-
-Contenders alternate. See README.md.
+"""Compare Dray with its rivals over networks: its `auto` compression, its fixed compressions, Arrow
+Flight and netcat. See README.md for the method.
 """
 
 from __future__ import annotations
@@ -31,26 +29,36 @@ def options() -> argparse.Namespace:
     parser = race.options("Compare Dray with its rivals over networks. Needs root.")
     networks, scenarios = [network.name for network in NETWORKS], list(scenario.SCENARIOS)
     parser.set_defaults(timeout=90.0)
-    parser.add_argument("--rounds", type=int, default=3, help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds (default: %(default)s)")
     parser.add_argument(
-        "--rows", type=int, default=500_000, help="of ontime and pums (default: %(default)s)"
+        "--rows",
+        type=int,
+        default=500_000,
+        help="rows of ontime and of pums (default: %(default)s)",
     )
-    parser.add_argument("--links", default=",".join(networks), help="default: %(default)s")
-    parser.add_argument("--data", default=",".join(DATA), help="default: %(default)s")
+    parser.add_argument(
+        "--links", default=",".join(networks), help="networks (default: %(default)s)"
+    )
+    parser.add_argument("--data", default=",".join(DATA), help="tables (default: %(default)s)")
     parser.add_argument(
         "--only",
         default="*",
-        help="contenders, by patterns like 'dray-*,flight-zstd' (default: all)",
+        help="patterns of contenders, like 'dray-*,flight-zstd' (default: all)",
     )
     parser.add_argument(
-        "--scenarios", default=",".join(scenarios), help="or none (default: %(default)s)"
+        "--scenarios", default=",".join(scenarios), help="scenarios, or none (default: %(default)s)"
     )
     parser.add_argument(
-        "--share", type=float, help="of the rows on all links, instead of the link's own"
+        "--share",
+        type=float,
+        help="fraction of the rows on all networks, instead of each network's own",
     )
     parser.add_argument("--no-check", action="store_true", help="do not measure the links first")
     parser.add_argument(
-        "--output", type=Path, default=OUTPUT, help="without an ending (default: %(default)s)"
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        help="path of the results without suffix (default: %(default)s)",
     )
     parser.add_argument(
         "--congestion",
@@ -66,7 +74,7 @@ def options() -> argparse.Namespace:
     ):
         names = [name for name in getattr(given, option).split(",") if name not in ("", "none")]
         if strange := [name for name in names if name not in known]:
-            parser.error(f"--{option} {strange[0]}: there are {', '.join(known)}")
+            parser.error(f"--{option} {strange[0]}: expected some of {', '.join(known)}")
         setattr(given, option, names)
     if given.rounds < 1:
         parser.error("--rounds must be at least 1")
@@ -74,7 +82,7 @@ def options() -> argparse.Namespace:
 
 
 def run(network: Network, given: argparse.Namespace, races: list[Race]) -> None:
-    """Race all data sets over one network. Each race is added as soon as it is over."""
+    """Race on all tables over one network, and write the results after each race."""
     with network.testbed() as testbed:
         checked = "" if given.no_check else check(testbed)
         for name in given.data:
@@ -95,12 +103,12 @@ def run(network: Network, given: argparse.Namespace, races: list[Race]) -> None:
 
 
 def check(testbed: Testbed) -> str:
-    """What the link is like, in a sentence. One that is off is used nevertheless: the rates of veth
-    are no promise.
+    """Measure the link, and return the result as a sentence. A deviation is reported, but is no
+    failure, because the rate of a veth link depends on the machine.
     """
     if not isinstance(testbed, LinkTestbed):
         return ""
-    return f"Measured before: {'; '.join(str(testbed.link.measure()).splitlines())}."
+    return f"Link before the race: {'; '.join(str(testbed.link.measure()).splitlines())}."
 
 
 def is_chosen(row: Row, only: str) -> bool:
@@ -108,7 +116,7 @@ def is_chosen(row: Row, only: str) -> bool:
 
 
 def write(given: argparse.Namespace, races: list[Race], scenarios: list[dict]) -> str:
-    """Write JSON and Markdown beside each other, and return the Markdown."""
+    """Write JSON and Markdown, and return the Markdown."""
     given.output.parent.mkdir(parents=True, exist_ok=True)
     markdown = report.as_markdown(given.machine, races, scenarios)
     content = report.as_json(given.machine, races, scenarios)

@@ -1,4 +1,4 @@
-"""The client of a scenario: it says when it is ready, begins when told, and prints one JSON line."""
+"""The client of a scenario. It prints `ready`, waits for a line, and prints its result as JSON."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from lab.common.program import program_name
 
 
 def begin() -> None:
-    """Say that the connection is open, and wait for the word to begin."""
+    """Print that the connection is open, and wait for a line on standard input."""
     print("ready", flush=True)
     sys.stdin.readline()
 
 
 def trace(given: argparse.Namespace) -> dict[str, object]:
-    """Read a result batch by batch, with an idle pause when so many rows have come: seconds and
-    rows so far.
+    """Read a result batch by batch, and trace the number of rows over time.
+
+    After `--sleep-after-rows` rows, the reader sleeps for `--sleep` seconds.
     """
     with dray.connect(given.uri) as connection:
         begin()
@@ -28,8 +29,7 @@ def trace(given: argparse.Namespace) -> dict[str, object]:
         seen: list[tuple[float, int]] = []
 
         def note(progress: dray.Progress) -> None:
-            # About twenty times a second; batches are too large for a trace, and chunks become as
-            # small as they are.
+            # About twenty times a second. Batches are too large for a trace.
             seen.append((round(time.monotonic() - start, 4), progress.rows))
 
         result = connection.query(given.sql, compression=given.compression, progress=note)
@@ -55,8 +55,9 @@ def trace(given: argparse.Namespace) -> dict[str, object]:
 
 
 def small(given: argparse.Namespace) -> dict[str, object]:
-    """Run a small statement on an open connection for each compression, in turns: milliseconds each
-    took.
+    """Run a small statement repeatedly with each compression in turn, on an open connection each.
+
+    Returns the milliseconds of each run.
     """
     names = given.compression.split(",")
     connections = {name: dray.connect(given.uri) for name in names}

@@ -1,4 +1,4 @@
-"""The networks that results are fetched over, and who fetches over each."""
+"""The networks, and the contenders that fetch over each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lab.data.table import Table
 from lab.link.link import Link
 
 FIXED = ("none", "light", "lz4", "zstd:1", "zstd:3", "zstd:9")
-#: Takes minutes where the line is not slower yet.
+#: So slow that it takes part only on the slowest network.
 SLOWEST = "zstd:19"
-#: What writes the CSV to the socket and what reads it, by the suffix of the contender's name.
+#: Compressor and decompressor of the CSV, by the suffix of the contender's name.
 PIPES = {
     "-gzip1": ("gzip -1", "gzip -dc"),
     "-gzip": ("gzip", "gzip -dc"),
@@ -36,11 +36,12 @@ class Network:
     Attributes
     ----------
     make_link : callable, optional
-        Makes the link; without it both ends are on this machine, over loopback.
+        Makes the link. If absent, client and server communicate over loopback.
     share : float
-        Of the rows of each data set, so that a fetch takes at most half a minute or so.
+        Fraction of the rows of each table, so that a fetch takes at most about half a minute.
     fetches : int
-        Of each client process. Only where a fetch takes half a minute, what the first one waits for besides is little.
+        Fetches of each client process. A single fetch must take so long that waiting for memory is
+        negligible.
     """
 
     name: str
@@ -53,7 +54,7 @@ class Network:
 
     @contextmanager
     def testbed(self) -> Iterator[Testbed]:
-        """The place of the network's ends, while it exists."""
+        """The testbed of the network, which exists during the block."""
         if self.make_link is None:
             yield Testbed()
             return
@@ -61,8 +62,9 @@ class Network:
             yield LinkTestbed(link)
 
     def rows(self, setting: Setting, controls: list[str]) -> list[Row]:
-        """Everyone, Dray first. Rivals are there once for each congestion control; Dray asks for
-        its own.
+        """All contenders, Dray first.
+
+        Rivals have a row for each congestion control. Dray's server chooses its own.
         """
         dray, flight = DrayServer(setting), FlightServer(setting)
         ours: list[Contender] = [
@@ -84,7 +86,7 @@ class Network:
         rows = [Row(contender, None) for contender in ours]
         rows += [Row(contender, control) for contender in rivals for control in controls]
         for row in rows:
-            # Clients of several fetches drop their first one.
+            # A client with several fetches drops the first one instead.
             row.contender.warms_up = False
         return rows
 
@@ -115,7 +117,7 @@ DATA = ("lineitem", "ontime", "pums")
 
 
 def table(name: str, scale_factor: float, rows: int, share: float) -> Table:
-    """A data set, or so much of it."""
+    """A table with a fraction `share` of its rows."""
     if name == "lineitem":
         return Lineitem.of(float(f"{scale_factor * share:.3g}"))
     return Sample(name, max(1000, round(rows * share)))

@@ -1,6 +1,4 @@
-"""The results over networks as JSON and Markdown: a table for each network and data set, and the
-figures asked for.
-"""
+"""The results over networks as JSON and Markdown: targets, then a section for each race."""
 
 from __future__ import annotations
 
@@ -23,26 +21,26 @@ HEADINGS = [
     "client CPU s",
 ]
 AUTO = "dray-tcp-auto"
-#: `auto` may take so many times what the best fixed setting takes.
+#: `auto` may take at most this multiple of the best fixed compression's time.
 FIXED_TIMES_MAX = 1.10
-#: On the lossy line, lineitem takes at most this share of what the best rival takes.
+#: On the lossy link, lineitem may take at most this fraction of the best rival's time.
 RIVAL_SHARE_MAX = 0.5
-#: So many settings of λ are shown of a fetch.
+#: Values of λ shown per fetch, at most.
 PRICES_MAX = 8
 
 
 @dataclass
 class Race:
-    """All rows of one data set over one network."""
+    """All contenders on one table over one network."""
 
     network: Network
     table: Table
     rows: list[Row]
-    #: What the check of the link saw.
+    #: The result of measuring the link.
     checked: str
 
     def seconds(self, *prefixes: str) -> dict[str, float]:
-        """Medians of the contenders whose names begin so, by title."""
+        """Median seconds, by title, of contenders whose names begin with one of the prefixes."""
         chosen = [row for row in self.rows if row.runs and row.contender.name.startswith(prefixes)]
         return {row.title: row.median("total_s") for row in chosen}
 
@@ -90,14 +88,14 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
     lines = [
         "# Results over networks",
         "",
-        f"{machine['processor']}, {machine['cores']} cores; Linux {machine['kernel']}; load average at the start "
-        f"{machine['load_average']:.1f}. {versions}.",
+        f"{machine['processor']}, {machine['cores']} cores; Linux {machine['kernel']}; "
+        f"load average at the start {machine['load_average']:.1f}. {versions}.",
         "",
         f"`{machine['command']}`",
         "",
-        "Seconds are medians of alternating rounds. MB on the line include headers and what was sent again; on one "
-        "host they are those that the client counted, or else the least that loopback carried. The congestion control "
-        "is the one that `ss` saw on the server's socket.",
+        "Seconds are medians of alternating rounds. MB on the line include headers and "
+        "retransmissions; on one host they are the client's count, or the least that loopback "
+        "carried. The congestion control is the one that `ss` saw on the server's socket.",
         "",
     ]
     if races:
@@ -110,7 +108,7 @@ def as_markdown(machine: dict[str, object], races: list[Race], scenarios: list[d
 
 
 def targets(races: list[Race]) -> list[str]:
-    """The figures that `auto` has to reach, in each race."""
+    """Whether `auto` reaches its targets in each race."""
     headings = [
         "network",
         "data",
@@ -157,8 +155,8 @@ def section(race: Race) -> list[str]:
     lines = [
         f"## {race.network.title}: {race.table.name}",
         "",
-        f"{race.table.title}; {race.table.rows:,} rows, {race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. "
-        f"{race.checked}".strip(),
+        f"{race.table.title}; {race.table.rows:,} rows, "
+        f"{race.table.arrow_bytes() / 1e6:,.0f} MB in Arrow. {race.checked}".strip(),
         "",
         *table([HEADINGS, *(cells(row, race) for row in measured)]),
         "",
@@ -186,19 +184,19 @@ def cells(row: Row, race: Race) -> list[str]:
 
 
 def server_cpu_s(run: Run) -> float | None:
-    """Of one fetch."""
+    """CPU seconds of the server per fetch."""
     return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
 
 
 def line_bytes(row: Row, network: Network) -> float | None:
-    """What a fetch put on the line. The loopback interface carries others' bytes, too."""
+    """Bytes per fetch on the line. On loopback, other programs' bytes would count as well."""
     if network.make_link is None:
         return row.wire_bytes()
     return statistics.median(run.carried_bytes for run in row.runs)
 
 
 def adapted(row: Row) -> list[str]:
-    """λ and the encodings of the median fetch of each round."""
+    """λ and the encodings in the median fetch of each round."""
     return [
         f"round {i + 1}: {adaptation(run.client.details['stats'])}"
         for i, run in enumerate(row.runs)
@@ -206,13 +204,11 @@ def adapted(row: Row) -> list[str]:
 
 
 def adaptation(stats: dict) -> str:
-    """λ over time, where the server's time went, and the encodings by their bytes sent, in a
-    sentence.
-    """
+    """λ over time, the time of the server's threads, and the encodings with the most bytes."""
     prices = stats["byte_prices"]
     every = max(1, -(-len(prices) // PRICES_MAX))
     shown = [*prices[:-1][::every], *prices[-1:]]
-    path = "λ in ns a byte " + " → ".join(f"{ns:.3g} ({at_s:.2f} s)" for at_s, ns in shown)
+    path = "λ in ns per byte " + " → ".join(f"{ns:.3g} ({at_s:.2f} s)" for at_s, ns in shown)
     server = stats["server"] or {}
     spent = ", ".join(
         f"{name} {server[f'{name}_seconds']:.2f} s"
@@ -225,5 +221,5 @@ def adaptation(stats: dict) -> str:
         sent[names] = sent.get(names, 0) + (column["wire_bytes"] or 0)
     largest = sorted(sent.items(), key=lambda item: -item[1])[:4]
     encodings = "; ".join(f"{names} {count / 1e6:.1f} MB" for names, count in largest)
-    how = path if prices else "it did not adapt"
+    how = path if prices else "no adaptation"
     return f"{how}. Server's threads: {spent}. {stats['chunks']} chunks. Encodings: {encodings}."

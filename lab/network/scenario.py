@@ -1,7 +1,7 @@
-"""What happens to a transfer when its network or its reader changes: each scenario is a function
-that tells its result.
+"""Scenarios: a transfer whose network or reader changes.
 
-A result is a dict: `title`, `lines` of Markdown, and whatever was measured.
+Each scenario is a function that returns a dict with a `title`, `lines` of Markdown, and the
+measurements.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ from lab.network.trace import Sampler, between, reached_s, settled_s
 CLIENT = "lab.network.client"
 ROUND_TRIP_MS = 25
 FAST, SLOW = "150mbit", "20mbit"
-#: `none` is the best on neither of them.
+#: `none` is not the best on either link.
 FIXED = ("light", "lz4", "zstd:1", "zstd:3", "zstd:9")
-#: Of the scale factor, on the constant links; on the one that changes all of it.
+#: Fractions of the scale factor on the constant links. The changing link has all of it.
 FAST_SHARE, SLOW_SHARE = 0.3, 0.1
 SLOW_S_MAX = 10.0
 SLEEP_S, SLEEP_LINK = 5.0, "1gbit"
-#: The rate before the sleep is that from so many seconds on; it is back when this much of it is.
+#: The rate before the sleep is measured from this second on. The rate has recovered when it reaches
+#: this fraction of that.
 SLEEP_AFTER_S, BACK = 0.5, 0.9
 CUT, STALL = "2s+2s", "6s+2s"
 SMALL_SHARE = 0.1
 SMALL_ROWS, SMALL_TIMES = 100, 500
-#: So many settings of λ are shown.
+#: Values of λ shown, at most.
 PRICES_MAX = 40
 MIB = 2**20
 
 
 @contextmanager
 def server(given: argparse.Namespace, testbed: Testbed, share: float = 1.0) -> Iterator[DrayServer]:
-    """Dray with lineitem, or a share of it, at the far end of a testbed."""
+    """Dray with a fraction `share` of lineitem at the far end of a testbed."""
     with tempfile.TemporaryDirectory(prefix="dray-lab-") as folder:
         data = Lineitem.of(float(f"{given.scale_factor * share:.3g}"))
         setting = Setting(data, given.dray, Path(folder), given.timeout, testbed)
@@ -61,7 +62,7 @@ def server(given: argparse.Namespace, testbed: Testbed, share: float = 1.0) -> I
 def fetch(
     dray: DrayServer, what: str, *options: object, at_begin: Callable[[], None] = lambda: None
 ) -> dict:
-    """Run a client; `at_begin` is called when it has connected."""
+    """Run a client, and call `at_begin` when it has connected."""
     setting = dray.setting
     command = [*setting.testbed.near, *python(CLIENT, what, dray.tcp_uri(), *options)]
     with subprocess.Popen(
@@ -76,11 +77,11 @@ def fetch(
             )
         except subprocess.TimeoutExpired as error:
             client.kill()
-            raise Failure(f"the client was not done after {setting.timeout_s:.0f} s") from error
+            raise Failure(f"the client did not finish within {setting.timeout_s:.0f} s") from error
         if client.returncode != 0:
             raise Failure(last_line(errors))
     result: dict = json.loads(output.splitlines()[-1])
-    # Of 189 columns nobody reads.
+    # Statistics of up to 189 columns would only make the results large.
     result.get("stats", {}).pop("columns", None)
     return result
 
@@ -93,13 +94,14 @@ def transfer(
         dray, "trace", "--sql", data.query, "--compression", compression, *options, **chosen
     )
     if result["rows"] != data.rows:
-        raise Failure(f"expected {data.rows} rows, the client got {result['rows']}")
+        raise Failure(f"expected {data.rows} rows, the client fetched {result['rows']}")
     return result
 
 
 def change(given: argparse.Namespace) -> dict:
-    """A line of 150 Mbit/s that has 20 for a while, against the best fixed setting in each of its
-    states.
+    """A link of 150 Mbit/s that drops to 20 for a while.
+
+    The reference is an oracle that uses the best fixed compression at each rate.
     """
     rates = {
         rate: constant(given, rate, share)
@@ -140,8 +142,8 @@ def change(given: argparse.Namespace) -> dict:
         )
     ]
     lines = [
-        f"{rows:,} rows of lineitem, round trip {ROUND_TRIP_MS} ms; {SLOW} from {slow_from} s to {slow_to} s, "
-        f"otherwise {FAST}. On constant links, in rows/s:",
+        f"{rows:,} rows of lineitem, round trip {ROUND_TRIP_MS} ms; {SLOW} from {slow_from} s to "
+        f"{slow_to} s, otherwise {FAST}. On constant links, in rows/s:",
         "",
         *table(
             [
@@ -150,13 +152,14 @@ def change(given: argparse.Namespace) -> dict:
             ]
         ),
         "",
-        f"The best fixed setting in each state ({best[FAST]}, {best[SLOW]}, {best[FAST]}) would take {oracle_s:.2f} s: "
-        "the oracle.",
+        "The oracle, the best fixed compression at each rate "
+        f"({best[FAST]}, {best[SLOW]}, {best[FAST]}), would take {oracle_s:.2f} s.",
         "",
         *table(content),
         "",
-        "`auto` in rows/s, the first second after a change and half of the slow state left out: "
-        f"{', '.join(f'{rate:,.0f}' for rate in in_phases)}. λ in ns a byte: {prices(adapted)}.",
+        "`auto` in rows/s, without the first second after a change and the first half of the slow "
+        f"phase: {', '.join(f'{rate:,.0f}' for rate in in_phases)}. "
+        f"λ in ns per byte: {prices(adapted)}.",
     ]
     title = "A link that changes"
     return {
@@ -169,7 +172,7 @@ def change(given: argparse.Namespace) -> dict:
 
 
 def constant(given: argparse.Namespace, rate: str, share: float) -> dict[str, float]:
-    """Rows a second of each setting on a link that stays as it is: the median of the rounds."""
+    """Median rows per second of each compression on a constant link."""
     seen: dict[str, list[float]] = {name: [] for name in ("auto", *FIXED)}
     with Link.shaped(rate, ROUND_TRIP_MS) as link, server(given, LinkTestbed(link), share) as dray:
         rows = dray.setting.table.rows
@@ -180,7 +183,7 @@ def constant(given: argparse.Namespace, rate: str, share: float) -> dict[str, fl
 
 
 def sleep(given: argparse.Namespace) -> dict:
-    """A reader that sleeps in the middle and then hurries."""
+    """A reader that sleeps in the middle of a result."""
     result: dict = {"title": "A reader that sleeps"}
     with Link.veth(SLEEP_LINK) as link, server(given, LinkTestbed(link)) as dray:
         pid = dray.process.pid
@@ -203,16 +206,18 @@ def sleep(given: argparse.Namespace) -> dict:
             for value in (max(before), during[0], max(during), samples[-1][1])
         ]
         lines = [
-            f"{rows:,} rows of lineitem over {SLEEP_LINK} (veth), `auto`; the reader sleeps for {SLEEP_S:g} s in the "
-            f"middle. The server's anonymous memory: at most {mib[0]} before, {mib[1]} when it fell asleep, at most "
-            f"{mib[2]} while it slept, {mib[3]} at the end. Rows/s: {full:,.0f} before and {after:,.0f} after, "
-            f"{BACK:.0%} of the former again after {number(back_s, 1, 2)} s. λ in ns a byte: {prices(result)}."
+            f"{rows:,} rows of lineitem over {SLEEP_LINK} (veth), `auto`; the reader sleeps for "
+            f"{SLEEP_S:g} s in the middle. The server's anonymous memory: at most {mib[0]} before "
+            f"the sleep, {mib[1]} at its start, at most {mib[2]} during it, {mib[3]} at the end. "
+            f"Rows/s: {full:,.0f} before the sleep and {after:,.0f} after it, "
+            f"{BACK:.0%} of the former after {number(back_s, 1, 2)} s. "
+            f"λ in ns per byte: {prices(result)}."
         ]
     return {**result, "lines": lines}
 
 
 def small(given: argparse.Namespace) -> dict:
-    """A hundred rows on an open connection, again and again."""
+    """Repeated results of a hundred rows on an open connection."""
     content = [["network", "compression", "median ms", "p95 ms"]]
     result: dict = {"title": "A hundred rows on an open connection", "took_ms": {}}
     links = {
@@ -226,19 +231,21 @@ def small(given: argparse.Namespace) -> dict:
                 dray, "small", "--sql", sql, "--compression", "auto,none", "--times", SMALL_TIMES
             )
         if seen["rows"] != [SMALL_ROWS]:
-            raise Failure(f"expected {SMALL_ROWS} rows each time, the client got {seen['rows']}")
+            raise Failure(
+                f"expected {SMALL_ROWS} rows each time, the client fetched {seen['rows']}"
+            )
         result["took_ms"][name] = seen["took_ms"]
         for compression, took_ms in seen["took_ms"].items():
             p95 = statistics.quantiles(took_ms, n=20)[18]
             content.append(
                 [name, compression, number(statistics.median(took_ms), 1, 2), number(p95, 1, 2)]
             )
-    lines = [f"{SMALL_TIMES} times each, in turns, lineitem.", "", *table(content)]
+    lines = [f"Lineitem, {SMALL_TIMES} times with each compression in turn.", "", *table(content)]
     return {**result, "lines": lines}
 
 
 def cut(given: argparse.Namespace) -> dict:
-    """A line on which nothing passes for a while, and on which packets are held for a while."""
+    """A link with a cut, which loses all packets, and a stall, which delays them."""
     content = [
         ["link", "compression", "seconds", "settled after the cut", "settled after the stall"]
     ]
@@ -271,8 +278,9 @@ def cut(given: argparse.Namespace) -> dict:
                     ]
                 )
     lines = [
-        f"{Lineitem.of(given.scale_factor).rows:,} rows of lineitem, 100 Mbit/s, 25 ms, 1 % lost; everything is lost "
-        f"from 2 to 4 s, and held from 6 to 8 s. λ of `auto` in ns a byte: {prices(runs[-2])}.",
+        f"{Lineitem.of(given.scale_factor).rows:,} rows of lineitem, 100 Mbit/s, 25 ms, 1 % lost; "
+        "a cut from 2 to 4 s and a stall from 6 to 8 s. "
+        f"λ of `auto` in ns per byte: {prices(runs[-2])}.",
         "",
         *table(content),
     ]
@@ -280,7 +288,7 @@ def cut(given: argparse.Namespace) -> dict:
 
 
 def prices(result: dict) -> str:
-    """λ over time, with the last setting."""
+    """λ over time, including its last value."""
     settings = result["stats"]["byte_prices"]
     every = max(1, -(-len(settings) // PRICES_MAX))
     return " → ".join(

@@ -1,6 +1,4 @@
-"""Traces: the seconds at which rows came, with how many there were by then; and samples of
-something else meanwhile.
-"""
+"""Traces of received rows over time, and a sampler of other values."""
 
 from __future__ import annotations
 
@@ -11,15 +9,17 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
+#: Pairs of a time in seconds and the number of rows received by then.
 Trace = list[tuple[float, int]]
-#: The rate is looked at over so many seconds, again after so many.
+#: Length of the window over which a rate is measured, and distance between windows.
 WINDOW_S, STEP_S = 1.0, 0.1
-#: It has settled when from then on so many of the windows are so near to the later half's median.
+#: A rate has settled when SHARE of the remaining windows are within NEAR of the median of the later
+#: half.
 NEAR, SHARE = 0.25, 0.9
 
 
 def rows_at(trace: Trace, at_s: float) -> float:
-    """Rows by a moment, between two batches in proportion."""
+    """Rows received by `at_s`, interpolated linearly."""
     after = bisect.bisect_right(trace, at_s, key=lambda seen: seen[0])
     earlier = trace[after - 1] if after else (0.0, 0)
     if after == len(trace):
@@ -31,14 +31,12 @@ def rows_at(trace: Trace, at_s: float) -> float:
 
 
 def between(trace: Trace, from_s: float, to_s: float) -> float:
-    """Rows a second in an interval."""
+    """Rows per second in an interval."""
     return (rows_at(trace, to_s) - rows_at(trace, from_s)) / max(to_s - from_s, 1e-9)
 
 
 def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
-    """Seconds from the beginning of an interval until the rate has settled; None if there is no
-    such moment.
-    """
+    """Seconds from the start of an interval until the rate has settled; None if it does not."""
     count = int((to_s - from_s - WINDOW_S) / STEP_S) + 1
     if count < 3:
         return None
@@ -51,8 +49,8 @@ def settled_s(trace: Trace, from_s: float, to_s: float) -> float | None:
 
 
 def reached_s(trace: Trace, from_s: float, to_s: float, rate: float) -> float | None:
-    """Seconds from the beginning of an interval until so many rows come in a second, looked at for
-    a quarter of one.
+    """Seconds from the start of an interval until the rate, over a quarter of a window, reaches
+    `rate`; None if it does not.
     """
     look_s = WINDOW_S / 4
     begin = from_s
@@ -64,7 +62,7 @@ def reached_s(trace: Trace, from_s: float, to_s: float, rate: float) -> float | 
 
 
 class Sampler(threading.Thread):
-    """Asks for a value again and again, with the moment."""
+    """Samples a value periodically, with the time of each sample."""
 
     def __init__(self, ask: Callable[[], int | None], every_s: float = 0.05) -> None:
         super().__init__(daemon=True)

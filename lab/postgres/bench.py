@@ -1,7 +1,7 @@
-"""Compare Dray with its rivals on PostgreSQL: whole tables over loopback TCP, into Arrow, rows and
-DataFrames.
+"""Compare Dray with other clients of PostgreSQL: whole tables over loopback TCP, into Arrow tables,
+rows and DataFrames.
 
-It starts a PostgreSQL of its own and loads it. See README.md for what is measured.
+It starts and loads a PostgreSQL server. See README.md for the method.
 """
 
 from __future__ import annotations
@@ -39,31 +39,38 @@ PACKAGES = (
     "sqlalchemy",
     "pandas",
 )
-#: Of the tables in rows, where the scale factor does not say it.
+#: Rows of each table but lineitem, whose size is the scale factor's.
 ROWS = 1_000_000
 TINY_TABLE = "lineitem"
 
 
 def options() -> argparse.Namespace:
-    parser = race.options("Compare Dray with other ways to read from PostgreSQL on this machine.")
+    parser = race.options("Compare Dray with other clients of PostgreSQL on this machine.")
     parser.set_defaults(timeout=900.0)
     parser.add_argument(
         "--rounds", type=int, default=5, help="measured rounds after the warm-up (default: 5)"
     )
     parser.add_argument(
-        "--rows", type=int, default=ROWS, help="of each table but lineitem (default: %(default)s)"
+        "--rows",
+        type=int,
+        default=ROWS,
+        help="rows of each table but lineitem (default: %(default)s)",
     )
     parser.add_argument(
-        "--only", default="", help="contenders, separated by commas; NAME* is all that begin so"
+        "--only",
+        default="",
+        help="patterns of contenders, separated by commas, like 'dray-*' (default: all)",
     )
     parser.add_argument(
-        "--tables", default="", help="tables, separated by commas; tiny for tiny queries"
+        "--tables",
+        default="",
+        help="tables, separated by commas, and tiny for tiny queries (default: all)",
     )
     parser.add_argument(
         "--postgres",
         type=Path,
         default=PROGRAMS,
-        help="folder of its programs (default: %(default)s)",
+        help="folder of the server's programs (default: %(default)s)",
     )
     parser.add_argument(
         "--congestion",
@@ -71,27 +78,25 @@ def options() -> argparse.Namespace:
         help="congestion control (default: %(default)s)",
     )
     parser.add_argument(
-        "--output", default="", help="name of the files in results/ (default: postgres-sfN)"
+        "--output", default="", help="name of the results in results/ (default: postgres-sfN)"
     )
     given = parser.parse_args()
     if given.rounds < 1 or given.rows < 1:
         parser.error("--rounds and --rows must be at least 1")
     if given.congestion not in congestion.available():
-        parser.error(
-            f"--congestion {given.congestion}: this kernel offers {', '.join(congestion.available())}"
-        )
+        offered = ", ".join(congestion.available())
+        parser.error(f"--congestion {given.congestion}: the kernel offers {offered}")
     return given
 
 
 def chosen_tables(setting: Setting, given: argparse.Namespace) -> list[DataSet]:
-    """The tables named by `--tables`, or all; lineitem also for the tiny queries, which read its
-    first rows.
-    """
+    """The tables named by `--tables`, or all. Tiny queries need lineitem."""
     known = data_sets(setting.table, given.rows)
     names = set(given.tables.split(",")) if given.tables else {data_set.name for data_set in known}
     for name in names - {"tiny"} - {data_set.name for data_set in known}:
         raise Failure(
-            f"--tables {name}: there are {', '.join(data_set.name for data_set in known)}, tiny"
+            f"--tables {name}: expected some of "
+            f"{', '.join(data_set.name for data_set in known)}, tiny"
         )
     if "tiny" in names:
         names.add(TINY_TABLE)
@@ -108,7 +113,7 @@ def rows_of(candidates: list[PostgresContender], given: argparse.Namespace) -> l
 
 
 def compare(given: argparse.Namespace, described: dict[str, object]) -> list[Row]:
-    """Measure table after table, and write the results after each, because all of them take hours."""
+    """Measure table after table. All of them take hours, so results are written after each."""
     chosen = given.tables.split(",") if given.tables else []
     sections: list[Section] = []
     tiny: list[Row] = []
@@ -140,7 +145,7 @@ def write(
     sections: list[Section],
     tiny: list[Row],
 ) -> str:
-    """Write JSON, Markdown and a plot for each table beside each other, and return the Markdown."""
+    """Write JSON, Markdown and a plot for each table, and return the Markdown."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / (given.output or f"postgres-sf{given.scale_factor:g}")
     described["load_average_end"] = os.getloadavg()[0]
@@ -160,9 +165,7 @@ def write(
 
 
 def builds(programs: Path) -> dict[str, str]:
-    """Fingerprints of what a version number does not tell apart: Dray at the client, and in the
-    server.
-    """
+    """Fingerprints of Dray's client and extension, because builds share a version number."""
     package = importlib.util.find_spec("dray")
     libraries = run([programs / "pg_config", "--pkglibdir"], "find the server's libraries").strip()
     files = {

@@ -1,8 +1,7 @@
-"""The clients of the PostgreSQL benchmark: one driver a function, each in a fresh process, in its
-best form.
+"""The clients of the PostgreSQL benchmark: a function for each driver, with its fastest options.
 
-The drivers are imported before any clock starts, and before the memory of the client is first
-looked at."""
+A driver is imported before any clock starts, and before the client's initial memory is measured.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ WARM_UP_QUERIES = 200
 
 
 class Query:
-    """What every driver is told."""
+    """The options of all drivers."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.port: int = given.port
@@ -49,12 +48,12 @@ class Query:
         return f"host={HOST} port={self.port} user={USER} dbname={DATABASE} sslmode=disable"
 
     def odbc(self, driver: str) -> str:
-        # Without a declared cursor the driver would keep the whole result as text before the first
-        # row is seen.
+        # Without a declared cursor, the driver would buffer the whole result as text.
         return (
-            f"Driver={{PostgreSQL {driver}}};Server={HOST};Port={self.port};Uid={USER};Database={DATABASE};"
-            f"SSLmode=disable;UseDeclareFetch=1;Fetch={ROWS_PER_FETCH};MaxVarcharSize={self.text_bytes_max};"
-            f"MaxLongVarcharSize={self.text_bytes_max};BoolsAsChar=0"
+            f"Driver={{PostgreSQL {driver}}};Server={HOST};Port={self.port};Uid={USER};"
+            f"Database={DATABASE};SSLmode=disable;UseDeclareFetch=1;Fetch={ROWS_PER_FETCH};"
+            f"MaxVarcharSize={self.text_bytes_max};MaxLongVarcharSize={self.text_bytes_max};"
+            "BoolsAsChar=0"
         )
 
 
@@ -77,8 +76,8 @@ def table_of(
 
 
 def dray_options(query: Query) -> dict[str, object]:
-    """The path is forced, so that a missing extension fails, but where it is Dray's choice that is
-    measured.
+    """Options of `query`. They force the path, so that a missing extension is an error, unless
+    Dray's own choice is measured.
     """
     extension: object = {"always": True, "never": False}.get(query.extension, query.extension)
     return {"extension": extension, "partitions": query.connections}
@@ -98,7 +97,7 @@ def dray_arrow(query: Query) -> Measurement:
 
 
 def duckdb_arrow(query: Query) -> Measurement:
-    """DuckDB's scanner; connections are its threads, and 0 leaves their number to it."""
+    """DuckDB's scanner, with a thread per connection; 0 leaves their number to DuckDB."""
     import duckdb
 
     config: dict[str, object] = {"allow_unsigned_extensions": "true"}
@@ -148,7 +147,7 @@ def adbc_arrow(query: Query) -> Measurement:
 
 
 def arrow_odbc_arrow(query: Query) -> Measurement:
-    """Through the ANSI driver, which is faster than the Unicode one and brings the same text."""
+    """arrow-odbc with the ANSI driver: faster than the Unicode driver, and the same text."""
     import arrow_odbc
     import pyarrow
 
@@ -169,7 +168,7 @@ def arrow_odbc_arrow(query: Query) -> Measurement:
     )
 
 
-# Rows, which a loop in Python takes one by one and drops, and DataFrames.
+# Rows, which a loop in Python reads one by one and drops, and DataFrames.
 
 
 def taken(
@@ -181,7 +180,7 @@ def taken(
 
 
 def count(rows: Iterable[Any]) -> int:
-    """What a program's loop over the rows costs at the least."""
+    """Count rows in the cheapest loop that a program could have over them."""
     number = 0
     for _row in rows:
         number += 1
@@ -202,7 +201,7 @@ def dray_rows(query: Query) -> Measurement:
 
 
 def fetched(cursor: Any, watch: Stopwatch, connect_s: float) -> Measurement:
-    """Rows of a DB-API cursor that has executed; the first block counts as execution."""
+    """Fetch the rows of a DB-API cursor. The first block counts as execution."""
     block = cursor.fetchmany(ROWS_PER_FETCH)
     execute_s = watch.lap()
     rows = 0
@@ -273,7 +272,7 @@ def dray_frame(query: Query) -> Measurement:
         return taken(watch, connect_s, execute_s, rows, stats=without_columns(result.stats))
 
 
-# Limits: bytes that nobody parses or keeps, and a backend that sends nothing.
+# Lower bounds: bytes that are neither parsed nor kept, and a backend that sends nothing.
 
 
 def copy_psycopg(query: Query, form: str) -> Measurement:
@@ -299,12 +298,12 @@ def copy_csv(query: Query) -> Measurement:
     return copy_psycopg(query, "csv")
 
 
-#: The end of a COPY: CopyDone, CommandComplete with the number of rows, ReadyForQuery.
+#: The messages at the end of a COPY: CopyDone, CommandComplete with the rows, ReadyForQuery.
 COPY_END = re.compile(rb"c\0\0\0\x04C\0\0\0.COPY (\d+)\0Z\0\0\0\x05[IT]$", re.DOTALL)
 
 
 def copy_socket(query: Query) -> Measurement:
-    """The drain without a driver: no message is looked at, only the last one is recognised."""
+    """COPY without a driver: parses no message, and recognises only the end."""
     buffer = bytearray(RECEIVE_BYTES)
     watch = Stopwatch()
     with socket.create_connection((HOST, query.port)) as connection:
@@ -334,7 +333,7 @@ def copy_socket(query: Query) -> Measurement:
 
 
 def scan_append(query: Query) -> Measurement:
-    """The backend's own time, as it measures it; see scan_append/."""
+    """The time that the backend measures itself; see scan_append/."""
     import psycopg
 
     with psycopg.connect(query.conninfo) as connection:
@@ -367,7 +366,7 @@ def timed(ask: Callable[[], object]) -> Measurement:
 
 
 def libpq_latency(query: Query) -> Measurement:
-    """libpq's PQexec, through the thinnest layer that Python has for it."""
+    """libpq's PQexec, through psycopg's thin wrapper."""
     import psycopg
 
     with psycopg.connect(query.conninfo, autocommit=True) as connection:
@@ -411,7 +410,7 @@ def without_columns(stats: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stats.items() if name != "columns"}
 
 
-#: Each driver with the modules that it needs.
+#: The function of each driver, and the modules it needs.
 DRIVERS: dict[str, tuple[Callable[[Query], Measurement], tuple[str, ...]]] = {
     "dray-arrow": (dray_arrow, ("dray", "pyarrow")),
     "duckdb": (duckdb_arrow, ("duckdb", "pyarrow")),
@@ -435,10 +434,8 @@ DRIVERS: dict[str, tuple[Callable[[Query], Measurement], tuple[str, ...]]] = {
 }
 
 
-def be_first_to_go() -> None:
-    """Where a client needs more memory than there is, the kernel ends the client rather than the
-    server.
-    """
+def prefer_oom_kill() -> None:
+    """Have the kernel kill this client first, rather than the server, if memory runs out."""
     Path("/proc/self/oom_score_adj").write_text("1000")
 
 
@@ -454,7 +451,7 @@ if __name__ == "__main__":
     parser.add_argument("--extension", choices=("auto", "always", "never"), default="never")
     given = parser.parse_args()
     fetch, modules = DRIVERS[given.driver]
-    be_first_to_go()
+    prefer_oom_kill()
     for module in modules:
         importlib.import_module(module)
     process = Client()

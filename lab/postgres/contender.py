@@ -1,6 +1,4 @@
-"""Everyone who fetches a table from PostgreSQL: which driver, over how many connections, and how
-often.
-"""
+"""The contenders of the PostgreSQL benchmark: drivers, connections and rounds."""
 
 from __future__ import annotations
 
@@ -14,18 +12,18 @@ from lab.postgres.data import DataSet
 from lab.postgres.server import PostgresServer
 
 CLIENT = "lab.postgres.client"
-#: Drivers of 10 to 30 seconds on lineitem have fewer rounds; those of about a minute one, which
-# starts cold.
+#: Rounds of drivers that take 10 to 30 seconds on lineitem, and of those that take about a minute
+#: and have no warm-up.
 SLOW_ROUNDS, SLOWEST_ROUNDS = 3, 1
-#: The first fetch of a process waits for memory; the second one counts, also of the limits that
-# tables are held against.
+#: Fetches of a client that builds a table or measures a lower bound. The first one waits for
+#: memory, and the second one counts.
 TABLE_FETCHES = 2
 TINY_QUERIES = {"select-1": "SELECT 1", "ten-rows": "SELECT * FROM {table} LIMIT 10"}
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group of contenders that do the same, and so are compared."""
+    """A group of contenders that are compared with each other."""
 
     name: str
     heading: str
@@ -33,10 +31,10 @@ class Group:
 
 ARROW = Group("arrow", "Into an Arrow table, one connection")
 PARALLEL = Group("parallel", "Into an Arrow table, several connections")
-LIMIT = Group("limit", "Limits: dropped on arrival, or never sent")
-ROWS = Group("rows", "Rows of Python, taken one by one and dropped")
+LIMIT = Group("limit", "Lower bounds: data dropped on arrival, or never sent")
+ROWS = Group("rows", "Python rows, read one by one and dropped")
 FRAME = Group("frame", "Into a pandas DataFrame")
-TINY = Group("tiny", "Tiny queries, one open connection, rows of Python unless said")
+TINY = Group("tiny", "Tiny queries on one open connection, as Python rows unless stated")
 
 
 class PostgresContender(Contender):
@@ -45,17 +43,17 @@ class PostgresContender(Contender):
     Parameters
     ----------
     name, label : str
-        Short and for the table.
+        A short name for options, and a label for the report.
     driver : str
-        Of `client.DRIVERS`.
+        A key of `client.DRIVERS`.
     connections : int
-        As the driver counts them; 0 leaves the number to it.
+        Number of connections; 0 leaves it to the driver.
     extension : bool, optional
-        For Dray: through its extension, as with a stock server, or as it chooses.
+        For Dray: True uses the extension, False does not, None leaves the choice to Dray.
     needs : str, optional
-        What of the server it needs, if that may be missing.
+        A part of the server that it needs and that may be missing.
     note : str
-        What a reader has to know beside its figures.
+        A remark for the report.
     """
 
     def __init__(
@@ -111,14 +109,13 @@ class PostgresContender(Contender):
             and self.extension is not None
             and (path == "extension") != self.extension
         ):
-            raise Failure(
-                f"expected {'' if self.extension else 'not '}the path extension, Dray took {path}"
-            )
+            expected = "the extension" if self.extension else "no extension"
+            raise Failure(f"expected {expected}, Dray chose the path {path}")
         return measurement
 
 
 def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresContender]:
-    """Everyone on one table, in the order of the report."""
+    """All contenders on one table, in the order of the report."""
 
     def each(
         group: Group, name: str, label: str, driver: str, **options: object
@@ -172,7 +169,7 @@ def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresConten
         each(
             LIMIT,
             "scan-append",
-            "the backend scans and appends, sends nothing",
+            "backend scans and appends, sends nothing",
             "scan-append",
             needs="scan_append",
         ),
@@ -205,7 +202,7 @@ def contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresConten
 
 
 def tiny_contenders(server: PostgresServer, data_set: DataSet) -> list[PostgresContender]:
-    """Everyone who asks a tiny query again and again."""
+    """All contenders of the tiny queries."""
     drivers = [
         ("libpq", "libpq, PQexec", "libpq-latency", False),
         ("psycopg", "psycopg 3, execute and fetchall", "psycopg-latency", False),

@@ -1,4 +1,4 @@
-"""The PostgreSQL benchmark as JSON and Markdown, beside the figures that Dray is meant to reach."""
+"""The results on PostgreSQL as JSON and Markdown, and Dray's targets."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ HEADINGS = [
     "backends",
 ]
 TINY_HEADINGS = ["query", "contender", "median µs", "min–max", "p99 µs", "× libpq"]
-#: What a backend may take above its memory when idle: 32 MiB and four chunks of Dray's default
-# size.
+#: Target of a backend's memory above that of an idle one: 32 MiB and four chunks of Dray's default
+#: size.
 BACKEND_BYTES_MAX = 32 * MIB + 4 * 16 * MIB
 
 
 @dataclass
 class Section:
-    """One table's rows of the comparison."""
+    """The contenders on one table."""
 
     data_set: DataSet
     rows: list[Row]
@@ -50,7 +50,7 @@ class Section:
         return None if row is None else row.median("total_s")
 
     def best_rival_s(self) -> float | None:
-        """The fastest other way over one connection into an Arrow table."""
+        """Median of the fastest rival that builds an Arrow table over one connection."""
         rivals = (r for r in self.rows if r.contender.group is ARROW and r.runs and not is_dray(r))
         return min((row.median("total_s") for row in rivals), default=None)
 
@@ -105,18 +105,19 @@ def as_markdown(
     lines = [
         "# From PostgreSQL over loopback TCP",
         "",
-        f"{machine['processor']}, {machine['cores']} cores, {machine['memory_bytes'] / 2**30:.0f} GiB; Linux "
-        f"{machine['kernel']}; load average {machine['load_average']:.1f} at the start, "
+        f"{machine['processor']}, {machine['cores']} cores, "
+        f"{machine['memory_bytes'] / 2**30:.0f} GiB; Linux {machine['kernel']}; "
+        f"load average {machine['load_average']:.1f} at the start, "
         f"{machine['load_average_end']:.1f} at the end. {versions}. Congestion control "
         f"set {', '.join(controls)}, seen on the server's sockets {', '.join(seen) or 'none'}.",
         "",
         f"`{machine['command']}`",
         "",
-        "Medians of alternating runs, each a client process of its own. Connect, execute (until the first batch or "
-        "rows) and transfer; where a driver hides a moment, the next part includes it. Neither ontime nor pums is the "
-        "full data set: their rows repeat those of a sample. Memory and CPU seconds of backends are "
-        "those of all the connections of a fetch together; an idle backend takes "
-        f"{server.idle_backend_bytes / MIB:.1f} MiB.",
+        "Medians of alternating runs, each in a client process of its own. Execute ends with the "
+        "first batch or rows. If a driver does not expose the end of a part, the next part "
+        "includes it. ontime and pums are not the full data sets: their rows repeat those of a "
+        "sample. Memory and CPU seconds of backends are the sums over all connections of a fetch; "
+        f"an idle backend takes {server.idle_backend_bytes / MIB:.1f} MiB.",
         "",
         *changed_lines(machine),
         *target_lines(targets(server, sections, tiny)),
@@ -146,20 +147,18 @@ def as_markdown(
 
 
 def changed_lines(machine: dict[str, object]) -> list[str]:
-    """A warning where Dray was installed anew in the middle of the run, which mixes two builds in
-    one table.
-    """
+    """A warning if Dray was reinstalled during the run, so that a table mixes two builds."""
     changed = machine["changed_during_run"]
     if not changed:
         return []
     return [
-        f"**Changed during the run, so that figures of two builds mix: {', '.join(changed)}.**",
+        f"**Changed during the run, so results of two builds are mixed: {', '.join(changed)}.**",
         "",
     ]
 
 
 def cells(row: Row, first: Row) -> list[str]:
-    """The figures of one row, in the order of HEADINGS."""
+    """The cells of one row, in the order of HEADINGS."""
     total_s = row.median("total_s")
     return [
         row.contender.label,
@@ -181,7 +180,7 @@ def cells(row: Row, first: Row) -> list[str]:
 
 
 def note(row: Row) -> str:
-    """Which path Dray took and, where it kept to fewer connections than it was asked for, why."""
+    """The path that Dray chose, and why it used fewer connections than requested, if it did."""
     details = row.runs[-1].client.details
     if "deform_s" in details:
         return (
@@ -200,7 +199,7 @@ def note(row: Row) -> str:
 
 
 def server_cpu_s(run: Run) -> float | None:
-    """CPU seconds of a fetch: the backends of all the fetches of the client have been added up."""
+    """CPU seconds of the backends per fetch."""
     return None if run.server.cpu_s is None else run.server.cpu_s / run.client.fetches
 
 
@@ -222,7 +221,7 @@ def tiny_cells(row: Row, tiny: list[Row]) -> list[str]:
 
 
 def failure_lines(sections: list[Section], tiny: list[Row]) -> list[str]:
-    """Who could not be measured and why, with the tables where that was so."""
+    """The contenders that could not be measured, with the tables and the reason."""
     failed: dict[tuple[str, str], list[str]] = {}
     for place, rows in [*((s.data_set.name, s.rows) for s in sections), ("tiny queries", tiny)]:
         for row in rows:
@@ -236,7 +235,7 @@ def failure_lines(sections: list[Section], tiny: list[Row]) -> list[str]:
 
 @dataclass
 class Target:
-    """Something that Dray is meant to reach, and what this run says."""
+    """A target of Dray, and whether this run reaches it."""
 
     what: str
     limit: str
@@ -301,7 +300,7 @@ def targets(server: PostgresServer, sections: list[Section], tiny: list[Row]) ->
         row = section.row("dray-extension")
         peak_bytes = None if row is None else middle(run.server.peak_bytes for run in row.runs)
         growth_bytes = None if peak_bytes is None else peak_bytes - server.idle_backend_bytes
-        what = f"{name}: memory of the extension's backend above idle / (32 MiB + four chunks)"
+        what = f"{name}: extension's backend memory above idle / (32 MiB + four chunks)"
         at_most(what, growth_bytes, BACKEND_BYTES_MAX, 1)
     for query in TINY_QUERIES:
         medians = {row.contender.name: row.median("total_s") for row in tiny if row.runs}
@@ -324,7 +323,7 @@ def target_lines(found: list[Target]) -> list[str]:
         for target in found
     ]
     return [
-        "## Figures to reach",
+        "## Targets",
         "",
         *table([["ratio", "limit", "measured", "reached"], *lines]),
         "",
@@ -332,6 +331,6 @@ def target_lines(found: list[Target]) -> list[str]:
 
 
 def middle(values: Iterable[float | None]) -> float | None:
-    """The median; None where a value is missing."""
+    """The median; None if a value is missing."""
     listed = list(values)
     return None if not listed or None in listed else statistics.median(listed)

@@ -1,7 +1,6 @@
-"""A PostgreSQL of the benchmark's own, in a temporary folder: started, loaded, and its backends
-watched.
+"""A PostgreSQL server in a temporary folder: starts it, loads it, and measures its backends.
 
-postmaster ──fork──> backend of each connection      seen in /proc by their parent
+postmaster ──fork──> a backend for each connection, found in /proc by its parent
     └─ /proc/PID/stat: CPU seconds of children that have ended
 """
 
@@ -24,8 +23,8 @@ from lab.common.process import Failure, Process, Usage, last_line, memory_bytes
 from lab.postgres.data import DataSet
 
 USER = "postgres"
-#: Tables of over a quarter of it would be read through a small ring, and so from the kernel's
-# cache in each scan.
+#: A table larger than a quarter of this would be scanned through a small ring buffer, and so be
+# read from the kernel's cache each time.
 SHARED_BUFFERS = "8GB"
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -47,20 +46,18 @@ BACKENDS_END_S = 10.0
 
 
 class PostgresServer(Server):
-    """Debian's PostgreSQL with all the tables, VACUUMed and read once so that they lie in shared
-    buffers.
-    """
+    """Debian's PostgreSQL with all tables, vacuumed and read once into shared buffers."""
 
     def __init__(self, setting: Setting, programs: Path, data_sets: list[DataSet]) -> None:
         super().__init__(setting, "postgres")
         self.programs = programs
         self.data_sets = data_sets
         self.data_folder = setting.folder / "pgdata"
-        #: The rows of each table.
+        #: Number of rows of each table.
         self.rows: dict[str, int] = {}
-        #: Why something of the server is missing, by its name.
+        #: Missing parts of the server, and why each is missing.
         self.missing: dict[str, str] = {}
-        #: What a backend takes before its first query.
+        #: Private memory of a backend before its first query.
         self.idle_backend_bytes = 0
 
     @property
@@ -85,7 +82,7 @@ class PostgresServer(Server):
         if self.process is not None:
             raise Failure(f"the server has ended: {last_line(self.process.output())}")
         self.initialise()
-        # Its tables are not kept, so it may end at once.
+        # Its data is temporary, so it may be stopped without a checkpoint.
         self.process = Process(
             self.command(), self.setting.folder / "postgres.log", stop_signal=signal.SIGQUIT
         )
@@ -103,7 +100,7 @@ class PostgresServer(Server):
         self.loaded_bytes = memory_bytes(self.process.pid, "VmRSS")
 
     def initialise(self) -> None:
-        # The server runs as another user than root, and has to reach its folder.
+        # The server does not run as root, and must be able to enter the folder.
         self.setting.folder.chmod(0o711)
         self.data_folder.mkdir(mode=0o700)
         if os.getuid() == 0:
@@ -126,13 +123,11 @@ class PostgresServer(Server):
             connection.execute("CREATE EXTENSION dray")
         except psycopg.Error as error:
             self.missing["extension"] = (
-                f"this server lacks the extension dray: {str(error).splitlines()[0]}"
+                f"the server lacks the extension dray: {str(error).splitlines()[0]}"
             )
 
     def create_yardstick(self, connection: psycopg.Connection) -> None:
-        """Build `scan_append/` out of tree, and declare its function. It stays outside the server's
-        own folders.
-        """
+        """Build `scan_append/` in the temporary folder, and declare its function."""
         folder = self.setting.folder / "scan_append"
         folder.mkdir(mode=0o755)
         source = Path(__file__).resolve().with_name("scan_append")
@@ -142,8 +137,9 @@ class PostgresServer(Server):
                 ["make", "-s", "-C", folder, "-f", source / "Makefile", *paths], "build scan_append"
             )
             connection.execute(
-                "CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint, "
-                f"OUT seconds double precision) AS '{folder}/scan_append' LANGUAGE c STRICT"
+                "CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, "
+                "OUT bytes bigint, OUT seconds double precision) "
+                f"AS '{folder}/scan_append' LANGUAGE c STRICT"
             )
         except (Failure, psycopg.Error) as error:
             self.missing["scan_append"] = str(error).splitlines()[0]
@@ -161,7 +157,8 @@ class PostgresServer(Server):
         ).fetchone()
         seconds = time.monotonic() - start
         print(
-            f"loaded {data_set.name}: {self.rows[data_set.name]:,} rows, {size / 1e6:,.0f} MB, {seconds:.0f} s",
+            f"loaded {data_set.name}: {self.rows[data_set.name]:,} rows, {size / 1e6:,.0f} MB, "
+            f"{seconds:.0f} s",
             file=sys.stderr,
             flush=True,
         )
@@ -171,12 +168,12 @@ class PostgresServer(Server):
 
 
 class BackendWatch(threading.Thread):
-    """The memory and the CPU seconds of the backends that begin and end while it watches.
+    """Measures memory and CPU seconds of the backends that start and end during its lifetime.
 
-    Memory is what belongs to the backends alone (`RssAnon`), all of them together, looked at every
-    10 ms; pages of shared buffers are everyone's. CPU seconds are the difference of what the kernel
-    has booked for the postmaster's ended children, so they are exact but for the tick of 10 ms, and
-    include the fork and the login."""
+    Memory is the sum of the backends' private memory (`RssAnon`), sampled every 10 ms; pages of
+    shared buffers do not count. CPU seconds are the increase of what the kernel accounts for the
+    postmaster's ended children. They are exact to a tick of 10 ms, and include fork and login.
+    """
 
     def __init__(self, postmaster: int) -> None:
         super().__init__(daemon=True)
@@ -196,7 +193,7 @@ class BackendWatch(threading.Thread):
             self.backends_max = max(self.backends_max, len(backends))
 
     def finish(self) -> Usage:
-        """Wait until the backends have ended, and tell what they took."""
+        """Wait until the backends have ended, and return their usage."""
         self.done.set()
         self.join()
         deadline = time.monotonic() + BACKENDS_END_S
@@ -218,19 +215,19 @@ def private_bytes(pid: int) -> int:
 
 
 def ended_children_cpu_s(pid: int) -> float:
-    """CPU seconds of the children that the process has waited for: fields 16 and 17 of its `stat`."""
+    """CPU seconds of children that the process has waited for: fields 16 and 17 of its `stat`."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
 def as_owner() -> list[str]:
-    """What makes a command run as a user that PostgreSQL accepts; it dies with the benchmark."""
+    """A prefix that runs a command as a user other than root, and ends it with the benchmark."""
     owner = [f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] if os.getuid() == 0 else []
     return ["setpriv", "--pdeathsig=QUIT", *owner, "--"]
 
 
 def run(command: list[object], purpose: str) -> str:
-    """What the command prints. Raises Failure with its last line of complaint."""
+    """Run a command and return its output, or raise Failure with its last line of errors."""
     try:
         done = subprocess.run(
             [str(word) for word in command], capture_output=True, text=True, check=False, cwd="/"

@@ -1,4 +1,4 @@
-"""Bars as inline SVG, beside the lines of `lab.common.svg`."""
+"""Bar charts as inline SVG."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WIDTH, LEFT, RIGHT, TOP, STEP = 640, 150, 90, 26, 22
 
 @dataclass(frozen=True)
 class Bar:
-    """A named value, and the range that it was seen in."""
+    """A named value and its range."""
 
     name: str
     value: float
@@ -21,7 +21,7 @@ class Bar:
 
 
 def bars(title: str, shown: list[Bar], digits: int, unit: str) -> str:
-    """Horizontal bars from zero, in the order given."""
+    """Horizontal bars in the given order."""
     if not shown:
         return ""
     height = TOP + STEP * len(shown) + 6
@@ -39,12 +39,14 @@ def bars(title: str, shown: list[Bar], digits: int, unit: str) -> str:
         width = across(bar.value) - LEFT
         parts.append(text(LEFT - 6, top + 14, bar.name, "end"))
         parts.append(
-            f'<rect x="{LEFT}" y="{top + 3}" width="{width:.1f}" height="{STEP - 7}" fill="{bar.colour}"/>'
+            f'<rect x="{LEFT}" y="{top + 3}" width="{width:.1f}" height="{STEP - 7}" '
+            f'fill="{bar.colour}"/>'
         )
         if bar.low is not None and bar.high is not None:
             y = top + 3 + (STEP - 7) / 2
             parts.append(
-                f'<path d="M{across(bar.low):.1f} {y}H{across(bar.high):.1f}" stroke="#333" stroke-width="1.5"/>'
+                f'<path d="M{across(bar.low):.1f} {y}H{across(bar.high):.1f}" '
+                'stroke="#333" stroke-width="1.5"/>'
             )
         parts.append(
             text(

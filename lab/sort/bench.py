@@ -1,7 +1,5 @@
-"""Compare Dray's sort with its rivals: the paper's figures, lineitem, DataFusion's queries, and
-less and less memory.
-
-Contenders alternate, each run in a process of its own under one limit. See README.md.
+"""Compare Dray's sort with its rivals: the cases of a paper, lineitem, DataFusion's queries, and a
+range of memory limits. See README.md for the method.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from lab.sort.data import Case, cases
 OUTPUT = RESULTS / "sort"
 PARTS = ("catalog-sales", "customer", "duckdb", "tpch", "curve")
 FORMS = (MEMORY, PARQUET)
-#: Data / memory on the curve.
+#: Data size / memory limit on the curve.
 RATIOS = (0.25, 0.5, 1, 2, 4, 8, 16)
 PACKAGES = (
     "dray",
@@ -47,61 +45,74 @@ PACKAGES = (
 def options() -> argparse.Namespace:
     parser = race.options("Compare Dray's sort with its rivals.")
     parser.set_defaults(timeout=600.0)
-    parser.add_argument("--tpcds-scale-factor", type=float, help="default: that of TPC-H")
     parser.add_argument(
-        "--rounds", type=int, default=5, help="after the one that checks (default: %(default)s)"
+        "--tpcds-scale-factor", type=float, help="scale factor of TPC-DS (default: that of TPC-H)"
     )
-    parser.add_argument("--parts", default=",".join(PARTS), help="default: %(default)s")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="measured rounds after the one that checks results (default: %(default)s)",
+    )
+    parser.add_argument("--parts", default=",".join(PARTS), help="parts (default: %(default)s)")
     parser.add_argument(
         "--cases",
         default="*",
-        help="cases of the parts, by patterns like 'tpch-q1*,tpch-q3' (default: all)",
+        help="patterns of cases, like 'tpch-q1*,tpch-q3' (default: all)",
     )
     parser.add_argument(
         "--only",
         default="*",
-        help="contenders, by patterns like 'dray,duckdb,polars*' (default: all)",
+        help="patterns of contenders, like 'dray,duckdb,polars*' (default: all)",
     )
     parser.add_argument(
         "--forms",
         default=",".join(FORMS),
-        help="default: %(default)s; the curve is of Parquet alone",
+        help="forms of the data (default: %(default)s); the curve uses Parquet only",
     )
     parser.add_argument(
-        "--threads", type=int, default=len(os.sched_getaffinity(0)), help="default: %(default)s"
+        "--threads",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="threads and processors of each contender (default: %(default)s)",
     )
     parser.add_argument(
         "--memory",
         type=float,
         default=8.0,
-        help="GB to sort in, but on the curve (default: %(default)g)",
+        help="memory limit in GB, except on the curve (default: %(default)g)",
     )
     parser.add_argument(
         "--headroom",
         type=float,
         default=0.5,
-        help="GB above it before a run is ended (default: %(default)g)",
+        help="GB above the limit before a run is killed (default: %(default)g)",
     )
     parser.add_argument(
-        "--ratios", default=",".join(f"{ratio:g}" for ratio in RATIOS), help="default: %(default)s"
+        "--ratios",
+        default=",".join(f"{ratio:g}" for ratio in RATIOS),
+        help="data size / memory limit on the curve (default: %(default)s)",
     )
     parser.add_argument(
-        "--report", action="store_true", help="only write the report of the last run again"
+        "--report", action="store_true", help="only rewrite the report of the last run"
     )
     parser.add_argument(
-        "--output", type=Path, default=OUTPUT, help="without an ending (default: %(default)s)"
+        "--output",
+        type=Path,
+        default=OUTPUT,
+        help="path of the results without suffix (default: %(default)s)",
     )
     given = parser.parse_args()
     given.tpcds_scale_factor = given.tpcds_scale_factor or given.scale_factor
     for option, known in (("parts", PARTS), ("forms", FORMS)):
         names = getattr(given, option).split(",")
         if strange := [name for name in names if name not in known]:
-            parser.error(f"--{option} {strange[0]}: there are {', '.join(known)}")
+            parser.error(f"--{option} {strange[0]}: expected some of {', '.join(known)}")
         setattr(given, option, names)
     given.ratios = [float(ratio) for ratio in given.ratios.split(",")]
     if not any(matches(engine.name, given.only) for engine in ENGINES):
         parser.error(
-            f"--only {given.only}: there are {', '.join(engine.name for engine in ENGINES)}"
+            f"--only {given.only}: expected some of {', '.join(engine.name for engine in ENGINES)}"
         )
     if given.rounds < 1 or given.threads < 1:
         parser.error("--rounds and --threads must be at least 1")
@@ -109,7 +120,7 @@ def options() -> argparse.Namespace:
 
 
 def entrants(given: argparse.Namespace, form: str, on_curve: bool = False) -> list[Engine]:
-    """The engines named by `--only`, or all, that can do it."""
+    """The engines that match `--only` and support the form."""
     able = [
         engine for engine in ENGINES if form in engine.forms and (on_curve or not engine.curve_only)
     ]
@@ -121,7 +132,7 @@ def matches(name: str, patterns: str) -> bool:
 
 
 def rows_of(case: Case, form: str, given: argparse.Namespace, setting: Setting) -> list[list[Row]]:
-    """Who is compared on a case: those of one list alternate."""
+    """The rows of a case, in groups that are measured in alternation."""
     if case.part != "curve":
         memory_bytes = int(given.memory * 1e9)
         return [
@@ -133,12 +144,12 @@ def rows_of(case: Case, form: str, given: argparse.Namespace, setting: Setting) 
 
 
 def measure(rows: list[Row], rounds: int) -> None:
-    """Round robin, so that a machine that slows down slows everyone."""
+    """Measure in turns, so that a machine that slows down affects all contenders alike."""
     for number in range(rounds + 1):
         for row in rows:
             if row.runs_in(number, rounds):
                 row.measure(checks=number == 0)
-                figure = f"{row.runs[-1].seconds:.3f} s" if row.runs else "right"
+                figure = f"{row.runs[-1].seconds:.3f} s" if row.runs else "correct"
                 stage = "check" if number == 0 else f"round {number}/{rounds}"
                 memory = (
                     f" with {row.memory_bytes / 1e6:,.0f} MB" if row.case.part == "curve" else ""
@@ -151,9 +162,9 @@ def measure(rows: list[Row], rounds: int) -> None:
 
 
 def compare(given: argparse.Namespace) -> dict[str, object]:
-    """Measure part after part, and write the results after each case."""
+    """Measure all parts, and write the results after each case."""
     found: dict[str, object] = {"machine": describe(given), "cases": []}
-    # On the disk of the data: a folder in memory would hide what spilling takes.
+    # On a disk, because a folder in memory would hide the cost of spilling.
     cache_folder().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="sort-", dir=cache_folder()) as folder:
         setting = Setting(
@@ -229,14 +240,14 @@ def describe(given: argparse.Namespace) -> dict[str, object]:
 
 
 def build(program: Path) -> str:
-    """A fingerprint of what a version number does not tell apart."""
+    """A fingerprint of the program, because builds share a version number."""
     if not program.exists():
-        raise Failure(f"there is no dray program at {program}: build it, or name it with --dray")
+        raise Failure(f"no dray program at {program}: build it, or pass --dray")
     return hashlib.sha256(program.read_bytes()).hexdigest()[:12]
 
 
 def write(given: argparse.Namespace, found: dict) -> None:
-    """JSON and HTML beside each other."""
+    """Write the results as JSON and HTML."""
     found["machine"]["changed_during_run"] = found["machine"]["versions"][
         "dray program build"
     ] != build(given.dray)
@@ -258,7 +269,7 @@ def main() -> int:
     except Failure as failure:
         return race.fail(failure)
     print(f"{given.output}.html")
-    # A rival that runs out of memory is a result; Dray that does is a failure, as is any wrong one.
+    # A rival that runs out of memory is a result. A failure of Dray or a wrong result is an error.
     failed = [row for case in found["cases"] for row in case["rows_measured"] if row["failure"]]
     wrong = [row for row in failed if row["engine"] == "dray" or row["failure"].startswith("wrong")]
     missing = any(case.get("failure") for case in found["cases"])

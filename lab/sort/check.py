@@ -1,4 +1,4 @@
-"""Whether rows are sorted, and the same as those that were to be sorted."""
+"""Checks that a result is sorted and has the same rows as its source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lab.sort.data import ROW_GROUP_ROWS, Case
 
 
 def check(case: Case, output: Path) -> None:
-    """Raises Failure with what is wrong."""
+    """Raise Failure if the result is wrong."""
     schema = pq.read_schema(case.parquet())
     rows, digest, last = 0, 0, None
     for table in tables(output, schema):
@@ -27,7 +27,7 @@ def check(case: Case, output: Path) -> None:
         place = first_disorder(joined.select(list(case.keys)))
         if place is not None:
             raise Failure(
-                f"wrong: row {rows + place + 1 + (last is None):,} belongs above the one before it"
+                f"wrong: row {rows + place + 1 + (last is None):,} is less than the previous one"
             )
         rows, digest, last = (
             rows + table.num_rows,
@@ -35,13 +35,13 @@ def check(case: Case, output: Path) -> None:
             table.slice(table.num_rows - 1),
         )
     if rows != case.rows:
-        raise Failure(f"wrong: {rows:,} rows instead of {case.rows:,}")
+        raise Failure(f"wrong: expected {case.rows:,} rows, found {rows:,}")
     if digest != source_digest(case):
-        raise Failure("wrong: other rows than those of the source")
+        raise Failure("wrong: the rows differ from those of the source")
 
 
 def tables(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows of a file, batch by batch, with the types of the source."""
+    """The rows of a file in batches, with the types of the source."""
     with path.open("rb") as file:
         magic = file.read(6)
     if magic == b"SQLite":
@@ -62,9 +62,7 @@ def tables(path: Path, schema: pa.Schema) -> Iterator[pa.Table]:
 
 
 def first_disorder(keys: pa.Table) -> int | None:
-    """The first row that is greater than the next one, if there is one; missing values are the
-    greatest.
-    """
+    """The first row that is greater than the next one, or None. Missing values are the greatest."""
     count = keys.num_rows - 1
     if count < 1:
         return None
@@ -86,7 +84,7 @@ def first_disorder(keys: pa.Table) -> int | None:
 
 
 def digest_of(table: pa.Table) -> int:
-    """The sum of a hash of each row, so that the order of rows makes no difference."""
+    """The sum of the rows' hashes, which does not depend on their order."""
     return int(polars.from_arrow(table).hash_rows().to_numpy().sum(dtype=np.uint64))
 
 

@@ -1,7 +1,7 @@
-"""One sort in a process of its own: prepares, says `ready`, waits for a line, sorts, and prints
-what it took.
+"""Sorts once in a process of its own.
 
-It ends when its standard input does, so that its memory can be looked at before.
+It prepares the data, prints `ready`, waits for a line, sorts, and prints its time. It ends at the
+end of its standard input, so that its memory can be measured before.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from lab.common.program import program_name
 from lab.data.table import plain_strings
 from lab.sort.data import from_plain
 
-#: Rows that SQLite's cursor hands over at a time.
+#: Rows that are fetched from SQLite at a time.
 FETCH_ROWS = 10_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to sort, and with what."""
+    """The data to sort, and the limits."""
 
     source: str
     keys: list[str]
-    #: Of the sorted rows. In memory they are written in the round that checks them, and dropped
-    # otherwise.
+    #: File of the sorted rows. If None, they are dropped. From memory, they are written only to be
+    #: checked.
     output: str | None
     spill: str
     memory_bytes: int
     headroom_bytes: int
-    #: Of the rows in Arrow.
+    #: Size of the rows in Arrow.
     data_bytes: int
     threads: int
     row_group_rows: int
@@ -52,11 +52,11 @@ class Task:
 
     @property
     def by(self) -> str:
-        """Of SQL."""
+        """The ORDER BY clause in SQL."""
         return ", ".join(f"{key} ASC NULLS LAST" for key in self.keys)
 
 
-#: What is timed: a sort to a file returns nothing, one in memory its batches.
+#: The timed function. A sort to a file returns nothing, and one in memory returns batches.
 Sort = Callable[[], Iterable[pa.RecordBatch] | None]
 
 
@@ -98,7 +98,7 @@ def dray_parquet(task: Task) -> Sort:
 def duckdb_memory(task: Task) -> Sort:
     connection = duckdb_connection(task, task.memory_bytes + 4 * task.data_bytes)
     connection.execute(f"CREATE TABLE t AS FROM '{task.source}'")
-    # What is in the engine's own table counts towards its limit.
+    # The table in the engine's memory counts towards its limit, so the limit is raised by its size.
     used_bytes = connection.execute(
         "SELECT sum(memory_usage_bytes) FROM duckdb_memory()"
     ).fetchone()[0]
@@ -156,7 +156,7 @@ def datafusion_context(task: Task, partitions: int | None) -> object:
 
     settings = {
         "datafusion.execution.target_partitions": partitions or task.threads,
-        # The usual 10 MB are more than all there is on the curve's end.
+        # The default of 10 MB exceeds the whole limit at the end of the curve.
         "datafusion.execution.sort_spill_reservation_bytes": min(10 << 20, task.memory_bytes // 32),
         "datafusion.execution.parquet.compression": "snappy",
         "datafusion.execution.parquet.max_row_group_size": task.row_group_rows,
@@ -200,7 +200,7 @@ def clickhouse_parquet(task: Task) -> Sort:
 def clickhouse_session(task: Task) -> object:
     from chdb import session
 
-    # Its temporary files are below the folder of its data.
+    # Temporary files are stored below the data folder.
     opened = session.Session(str(Path(task.spill, "clickhouse")))
     opened.query("CREATE DATABASE IF NOT EXISTS lab")
     return opened
@@ -210,11 +210,10 @@ def clickhouse_settings(task: Task) -> str:
     settings = {
         "max_threads": task.threads,
         "max_memory_usage": task.memory_bytes + task.headroom_bytes,
-        # As its manual advises: the merge takes about as much again.
+        # As the manual advises, because the merge takes about as much again.
         "max_bytes_before_external_sort": task.memory_bytes // 2,
         "max_bytes_ratio_before_external_sort": 0,
-        # What it reads, gathers and merges at a time: as usual with much memory, and small beside
-        # little.
+        # Sizes of reading, gathering and merging: the defaults, but small if memory is.
         "input_format_parquet_memory_high_watermark": min(4 << 30, task.memory_bytes // 4),
         "min_external_sort_block_bytes": min(100 << 20, task.memory_bytes // 8),
         "prefer_external_sort_block_bytes": min(16 << 20, task.memory_bytes // 16),
@@ -231,14 +230,16 @@ def hyper_memory(task: Task) -> Sort:
     connection.execute_command(
         f"CREATE TEMPORARY TABLE t AS SELECT * FROM external('{task.source}', FORMAT => 'parquet')"
     )
-    # It writes to nothing but files: this one is in memory.
+    # It writes only to files. This one is in memory.
     result = Path(tempfile.mkdtemp(dir="/dev/shm"), "sorted.arrows")
     resources.append(contextlib.ExitStack())
     resources[-1].callback(shutil.rmtree, result.parent)
 
     def sort() -> Iterator[pa.RecordBatch]:
-        command = f"COPY (SELECT * FROM t ORDER BY {task.by}) TO '{result}' WITH (FORMAT => 'arrowstream')"
-        connection.execute_command(command)
+        connection.execute_command(
+            f"COPY (SELECT * FROM t ORDER BY {task.by}) TO '{result}' "
+            "WITH (FORMAT => 'arrowstream')"
+        )
         yield from pa.ipc.open_stream(pa.memory_map(str(result)))
 
     return sort
@@ -306,7 +307,7 @@ def polars_streaming_parquet(task: Task) -> Sort:
 
 
 def polars_that_spills(task: Task) -> object:
-    """Its settings are read from the environment."""
+    """Import Polars with its settings, which it reads from the environment."""
     os.environ["POLARS_OOC_SPILL_DIR"] = task.spill
     os.environ["POLARS_OOC_MEMORY_BUDGET_MB"] = str(max(1, task.memory_bytes // 1_000_000))
     import polars
@@ -364,7 +365,7 @@ def sqlite_memory(task: Task) -> Sort:
 
 
 def sqlite_parquet(task: Task) -> Sort:
-    """Its own files instead of Parquet."""
+    """Sort from and to SQLite files instead of Parquet."""
     connection = sqlite3.connect(Path(task.source).with_suffix(".sqlite"))
     sqlite_settings(connection, task)
     connection.execute(f"ATTACH '{task.output}' AS sink")
@@ -379,7 +380,7 @@ def sqlite_parquet(task: Task) -> Sort:
 
 
 def sqlite_settings(connection: sqlite3.Connection, task: Task) -> None:
-    # Its sorter takes as much as the page cache may.
+    # The sorter may use as much memory as the page cache.
     connection.execute(f"PRAGMA cache_size = -{task.memory_bytes // 1024}")
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute(f"PRAGMA threads = {task.threads}")
@@ -397,7 +398,7 @@ def rows_to_batch(rows: list[tuple], schema: pa.Schema) -> pa.RecordBatch:
     return pa.record_batch(arrays, schema=schema)
 
 
-#: What must live as long as the process.
+#: Objects that must live until the process ends.
 resources: list[object] = []
 ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
     "dray": {"memory": dray_memory, "parquet": dray_parquet},
@@ -415,12 +416,12 @@ ENGINES: dict[str, dict[str, Callable[[Task], Sort]]] = {
 
 
 def consume(batches: Iterable[pa.RecordBatch | int], output: str | None) -> int:
-    """Count the rows, and drop them unless they are wanted as a file."""
+    """Count the rows, and write them to `output` or drop them."""
     rows, writer = 0, None
     for batch in batches:
         rows += batch if isinstance(batch, int) else len(batch)
         if output is not None:
-            # A view would be written with all strings that it is one of.
+            # A sliced view would be written with all of its buffers.
             plain = pa.table(batch).cast(plain_strings(batch.schema)).combine_chunks()
             writer = writer or pa.ipc.new_file(output, plain.schema)
             writer.write_table(plain)
@@ -441,7 +442,7 @@ def main() -> None:
     parser.add_argument("task", help="JSON")
     given = parser.parse_args()
     task = Task(**json.loads(given.task))
-    # A program that writes to standard output must not be taken for a report.
+    # Output of an engine must not be mistaken for the report.
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
@@ -453,12 +454,12 @@ def main() -> None:
         rows = None if batches is None else consume(batches, task.output)
         print(json.dumps({"seconds": watch.lap(), "rows": rows}), file=report, flush=True)
     except Exception as error:
-        # Whatever an engine raises is what it answers.
+        # Any exception of an engine is its result.
         print(json.dumps({"error": message(error)}), file=report, flush=True)
     sys.stdin.read()
     for resource in resources:
         resource.close()
-    # Engines need not tidy up what the kernel takes back at once.
+    # Skips the clean-up of engines, because the kernel frees the memory faster.
     sys.stderr.flush()
     os._exit(0)
 

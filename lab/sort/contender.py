@@ -1,4 +1,4 @@
-"""Everyone who sorts, and one row of the report: a contender on a case, with so much memory."""
+"""The sorting engines, and a row of the report: an engine on a case with a memory limit."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from lab.sort.data import Case
 from lab.sort.watch import Run, Watch
 
 MEMORY, PARQUET = "memory", "parquet"
-#: Free memory touched before each sort: as much as any that is not wasteful may need, its result
-# included.
+#: Free memory to touch before each sort: as much as a sort and its result may reasonably need.
 TOUCHED_BASE_BYTES, TOUCHED_TIMES = 3 << 30, 3
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A rival, or Dray.
+    """A sorting engine.
 
-    `setting` says how it is told the memory that it may take, and is empty where it can't be told.
-    Only those that spill take part in the curve."""
+    `setting` names its option for a memory limit, and is empty if it has none. Only engines that
+    spill take part in the curve.
+    """
 
     name: str
     label: str
@@ -35,14 +35,14 @@ class Engine:
     spills: bool
     forms: tuple[str, ...] = (MEMORY, PARQUET)
     rounds_max: int | None = None
-    #: A form that is only better with little memory.
+    #: Whether it takes part only in the curve, because it is better only with little memory.
     curve_only: bool = False
     note: str = ""
 
 
 ENGINES = [
     Engine("dray", "Dray", "--memory", True),
-    Engine("duckdb", "DuckDB", "memory_limit (in memory: and the table)", True),
+    Engine("duckdb", "DuckDB", "memory_limit (from memory: plus the table)", True),
     Engine("clickhouse", "ClickHouse (chDB)", "max_bytes_before_external_sort = half of it", True),
     Engine("datafusion", "DataFusion", "fair spill pool", True),
     Engine(
@@ -58,9 +58,9 @@ ENGINES = [
     Engine(
         "hyper",
         "HyPer",
-        "memory_limit (and the data)",
+        "memory_limit (plus the data)",
         False,
-        note="in memory: an Arrow stream in a file in /dev/shm, which does not count as its growth",
+        note="from memory: to an Arrow stream in /dev/shm, which does not count as growth",
     ),
     Engine("pyarrow", "pyarrow", "", False),
     Engine("pandas", "pandas, Arrow types", "", False),
@@ -70,14 +70,14 @@ ENGINES = [
         "cache_size",
         True,
         rounds_max=1,
-        note="rows of Python instead of Arrow; its own files instead of Parquet; numbers as integers",
+        note="Python rows instead of Arrow, SQLite files instead of Parquet, numbers as integers",
     ),
 ]
 
 
 @dataclass
 class Setting:
-    """What all rows share."""
+    """Settings that all rows share."""
 
     dray: Path
     folder: Path
@@ -105,18 +105,18 @@ class Row:
 
     @property
     def limit_bytes(self) -> int:
-        """Of anonymous memory above that at the start of the clock."""
+        """Limit of anonymous memory above that at the start of the clock."""
         return self.memory_bytes + self.setting.headroom_bytes
 
     def runs_in(self, number: int, rounds: int) -> bool:
-        """Whether it takes part in a round; number 0 warms up and checks the result."""
+        """Whether it runs in round `number`; round 0 warms up and checks the result."""
         return self.failure is None and (
             number == 0 or number <= min(rounds, self.engine.rounds_max or rounds)
         )
 
     def measure(self, checks: bool) -> None:
-        """Sort once in a fresh process. The round that checks is not counted."""
-        # Engines go by the ending.
+        """Sort once in a process of its own, and check the result or record the run."""
+        # Engines infer the format from the suffix.
         spill, output = self.setting.folder / "spill", self.setting.folder / "sorted.parquet"
         spill.mkdir()
         try:
@@ -132,7 +132,7 @@ class Row:
                     else pq.read_metadata(output).num_rows
                 )
             if run.rows != self.case.rows:
-                raise Failure(f"wrong: {run.rows:,} rows instead of {self.case.rows:,}")
+                raise Failure(f"wrong: expected {self.case.rows:,} rows, found {run.rows:,}")
             if checks:
                 check(self.case, output)
                 self.checked = True

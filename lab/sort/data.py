@@ -1,6 +1,4 @@
-"""What is sorted: a Parquet file for each case that holds no column but those of the result, so
-that all read the same.
-"""
+"""The cases to sort: a Parquet file for each, with only the columns of the result."""
 
 from __future__ import annotations
 
@@ -20,11 +18,10 @@ from lab.common.process import Failure
 from lab.data.lineitem import Lineitem
 from lab.data.table import cache_folder, plain_strings
 
-#: Rows of a row group in what is read and in what is written: DuckDB's own size, and one that is
-# small beside little memory.
+#: Rows per row group of source and result: DuckDB's default, and a size that fits little memory.
 ROW_GROUP_ROWS, SMALL_ROW_GROUP_ROWS = 122_880, 20_480
 CATALOG_SALES_KEYS = ("cs_quantity", "cs_item_sk")
-#: Of `catalog_sales`, beside the keys.
+#: Numbers of columns of `catalog_sales` beside the keys.
 PAYLOADS = (1, 2, 4, 8, 16, 24, 32)
 CUSTOMER_KEYS = {
     "integers": ("c_birth_year", "c_birth_month", "c_birth_day"),
@@ -33,16 +30,18 @@ CUSTOMER_KEYS = {
 LINEITEM_KEYS = ("l_shipdate", "l_orderkey")
 #: The payload of Q7 and Q10 of `sort_tpch`.
 REST = (
-    *(
-        "l_partkey",
-        "l_quantity",
-        "l_extendedprice",
-        "l_discount",
-        "l_tax",
-        "l_returnflag",
-        "l_linestatus",
-    ),
-    *("l_shipdate", "l_commitdate", "l_receiptdate", "l_shipinstruct", "l_shipmode"),
+    "l_partkey",
+    "l_quantity",
+    "l_extendedprice",
+    "l_discount",
+    "l_tax",
+    "l_returnflag",
+    "l_linestatus",
+    "l_shipdate",
+    "l_commitdate",
+    "l_receiptdate",
+    "l_shipinstruct",
+    "l_shipmode",
 )
 #: Keys and payload of DataFusion's `sort_tpch`.
 SORT_TPCH = {
@@ -62,9 +61,9 @@ SORT_TPCH = {
 
 @dataclass(frozen=True)
 class Case:
-    """Columns of a table and those to sort by, ascending, missing values last.
+    """Columns of a table and the keys to sort by, in ascending order with missing values last.
 
-    No columns means all of the table.
+    If `columns` is empty, the case has all columns of the table.
     """
 
     part: str
@@ -74,7 +73,7 @@ class Case:
     scale_factor: float
     keys: tuple[str, ...]
     columns: tuple[str, ...] = ()
-    #: In what is read and in what is written.
+    #: Rows per row group of source and result.
     row_group_rows: int = ROW_GROUP_ROWS
 
     @property
@@ -82,7 +81,7 @@ class Case:
         return cache_folder() / "sort" / f"{self.table}-sf{self.scale_factor:g}"
 
     def parquet(self) -> Path:
-        """The rows, in the table's order; made when they are not there yet."""
+        """The rows in the table's order. The file is created on the first call."""
         path = self.folder / f"{self.name if self.columns else 'all'}-{self.row_group_rows}.parquet"
         if not path.exists():
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -99,9 +98,7 @@ class Case:
         return path
 
     def sqlite(self) -> Path:
-        """The same as a database of SQLite, whose numbers are integers: dates as days, decimals
-        without their point.
-        """
+        """The rows as an SQLite database, with dates as days and decimals as unscaled integers."""
         path = self.parquet().with_suffix(".sqlite")
         if not path.exists():
             partial = path.with_suffix(".partial")
@@ -130,9 +127,7 @@ class Case:
         return pq.read_metadata(self.parquet()).num_rows
 
     def arrow_bytes(self) -> int:
-        """Bytes of the rows in Arrow with plain utf8 strings: the size of the data in every ratio
-        here.
-        """
+        """Size of the rows in Arrow with plain utf8 strings, the data size in every ratio."""
         path = self.parquet().with_suffix(".arrow_bytes")
         if not path.exists():
             with pq.ParquetFile(self.parquet()) as source:
@@ -143,7 +138,7 @@ class Case:
 
 
 def cases(part: str, scale_factor: float, tpcds_scale_factor: float) -> Iterator[Case]:
-    """What a part of the benchmark sorts."""
+    """The cases of a part of the benchmark."""
     if part == "catalog-sales":
         yield from (catalog_sales(payload, tpcds_scale_factor) for payload in PAYLOADS)
     elif part == "customer":
@@ -195,11 +190,11 @@ def cases(part: str, scale_factor: float, tpcds_scale_factor: float) -> Iterator
             row_group_rows=SMALL_ROW_GROUP_ROWS,
         )
     else:
-        raise Failure(f"there is no part {part}")
+        raise Failure(f"no part {part}")
 
 
 def catalog_sales(payload: int, scale_factor: float) -> Case:
-    """The two keys, and the first columns of the table beside them."""
+    """The two keys and the first `payload` other columns of the table."""
     others = [
         name
         for name in pq.read_schema(table_file("catalog_sales", scale_factor)).names
@@ -213,15 +208,16 @@ def catalog_sales(payload: int, scale_factor: float) -> Case:
 
 
 def table_file(table: str, scale_factor: float) -> Path:
-    """A whole table as its generator wrote it."""
+    """A table as its generator wrote it."""
     return (
         Lineitem.of(scale_factor).parquet() if table == "lineitem" else tpcds(table, scale_factor)
     )
 
 
 def tpcds(table: str, scale_factor: float) -> Path:
-    """A table of TPC-DS from DuckDB's extension, which needs a DuckDB of its version and so a
-    Python environment of its own.
+    """A table of TPC-DS from DuckDB's extension.
+
+    The extension needs another version of DuckDB, and so a Python environment of its own.
     """
     folder = cache_folder() / f"tpcds-sf{scale_factor:g}"
     path = folder / f"{table}.parquet"
@@ -248,7 +244,7 @@ def tpcds(table: str, scale_factor: float) -> Path:
 
 
 def as_plain(column: pa.Array) -> pa.Array:
-    """Decimals without their point, of at most 18 digits, and dates as days; all else as it is."""
+    """Decimals of at most 18 digits as unscaled integers, and dates as days."""
     if pa.types.is_decimal128(column.type):
         words = np.frombuffer(column.buffers()[1], np.int64)[
             2 * column.offset : 2 * (column.offset + len(column)) : 2
@@ -258,7 +254,7 @@ def as_plain(column: pa.Array) -> pa.Array:
 
 
 def from_plain(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The other way."""
+    """The inverse of `as_plain`."""
     if pa.types.is_decimal128(kind):
         low = column.cast(pa.int64()).fill_null(0).to_numpy()
         words = np.stack([low, low >> 63], axis=1)

@@ -1,4 +1,4 @@
-"""The results of sorting as one HTML file that needs no other."""
+"""The results of sorting as a self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -26,46 +26,49 @@ COLOURS = {
     "sqlite": "#7a9e3a",
 }
 TITLES = {
-    "catalog-sales": "1. catalog_sales by cs_quantity, cs_item_sk (the paper's figure 4)",
-    "customer": "2. customer by integers and by strings (the paper's figure 5)",
+    "catalog-sales": "1. catalog_sales by cs_quantity, cs_item_sk (figure 4 of the paper)",
+    "customer": "2. customer by integers and by strings (figure 5 of the paper)",
     "duckdb": "3. lineitem, wide, thin and by text",
     "tpch": "4. DataFusion's sort_tpch",
-    "curve": "5. Less and less memory",
+    "curve": "5. A range of memory limits",
 }
 NOTES = {
-    "catalog-sales": "Two keys of few values, and the first columns of the table beside them. TPC-DS's prices are decimals here, "
-    "not doubles as in the paper.",
-    "customer": "All 18 columns, 8 of them strings: by c_birth_year, c_birth_month, c_birth_day, and by c_last_name, "
-    "c_first_name. Keys are missing in some rows.",
-    "duckdb": "All columns (wide) and one beside the keys (thin) by l_shipdate, l_orderkey; and all columns by l_comment.",
-    "tpch": "Keys and payload of each query as DataFusion's benchmark has them.",
-    "curve": "One size of data, and memory from four times as much to a sixteenth of it. What is told to each engine, and how, "
-    "is in the list above; the limit at which a run is ended lies above it by the headroom.",
+    "catalog-sales": "Two keys with few distinct values, and the first columns of the table. "
+    "Prices are decimals here, and doubles in the paper.",
+    "customer": "All 18 columns, 8 of them strings, by c_birth_year, c_birth_month, c_birth_day, "
+    "and by c_last_name, c_first_name. Keys are missing in some rows.",
+    "duckdb": "All columns (wide) and one beside the keys (thin) by l_shipdate, l_orderkey; and "
+    "all columns by l_comment.",
+    "tpch": "Keys and payload of each query as in DataFusion's benchmark.",
+    "curve": "The memory limit varies from four times the data size to a sixteenth of it. The "
+    "list above tells how each engine receives it. A run is killed when it exceeds its limit by "
+    "more than the headroom.",
 }
-#: How engines say so.
+#: Words in engines' error messages when memory runs out.
 OUT_OF_MEMORY = ("memory", "resources exhausted")
 DETAILS = [
-    *(
-        "contender",
-        "memory MB",
-        "runs",
-        "seconds",
-        "min–max",
-        "× Dray",
-        "CPU s",
-        "growth MB",
-        "resident MB",
-        "spilled MB",
-    ),
-    *("folder MB", "result"),
+    "contender",
+    "memory MB",
+    "runs",
+    "seconds",
+    "min–max",
+    "× Dray",
+    "CPU s",
+    "growth MB",
+    "resident MB",
+    "spilled MB",
+    "folder MB",
+    "result",
 ]
 
 
 def html(found: dict) -> str:
-    """The whole document."""
+    """The document."""
     parts = [
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>",
-        f"<title>Sorting</title><style>{STYLE} td {{ white-space: nowrap; }} .failed {{ color: #b0413e; }}</style>",
+        "<!doctype html><html lang=en><meta charset=utf-8>",
+        "<meta name=viewport content='width=device-width'>",
+        f"<title>Sorting</title><style>{STYLE} td {{ white-space: nowrap; }} "
+        ".failed { color: #b0413e; }</style>",
         "<h1>Sorting, in memory and beyond</h1>",
         introduction(found["machine"]),
     ]
@@ -77,7 +80,8 @@ def html(found: dict) -> str:
     machine = found["machine"]
     versions = ", ".join(f"{name} {value}" for name, value in machine["versions"].items())
     parts.append(
-        f"<h2>Versions and command</h2><p>{escape(versions)}</p><pre>{escape(machine['command'])}</pre>"
+        f"<h2>Versions and command</h2><p>{escape(versions)}</p>"
+        f"<pre>{escape(machine['command'])}</pre>"
     )
     return "\n".join(parts) + "\n"
 
@@ -85,40 +89,47 @@ def html(found: dict) -> str:
 def introduction(machine: dict) -> str:
     limits = machine["limits"]
     busy = (
-        f'<p class="warning">Other programs ran at the start (load average {machine["load_average"]:.1f}): times are no '
-        "results.</p>"
+        '<p class="warning">Other programs ran at the start '
+        f"(load average {machine['load_average']:.1f}), so the times are not valid results.</p>"
         if machine["load_average"] > BUSY_LOAD
         else ""
     )
     if machine["changed_during_run"]:
-        busy += '<p class="warning">The dray program was built anew during the run: figures of two builds mix.</p>'
+        busy += (
+            '<p class="warning">The dray program was rebuilt during the run, so results of two '
+            "builds are mixed.</p>"
+        )
     engines = "".join(
-        f"<li>{escape(engine['label'])}: {escape(engine['setting'] or 'knows no limit')}"
+        f"<li>{escape(engine['label'])}: {escape(engine['setting'] or 'has no limit')}"
         f"{'; ' + escape(engine['note']) if engine['note'] else ''}.</li>"
         for engine in machine["engines"].values()
     )
     return f"""{busy}
 <ul>
-<li><b>Memory</b>: the source is in the engine's own form in memory when the clock starts, and the sorted rows are taken as
-Arrow batches and dropped. <b>Parquet</b>: from a file in the page cache to a file, both with row groups of 122,880 rows and
-Snappy, where the engine lets one choose (20,480 rows on the curve). <code>dray sort</code> is a program, whose start counts, and waits until its
-file is on disk; the others are libraries that have been loaded, and leave their file to the kernel.</li>
-<li>Each run is a process of its own on {limits["threads"]} processors with {limits["threads"]} threads. Contenders
-alternate; a first round, which is not counted, compares each result with its source: rows, their order, and a digest that
-does not depend on it. Seconds are medians of at most {limits["rounds"]} rounds, with the fastest and the slowest.</li>
-<li><b>Limit.</b> {limits["memory_bytes"] / 1e6:,.0f} MB to sort in, except where memory is what varies. A run whose
-anonymous memory grows by that and {limits["headroom_bytes"] / 1e6:,.0f} MB more is ended. Anonymous memory is looked at
-every 5 ms, and pages of files do not count: with much memory free, what is spilled may stay in the page cache, for
-everyone.</li>
-<li><b>Growth</b> is the peak of anonymous memory above that at the start of the clock, results included; <b>resident</b>
-the peak of all resident memory. <b>Spilled</b> is what was handed to the file system without the sorted file (in memory:
-all); <b>folder</b> the most seen in the spill folder, where files have names.</li>
-<li>A megabyte is 10⁶ bytes. Missing values come last. The data's size is that in Arrow with plain strings.</li>
+<li><b>Memory</b>: the source is in the engine's own form in memory when the clock starts, and the
+sorted rows are read as Arrow batches and dropped. <b>Parquet</b>: from a file in the page cache to
+a file, both with row groups of 122,880 rows (20,480 on the curve) and Snappy if the engine supports
+that. <code>dray sort</code> is a program: its start counts, and it waits until its file is on disk.
+The others are libraries that have been loaded, and leave their file in the page cache.</li>
+<li>Each run is a process of its own on {limits["threads"]} processors with {limits["threads"]}
+threads. Contenders alternate. A first round, which is not counted, compares each result with its
+source: number and order of rows, and a digest of the rows. Seconds are medians of at most
+{limits["rounds"]} rounds, with the fastest and the slowest.</li>
+<li><b>Limit.</b> {limits["memory_bytes"] / 1e6:,.0f} MB, except on the curve. A run is killed when
+its anonymous memory grows by more than the limit and a headroom of
+{limits["headroom_bytes"] / 1e6:,.0f} MB. Anonymous memory is sampled every 5 ms. Pages of files do
+not count, so with much free memory, spilled data of any engine may stay in the page cache.</li>
+<li><b>Growth</b> is the peak of anonymous memory above that at the start of the clock, including
+results. <b>Resident</b> is the peak of all resident memory. <b>Spilled</b> is what was written to
+the file system, without the sorted file. <b>Folder</b> is the largest size of the spill folder,
+without unlinked files.</li>
+<li>A megabyte is 10⁶ bytes. Missing values are last. The data size is that in Arrow with plain
+strings.</li>
 </ul>
-<p>{escape(str(machine["processor"]))}, {machine["cores"]} cores, {machine["memory_bytes"] / 2**30:.0f} GiB, Linux
-{escape(str(machine["kernel"]))}; load average at the start {machine["load_average"]:.1f}, at the end
-{machine["load_average_end"]:.1f}.</p>
-<p>How each is told its memory:</p><ul>{engines}</ul>"""
+<p>{escape(str(machine["processor"]))}, {machine["cores"]} cores,
+{machine["memory_bytes"] / 2**30:.0f} GiB, Linux {escape(str(machine["kernel"]))}; load average at
+the start {machine["load_average"]:.1f}, at the end {machine["load_average_end"]:.1f}.</p>
+<p>How each engine receives its limit:</p><ul>{engines}</ul>"""
 
 
 def section(part: str, cases: list[dict], engines: dict) -> list[str]:
@@ -137,7 +148,8 @@ def section(part: str, cases: list[dict], engines: dict) -> list[str]:
             else:
                 parts += [picture(part, group, engines), overview(group, engines)]
             parts += [
-                f"<details><summary>All figures</summary>{''.join(details(case, engines) for case in group)}</details>"
+                "<details><summary>All measurements</summary>"
+                f"{''.join(details(case, engines) for case in group)}</details>"
             ]
     return parts
 
@@ -169,9 +181,7 @@ def picture(part: str, cases: list[dict], engines: dict) -> str:
             for name, mean in means
             if mean is not None
         ]
-        return bars(
-            "times as long as Dray, geometric mean of the queries that were done", shown, 2, "×"
-        )
+        return bars("time relative to Dray, geometric mean of the completed queries", shown, 2, "×")
     pictures = []
     for case in cases:
         shown = []
@@ -193,7 +203,7 @@ def picture(part: str, cases: list[dict], engines: dict) -> str:
 
 
 def overview(cases: list[dict], engines: dict) -> str:
-    """Engines down, cases across: the median and the range."""
+    """A table of medians and ranges, with a row for each engine and a column for each case."""
     names = list(dict.fromkeys(row["engine"] for case in cases for row in case["rows_measured"]))
     head = "".join(
         f"<th>{escape(short(case))}<br><small>{case['arrow_bytes'] / 1e6:,.0f} MB</small></th>"
@@ -216,7 +226,10 @@ def cell(row: dict | None) -> str:
     if row is None:
         return "–"
     if row["failure"]:
-        return f'<span class=failed title="{escape(row["failure"])}">{escape(failure_word(row["failure"]))}</span>'
+        failure = row["failure"]
+        return (
+            f'<span class=failed title="{escape(failure)}">{escape(failure_word(failure))}</span>'
+        )
     if not row["runs"]:
         return "–"
     taken = [run["seconds"] for run in row["runs"]]
@@ -224,8 +237,8 @@ def cell(row: dict | None) -> str:
 
 
 def failure_word(failure: str) -> str:
-    """What a table has room for; the sentence is among all figures."""
-    if failure.startswith(("wrong", "not done")):
+    """A word for a failure in a table cell. The details have the whole message."""
+    if failure.startswith(("wrong", "not finished")):
         return failure.split(":")[0]
     return "out of memory" if any(words in failure.lower() for words in OUT_OF_MEMORY) else "error"
 
@@ -233,7 +246,10 @@ def failure_word(failure: str) -> str:
 def details(case: dict, engines: dict) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in DETAILS)
     body = "".join(f"<tr>{detail_cells(row, case, engines)}</tr>" for row in case["rows_measured"])
-    sizes = f"{case['arrow_bytes'] / 1e6:,.1f} MB in Arrow, {case['parquet_bytes'] / 1e6:,.1f} MB in Parquet"
+    sizes = (
+        f"{case['arrow_bytes'] / 1e6:,.1f} MB in Arrow, "
+        f"{case['parquet_bytes'] / 1e6:,.1f} MB in Parquet"
+    )
     title = f"{case['title']}; {case['rows']:,} rows, {sizes}"
     return f"<h4>{escape(title)}</h4><table><tr>{head}</tr>{body}</table>"
 
@@ -242,7 +258,10 @@ def detail_cells(row: dict, case: dict, engines: dict) -> str:
     label, memory = engines[row["engine"]]["label"], f"{row['memory_bytes'] / 1e6:,.0f}"
     if row["failure"] or not row["runs"]:
         words = escape(row["failure"] or "not measured")
-        return f'<td>{escape(label)}</td><td>{memory}</td><td colspan=10 class=failed style="white-space: normal">{words}</td>'
+        return (
+            f"<td>{escape(label)}</td><td>{memory}</td>"
+            f'<td colspan=10 class=failed style="white-space: normal">{words}</td>'
+        )
     runs = row["runs"]
     taken = [run["seconds"] for run in runs]
     reference = seconds(case, REFERENCE, row["memory_bytes"])
@@ -257,13 +276,13 @@ def detail_cells(row: dict, case: dict, engines: dict) -> str:
             f"{median(runs, f'{name}_bytes') / 1e6:,.0f}"
             for name in ("growth", "resident_peak", "spilled", "spill_folder")
         ),
-        "right" if row["checked"] else "not checked",
+        "correct" if row["checked"] else "not checked",
     ]
     return f"<td>{escape(label)}</td>" + "".join(f"<td>{figure}</td>" for figure in figures)
 
 
 def curve(case: dict, engines: dict) -> list[str]:
-    """Time, growth and bytes spilled over data / memory."""
+    """Charts of time, growth and spilled bytes over data size / memory limit."""
     ratios = {
         row["memory_bytes"]: case["arrow_bytes"] / row["memory_bytes"]
         for row in case["rows_measured"]
@@ -273,11 +292,11 @@ def curve(case: dict, engines: dict) -> list[str]:
     for title, of in (
         ("seconds", lambda row: row["seconds_median"]),
         (
-            "growth of anonymous memory / memory set",
+            "growth of anonymous memory / memory limit",
             lambda row: median(row["runs"], "growth_bytes") / row["memory_bytes"],
         ),
         (
-            "bytes spilled / data",
+            "spilled bytes / data size",
             lambda row: median(row["runs"], "spilled_bytes") / case["arrow_bytes"],
         ),
     ):
@@ -293,7 +312,7 @@ def curve(case: dict, engines: dict) -> list[str]:
             ]
             if points:
                 series.append(Line(engines[name]["label"], sorted(points), colour=COLOURS[name]))
-        drawn.append(lines(title, "data / memory", series, names))
+        drawn.append(lines(title, "data size / memory limit", series, names))
     head = "".join(
         f"<th>{names[ratio]}<br><small>{size / 1e6:,.0f} MB</small></th>"
         for size, ratio in ratios.items()
@@ -303,7 +322,10 @@ def curve(case: dict, engines: dict) -> list[str]:
         cells = "".join(f"<td>{cell(row_of(case, name, size))}</td>" for size in ratios)
         body.append(f"<tr><td>{escape(engines[name]['label'])}</td>{cells}</tr>")
     about = f"{case['title']}: {case['rows']:,} rows, {case['arrow_bytes'] / 1e6:,.0f} MB"
-    table = f"<p>Seconds by data / memory. {escape(about)}.</p><table><tr><th></th>{head}</tr>{''.join(body)}</table>"
+    table = (
+        f"<p>Seconds by data size / memory limit. {escape(about)}.</p>"
+        f"<table><tr><th></th>{head}</tr>{''.join(body)}</table>"
+    )
     return [*drawn, table]
 
 
@@ -320,7 +342,7 @@ def seconds(case: dict, engine: str, memory_bytes: int | None = None) -> float |
 
 
 def geometric_mean(cases: list[dict], engine: str) -> float | None:
-    """Of the times as long as Dray that an engine took, over the cases that both have done."""
+    """Geometric mean of an engine's time relative to Dray, over the cases that both completed."""
     pairs = [(seconds(case, engine), seconds(case, REFERENCE)) for case in cases]
     logs = [math.log(ours / theirs) for ours, theirs in pairs if ours and theirs]
     return math.exp(statistics.mean(logs)) if logs else None

@@ -1,5 +1,8 @@
-"""Write the tables of TPC-DS that are sorted, as Parquet: lab.sort.tpcds SCALE_FACTOR FOLDER. Runs
-where the extension is.
+"""Write the tables of TPC-DS that are sorted as Parquet.
+
+    python -m lab.sort.tpcds SCALE_FACTOR FOLDER
+
+Runs in the environment that has DuckDB's TPC-DS extension.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import duckdb_extension_tpcds
 
 extension = next(Path(duckdb_extension_tpcds.__file__).parent.rglob("*.duckdb_extension"))
 scale_factor, folder = float(sys.argv[1]), Path(sys.argv[2])
-# All tables are made at once, the largest being others.
+# The extension makes all tables at once, of which others are larger, so the database is on disk.
 database = folder / "tpcds.duckdb"
 database.unlink(missing_ok=True)
 with duckdb.connect(str(database), config={"allow_unsigned_extensions": "true"}) as connection:

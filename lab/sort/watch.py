@@ -1,6 +1,4 @@
-"""A sort under watch: the processes of a client, their memory, what they write, and a limit that
-ends them.
-"""
+"""Runs a sorting client, measures its processes, and kills them at a memory limit."""
 
 from __future__ import annotations
 
@@ -18,32 +16,30 @@ from pathlib import Path
 
 from lab.common.process import Failure, last_line, reset_peak
 
-#: Between two looks.
-LOOK_S = 0.005
-#: Looks between two searches for new processes, and for the size of the spill folder.
+#: Interval between two samples of memory.
+SAMPLE_S = 0.005
+#: Samples between two searches for new processes and measurements of the spill folder.
 SEARCH_EVERY = 10
 MESSAGE_CHARACTERS = 300
-#: Of Linux, which Python has no name for.
+#: From linux/mman.h; Python has no name for it.
 MADV_POPULATE_WRITE = 23
 
 
 @dataclass
 class Run:
-    """What one sort took. Bytes and seconds are of all processes of the client, from the start of
-    the clock.
-    """
+    """The measurements of one sort, summed over all processes of the client."""
 
     seconds: float
     rows: int | None
     cpu_s: float
-    #: Anonymous memory when the clock started, its peak, and the peak of all resident memory,
-    # files' pages included.
+    #: Anonymous memory at the start of the clock, its peak, and the peak of all resident memory
+    #: including pages of files.
     anonymous_before_bytes: int
     anonymous_peak_bytes: int
     resident_peak_bytes: int
-    #: Handed to the file system, without what the sorted rows take as a file.
+    #: Bytes written to the file system, without the file of the sorted rows.
     spilled_bytes: int
-    #: The most that lay in the spill folder, where files have names.
+    #: Largest size of the spill folder. Unlinked files do not count.
     spill_folder_bytes: int
 
     @property
@@ -52,16 +48,16 @@ class Run:
 
 
 class Watch:
-    """Runs a client; see `client.py` for what the two say to each other.
+    """Runs a client. See `client.py` for the protocol.
 
     Parameters
     ----------
     command, environment, processors
-        Of the client.
+        The client's command line, additional environment, and processors.
     spill, log : Path
-        Its folder, which goes with it, and what it has to say.
+        The client's spill folder, which is removed with it, and the file of its error output.
     touched_bytes : int
-        Of free memory, touched before the clock starts.
+        Free memory to touch before the clock starts.
     """
 
     def __init__(
@@ -91,9 +87,12 @@ class Watch:
         self.folder_bytes = 0
 
     def run(self, limit_bytes: int, timeout_s: float, output: Path) -> Run:
-        """Sort once. The limit is one of anonymous memory, above that at the start of the clock.
+        """Sort once, with a limit of anonymous memory above that at the start of the clock.
 
-        Raises Failure when the client fails, takes too long, or needs more memory.
+        Raises
+        ------
+        Failure
+            If the client fails, times out, or exceeds the limit.
         """
         try:
             self.await_line(timeout_s, None)
@@ -123,10 +122,10 @@ class Watch:
             self.stop()
 
     def await_line(self, timeout_s: float, limit_bytes: int | None) -> tuple[str, int, int]:
-        """The client's next line, and the peaks of anonymous and resident memory on the way."""
+        """The client's next line, and the peaks of anonymous and resident memory until then."""
         deadline = time.monotonic() + timeout_s
         anonymous_peak = resident_peak = 0
-        while not select.select([self.client.stdout], [], [], LOOK_S)[0]:
+        while not select.select([self.client.stdout], [], [], SAMPLE_S)[0]:
             self.looks += 1
             if self.looks % SEARCH_EVERY == 0:
                 self.search()
@@ -141,7 +140,7 @@ class Watch:
                     f"out of memory: more than {limit_bytes / 2**20:,.0f} MiB of anonymous memory"
                 )
             if time.monotonic() > deadline:
-                raise Failure(f"not done after {timeout_s:.0f} s")
+                raise Failure(f"not finished within {timeout_s:.0f} s")
         line = self.client.stdout.readline()
         if not line:
             code = self.client.wait()
@@ -152,7 +151,7 @@ class Watch:
         return line.decode(), anonymous_peak, resident_peak
 
     def search(self) -> None:
-        """The client and its descendants."""
+        """Find the client's processes."""
         found = [self.client.pid]
         for pid in found:
             for listed in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -163,7 +162,7 @@ class Watch:
         self.pids = found
 
     def memory(self) -> tuple[int, int]:
-        """Anonymous memory (with shared memory, which has no file either) and all that is resident."""
+        """Anonymous memory, including shared memory without a file, and resident memory."""
         known = [status(pid) for pid in self.pids]
         anonymous = sum(one.get("RssAnon", 0) + one.get("RssShmem", 0) for one in known)
         return anonymous, sum(one.get("VmRSS", 0) for one in known)
@@ -172,7 +171,7 @@ class Watch:
         return sum(of(pid) for pid in self.pids)
 
     def stop(self) -> None:
-        """Let the client end by itself, if it is well; then end its processes, each by its id."""
+        """Let the client end by itself, then kill its remaining processes."""
         self.search()
         pids = self.pids
         self.client.stdin.close()
@@ -189,10 +188,10 @@ class Watch:
 
 
 def touch(bytes_max: int) -> None:
-    """Take free memory and give it back, once as small and once as huge pages, which the system
-    keeps apart.
+    """Allocate and free memory, as small pages and as huge pages, which the kernel keeps apart.
 
-    A virtual machine may have returned it to its host, and waits longer for it than a sort takes.
+    A virtual machine may have returned free memory to its host, and getting it back can take
+    longer than a sort.
     """
     lines = Path("/proc/meminfo").read_text().splitlines()
     free_bytes = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemFree:"))
@@ -207,7 +206,7 @@ def touch(bytes_max: int) -> None:
 
 
 def status(pid: int) -> dict[str, int]:
-    """Figures of /proc/PID/status in bytes; none once the process has ended."""
+    """Memory fields of /proc/PID/status in bytes; empty once the process has ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -220,9 +219,7 @@ def status(pid: int) -> dict[str, int]:
 
 
 def written_bytes(pid: int) -> int:
-    """What a process and the children that it has waited for have handed to the file system, less
-    what they took back.
-    """
+    """Bytes that a process and its ended children have written to the file system."""
     try:
         lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -231,7 +228,7 @@ def written_bytes(pid: int) -> int:
 
 
 def used_s(pid: int) -> float:
-    """CPU seconds of a process and of the children that it has waited for."""
+    """CPU seconds of a process and its ended children."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
@@ -250,7 +247,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def is_of(pid: int, session: int) -> bool:
-    """Whether a process still runs in the session that the client began."""
+    """Whether a process still runs in the client's session."""
     try:
         return os.getsid(pid) == session
     except ProcessLookupError:

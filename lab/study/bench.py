@@ -1,8 +1,8 @@
-"""The study: today's version of tables 3 to 9 of "Don't Hold My Data Hostage" (VLDB 2017), beside
-the paper's numbers.
+"""The study: tables 3 to 9 of "Don't Hold My Data Hostage" (VLDB 2017), measured again and compared
+with the paper's numbers.
 
-Runs the program in `study/` on one core and over links, and writes `results/study.{json,html}`. See
-README.md."""
+It runs the program of this folder on one core and over links. See README.md for the method.
+"""
 
 from __future__ import annotations
 
@@ -21,53 +21,65 @@ from lab.study import links, report
 
 CRATE = Path(__file__).resolve().parent
 DATA = ("lineitem", "ontime", "pums")
-#: Everything but the chunk size, which is measured first because the others depend on it.
+#: Experiments other than chunk-size, which comes first because it determines the chunk size.
 OTHERS = ("row-major", "compressors", "integers", "serialization", "strings", "nulls")
 TUNED_ON = ("lineitem", "pums")
-#: A smaller chunk is as good when it takes no more than so much longer: it takes less memory.
+#: The smallest chunk within this factor of the least time is chosen, because it needs less memory.
 NEARLY = 1.05
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog=program_name(), description="Measure the choices of tables 3 to 9 of the paper again."
+        prog=program_name(), description="Measure tables 3 to 9 of the paper again."
     )
     parser.add_argument(
-        "--rounds", type=int, default=5, help="on one core, after the first (default: 5)"
-    )
-    parser.add_argument("--link-rounds", type=int, default=3, help="over each link (default: 3)")
-    parser.add_argument(
-        "--scale-factor", type=float, default=1.0, help="1: lineitem's sample has 60,000 rows"
+        "--rounds", type=int, default=5, help="rounds on one core after the warm-up (default: 5)"
     )
     parser.add_argument(
-        "--seconds", type=float, default=0.8, help="of a transfer, more or less (default: 0.8)"
+        "--link-rounds", type=int, default=3, help="rounds over each link (default: 3)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="one round of little data: to try it, not to quote it"
+        "--scale-factor",
+        type=float,
+        default=1.0,
+        help="size of lineitem's sample; 1 is 60,000 rows (default: 1)",
     )
     parser.add_argument(
-        "--no-links", action="store_true", help="over loopback only, which needs no root"
+        "--seconds",
+        type=float,
+        default=0.8,
+        help="approximate duration of a transfer (default: 0.8)",
     )
-    parser.add_argument("--program", type=Path, help="the compiled program (default: compile it)")
     parser.add_argument(
-        "--report", action="store_true", help="only write the report of the last run again"
+        "--quick",
+        action="store_true",
+        help="one round on little data, as a test without valid results",
+    )
+    parser.add_argument(
+        "--no-links", action="store_true", help="transfers over loopback only, which needs no root"
+    )
+    parser.add_argument(
+        "--program", type=Path, help="path of the compiled program (default: compile it)"
+    )
+    parser.add_argument(
+        "--report", action="store_true", help="only rewrite the report of the last run"
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=RESULTS / "study",
-        help="without suffix (default: %(default)s)",
+        help="path of the results without suffix (default: %(default)s)",
     )
     given = parser.parse_args()
     if given.rounds < 1 or given.link_rounds < 1:
-        parser.error("there must be at least one round")
+        parser.error("--rounds and --link-rounds must be at least 1")
     if given.quick:
         given.rounds, given.link_rounds, given.seconds = 1, 1, 0.1
     return given
 
 
 def build() -> Path:
-    """Compile the program, and say where it is."""
+    """Compile the program and return its path."""
     target = Path(os.environ.get("CARGO_TARGET_DIR", CRATE / "target"))
     command = [
         "cargo",
@@ -80,12 +92,12 @@ def build() -> Path:
     if subprocess.run(
         command, env={**os.environ, "CARGO_TARGET_DIR": str(target)}, check=False
     ).returncode:
-        raise Failure("the program could not be built")
+        raise Failure("cannot build the program")
     return target / "release" / "study"
 
 
 class Study:
-    """One run: what it was asked for, and what it has measured so far."""
+    """A run: its options, and the measurements so far."""
 
     def __init__(self, program: Path, given: argparse.Namespace) -> None:
         self.program = program
@@ -100,7 +112,7 @@ class Study:
         self.transfers: list[dict] = []
 
     def measure(self, experiment: str, chunk_bytes: int) -> list[dict]:
-        """Run an experiment on one core, on each table that it takes."""
+        """Run an experiment on one core, with each of its tables."""
         figures = []
         for data in DATA if experiment != "strings" else DATA[:1]:
             command = [
@@ -123,22 +135,20 @@ class Study:
         return figures
 
     def transfer(self, experiments: tuple[str, ...]) -> None:
-        """Send what was measured over each link."""
+        """Send the chunks of experiments over each link."""
         for link in links.LINKS[:1] if self.given.no_links else links.LINKS:
-            orders = links.plan(
+            requests = links.plan(
                 link,
                 [f for f in self.figures if f["experiment"] in experiments],
                 self.given.seconds,
             )
-            print(f"study: {link.title}, {len(orders)} transfers a round", file=sys.stderr)
+            print(f"study: {link.title}, {len(requests)} transfers per round", file=sys.stderr)
             self.transfers += links.run(
-                self.program, self.sizes, link, orders, self.given.link_rounds
+                self.program, self.sizes, link, requests, self.given.link_rounds
             )
 
     def best_chunk_bytes(self) -> int:
-        """The smallest chunk size that takes nearly the least time, over the tables and links that
-        it is tuned on.
-        """
+        """The smallest chunk size within NEARLY of the least mean time over tables and links."""
         means = links.chunk_means(self.transfers, TUNED_ON)
         least = min(means.values())
         return min(size for size, mean in means.items() if mean <= NEARLY * least)
@@ -159,7 +169,7 @@ def run(given: argparse.Namespace) -> dict[str, object]:
     study.measure("chunk-size", 1 << 20)
     study.transfer(("chunk-size",))
     chunk_bytes = study.best_chunk_bytes()
-    print(f"study: chunks of {chunk_bytes:,} bytes from here on", file=sys.stderr)
+    print(f"study: other experiments use chunks of {chunk_bytes:,} bytes", file=sys.stderr)
     for experiment in OTHERS:
         study.measure(experiment, chunk_bytes)
     study.transfer(("compressors", "integers", "serialization"))
@@ -182,7 +192,7 @@ def run(given: argparse.Namespace) -> dict[str, object]:
 
 
 def locked_versions() -> dict[str, str]:
-    """The versions of the formats and compressors, as Cargo.lock has them."""
+    """The versions of formats and compressors in Cargo.lock."""
     names = (
         "arrow-ipc",
         "bitpacking",
@@ -200,7 +210,7 @@ def locked_versions() -> dict[str, str]:
         if key == "name":
             name = value.strip('"')
         elif key == "version" and name in names:
-            # Where there are two, the later one is the study's own.
+            # If there are two versions, the study uses the later one.
             versions[name] = value.strip('"')
     return versions
 

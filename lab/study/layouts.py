@@ -1,5 +1,6 @@
-"""Tables 4, 8 and 9, and missing values: what no link changes. Each sentence is computed from the
-numbers.
+"""Tables 4, 8 and 9, and missing values: sections that do not depend on links.
+
+Each sentence is computed from the numbers.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ def row_major(results: Results, published: dict) -> str:
     """Table 4."""
     theirs = {(row[0], row[1]): row[2:] for row in published["4"]["rows"]}
     parts = [
-        "<p>The same rows as one message, whatever its size: one after another, or column after column. Ratios are of "
-        "the message without compression, as in the paper; GB/s of Arrow data on one core, with the time to write and "
-        "read the message itself.</p>"
+        "<p>All rows as one message, row by row or column by column. Ratios are relative to the "
+        "message without compression, as in the paper. GB/s are of Arrow data on one core, and "
+        "include the time to write and read the message itself.</p>"
     ]
     for data in TABLES:
         first = results.figure("row-major", data, "None, Column", None)
@@ -87,7 +88,7 @@ def orders(data: str, gains: dict[str, float], theirs: dict) -> list[str]:
     most = max(gains, key=gains.__getitem__)
     found = [f"{data}: columns are smaller than rows under {listing(smaller)}"]
     found[0] += (
-        f"; rows are no larger under {listing(larger)}." if larger else ": all that were tried."
+        f"; rows are no larger under {listing(larger)}." if larger else ", all compressors tried."
     )
     found.append(f"Rows take up to {gains[most]:.2f}× the bytes of columns ({most}).")
     if theirs:
@@ -102,10 +103,11 @@ def orders(data: str, gains: dict[str, float], theirs: dict) -> list[str]:
 def strings(results: Results, published: dict) -> str:
     """Tables 8 and 9."""
     parts = [
-        "<p>One column of strings, none missing, and the same under Snappy (+C). Ratios are of the same layout without "
-        "Snappy, as in the paper. Nanoseconds are of one core, a value. The paper's seconds are for 60 million rows. "
-        "Packed lengths are bit-packed, then the text; the dictionary has the distinct strings of the chunk, and "
-        "numbers bit-packed; “Arrow offsets” are Dray's raw column.</p>"
+        "<p>One column of strings without missing values, plain and under Snappy (+C). Ratios are "
+        "relative to the same layout without Snappy, as in the paper. Times are nanoseconds per "
+        "value on one core. The paper's seconds are for 60 million rows. Packed lengths are "
+        "bit-packed before the text. The dictionary has the distinct strings of the chunk and "
+        "bit-packed indices. “Arrow offsets” is Dray's raw column.</p>"
     ]
     for column, number_of_table, unit in (("l_returnflag", "8", "MB"), ("l_comment", "9", "GB")):
         theirs = {row[0]: row[1:] for row in published[number_of_table]["rows"]}
@@ -114,7 +116,7 @@ def strings(results: Results, published: dict) -> str:
             *(paper(name) for name in ("paper: time s", "time+C s", unit, "ratio")),
         ]
         headings += [
-            "bytes a value",
+            "bytes per value",
             "+C",
             "ratio",
             "encode ns",
@@ -166,11 +168,14 @@ def strings(results: Results, published: dict) -> str:
         parts.append(
             sentences(
                 [
-                    f"{column}: the fewest bytes have {smallest} ({number(plain[smallest])} a value) and under Snappy "
-                    f"{least} ({number(compressed[least])}); the least time to write and read has {quickest} "
-                    f"({number(fastest[quickest])} ns a value). The least time in the paper had {paper_quickest}.",
-                    f"Dray's light takes {number(plain[light])} bytes a value, {plain[light] / compressed[least]:.2f}× "
-                    f"the smallest under Snappy, and {number(fastest[light])} ns.",
+                    f"{column}: {smallest} has the fewest bytes per value "
+                    f"({number(plain[smallest])}), and {least} under Snappy "
+                    f"({number(compressed[least])}). {quickest} has the least time to write and "
+                    f"read ({number(fastest[quickest])} ns per value), and {paper_quickest} in the "
+                    "paper.",
+                    f"Dray's light has {number(plain[light])} bytes per value, "
+                    f"{plain[light] / compressed[least]:.2f}× the smallest under Snappy, and takes "
+                    f"{number(fastest[light])} ns.",
                 ]
             )
         )
@@ -178,16 +183,17 @@ def strings(results: Results, published: dict) -> str:
 
 
 def nulls(results: Results, published: dict) -> str:
-    """Missing values, which have no table of their own in the paper."""
+    """Missing values, which have no table in the paper."""
     shares = [
         data
         for data in dict.fromkeys(key[1] for key in results.figures if key[0] == "nulls")
         if data not in TABLES
     ]
     parts = [
-        "<p>Bytes a value, missing ones counted, and below them nanoseconds a value of one core to encode and decode: "
-        "two integer columns of lineitem (l_partkey, l_linenumber) with some values made missing at random. "
-        "+C is Snappy. Dray's compact leaves missing values out where most are missing.</p>"
+        "<p>Bytes per value, including missing ones, and below them nanoseconds per value on one "
+        "core to encode and decode: two integer columns of lineitem (l_partkey, l_linenumber) with "
+        "values missing at random. +C is Snappy. Dray's compact leaves missing values out if most "
+        "are missing.</p>"
     ]
     cases = results.cases("nulls", shares[0]) if shares else []
     rows = []
@@ -206,7 +212,7 @@ def nulls(results: Results, published: dict) -> str:
     for data in ("pums", "ontime"):
         headings += [
             paper(f"paper, {data}: GB"),
-            f"{data}: bytes a row",
+            f"{data}: bytes per row",
             f"{data}: × reserved",
             f"{data}: encode s",
             "decode s",
@@ -235,7 +241,7 @@ def spent(figure: dict) -> str:
 
 
 def smallest_at(results: Results, share: str) -> str:
-    """Which of the three representations is smallest, plain and compressed."""
+    """The smallest and the fastest representation at a share of missing values."""
     winners = []
     for suffix in ("", COMPRESSED):
         sizes = {
@@ -253,7 +259,10 @@ def smallest_at(results: Results, share: str) -> str:
             value_ns(figures[name], "encode_ns") + value_ns(figures[name], "decode_ns")
         ),
     )
-    return f"{share} missing: smallest is {winners[0]}; under Snappy {winners[1]}; the least time has {quickest.lower()}."
+    return (
+        f"{share} missing: the smallest is {winners[0]}, and {winners[1]} under Snappy. "
+        f"The fastest is {quickest.lower()}."
+    )
 
 
 def reserved_against_left_out(results: Results, theirs: dict) -> list[str]:
@@ -269,7 +278,8 @@ def reserved_against_left_out(results: Results, theirs: dict) -> list[str]:
                 / theirs[data, REPRESENTATIONS[0] + suffix]
             )
             found.append(
-                f"{data}{', under Snappy' if suffix else ''}: with missing values left out it is "
-                f"{left_out / reserved:.2f}× as large as with a reserved value; in the paper {published:.2f}×."
+                f"{data}{', under Snappy' if suffix else ''}: leaving missing values out gives "
+                f"{left_out / reserved:.2f}× the bytes of a reserved value, and "
+                f"{published:.2f}× in the paper."
             )
     return found

@@ -1,4 +1,4 @@
-"""The study's transfers: which chunks go over which link, how many, and what they took."""
+"""The study's transfers: the chunks that are sent over each link, and the time they take."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lab.link.link import Link
 
 PORT = 7311
 LOCAL_ADDRESS = "127.0.0.1"
-#: Both ends have a queue of two chunks: fewer would not fill it.
+#: Fewer chunks would not fill the queues of two chunks at both ends.
 CHUNKS_MIN = 4
-#: Even so few chunks would take longer than this: not measured.
+#: A case is skipped if its transfer would take longer than this.
 SECONDS_MAX = 8.0
 
 
 @dataclass(frozen=True)
 class StudyLink:
-    """A link, and the experiments that the paper has on it or on one like it."""
+    """A link, and the experiments that the paper ran on a similar one."""
 
     name: str
     title: str
@@ -45,8 +45,8 @@ LINKS = (
 
 
 def plan(link: StudyLink, figures: list[dict], seconds: float) -> list[dict]:
-    """An order for each case that the link has: as many chunks as take about so long."""
-    orders = []
+    """A request for each case of the link, with as many chunks as take about `seconds`."""
+    requests = []
     for figure in figures:
         if figure["experiment"] not in link.experiments or figure["case"] == "Columns+Snappy":
             continue
@@ -59,7 +59,7 @@ def plan(link: StudyLink, figures: list[dict], seconds: float) -> list[dict]:
             if link.bits_per_second
             else 0.0
         )
-        # What a chunk takes on its way through two sockets and four threads, at the least.
+        # At least the time of a chunk in two sockets and four threads.
         chunk_s = max(
             encode_s, decode_s, line_s, figure["encoded_bytes"] / figure["chunks"] / 2e9, 5e-6
         )
@@ -68,17 +68,15 @@ def plan(link: StudyLink, figures: list[dict], seconds: float) -> list[dict]:
         )
         if chunk_s * chunks <= SECONDS_MAX:
             names = {name: figure[name] for name in ("experiment", "data", "case", "chunk_bytes")}
-            orders.append({**names, "chunks": chunks})
-    return orders
+            requests.append({**names, "chunks": chunks})
+    return requests
 
 
 def run(
-    program: Path, sizes: list[str], link: StudyLink, orders: list[dict], rounds: int
+    program: Path, sizes: list[str], link: StudyLink, requests: list[dict], rounds: int
 ) -> list[dict]:
-    """Send all orders in each round over one connection, and return the deliveries with the link's
-    name.
-    """
-    if not orders:
+    """Send all requests in each round over one connection, and return the transfers."""
+    if not requests:
         return []
     with ExitStack() as stack:
         near, far, address = [], [], LOCAL_ADDRESS
@@ -93,51 +91,50 @@ def run(
         stack.callback(server.wait)
         stack.callback(server.terminate)
         if server.stderr is None or server.stderr.readline().strip() != "ready":
-            raise Failure("the study's server did not start")
-        # The first order warms up.
-        sent = [orders[0], *(order for _ in range(rounds) for order in orders)]
+            raise Failure("the server of the study did not start")
+        # The first request is repeated to warm up.
+        sent = [requests[0], *(request for _ in range(rounds) for request in requests)]
         done = subprocess.run(
             [*near, str(program), "fetch", f"{address}:{PORT}"],
-            input="".join(json.dumps(order) + "\n" for order in sent),
+            input="".join(json.dumps(request) + "\n" for request in sent),
             stdout=subprocess.PIPE,
             text=True,
             check=False,
         )
-    deliveries = [json.loads(line) for line in done.stdout.splitlines()][1:]
-    if done.returncode or len(deliveries) != len(orders) * rounds:
+    transfers = [json.loads(line) for line in done.stdout.splitlines()][1:]
+    if done.returncode or len(transfers) != len(requests) * rounds:
         raise Failure(
-            f"{len(deliveries)} of {len(orders) * rounds} transfers came over {link.title}"
+            f"expected {len(requests) * rounds} transfers over {link.title}, found {len(transfers)}"
         )
     print(
-        f"study: {sum(delivery['seconds'] for delivery in deliveries):.0f} s of transfers",
+        f"study: {sum(transfer['seconds'] for transfer in transfers):.0f} s of transfers",
         file=sys.stderr,
     )
     gathered = []
-    for i, order in enumerate(orders):
-        runs = deliveries[i :: len(orders)]
+    for i, request in enumerate(requests):
+        runs = transfers[i :: len(requests)]
         gathered.append(
             {
                 "link": link.name,
-                **order,
+                **request,
                 "rows": runs[0]["rows"],
                 "plain_bytes": runs[0]["plain_bytes"],
                 "wire_bytes": runs[0]["wire_bytes"],
-                "seconds": [delivery["seconds"] for delivery in runs],
+                "seconds": [transfer["seconds"] for transfer in runs],
             }
         )
     return gathered
 
 
 def seconds_per_gb(transfer: dict) -> float:
-    """The median seconds that a gigabyte of Arrow data takes."""
+    """Median seconds per gigabyte of Arrow data."""
     return statistics.median(transfer["seconds"]) / transfer["plain_bytes"] * 1e9
 
 
 def chunk_means(transfers: list[dict], tables: tuple[str, ...]) -> dict[int, float]:
-    """By chunk size: how much longer it takes than the best size, in the geometric mean over tables
-    and links.
+    """The geometric mean, over tables and links, of each chunk size's time relative to the best.
 
-    Chunks are raw on one host and light on a link, as `auto` has them.
+    Chunks are raw on one host and light on a link, as with `auto`.
     """
     curves: dict[tuple[str, str], dict[int, float]] = {}
     for transfer in transfers:
@@ -151,8 +148,8 @@ def chunk_means(transfers: list[dict], tables: tuple[str, ...]) -> dict[int, flo
 
 
 def geometric_means(curves: dict[tuple[str, str], dict[int, float]]) -> dict[int, float]:
-    """By size: how many times the least time of each curve it takes, in the mean over the curves."""
-    # A size that one of them lacks cannot be compared.
+    """The geometric mean, over curves, of each size's time relative to the curve's least time."""
+    # Sizes that are missing from a curve cannot be compared.
     sizes = set.intersection(*(set(curve) for curve in curves.values()))
     return {
         size: math.exp(

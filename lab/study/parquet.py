@@ -1,6 +1,4 @@
-"""How small the real samples get, and how quickly: Dray's chunks beside Parquet (pyarrow), of rows
-as they are in the files.
-"""
+"""Compare the size and encoding time of Dray's chunks and Parquet files on samples of real data."""
 
 from __future__ import annotations
 
@@ -24,16 +22,17 @@ from lab.data.sample import FILES, whole_sample
 def main() -> None:
     parser = argparse.ArgumentParser(prog=program_name(), description=__doc__)
     parser.add_argument(
-        "--speed", type=Path, required=True, help="the example `speed` of dray-format"
+        "--speed", type=Path, required=True, help="path of the example `speed` of dray-format"
     )
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="rounds (default: 5)")
     options = parser.parse_args()
     for name in FILES:
         rows = whole_sample(name)
         print(
-            f"\n{name}: {rows.num_rows:,} rows, {rows.num_columns} columns, {rows.nbytes:,} bytes in Arrow"
+            f"\n{name}: {rows.num_rows:,} rows, {rows.num_columns} columns, "
+            f"{rows.nbytes:,} bytes in Arrow"
         )
-        print(f"{'':16}{'bytes':>12}{'CPU ms':>12}{'to write, of Parquet zstd':>28}")
+        print(f"{'':16}{'bytes':>12}{'CPU ms':>12}{'CPU, of Parquet zstd':>28}")
         with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
             with pa.ipc.new_file(file.name, rows.schema) as writer:
                 writer.write_table(rows)
@@ -48,7 +47,7 @@ def main() -> None:
 
 
 def one_round(rows: pa.Table, path: str, speed: Path) -> dict[str, tuple[int, float]]:
-    """Format -> bytes, and milliseconds of processor time to write them once more."""
+    """Bytes and milliseconds of processor time by format."""
     answer = subprocess.run([speed, path], capture_output=True, check=True, text=True)
     dray = json.loads(answer.stdout)
     found = {

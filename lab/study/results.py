@@ -1,4 +1,4 @@
-"""The study's measurements, found by name; and the cells of tables."""
+"""The study's measurements by name, and HTML tables of them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from lab.common.process import Failure
 from lab.study import links
 
 TITLES = {"lineitem": "lineitem", "pums": "PUMS (the paper: ACS)", "ontime": "ontime"}
-#: In the order of the report: the tables that the defaults are tuned on, then the one that they
-# are not.
+#: The tables in the order of the report. Defaults are not tuned on the last one.
 TABLES = ("lineitem", "pums", "ontime")
 LINKS = {link.name: link.title for link in links.LINKS}
 NONE = "–"
 
 
 class Results:
-    """What `study.json` holds."""
+    """The content of `study.json`."""
 
     def __init__(self, results: dict) -> None:
         self.raw = results
@@ -35,15 +34,13 @@ class Results:
     def figure(
         self, experiment: str, data: str, case: str, chunk_bytes: int | None = 0
     ) -> dict | None:
-        """What a case took on one core; in chunks of the default size unless another one is asked
-        for.
-        """
+        """Measurements of a case on one core, by default in chunks of the default size."""
         return self.figures.get(
             (experiment, data, case, self.chunk_bytes if chunk_bytes == 0 else chunk_bytes)
         )
 
     def measured(self, experiment: str, data: str, case: str, chunk_bytes: int | None = 0) -> dict:
-        """As `figure`, where it must be there."""
+        """Like `figure`, but raises Failure if it is missing."""
         figure = self.figure(experiment, data, case, chunk_bytes)
         if figure is None:
             raise Failure(f"the results lack {case} of {experiment} on {data}")
@@ -52,7 +49,7 @@ class Results:
     def seconds(
         self, link: str, experiment: str, data: str, case: str, chunk_bytes: int = 0
     ) -> float | None:
-        """The median seconds that a gigabyte took over a link."""
+        """Median seconds per gigabyte over a link."""
         transfer = self.transfers.get(
             (link, experiment, data, case, chunk_bytes or self.chunk_bytes)
         )
@@ -61,14 +58,14 @@ class Results:
     def spread(
         self, link: str, experiment: str, data: str, case: str, chunk_bytes: int = 0
     ) -> float | None:
-        """Half of the range of the runs, as a part of their median."""
+        """Half of the range of the runs, relative to their median."""
         transfer = self.transfers.get(
             (link, experiment, data, case, chunk_bytes or self.chunk_bytes)
         )
         return None if transfer is None else half_range(transfer["seconds"])
 
     def cases(self, experiment: str, data: str) -> list[str]:
-        """The formats of an experiment, in the order in which they were measured."""
+        """The formats of an experiment, in the order of measurement."""
         return list(
             dict.fromkeys(
                 f["case"]
@@ -78,7 +75,7 @@ class Results:
         )
 
     def sizes(self) -> list[int]:
-        """The chunk sizes that were tried."""
+        """The measured chunk sizes."""
         return sorted(
             {f["chunk_bytes"] for f in self.raw["figures"] if f["experiment"] == "chunk-size"}
         )
@@ -89,25 +86,23 @@ def half_range(values: list[float]) -> float:
 
 
 def ratio(figure: dict, of: dict | None = None) -> float:
-    """How much smaller a case makes the undisturbed sample: than Arrow's bytes, or than another
-    case.
-    """
+    """Compression ratio of the sample, relative to Arrow's bytes or to another case."""
     plain = figure["sample_plain_bytes"] if of is None else of["sample_encoded_bytes"]
     return plain / figure["sample_encoded_bytes"]
 
 
 def core_seconds(figure: dict, name: str) -> float:
-    """The median processor seconds for a gigabyte of Arrow data."""
+    """Median processor seconds per gigabyte of Arrow data."""
     return statistics.median(figure[name]) / figure["plain_bytes"]
 
 
 def both_seconds(figure: dict) -> float:
-    """As `core_seconds`, to encode and to decode."""
+    """Like `core_seconds`, to encode and to decode."""
     return core_seconds(figure, "encode_ns") + core_seconds(figure, "decode_ns")
 
 
 def value_ns(figure: dict, name: str) -> float:
-    """The median processor nanoseconds a value."""
+    """Median processor nanoseconds per value."""
     return statistics.median(figure[name]) / figure["rows"] / figure["columns"]
 
 
@@ -119,7 +114,7 @@ def size_name(chunk_bytes: int) -> str:
 
 
 def number(value: float | None, factor: float | None = None, spread: float | None = None) -> str:
-    """Three digits; behind it how much faster than something, and how far the runs lay apart."""
+    """A value with three digits, and optionally a speed-up and a spread."""
     if value is None:
         return NONE
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2 if abs(value) >= 0.1 else 3
@@ -135,7 +130,7 @@ def number(value: float | None, factor: float | None = None, spread: float | Non
 
 @dataclass(frozen=True)
 class Heading:
-    """A column's heading; the paper's own columns are tinted."""
+    """A column's heading. Columns with the paper's numbers are tinted."""
 
     text: str
     paper: bool = False
@@ -146,7 +141,7 @@ def paper(text: str) -> Heading:
 
 
 def table(headings: list[Heading | str], rows: Iterable[list[str]]) -> str:
-    """A table whose first column is text and whose others are numbers; cells are HTML already."""
+    """A table of HTML cells: a column of text, then columns of numbers."""
     columns = [
         heading if isinstance(heading, Heading) else Heading(heading) for heading in headings
     ]
@@ -164,7 +159,7 @@ def table(headings: list[Heading | str], rows: Iterable[list[str]]) -> str:
 
 
 def listing(names: Iterable[str]) -> str:
-    """a, b and c."""
+    """Names joined as in "a, b and c"."""
     listed = list(names)
     return (
         listed[0]

@@ -1,5 +1,6 @@
-"""Tables 3, 5, 6 and 7: what depends on the link. Each sentence is computed from the numbers above
-it.
+"""Tables 3, 5, 6 and 7: sections that depend on links.
+
+Each sentence is computed from the numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lab.study.results import (
     table,
 )
 
-#: The paper's names of its chunk sizes, as bytes.
+#: Bytes of the paper's chunk sizes by name.
 PAPER_SIZES = {
     "2KB": 2 << 10,
     "10KB": 10 << 10,
@@ -33,7 +34,7 @@ PAPER_SIZES = {
     "10MB": 10 << 20,
     "100MB": 100 << 20,
 }
-#: Formats of the product, and what each is held against.
+#: Dray's formats, and the rival that each is compared with.
 RIVALS = (
     ("Dray none", "Arrow IPC"),
     ("Dray none", "Protobuf"),
@@ -41,7 +42,7 @@ RIVALS = (
     ("Dray light", "Arrow IPC zstd"),
     ("Dray light", "Protobuf+C"),
 )
-#: What `auto` sends, and what the chunk size is tuned with.
+#: What `auto` sends over each link, and what the chunk size is tuned with.
 CHOSEN = {"local": "Dray none", "1gbit": "Dray light", "100mbit": "Dray light"}
 
 
@@ -49,12 +50,13 @@ def chunk_size(results: Results, published: dict) -> str:
     """Table 3."""
     theirs = {(row[0], PAPER_SIZES[row[1]]): row for row in published["3"]["rows"]}
     parts = [
-        "<p>A chunk's size is that of its rows before they are encoded. Time is seconds for a gigabyte of Arrow data: "
-        "of one core to encode and decode it, and from the request to the last decoded row over a link. Behind the "
-        "time over a link: how many times the best size of that column it takes. Ratios are of the sample in file "
-        "order; * where the whole sample is one chunk, so larger chunks cannot tell more. † What travels is drawn: "
-        "the sample is smaller than the chunk. “Snappy” is the paper's form, columns and Snappy over the chunk, "
-        "for the comparison with its ratio.</p>"
+        "<p>The size of a chunk is that of its rows before encoding. Times are seconds per "
+        "gigabyte of Arrow data: on one core to encode and decode it, and over a link from the "
+        "request to the last decoded row, with the factor over the best size of the column. "
+        "Ratios are of the sample in file order. * The whole sample is one chunk, so larger chunks "
+        "have the same ratio. † The transferred rows are drawn, because the sample is smaller than "
+        "the chunk. “Snappy” is the paper's format, columns under Snappy, for comparison with its "
+        "ratio.</p>"
     ]
     for data in TABLES:
         parts.append(f"<h3>{TITLES[data]}{unseen(results, data)}</h3>")
@@ -73,18 +75,19 @@ def chunk_size(results: Results, published: dict) -> str:
         for size, mean in means.items()
     ]
     least, core_least = (min(of, key=of.__getitem__) for of in (means, core_means))
-    parts.append(
-        "<h3>The default</h3><p>How many times the best size it takes, in the geometric mean:</p>"
-    )
-    parts.append(table(["chunk", "over links", "of one core", "chosen"], rows))
+    parts.append("<h3>The default</h3><p>Geometric mean of the time relative to the best size:</p>")
+    parts.append(table(["chunk", "over links", "on one core", "chosen"], rows))
     parts.append(
         sentences(
             [
-                f"With {listing(results.raw['tuned_on'])} over {listing(LINKS[name] for name in CHOSEN)} (raw "
-                f"on loopback, light otherwise) chunks of {size_name(least)} take the least in the mean. The smallest "
-                f"chunks that take at most {results.raw['nearly'] - 1:.0%} longer, and less memory, are "
-                f"of <b>{size_name(results.chunk_bytes)}</b>: what is used below. ontime had no say in it.",
-                f"By processor time alone, raw and light, chunks of {size_name(core_least)} take the least.",
+                f"With {listing(results.raw['tuned_on'])} over "
+                f"{listing(LINKS[name] for name in CHOSEN)} (raw on loopback, light otherwise), "
+                f"chunks of {size_name(least)} take the least mean time. The smallest chunks that "
+                f"take at most {results.raw['nearly'] - 1:.0%} longer have "
+                f"<b>{size_name(results.chunk_bytes)}</b>. They need less memory, and the other "
+                "experiments use them. ontime did not influence the choice.",
+                "By processor time alone, raw and light, chunks of "
+                f"{size_name(core_least)} take the least.",
             ]
         )
     )
@@ -92,7 +95,7 @@ def chunk_size(results: Results, published: dict) -> str:
 
 
 def core_time_means(results: Results) -> dict[int, float]:
-    """As `chunk_means`, of the processor time to encode and decode, raw and light."""
+    """Like `chunk_means`, for the processor time to encode and decode, raw and light."""
     curves = {}
     for data in results.raw["tuned_on"]:
         for case in ("Dray none", "Dray light"):
@@ -181,7 +184,8 @@ def relative(curve: list[tuple[int, float]]) -> list[tuple[float, float]]:
 def best_sizes(results: Results, data: str, theirs: dict) -> list[str]:
     published = {size: row[3] for (name, size), row in theirs.items() if name == data}
     found = [
-        f"The chunk size with the least time was {size_name(min(published, key=published.__getitem__))} in the paper."
+        "In the paper, the fastest chunk size was "
+        f"{size_name(min(published, key=published.__getitem__))}."
     ]
     for link, case in CHOSEN.items():
         size, took = best(results, data, link, case)
@@ -193,16 +197,12 @@ def best_sizes(results: Results, data: str, theirs: dict) -> list[str]:
                 else ""
             )
             where = f"Over {LINKS[link]}, {case.removeprefix('Dray ')}"
-            found.append(f"{where}: {size_name(size)}, {number(took)} s a gigabyte{longer}.")
+            found.append(f"{where}: {size_name(size)}, {number(took)} s per gigabyte{longer}.")
     return found
 
 
 def unseen(results: Results, data: str) -> str:
-    return (
-        ""
-        if data in results.raw["tuned_on"]
-        else " <small>(unseen: no default was chosen by it)</small>"
-    )
+    return "" if data in results.raw["tuned_on"] else " <small>(no default was tuned on it)</small>"
 
 
 def compressors(results: Results, published: dict) -> str:
@@ -210,9 +210,10 @@ def compressors(results: Results, published: dict) -> str:
     theirs = {row[0]: row[1:5] for row in published["5"]["rows"]}
     links = list(LINKS)
     intro = (
-        "<p>The paper's columns under each compressor of whole chunks, and the product's own format. The paper's "
-        f"seconds are for its {published['5']['rows'][0][5]:,} MB; ours for a gigabyte of Arrow data. Behind both: how "
-        "many times faster than None of the same column. GZIP is Deflate of level 6 from zlib-rs, XZ has preset 6.</p>"
+        "<p>The paper's columns under each compressor of whole chunks, and Dray's format. The "
+        f"paper's seconds are for {published['5']['rows'][0][5]:,} MB, ours are per gigabyte of "
+        "Arrow data. Both have the speed-up over None in the same column. GZIP is Deflate of level "
+        "6 by zlib-rs, and XZ has preset 6.</p>"
     )
     parts = [intro]
     for data in TABLES:
@@ -234,7 +235,10 @@ def compressors(results: Results, published: dict) -> str:
             took = results.seconds(link, "compressors", data, choice)
             least = least_case(results, "compressors", data, link)
             if took and least:
-                where = f"{data} over {LINKS[link]} ({choice} {number(took)} s, {least[0]} {number(least[1])} s)"
+                where = (
+                    f"{data} over {LINKS[link]} ({choice} {number(took)} s, "
+                    f"{least[0]} {number(least[1])} s)"
+                )
                 regrets.append((took / least[1], where))
     if regrets:
         worst = max(regrets)
@@ -259,9 +263,10 @@ def integers(results: Results, published: dict) -> str:
         {(row[0], row[1]): row[2:5] for row in published["6"]["rows"]},
         {(row[0], row[1]): row[5] for row in published["6"]["rows"]},
         "None",
-        "<p>Only the columns of 32-bit integers; lineitem's decimals are among them, as in the paper. Missing values "
-        "are the least integer, but not in Dray's format. The paper's LAN is 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, "
-        "25 ms and 1 % loss; ours have the rates alone.</p>",
+        "<p>Only the columns of 32-bit integers, including lineitem's decimals, as in the paper. "
+        "The least integer stands for a missing value, except in Dray's format. The paper's LAN "
+        "has 1 Gbit/s and 0.3 ms, its WAN 100 Mbit/s, 25 ms and 1 % loss. Our links have the same "
+        "rates, without delay or loss.</p>",
     )
 
 
@@ -273,10 +278,10 @@ def serialization(results: Results, published: dict) -> str:
         {(row[0], row[1]): row[2:5] for row in published["7"]["rows"]},
         {(row[0], row[1]): row[5] for row in published["7"]["rows"]},
         "Custom",
-        "<p>Custom is the paper's form: columns, strings ended by a zero, decimals in 64 bits; +C is Snappy. Arrow IPC "
-        "and Dray's none send decimals of 128 bits, as the reader has them. Protocol Buffers are written by hand, "
-        "without an object for each row. Every decoder ends with Arrow arrays and has checked that text is UTF-8. "
-        "Links as above.</p>",
+        "<p>Custom is the paper's format: columns, zero-terminated strings, 64-bit decimals; +C is "
+        "Snappy. Arrow IPC and Dray's none send 128-bit decimals, which the reader gets. Protocol "
+        "Buffers are encoded by hand, without an object for each row. Every decoder builds Arrow "
+        "arrays and checks that text is UTF-8. The links are those above.</p>",
     )
     found = []
     for data in TABLES:
@@ -285,10 +290,11 @@ def serialization(results: Results, published: dict) -> str:
             if ours and others:
                 size = ours["sample_encoded_bytes"] / others["sample_encoded_bytes"]
                 found.append(
-                    f"{data}: {mine} takes {number(both_seconds(ours))} s of one core for a gigabyte there and back, "
-                    f"{rival} {number(both_seconds(others))} s; it is {size:.2f}× as large."
+                    f"{data}: {mine} takes {number(both_seconds(ours))} s of one core per gigabyte "
+                    f"to encode and decode, {rival} {number(both_seconds(others))} s. Its messages "
+                    f"are {size:.2f}× as large."
                 )
-    return content + "<h3>Against the rivals</h3>" + sentences(found)
+    return content + "<h3>Comparison with rivals</h3>" + sentences(found)
 
 
 def by_table(
@@ -314,8 +320,8 @@ def link_table(
     theirs: dict[str, list],
     their_sizes: dict[str, float] | None = None,
 ) -> str:
-    """A row for each format: the paper's seconds and ours over each link, with the factor over the
-    base case.
+    """A row for each format: seconds over each link, in the paper and here, and the speed-up over
+    the base case.
     """
     headings: list[Heading | str] = ["format"]
     if theirs:
@@ -323,7 +329,7 @@ def link_table(
         headings += [paper(f"paper: {name}") for name in names]
         headings += [paper("MB")] if their_sizes else []
     headings += [LINKS[link] for link in links]
-    headings += ["bytes a row", f"× {base}", "× Arrow", "encode s", "decode s"]
+    headings += ["bytes per row", f"× {base}", "× Arrow", "encode s", "decode s"]
     reference = results.figure(experiment, data, base)
     rows = []
     for case in results.cases(experiment, data):
@@ -367,24 +373,24 @@ def least_case(
 def winners(
     results: Results, experiment: str, data: str, links: list[str], theirs: dict
 ) -> list[str]:
-    """Who takes the least time over each link: in the paper, without the product's format, and with
-    it.
-    """
+    """The fastest format over each link: in the paper, without Dray's format, and with it."""
     found = []
     for link in links:
         general = least_case(results, experiment, data, link, but="Dray")
         of_all = least_case(results, experiment, data, link)
         if general is None or of_all is None:
             continue
-        sentence = f"{LINKS[link]}: the least time has "
+        sentence = f"{LINKS[link]}: the fastest format is "
         if theirs:
-            sentence += (
-                f"{min(theirs, key=lambda case: theirs[case][links.index(link)])} in the paper, "
-            )
-        sentence += f"{general[0]} ({number(general[1])} s) among the others here"
+            fastest = min(theirs, key=lambda case: theirs[case][links.index(link)])
+            sentence += f"{fastest} in the paper, "
+        sentence += f"{general[0]} ({number(general[1])} s) here"
         if of_all[0] != general[0]:
-            sentence += f", {of_all[0]} ({number(of_all[1])} s, {general[1] / of_all[1]:.2g}× faster) of all"
+            sentence += (
+                f" without Dray, and {of_all[0]} ({number(of_all[1])} s, {general[1] / of_all[1]:.2g}× faster) "
+                "with it"
+            )
         else:
-            sentence += " and of all"
+            sentence += ", with or without Dray"
         found.append(sentence + ".")
     return found

@@ -1,17 +1,18 @@
 /*
- * How long a backend takes to scan a result and append its values to columns, sending nothing: the
- * limit that a transfer of the same result is compared with. A yardstick of the laboratory, and no
- * part of the product.
+ * Measures how long a backend takes to scan a result and append its values to columns without
+ * sending anything: a lower bound for the transfer of the same result.
  *
- *     executor --slot--> receive() --deform--> values --append--> one buffer a column, begun again when it is full
+ *     executor --slot--> receive() --deform--> values --append--> one buffer per column, which is
+ *                                                                 reused when it is full
  *
- * Columns look as Arrow's do: fixed widths as they are, declared decimals as scaled integers of 8
- * or 16 bytes, text as its bytes with an end offset; a missing value is a bit that is cleared.
- * Types that have another form in memory than on the wire (undeclared numeric, arrays, jsonb …) are
- * copied as they lie, which no real transfer could do.
+ * Columns have Arrow's layout: values of fixed width, declared decimals as scaled integers of 8 or
+ * 16 bytes, text as bytes and end offsets, and validity bits. Types whose form in memory differs
+ * from that on the wire (undeclared numeric, arrays, jsonb …) are copied as they are in memory,
+ * which a real transfer could not do.
  *
- *     CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint, OUT bytes bigint,
- *         OUT seconds double precision) AS '…/scan_append' LANGUAGE c STRICT;
+ *     CREATE FUNCTION lab_scan_append(query text, append boolean, OUT rows bigint,
+ *         OUT bytes bigint, OUT seconds double precision)
+ *         AS '…/scan_append' LANGUAGE c STRICT;
  */
 #include "postgres.h"
 
@@ -27,19 +28,17 @@
 
 PG_MODULE_MAGIC;
 
-/*
- * As much of a column as a chunk of a transfer may hold, so that caches and page faults are alike.
- */
+/* About as much of a column as a chunk holds, so that caches and page faults are comparable. */
 #define COLUMN_BYTES ((Size) 1024 * 1024)
 #define CHUNK_ROWS ((int) (COLUMN_BYTES / sizeof(int128)))
 #define VALIDITY_BYTES (CHUNK_ROWS / 8)
 
-/* Decimals of more digits do not fit 64 bits. */
+/* The most digits of a decimal that fit 64 and 128 bits. */
 #define INT64_DIGITS 18
 #define INT128_DIGITS 38
 /*
- * The digits of a group of PostgreSQL's numeric, and its header's bits, which no installed header
- * file declares.
+ * The digits of a group of PostgreSQL's numeric, and the bits of its header. No installed header
+ * file declares them.
  */
 #define GROUP_DIGITS 4
 #define GROUP_BASE 10000
@@ -54,7 +53,7 @@ PG_MODULE_MAGIC;
 typedef enum Form
 {
 	FORM_BYVAL,					/* 1, 2, 4 or 8 bytes in the datum */
-	FORM_FIXED,					/* `width` bytes behind the datum */
+	FORM_FIXED,					/* `width` bytes that the datum points to */
 	FORM_DECIMAL64,
 	FORM_DECIMAL128,
 	FORM_TEXT					/* a varlena, or a cstring */
@@ -72,8 +71,8 @@ typedef struct Column
 } Column;
 
 /*
- * A numeric as it is stored: groups of four digits, the first one times 10,000 to the power of the
- * weight.
+ * A stored numeric: groups of four digits. The value of the first group is multiplied by 10,000 to
+ * the power of the weight.
  */
 typedef struct Decimal
 {
@@ -88,9 +87,9 @@ typedef struct Receiver
 	DestReceiver pub;
 	bool		append;
 	uint64		rows;
-	uint64		bytes;			/* of buffers that were full */
+	uint64		bytes;			/* of buffers that have been emptied */
 	int			column_count;
-	int			chunk_rows;		/* rows in the buffers now */
+	int			chunk_rows;		/* rows in the buffers */
 	int			chunk_rows_max;
 	Column	   *columns;
 } Receiver;
@@ -115,12 +114,16 @@ lab_scan_append(PG_FUNCTION_ARGS)
 			.rStartup = start_up,
 			.rShutdown = shut_down,
 			.rDestroy = destroy,
-			/* DestNone would have SPI take the query for a utility statement. */
+			/* With DestNone, SPI would treat the query as a utility statement. */
 			.mydest = DestCopyOut,
 		},
 		.append = PG_GETARG_BOOL(1),
 	};
-	SPIExecuteOptions options = {.read_only = true,.must_return_tuples = true,.dest = &receiver.pub};
+	SPIExecuteOptions options = {
+		.read_only = true,
+		.must_return_tuples = true,
+		.dest = &receiver.pub,
+	};
 	instr_time	start,
 				end;
 	TupleDesc	descriptor;
@@ -131,7 +134,7 @@ lab_scan_append(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &descriptor) != TYPEFUNC_COMPOSITE)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-				 errmsg("lab_scan_append returns a row of three columns: declare it with three OUT parameters")));
+				 errmsg("lab_scan_append must be declared with three OUT parameters")));
 	descriptor = BlessTupleDesc(descriptor);
 
 	SPI_connect();
@@ -142,7 +145,8 @@ lab_scan_append(PG_FUNCTION_ARGS)
 	if (code != SPI_OK_SELECT)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("lab_scan_append expects one SELECT, the query was %s", SPI_result_code_string(code))));
+				 errmsg("lab_scan_append expects one SELECT, the query was %s",
+						SPI_result_code_string(code))));
 	SPI_finish();
 
 	values[0] = Int64GetDatum((int64) receiver.rows);
@@ -176,7 +180,7 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 			column->validity[row >> 3] &= ~(1 << (row & 7));
 			if (column->form != FORM_TEXT)
 			{
-				/* Arrow keeps room for a missing value. */
+				/* A missing value takes space in Arrow, too. */
 				memset(column->values + column->used, 0, column->width);
 				column->used += column->width;
 			}
@@ -188,8 +192,8 @@ receive(TupleTableSlot *slot, DestReceiver *self)
 }
 
 /*
- * A chunk has as many rows as fit the widest fixed column; text that fills its buffer starts it
- * again.
+ * The widest column of fixed width limits the rows of a chunk. A full buffer of text is emptied by
+ * itself.
  */
 static void
 start_up(DestReceiver *self, int operation, TupleDesc descriptor)
@@ -207,7 +211,8 @@ start_up(DestReceiver *self, int operation, TupleDesc descriptor)
 
 		describe(column, TupleDescAttr(descriptor, i));
 		if (column->form != FORM_TEXT && column->width > (int) sizeof(int128))
-			receiver->chunk_rows_max = Min(receiver->chunk_rows_max, (int) (COLUMN_BYTES / column->width));
+			receiver->chunk_rows_max = Min(receiver->chunk_rows_max,
+										   (int) (COLUMN_BYTES / column->width));
 		column->values = palloc(COLUMN_BYTES);
 		column->validity = palloc(VALIDITY_BYTES);
 		memset(column->validity, 0xFF, VALIDITY_BYTES);
@@ -216,10 +221,7 @@ start_up(DestReceiver *self, int operation, TupleDesc descriptor)
 	}
 }
 
-/*
- * The executor is done with the columns before their memory context ends, so their last bytes are
- * counted here.
- */
+/* Counts the bytes that are left in the columns, while their memory context still exists. */
 static void
 shut_down(DestReceiver *self)
 {
@@ -242,7 +244,8 @@ describe(Column *column, Form_pg_attribute attribute)
 	int			scale = typmod & 0x7FF;
 
 	column->width = attribute->attlen;
-	if (attribute->atttypid == NUMERICOID && typmod >= 0 && precision <= INT128_DIGITS && scale <= precision)
+	if (attribute->atttypid == NUMERICOID && typmod >= 0 &&
+		precision <= INT128_DIGITS && scale <= precision)
 	{
 		column->form = precision <= INT64_DIGITS ? FORM_DECIMAL64 : FORM_DECIMAL128;
 		column->width = precision <= INT64_DIGITS ? sizeof(int64) : sizeof(int128);
@@ -257,9 +260,7 @@ describe(Column *column, Form_pg_attribute attribute)
 		column->form = attribute->attbyval ? FORM_BYVAL : FORM_FIXED;
 }
 
-/*
- * Finds the digits, as PostgreSQL's `numeric.c` lays them out: with a short header or a long one.
- */
+/* Finds the digits behind a short or a long header, as in PostgreSQL's `numeric.c`. */
 static Decimal
 parse_decimal(struct varlena *value)
 {
@@ -272,7 +273,7 @@ parse_decimal(struct varlena *value)
 	if ((header & NUMERIC_SIGN_MASK) == NUMERIC_SPECIAL)
 		ereport(ERROR,
 				(errcode(ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE),
-				 errmsg("lab_scan_append expects finite decimals, a value is NaN or infinite")));
+				 errmsg("lab_scan_append expects finite decimals, found NaN or infinity")));
 	if ((header & NUMERIC_SIGN_MASK) == NUMERIC_SHORT)
 	{
 		decimal.negative = (header & NUMERIC_SHORT_NEGATIVE) != 0;
@@ -295,7 +296,7 @@ parse_decimal(struct varlena *value)
 	return decimal;
 }
 
-/* The group at a power of 10,000; those of zeros at the ends are not stored. */
+/* The group at a power of 10,000. Groups of zeros at both ends are not stored. */
 static inline int
 group_at(const Decimal *decimal, int power)
 {
@@ -308,9 +309,9 @@ group_at(const Decimal *decimal, int power)
 }
 
 /*
- * A decimal times ten to the power of its declared scale: groups before the point, then those
- * behind it that the scale reaches. The type guarantees that no digit lies beyond. Two widths,
- * because the wide one costs three multiplications.
+ * A decimal times ten to the power of its declared scale: the groups before the point, then those
+ * after it up to the scale. The type guarantees that no digit lies beyond it. There is one function
+ * for each width, because a 128-bit multiplication costs three.
  */
 #define DEFINE_SCALED(name, integer) \
 static inline integer \
@@ -399,7 +400,7 @@ append_value(Receiver *receiver, Column *column, Datum value)
 					column->used = 0;
 				}
 				if (length > COLUMN_BYTES)
-					receiver->bytes += length;	/* too long to keep: looked at, not copied */
+					receiver->bytes += length;	/* longer than the buffer: counted, not copied */
 				else
 				{
 					memcpy(column->values + column->used, bytes, length);
