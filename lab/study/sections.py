@@ -387,8 +387,8 @@ def winners(
         sentence += f"{general[0]} ({number(general[1])} s) here"
         if of_all[0] != general[0]:
             sentence += (
-                f" without Dray, and {of_all[0]} ({number(of_all[1])} s, {general[1] / of_all[1]:.2g}× faster) "
-                "with it"
+                f" without Dray, and {of_all[0]} ({number(of_all[1])} s, "
+                f"{general[1] / of_all[1]:.2g}× faster) with it"
             )
         else:
             sentence += ", with or without Dray"
