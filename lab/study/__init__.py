@@ -1,1 +1,1 @@
-"""What a chunk should be: formats and compressors, on one core and over links."""
+"""Formats and sizes of chunks, on one core and over links."""

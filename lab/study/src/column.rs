@@ -1,6 +1,6 @@
-//! A column as the study's own formats see it: slices to write from, and vectors to read into.
+//! Columns for the study's own formats: borrowed slices to encode, and vectors to decode into.
 //!
-//! Decimals of at most 18 digits are integers of 64 bits in all of them, as databases keep them.
+//! All these formats store decimals of at most 18 digits as 64-bit integers, as databases do.
 
 use std::sync::Arc;
 
@@ -14,38 +14,38 @@ use arrow_schema::{DataType, Field, SchemaRef};
 
 use crate::Result;
 
-/// The value that stands for a missing one, as in MonetDB.
+/// The reserved value for a missing 32-bit integer, as in MonetDB.
 pub const MISSING_I32: i32 = i32::MIN;
-/// As [`MISSING_I32`], for 64 bits.
+/// The reserved value for a missing 64-bit integer.
 pub const MISSING_I64: i64 = i64::MIN;
-/// As [`MISSING_I32`], for text: no UTF-8 string begins with this byte.
+/// The reserved value for missing text: no UTF-8 string begins with this byte.
 pub const MISSING_TEXT: &[u8] = &[0x80];
 
 /// The values of a column.
 pub enum Values<'a> {
-    /// Integers and dates.
+    /// 32-bit integers and dates.
     Int32(&'a [i32]),
-    /// Long integers.
+    /// 64-bit integers.
     Int64(&'a [i64]),
-    /// Decimals; what is sent of them are 64 bits.
+    /// Decimals, of which the low 64 bits are encoded.
     Decimal(&'a [i128]),
     /// Strings.
     Text(&'a StringArray),
 }
 
-/// A column to write from.
-pub struct Cells<'a> {
-    /// The values; what lies under a missing one means nothing.
+/// A borrowed column to encode.
+pub struct ColumnView<'a> {
+    /// The values. Those at missing positions are unspecified.
     pub values: Values<'a>,
-    /// Which are there; none if all are.
+    /// Validity of each value; `None` if no value is missing.
     pub nulls: Option<&'a NullBuffer>,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> ColumnView<'a> {
     /// The columns of a batch.
     ///
     /// # Errors
-    /// When a column has a type that the study does not know.
+    /// If the study does not support a column's type.
     pub fn of(rows: &'a RecordBatch) -> Result<Vec<Self>> {
         rows.columns().iter().map(Self::of_array).collect()
     }
@@ -64,104 +64,104 @@ impl<'a> Cells<'a> {
         Ok(Self { values, nulls: array.nulls().filter(|nulls| nulls.null_count() > 0) })
     }
 
-    /// Whether value `row` is there.
+    /// Whether the value of `row` is not missing.
     pub fn is_valid(&self, row: usize) -> bool {
         self.nulls.is_none_or(|nulls| nulls.is_valid(row))
     }
 }
 
-/// Bytes of text `row`.
+/// The bytes of the string in `row`.
 pub fn text(strings: &StringArray, row: usize) -> &[u8] {
     let (from, to) =
         (strings.value_offsets()[row] as usize, strings.value_offsets()[row + 1] as usize);
     &strings.value_data()[from..to]
 }
 
-/// Values being read.
-pub enum Growing {
-    /// Integers and dates.
+/// Decoded values.
+pub enum ValueBuffer {
+    /// 32-bit integers and dates.
     Int32(Vec<i32>),
-    /// Long integers.
+    /// 64-bit integers.
     Int64(Vec<i64>),
     /// Decimals.
     Decimal(Vec<i128>),
-    /// Strings: offsets, of which the first is there already, and bytes.
+    /// Strings: offsets, beginning with 0, and bytes.
     Text(Vec<i32>, Vec<u8>),
 }
 
-/// A column to read into.
-pub struct Column {
-    /// The values so far; a missing one has a value, too.
-    pub values: Growing,
-    /// Which are there. Empty as long as all are.
+/// A column that is being decoded.
+pub struct ColumnBuilder {
+    /// The values so far, with a placeholder for each missing one.
+    pub values: ValueBuffer,
+    /// Validity of each value; empty until the first missing one.
     valid: Vec<bool>,
     data_type: DataType,
 }
 
-impl Column {
-    /// A column of a schema's field, with room.
+impl ColumnBuilder {
+    /// An empty column of a field's type, with capacity for `rows` values.
     ///
     /// # Errors
-    /// As [`Cells::of`].
+    /// If the study does not support the type.
     pub fn new(field: &Field, rows: usize) -> Result<Self> {
         let values = match field.data_type() {
-            DataType::Int32 | DataType::Date32 => Growing::Int32(Vec::with_capacity(rows)),
-            DataType::Int64 => Growing::Int64(Vec::with_capacity(rows)),
-            DataType::Decimal128(..) => Growing::Decimal(Vec::with_capacity(rows)),
+            DataType::Int32 | DataType::Date32 => ValueBuffer::Int32(Vec::with_capacity(rows)),
+            DataType::Int64 => ValueBuffer::Int64(Vec::with_capacity(rows)),
+            DataType::Decimal128(..) => ValueBuffer::Decimal(Vec::with_capacity(rows)),
             DataType::Utf8 => {
                 let mut offsets = Vec::with_capacity(rows + 1);
                 offsets.push(0);
-                Growing::Text(offsets, Vec::with_capacity(rows * 8))
+                ValueBuffer::Text(offsets, Vec::with_capacity(rows * 8))
             }
             other => return Err(format!("columns of type {other} are not in the study").into()),
         };
         Ok(Self { values, valid: Vec::new(), data_type: field.data_type().clone() })
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match &self.values {
-            Growing::Int32(values) => values.len(),
-            Growing::Int64(values) => values.len(),
-            Growing::Decimal(values) => values.len(),
-            Growing::Text(offsets, _) => offsets.len() - 1,
+            ValueBuffer::Int32(values) => values.len(),
+            ValueBuffer::Int64(values) => values.len(),
+            ValueBuffer::Decimal(values) => values.len(),
+            ValueBuffer::Text(offsets, _) => offsets.len() - 1,
         }
     }
 
-    /// A missing value.
+    /// Appends a missing value.
     pub fn push_missing(&mut self) {
         self.valid.resize(self.len(), true);
         self.valid.push(false);
         match &mut self.values {
-            Growing::Int32(values) => values.push(0),
-            Growing::Int64(values) => values.push(0),
-            Growing::Decimal(values) => values.push(0),
-            Growing::Text(offsets, data) => offsets.push(data.len() as i32),
+            ValueBuffer::Int32(values) => values.push(0),
+            ValueBuffer::Int64(values) => values.push(0),
+            ValueBuffer::Decimal(values) => values.push(0),
+            ValueBuffer::Text(offsets, data) => offsets.push(data.len() as i32),
         }
     }
 
-    /// An integer, which fits the column.
+    /// Appends an integer, which must fit the column's type.
     pub fn push_integer(&mut self, value: i64) {
         match &mut self.values {
-            Growing::Int32(values) => values.push(value as i32),
-            Growing::Int64(values) => values.push(value),
-            Growing::Decimal(values) => values.push(i128::from(value)),
-            Growing::Text(..) => {}
+            ValueBuffer::Int32(values) => values.push(value as i32),
+            ValueBuffer::Int64(values) => values.push(value),
+            ValueBuffer::Decimal(values) => values.push(i128::from(value)),
+            ValueBuffer::Text(..) => {}
         }
     }
 
-    /// A text.
+    /// Appends a string.
     pub fn push_text(&mut self, value: &[u8]) {
-        if let Growing::Text(offsets, data) = &mut self.values {
+        if let ValueBuffer::Text(offsets, data) = &mut self.values {
             data.extend_from_slice(value);
             offsets.push(data.len() as i32);
         }
     }
 
-    /// The column as Arrow's; text is checked to be UTF-8.
+    /// The column as an Arrow array.
     ///
     /// # Errors
-    /// When it is not.
+    /// If text is not UTF-8.
     pub fn finish(mut self) -> Result<ArrayRef> {
         let rows = self.len();
         self.valid.resize(if self.valid.is_empty() { 0 } else { rows }, true);
@@ -170,46 +170,50 @@ impl Column {
     }
 }
 
-/// An array of values that were read, of this type.
+/// An Arrow array of decoded values.
 ///
 /// # Errors
-/// When text is not UTF-8.
-pub fn array(values: Growing, nulls: Option<NullBuffer>, data_type: &DataType) -> Result<ArrayRef> {
+/// If text is not UTF-8.
+pub fn array(
+    values: ValueBuffer,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> Result<ArrayRef> {
     Ok(match (values, data_type) {
-        (Growing::Int32(values), DataType::Date32) => {
+        (ValueBuffer::Int32(values), DataType::Date32) => {
             Arc::new(Date32Array::new(values.into(), nulls))
         }
-        (Growing::Int32(values), _) => Arc::new(Int32Array::new(values.into(), nulls)),
-        (Growing::Int64(values), _) => Arc::new(Int64Array::new(values.into(), nulls)),
-        (Growing::Decimal(values), data_type) => {
+        (ValueBuffer::Int32(values), _) => Arc::new(Int32Array::new(values.into(), nulls)),
+        (ValueBuffer::Int64(values), _) => Arc::new(Int64Array::new(values.into(), nulls)),
+        (ValueBuffer::Decimal(values), data_type) => {
             Arc::new(Decimal128Array::new(values.into(), nulls).with_data_type(data_type.clone()))
         }
-        (Growing::Text(offsets, data), _) => {
+        (ValueBuffer::Text(offsets, data), _) => {
             let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
             Arc::new(StringArray::try_new(offsets, Buffer::from(data), nulls)?)
         }
     })
 }
 
-/// The batch of columns that were read.
+/// A record batch of decoded columns.
 ///
 /// # Errors
-/// When they do not fit the schema, or text is not UTF-8.
-pub fn batch(schema: &SchemaRef, columns: Vec<Column>) -> Result<RecordBatch> {
-    let arrays = columns.into_iter().map(Column::finish).collect::<Result<Vec<_>>>()?;
+/// If the columns do not match the schema, or text is not UTF-8.
+pub fn batch(schema: &SchemaRef, columns: Vec<ColumnBuilder>) -> Result<RecordBatch> {
+    let arrays = columns.into_iter().map(ColumnBuilder::finish).collect::<Result<Vec<_>>>()?;
     Ok(RecordBatch::try_new(schema.clone(), arrays)?)
 }
 
-/// Which values are not the reserved one; none if no value is.
-pub fn not_reserved<T: PartialEq + Copy>(values: &[T], reserved: T) -> Option<NullBuffer> {
+/// Validity of values where `reserved` stands for a missing one; `None` if none is missing.
+pub fn validity<T: PartialEq + Copy>(values: &[T], reserved: T) -> Option<NullBuffer> {
     let missing = values.iter().filter(|value| **value == reserved).count();
     (missing > 0).then(|| {
         NullBuffer::new(BooleanBuffer::collect_bool(values.len(), |i| values[i] != reserved))
     })
 }
 
-/// The values, with `missing` in place of those that are not there.
-pub fn filled<T: Copy>(values: &[T], nulls: &NullBuffer, missing: T) -> Vec<T> {
+/// The values, with `missing` at each missing position.
+pub fn fill_missing<T: Copy>(values: &[T], nulls: &NullBuffer, missing: T) -> Vec<T> {
     let mut out = Vec::with_capacity(values.len());
     for (valid, block) in nulls.inner().bit_chunks().iter_padded().zip(values.chunks(64)) {
         out.extend(
@@ -222,8 +226,8 @@ pub fn filled<T: Copy>(values: &[T], nulls: &NullBuffer, missing: T) -> Vec<T> {
     out
 }
 
-/// The values that are there.
-pub fn present<T: Copy>(values: &[T], nulls: &NullBuffer) -> Vec<T> {
+/// The values without the missing ones.
+pub fn present_values<T: Copy>(values: &[T], nulls: &NullBuffer) -> Vec<T> {
     let mut out = Vec::with_capacity(values.len() - nulls.null_count());
     for (mut valid, block) in nulls.inner().bit_chunks().iter_padded().zip(values.chunks(64)) {
         if valid == u64::MAX {
