@@ -1,13 +1,14 @@
-# The two commands: `make demo` and `make test`. Each installs what it needs; see scripts/setup.
+# `make demo` shows Dray, and `make test` runs all checks. Each target installs what it needs by
+# scripts/setup.
 SHELL := /bin/bash
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/dray
-# Outside the checkout, so that only the first build on a machine compiles the engine.
+# Outside the checkout, so that checkouts share a compiled engine.
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export PATH := $(CACHE)/tools/bin:$(HOME)/.cargo/bin:$(PATH)
 VENV := $(CACHE)/venv
 PYTHON := $(VENV)/bin/python
 DRAY := $(CARGO_TARGET_DIR)/release/dray
-# Rivals in sorting are newer than what others need, and the generator of TPC-DS is older.
+# Sorting has newer versions of the rivals, and the generator of TPC-DS an older DuckDB.
 SORT_VENV := $(CACHE)/lab/sort-venv
 TPCDS_VENV := $(CACHE)/lab/tpcds-venv
 SCALE_FACTOR ?= 1
@@ -17,21 +18,23 @@ NETWORK_ROWS ?= 500000
 PG_CONFIG ?= /usr/lib/postgresql/15/bin/pg_config
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo --preserve-env=PATH,CARGO_TARGET_DIR)
 FUZZ_SECONDS ?= 10
-# What `make test-all` does more often than `make test`.
+# Larger numbers for `make test-all`.
 ALL_FUZZ_SECONDS ?= 600
 ALL_ROUNDS ?= 10000
 ALL_FAULTS ?= 800000
 ALL_POSTGRES_FAULTS ?= 200000
 
-.PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link study study-test lint rust-test python-test spec-test extension-test fuzz miri build python wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
+.PHONY: demo test test-all bench bench-postgres bench-network bench-parquet bench-sort check-link \
+	study study-test lint rust-test python-test spec-test extension-test fuzz miri build python \
+	wheel setup setup-test setup-bench setup-miri setup-postgres setup-sort
 
 demo: build python
-	$(PYTHON) lab/demo.py --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
+	$(PYTHON) -m lab.lineitem.demo --scale-factor $(SCALE_FACTOR) --dray $(DRAY)
 
 test: lint rust-test spec-test python-test extension-test fuzz
 	@echo "all checks passed"
 
-# The same with a million faults on the wire and long fuzzing: some hours.
+# The same with a million faults on the wire and longer fuzzing. It takes some hours.
 test-all: export FUZZ_SECONDS := $(ALL_FUZZ_SECONDS)
 test-all: export DRAY_ROUNDS := $(ALL_ROUNDS)
 test-all: export DRAY_SORT_ROUNDS := $(ALL_ROUNDS)
@@ -40,51 +43,62 @@ test-all: export DRAY_POSTGRES_FAULTS := $(ALL_POSTGRES_FAULTS)
 test-all: test
 
 bench: setup-bench build python
-	$(PYTHON) lab/bench.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY)
+	$(PYTHON) -m lab.lineitem.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
+		--dray $(DRAY)
 
-# The extension goes into the server that the rivals are measured on, where this checkout has it.
+# Installs the extension into the server that the rivals are measured on.
 bench-postgres: setup-postgres build python
-	$(if $(wildcard pg_extension/Makefile),$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG))
-	$(PYTHON) lab/postgres.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(ROWS) --dray $(DRAY)
+	$(SUDO) $(MAKE) -C pg_extension install PG_CONFIG=$(PG_CONFIG)
+	$(PYTHON) -m lab.postgres.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
+		--rows $(ROWS) --dray $(DRAY)
 
-# The samples' rows as they are, beside Parquet.
+# Sizes and encoding times of the samples, beside Parquet.
 bench-parquet: setup-bench
 	cargo build --release --locked --workspace --example speed
-	$(PYTHON) lab/parquet.py --rounds $(ROUNDS) --speed $(CARGO_TARGET_DIR)/release/examples/speed
+	$(PYTHON) -m lab.study.parquet --rounds $(ROUNDS) \
+		--speed $(CARGO_TARGET_DIR)/release/examples/speed
 
-# Over links between namespaces, which takes root. A small run of it: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
+# Links between namespaces need root. A small run: SCALE_FACTOR=0.1 NETWORK_ROWS=50000 ROUNDS=1.
 bench-network: setup-bench build python
-	$(SUDO) $(PYTHON) lab/network.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
+	$(SUDO) $(PYTHON) -m lab.network.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
+		--rows $(NETWORK_ROWS) --dray $(DRAY) $(NETWORK_OPTIONS)
 
-# A small run of it: SCALE_FACTOR=0.1 ROUNDS=1 SORT_OPTIONS='--parts duckdb,curve'.
+# A small run: SCALE_FACTOR=0.1 ROUNDS=1 SORT_OPTIONS='--parts duckdb,curve'.
 bench-sort: setup-sort build python
-	$(SORT_VENV)/bin/pip install --quiet --force-reinstall --no-deps "$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
-	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python lab/sort.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
+	$(SORT_VENV)/bin/pip install --quiet --force-reinstall --no-deps \
+		"$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
+	DRAY_LAB_TPCDS_PYTHON=$(TPCDS_VENV)/bin/python $(SORT_VENV)/bin/python -m lab.sort.bench \
+		--scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --dray $(DRAY) $(SORT_OPTIONS)
 
-# The links of the laboratory against their own settings.
+# Compares links with their settings. Needs root.
 check-link: setup-bench
-	$(SUDO) $(PYTHON) lab/link.py --rate 100mbit --round-trip 25ms --loss 1% --check
-	$(SUDO) $(PYTHON) lab/link.py --rate 1gbit --veth --check
+	$(SUDO) $(PYTHON) -m lab.link --rate 100mbit --round-trip 25ms --loss 1% --check
+	$(SUDO) $(PYTHON) -m lab.link --rate 1gbit --veth --check
 
-# A workspace of its own, and so a target of its own. The links between namespaces take root.
+# A workspace of its own with a target folder of its own. Links between namespaces need root.
 study: setup-bench
-	cargo build --release --locked --manifest-path lab/study/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/study
-	$(SUDO) $(PYTHON) lab/study.py --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) --program $(CARGO_TARGET_DIR)/study/release/study
+	cargo build --release --locked --manifest-path lab/study/Cargo.toml \
+		--target-dir $(CARGO_TARGET_DIR)/study
+	$(SUDO) $(PYTHON) -m lab.study.bench --scale-factor $(SCALE_FACTOR) --rounds $(ROUNDS) \
+		--program $(CARGO_TARGET_DIR)/study/release/study
 
 study-test: setup
-	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
+	cd lab/study && cargo fmt --check && cargo clippy --release --locked --all-targets \
+		--target-dir $(CARGO_TARGET_DIR)/study -- -D warnings
 	cd lab/study && cargo test --release --locked --target-dir $(CARGO_TARGET_DIR)/study
 
-# One profile and one selection of crates everywhere: another would compile the engine again.
+# The same profile and crates everywhere: another selection would compile the engine again.
 build: setup
 	cargo build --release --locked --workspace
 
 python: build
-	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps "$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
+	$(PYTHON) -m pip install --quiet --force-reinstall --no-deps \
+		"$$($(PYTHON) scripts/wheel $(CARGO_TARGET_DIR)/release/lib_dray.so $(CACHE)/wheels)"
 
-# What others install.
+# The package that users install.
 wheel: setup
-	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml --out $(CACHE)/wheels --interpreter $(PYTHON)
+	$(VENV)/bin/maturin build --release --locked --manifest-path python/Cargo.toml \
+		--out $(CACHE)/wheels --interpreter $(PYTHON)
 
 lint: setup-test
 	cargo fmt --check
@@ -92,32 +106,40 @@ lint: setup-test
 	cargo deny --locked check bans licenses sources
 	cargo run --quiet --release --locked --package xtask -- dependencies
 	$(VENV)/bin/mypy --strict python/dray
-	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
+	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets \
+		--target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
 
 rust-test: setup-test build
 	cargo test --release --locked --workspace
-	cargo test --release --locked --manifest-path lab/link/Cargo.toml --target-dir $(CARGO_TARGET_DIR)/link
+	cargo test --release --locked --manifest-path lab/link/Cargo.toml \
+		--target-dir $(CARGO_TARGET_DIR)/link
 
 spec-test: setup-test
 	$(PYTHON) -m pytest -q spec/decoder
 
 python-test: setup-test python
-	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q -n 3 --dist loadfile python/tests
+	DRAY_BINARY=$(DRAY) DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
+		$(PYTHON) -m pytest -q -n 3 --dist loadfile python/tests
 
-# On copies of the servers, which the tests make and start; the tests of each version are a process of their own.
+# The tests copy and start servers. Each version of PostgreSQL has a process of its own.
 extension-test: setup-test
-	cd pg_extension/rust && cargo fmt --check && cargo clippy --release --locked --all-targets --target-dir $(CARGO_TARGET_DIR)/pg_extension -- -D warnings
-	cd pg_extension/rust && cargo test --release --locked --lib --target-dir $(CARGO_TARGET_DIR)/pg_extension
+	cd pg_extension/rust && cargo fmt --check && cargo clippy --release --locked --all-targets \
+		--target-dir $(CARGO_TARGET_DIR)/pg_extension -- -D warnings
+	cd pg_extension/rust && cargo test --release --locked --lib \
+		--target-dir $(CARGO_TARGET_DIR)/pg_extension
 	pg_extension/rust/check-boundary
-	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension $(PYTHON) -m pytest -q -n 3 --dist loadgroup pg_extension/tests
+	DRAY_CACHE=$(CACHE) CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/pg_extension \
+		$(PYTHON) -m pytest -q -n 3 --dist loadgroup pg_extension/tests
 
 fuzz: setup-test
 	fuzz/run.sh $(FUZZ_SECONDS)
 
-# What is small enough of the pages' and the sort's tests, and of the chunk's what fills memory that is not initialised. No part of `make test`,
-# because it takes a nightly toolchain. The isolation is off for the sort's folder.
+# Miri runs the small tests of pages and of the sort, and those of the chunk that fill uninitialised
+# memory. It is not part of `make test`, because it needs a nightly toolchain. Isolation is off,
+# because the sort uses a folder.
 miri: export MIRIFLAGS = -Zmiri-disable-isolation
-miri: MIRI_TEST = cargo +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri -p dray-format -p dray-page -p dray-sort
+miri: MIRI_TEST = cargo +nightly miri test --locked --target-dir $(CARGO_TARGET_DIR)/miri \
+	-p dray-format -p dray-page -p dray-sort
 miri: setup-miri
 	$(MIRI_TEST) --test build --test keys --test small
 	$(MIRI_TEST) --lib -- room::
@@ -140,5 +162,5 @@ setup-postgres: setup
 setup-sort: setup
 	[ -x $(SORT_VENV)/bin/python ] || python3 -m venv $(SORT_VENV)
 	[ -x $(TPCDS_VENV)/bin/python ] || python3 -m venv $(TPCDS_VENV)
-	$(SORT_VENV)/bin/pip install --quiet --requirement lab/requirements-sort.txt
-	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/requirements-tpcds.txt
+	$(SORT_VENV)/bin/pip install --quiet --requirement lab/sort/requirements.txt
+	$(TPCDS_VENV)/bin/pip install --quiet --requirement lab/sort/requirements-tpcds.txt

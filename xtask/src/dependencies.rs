@@ -1,4 +1,4 @@
-//! The table of crates in `ARCHITECTURE.md`, held against what cargo knows.
+//! Compares the table of crates in `ARCHITECTURE.md` with cargo's metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -8,10 +8,10 @@ use serde_json::Value;
 const PAGE: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- dependencies: checked by xtask -->";
 
-/// Crates of this workspace, and which of the others each depends on.
+/// The crates of this workspace, and the other crates of it that each depends on.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
-/// Fails unless the table lists all crates, each with its dependencies.
+/// Fails unless the table lists exactly the crates of the workspace with their dependencies.
 pub(crate) fn check() -> Result<(), String> {
     let page = std::fs::read_to_string(PAGE).map_err(|cause| format!("{PAGE}: {cause}"))?;
     let drawn = drawn(&page)?;
@@ -21,19 +21,19 @@ pub(crate) fn check() -> Result<(), String> {
             None => return Err(format!("{PAGE} does not list the crate {name}")),
             Some(listed) if listed != depends => {
                 return Err(format!(
-                    "{PAGE} says {name} depends on {listed:?}, cargo says {depends:?}"
+                    "{PAGE} lists {listed:?} as dependencies of {name}, cargo {depends:?}"
                 ));
             }
             Some(_) => {}
         }
     }
     match drawn.keys().find(|name| !real.contains_key(*name)) {
-        Some(name) => Err(format!("{PAGE} lists {name}, which is not a crate here")),
+        Some(name) => Err(format!("{PAGE} lists {name}, which is not a crate of the workspace")),
         None => Ok(()),
     }
 }
 
-/// The table of the page: `| name | what | depends on |`.
+/// Parses the table of the page: `| name | what | depends on |`.
 fn drawn(page: &str) -> Result<Graph, String> {
     let (_, table) = page.split_once(BEGIN).ok_or_else(|| format!("{PAGE} has no line {BEGIN}"))?;
     let words = |cell: &str| -> BTreeSet<String> {
@@ -57,6 +57,7 @@ fn drawn(page: &str) -> Result<Graph, String> {
     .collect()
 }
 
+/// The crates and dependencies that cargo reports.
 fn real() -> Result<Graph, String> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
@@ -69,7 +70,7 @@ fn real() -> Result<Graph, String> {
     let mut graph = Graph::new();
     for package in packages {
         let depends = package["dependencies"].as_array().into_iter().flatten();
-        // A path means a crate of this workspace; tests may use what they like.
+        // A dependency with a path is a crate of this workspace. Those of tests are not checked.
         let depends = depends
             .filter(|dependency| dependency["path"].is_string() && dependency["kind"].is_null());
         let depends =

@@ -1,4 +1,4 @@
-//! Checks of the repository itself, for what compilers and linters don't look at.
+//! Checks of the repository that compilers and linters do not make.
 
 use std::process::ExitCode;
 

@@ -1,26 +1,26 @@
-//! Widths of lines, lengths of files, links between pages, and what `ARCHITECTURE.md` names.
+//! Checks widths of lines, lengths of files, links between pages, and that `ARCHITECTURE.md` names
+//! all crates and top folders.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// The longest line, in characters. A tab counts for four.
+/// The maximum width of a line in characters. A tab counts as four.
 const WIDTH_MAX: usize = 100;
-/// A file with more lines of code than this is listed.
+/// Files with more lines of code are listed.
 const LINES_WARNED: usize = 400;
-/// A file with more lines of code than this fails the check.
+/// Files with more lines of code fail the check.
 const LINES_MAX: usize = 800;
-/// Where files have the form that other programs give them.
-const MADE_BY_OTHERS: [&str; 3] = ["Cargo.lock", "lab/data/", "fuzz/corpus/"];
+/// Paths of generated files, which are not checked.
+const GENERATED: [&str; 2] = ["Cargo.lock", "fuzz/corpus/"];
 
-/// Fails if a line is too wide, a file too long, a link leads nowhere, or a crate or top folder is
-/// not in `ARCHITECTURE.md`. Prints the files that are long, but not too long.
+/// Fails if a line is too wide, a file is too long, a link is broken, or `ARCHITECTURE.md` lacks a
+/// crate or a top folder. Lists files that should be shorter.
 pub(crate) fn check() -> Result<(), String> {
     let paths = tracked()?;
     let mut wrong = Vec::new();
-    for path in
-        paths.iter().filter(|path| !MADE_BY_OTHERS.iter().any(|made| path.starts_with(made)))
+    for path in paths.iter().filter(|path| !GENERATED.iter().any(|prefix| path.starts_with(prefix)))
     {
         let Some(kind) = Kind::of(path) else { continue };
         let text = fs::read_to_string(path).map_err(|cause| format!("{path}: {cause}"))?;
@@ -37,7 +37,7 @@ pub(crate) fn check() -> Result<(), String> {
         }
     }
     let page = fs::read_to_string("ARCHITECTURE.md").map_err(|cause| cause.to_string())?;
-    for folder in rooms(&paths) {
+    for folder in folders(&paths) {
         if !page.contains(&format!("{folder}/")) {
             wrong.push(format!("ARCHITECTURE.md does not name {folder}/"));
         }
@@ -47,9 +47,9 @@ pub(crate) fn check() -> Result<(), String> {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// `//` begins a comment.
+    /// A comment begins with `//`.
     Slashes,
-    /// `#` begins a comment.
+    /// A comment begins with `#`.
     Hash,
     Markdown,
 }
@@ -74,7 +74,7 @@ fn tracked() -> Result<Vec<String>, String> {
         return Err(format!("git ls-files: {}", String::from_utf8_lossy(&output.stderr)));
     }
     let paths = String::from_utf8(output.stdout).map_err(|cause| cause.to_string())?;
-    // A file that is gone, but not yet for git, has nothing to check.
+    // Git also lists files that have been deleted but not committed.
     Ok(paths.lines().filter(|path| Path::new(path).exists()).map(str::to_owned).collect())
 }
 
@@ -82,16 +82,16 @@ fn width(line: &str) -> usize {
     line.chars().map(|character| if character == '\t' { 4 } else { 1 }).sum()
 }
 
-/// Lines that could be shorter, with their numbers. Rows of tables and addresses can't be cut.
+/// Lines that are too wide, with their numbers. Rows of tables and lines with URLs may be wider.
 fn too_wide(kind: Kind, text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let can_be_cut = move |line: &str| {
+    let is_breakable = move |line: &str| {
         !(line.contains("://") || kind == Kind::Markdown && line.trim_start().starts_with('|'))
     };
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
-    numbered.filter(move |(_, line)| width(line) > WIDTH_MAX && can_be_cut(line))
+    numbered.filter(move |(_, line)| width(line) > WIDTH_MAX && is_breakable(line))
 }
 
-/// How many lines are neither empty nor a comment. Prose has none.
+/// The number of lines that are neither empty nor comments; 0 for prose.
 fn code_lines(kind: Kind, text: &str) -> usize {
     let comment = match kind {
         Kind::Slashes => "//",
@@ -104,7 +104,7 @@ fn code_lines(kind: Kind, text: &str) -> usize {
         .count()
 }
 
-/// Links of a page to files that don't exist.
+/// Reports links of a page to files that do not exist.
 fn broken_links(page: &str, text: &str) -> Vec<String> {
     let folder = Path::new(page).parent().unwrap_or(Path::new(""));
     let targets =
@@ -113,13 +113,13 @@ fn broken_links(page: &str, text: &str) -> Vec<String> {
     let files = files.map(|to| to.split('#').next().unwrap_or(to));
     files
         .filter(|to| !folder.join(to).exists())
-        .map(|to| format!("{page}: no file at the link {to}"))
+        .map(|to| format!("{page}: broken link {to}"))
         .collect()
 }
 
-/// Crates and top folders, as their paths.
-fn rooms(paths: &[String]) -> BTreeSet<String> {
-    let folders = paths.iter().filter_map(|path| {
+/// The paths of crates and top folders.
+fn folders(paths: &[String]) -> BTreeSet<String> {
+    let found = paths.iter().filter_map(|path| {
         let mut parts = path.split('/');
         let (top, next, rest) = (parts.next()?, parts.next()?, parts.next());
         match (top, rest) {
@@ -128,5 +128,5 @@ fn rooms(paths: &[String]) -> BTreeSet<String> {
             _ => Some(top.to_owned()),
         }
     });
-    folders.collect()
+    found.collect()
 }

@@ -1,23 +1,23 @@
-//! Chance from a seed: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+//! Seeded random numbers: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
 //! generators", 2014, figure 17).
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Draws that are the same in every run with the same seed.
+/// A generator that gives the same numbers for the same seed.
 #[derive(Clone, Debug)]
 pub struct Chance {
     state: u64,
 }
 
 impl Chance {
-    /// The sequence of a seed.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// True in `probability` of all draws.
+    /// True with this probability.
     pub fn happens(&mut self, probability: f64) -> bool {
-        // The upper 53 bits are a fraction that a double holds exactly.
+        // The upper 53 bits are a fraction that a double represents exactly.
         let fraction = (self.draw() >> 11) as f64 / (1u64 << 53) as f64;
         fraction < probability
     }
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn draws_are_those_of_the_reference() {
-        // The first outputs of the authors' program for seed 1234567, as its users publish them.
+        // The first outputs of the authors' program for the seed 1234567.
         let mut chance = Chance::new(1_234_567);
         assert_eq!(
             [chance.draw(), chance.draw()],
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn never_and_always_are_kept() {
+    fn probabilities_of_0_and_1_are_exact() {
         let mut chance = Chance::new(3);
         assert!((0..1000).all(|_| !chance.happens(0.0)));
         assert!((0..1000).all(|_| chance.happens(1.0)));

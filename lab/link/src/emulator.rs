@@ -1,5 +1,5 @@
-//! The loop between the two devices: one thread, which sleeps until a packet comes, one is due, or
-//! a command is given.
+//! The loop between the two devices. Its one thread sleeps until a packet arrives at a device, a
+//! packet is due, or a command is given.
 //!
 //! ```text
 //!             ┌──────────────────────────────────────────────┐
@@ -22,19 +22,19 @@ use crate::tun::Tun;
 
 /// The largest IP packet.
 const PACKET_BYTES_MAX: usize = 65_535;
-/// Packets read from one device before others are looked at.
+/// Packets read from one device before the other is polled.
 const READ_BURST: usize = 64;
-/// Between two looks, so that a fast line takes packets together: at 200 Mbit/s this halves the CPU
-/// time.
+/// Pause between two polls, so that a fast line handles packets in batches. At 200 Mbit/s this
+/// halves the CPU time.
 const PAUSE: Duration = Duration::from_micros(100);
-/// How much too early a packet may arrive: as much as the pause makes others late on average.
+/// How early a packet may be delivered: the average delay that the pause causes.
 const EARLY: Nanoseconds = 50_000;
 
-/// One way along the link.
+/// One direction of the link.
 struct Direction {
     shaper: Shaper,
     flight: Flight,
-    /// Packets that a namespace would not take.
+    /// Packets that the receiving namespace did not accept.
     refused: u64,
 }
 
@@ -63,13 +63,13 @@ impl Direction {
 
     fn deliver(&mut self, now: Nanoseconds, target: &mut Tun) {
         while let Some(packet) = self.flight.pop(now.saturating_add(EARLY)) {
-            // The namespace's device may be down: that loses packets, as it does on a real line.
+            // If the namespace's device is down, packets are lost, as on a real line.
             self.refused += u64::from(target.send(&packet).is_err());
         }
     }
 }
 
-/// The link, from both devices.
+/// The link between two TUN devices.
 pub struct Emulator {
     near: Tun,
     far: Tun,
@@ -79,14 +79,17 @@ pub struct Emulator {
 }
 
 impl Emulator {
-    /// A link at rest.
+    /// A link whose schedule has not started.
     pub fn new(near: Tun, far: Tun, to_far: Settings, to_near: Settings) -> Self {
         let (to_far, to_near) = (Direction::new(to_far), Direction::new(to_near));
         Self { near, far, to_far, to_near, origin: Instant::now() }
     }
 
-    /// Move packets until standard input ends. Its lines are commands: `start` begins the
-    /// schedules, `counters` prints a line.
+    /// Moves packets until standard input ends. Its lines are commands: `start` starts the
+    /// schedules, and `counters` prints the counters.
+    ///
+    /// # Errors
+    /// If polling, reading or printing fails.
     pub fn run(&mut self) -> Result<(), Error> {
         let mut buffer = vec![0; PACKET_BYTES_MAX];
         let stdin = io::stdin();
@@ -125,15 +128,15 @@ impl Emulator {
         Nanoseconds::try_from(self.origin.elapsed().as_nanos()).unwrap_or(Nanoseconds::MAX)
     }
 
-    /// Until the next packet is due; None when none is under way.
+    /// The time until the next packet is due; `None` if no packet is in flight.
     fn timeout(&self) -> Option<Timespec> {
         let arrivals = [self.to_far.flight.next_arrival(), self.to_near.flight.next_arrival()];
         let next = arrivals.into_iter().flatten().min()?;
         Timespec::try_from(Duration::from_nanos(next.saturating_sub(self.now()))).ok()
     }
 
-    /// Do what standard input says; false when it has ended. The one who writes waits for each
-    /// answer, so lines come whole.
+    /// Executes commands from standard input; false at its end. The parent waits for each answer,
+    /// so a read returns whole lines.
     fn obey(&mut self, buffer: &mut [u8]) -> Result<bool, Error> {
         let bytes =
             io::stdin().lock().read(buffer).map_err(|error| Error::io("read a command", error))?;
@@ -162,7 +165,10 @@ impl Emulator {
     }
 }
 
-/// Print a line that the parent process waits for.
+/// Prints a line and flushes it, because the parent process waits for it.
+///
+/// # Errors
+/// If standard output is closed.
 pub fn print_line(line: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")
@@ -171,12 +177,12 @@ pub fn print_line(line: &str) -> Result<(), Error> {
 }
 
 fn json(direction: &Direction) -> String {
-    let Counters { offered, offered_bytes, passed, passed_bytes, overflowed, lost, cut, reordered } =
-        direction.shaper.counters();
+    let Counters { offered, offered_bytes, passed, passed_bytes, .. } = direction.shaper.counters();
+    let Counters { overflowed, lost, cut, reordered, .. } = direction.shaper.counters();
     let refused = direction.refused;
     format!(
         "{{\"offered\": {offered}, \"offered_bytes\": {offered_bytes}, \"passed\": {passed}, \
-         \"passed_bytes\": {passed_bytes}, \"overflowed\": {overflowed}, \"lost\": {lost}, \"cut\": {cut}, \
-         \"reordered\": {reordered}, \"refused\": {refused}}}"
+         \"passed_bytes\": {passed_bytes}, \"overflowed\": {overflowed}, \"lost\": {lost}, \
+         \"cut\": {cut}, \"reordered\": {reordered}, \"refused\": {refused}}}"
     )
 }

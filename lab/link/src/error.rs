@@ -1,40 +1,40 @@
-//! What can go wrong.
+//! The errors of the emulator.
 
 use std::fmt;
 use std::io;
 
-/// Why the emulator cannot begin, or cannot go on.
+/// Why the emulator could not start or had to stop.
 #[derive(Debug)]
 pub enum Error {
-    /// The command line has another number of words than it should.
+    /// The command line has the wrong number of arguments.
     Usage,
-    /// A setting that cannot be.
+    /// A setting with an invalid value.
     Setting {
-        /// Its name.
+        /// The name of the setting.
         name: String,
-        /// What was given.
+        /// The value that was given.
         value: String,
-        /// What could have been given.
+        /// A description of valid values.
         expected: &'static str,
     },
-    /// A direction without a rate or a queue.
+    /// The settings of a direction lack a rate or a queue.
     Missing {
-        /// What was given.
+        /// The settings that were given.
         words: String,
     },
-    /// The name of a device that the kernel would not take.
+    /// A name that is too short or too long for a device.
     DeviceName(String),
-    /// Something that the kernel refused.
+    /// A system call failed.
     Io {
-        /// What was tried.
+        /// What was attempted.
         action: String,
-        /// What the kernel said.
+        /// The error of the kernel.
         error: io::Error,
     },
 }
 
 impl Error {
-    /// The error of an action, such as "open /dev/net/tun".
+    /// An error of a system call for an action, such as "open /dev/net/tun".
     pub fn io(action: impl Into<String>, error: impl Into<io::Error>) -> Self {
         Self::Io { action: action.into(), error: error.into() }
     }
@@ -45,7 +45,8 @@ impl fmt::Display for Error {
         match self {
             Self::Usage => write!(
                 formatter,
-                "usage: dray-link NEAR_NAMESPACE FAR_NAMESPACE DEVICE SETTINGS_TO_FAR SETTINGS_TO_NEAR"
+                "usage: dray-link NEAR_NAMESPACE FAR_NAMESPACE DEVICE SETTINGS_TO_FAR \
+                 SETTINGS_TO_NEAR"
             ),
             Self::Setting { name, value, expected } => {
                 write!(formatter, "expected {expected} for {name}, found {value:?}")

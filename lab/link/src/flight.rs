@@ -1,4 +1,4 @@
-//! Packets under way, by the moment at which they arrive.
+//! Packets in flight, ordered by arrival time.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -7,12 +7,12 @@ use crate::schedule::Nanoseconds;
 
 struct Packet {
     arrives: Nanoseconds,
-    /// Packets of the same moment keep their order.
+    /// Keeps the order of packets that arrive at the same time.
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// All packets of a direction that have not arrived yet.
+/// The packets of a direction that have not arrived yet.
 #[derive(Default)]
 pub struct Flight {
     packets: BinaryHeap<Packet>,
@@ -20,25 +20,25 @@ pub struct Flight {
 }
 
 impl Flight {
-    /// Send a packet on its way.
+    /// Adds a packet.
     pub fn push(&mut self, arrives: Nanoseconds, bytes: Vec<u8>) {
         self.packets.push(Packet { arrives, number: self.number, bytes });
         self.number += 1;
     }
 
-    /// When the next one arrives.
+    /// Arrival time of the next packet; `None` if no packet is in flight.
     pub fn next_arrival(&self) -> Option<Nanoseconds> {
         self.packets.peek().map(|packet| packet.arrives)
     }
 
-    /// The next one, if it has arrived by now.
+    /// Removes the next packet if it has arrived by `now`.
     pub fn pop(&mut self, now: Nanoseconds) -> Option<Vec<u8>> {
         self.next_arrival().filter(|arrives| *arrives <= now)?;
         self.packets.pop().map(|packet| packet.bytes)
     }
 }
 
-// The greatest of the heap is the one that arrives first.
+// Reversed, so that the maximum of the heap arrives first.
 impl Ord for Packet {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.arrives, other.number).cmp(&(self.arrives, self.number))

@@ -1,17 +1,16 @@
 //! A slow, lossy line between two network namespaces, for kernels without netem.
 //!
-//! It reads real IP packets from a TUN device in one namespace and writes them to one in the other,
-//! after the time that the line takes, or never. `../link.py` makes the namespaces, starts this
-//! program and speaks to it. It prints `ready`, takes commands on standard input, and ends with it,
-//! with a last line of counters.
+//! It reads IP packets from a TUN device in one namespace and writes them to a TUN device in the
+//! other, after the delay of the line, or drops them. `../line.py` starts this program. It prints
+//! `ready`, reads commands from standard input, and prints its counters and ends at end of file.
 //!
 //! | file | |
 //! |---|---|
 //! | `schedule.rs` | rates, stalls and cuts over time |
-//! | `shaper.rs` | the fate of each packet, without I/O or a clock |
-//! | `flight.rs` | packets under way |
-//! | `chance.rs` | seeded chance |
-//! | `settings.rs` | the words of the command line |
+//! | `shaper.rs` | when each packet arrives, if it does, without I/O or a clock |
+//! | `flight.rs` | packets in flight |
+//! | `chance.rs` | seeded random numbers |
+//! | `settings.rs` | settings of the command line |
 //! | `tun.rs` | devices and namespaces |
 //! | `emulator.rs` | the loop |
 

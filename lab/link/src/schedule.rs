@@ -1,19 +1,19 @@
-//! What changes with time: the rate of a direction, and when it stalls or is cut.
+//! The schedule of a direction: its rate over time, and when it stalls or is cut.
 //!
-//! All of it is known beforehand, so the moment at which a packet has left can be computed when it
-//! comes.
+//! The schedule is known in advance, so the time at which a packet leaves the line can be computed
+//! when the packet arrives.
 
-/// Nanoseconds, either since the schedule's start or since the emulator's.
+/// Nanoseconds since the start of the schedule or of the emulator.
 pub type Nanoseconds = u64;
 
 const NANOSECONDS_PER_SECOND: u64 = 1_000_000_000;
 
-/// From `from` until just before `until`.
+/// A half-open interval: `from` is in it, `until` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// The first moment.
+    /// The start.
     pub from: Nanoseconds,
-    /// The first moment after it.
+    /// The end.
     pub until: Nanoseconds,
 }
 
@@ -27,28 +27,28 @@ impl Interval {
     }
 }
 
-/// A rate that holds from a moment until the next step.
+/// A rate that applies until the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateStep {
-    /// When it begins.
+    /// The start of the step.
     pub from: Nanoseconds,
-    /// Never 0: that is a stall.
+    /// Never 0; use a stall instead.
     pub bits_per_second: u64,
 }
 
 /// The rates, stalls and cuts of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
-    /// Ascending; the first also holds before it begins.
+    /// In ascending order. The first rate also applies before it begins.
     pub rates: Vec<RateStep>,
-    /// Nothing leaves the queue meanwhile.
+    /// When nothing leaves the queue.
     pub stalls: Vec<Interval>,
-    /// What leaves the queue meanwhile is lost.
+    /// When packets that leave the queue are lost.
     pub cuts: Vec<Interval>,
 }
 
 impl Schedule {
-    /// The first rate forever: the line before its schedule is started.
+    /// The first rate only, as before the schedule starts.
     pub fn at_rest(&self) -> Self {
         Self {
             rates: self.rates.iter().take(1).copied().collect(),
@@ -57,7 +57,7 @@ impl Schedule {
         }
     }
 
-    /// The same schedule, begun at `start`.
+    /// The schedule, shifted to begin at `start`.
     pub fn after(&self, start: Nanoseconds) -> Self {
         let shifted = |intervals: &[Interval]| {
             intervals.iter().map(|interval| interval.after(start)).collect()
@@ -73,15 +73,15 @@ impl Schedule {
         }
     }
 
-    /// Whether what leaves the queue now is lost.
+    /// Whether a packet that leaves the queue at `moment` is lost.
     pub fn is_cut(&self, moment: Nanoseconds) -> bool {
         self.cuts.iter().any(|cut| cut.contains(moment))
     }
 
-    /// When the last bit of `bytes` has left, if the first may leave at `begin`.
+    /// When the last bit of a packet has left, if its first bit leaves at `begin` or later.
     pub fn leaves(&self, begin: Nanoseconds, bytes: usize) -> Nanoseconds {
         let mut now = begin;
-        // A bit at a rate of 1 bit/s lasts 10^9 of these, so no division loses a part of a bit.
+        // In units of bits × nanoseconds per second, so that no division loses a fraction of a bit.
         let mut work = bytes as u128 * 8 * u128::from(NANOSECONDS_PER_SECOND);
         loop {
             if let Some(stall) = self.stalls.iter().find(|stall| stall.contains(now)) {
@@ -101,13 +101,13 @@ impl Schedule {
         }
     }
 
-    /// Bits per second of a moment outside stalls.
+    /// Bits per second outside of stalls.
     fn rate(&self, moment: Nanoseconds) -> u64 {
         let begun = self.rates.iter().rev().find(|step| step.from <= moment);
         begun.or(self.rates.first()).map_or(1, |step| step.bits_per_second)
     }
 
-    /// The next moment at which the rate changes or a stall begins.
+    /// The next time at which the rate changes or a stall begins.
     fn next_change(&self, moment: Nanoseconds) -> Nanoseconds {
         let steps = self.rates.iter().map(|step| step.from);
         let stalls = self.stalls.iter().map(|stall| stall.from);

@@ -1,8 +1,7 @@
-//! The settings of a direction as words: `rate=0:100000000,5000000000:20000000 delay=12500000
+//! Parses the settings of a direction: `rate=0:100000000,5000000000:20000000 delay=12500000
 //! loss=0.01`.
 //!
-//! Integers in bits per second, nanoseconds and bytes. Units that people write are the caller's
-//! business.
+//! Integers are bits per second, nanoseconds and bytes. The caller converts other units.
 
 use std::str::FromStr;
 
@@ -45,7 +44,7 @@ impl FromStr for Settings {
     }
 }
 
-/// One word, `name=value`.
+/// One setting, `name=value`.
 struct Setting<'a> {
     name: &'a str,
     value: &'a str,
@@ -111,8 +110,8 @@ mod tests {
 
     #[test]
     fn every_setting_is_read() {
-        let words = "rate=0:150000000,5000000000:20000000 delay=12500000 loss=0.01 reorder=0.002 reorder_delay=5000000 \
-            queue=1562500 seed=42 cut=3:5,8:9 stall=1:2";
+        let words = "rate=0:150000000,5000000000:20000000 delay=12500000 loss=0.01 reorder=0.002 \
+            reorder_delay=5000000 queue=1562500 seed=42 cut=3:5,8:9 stall=1:2";
         let expected = Settings {
             schedule: Schedule {
                 rates: vec![
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn invalid_settings_are_rejected() {
         for wrong in [
             "",
             "rate=0:1",

@@ -1,55 +1,57 @@
-//! The fate of each packet of one direction: a bounded queue, a line with a rate, and the way along
-//! it.
+//! Shapes one direction: a bounded queue, a line with a rate, and a delay.
 //!
 //! ```text
-//!  offered ──► queue (drop-tail, bytes) ──► line (rate, stalls) ──► cut? lost? ──► delay (+ more, if overtaken) ──► arrives
+//!  offered ──► queue (drop-tail, bytes) ──► line (rate, stalls) ──► cut? lost? ───┐
+//!                                                                                 │
+//!  arrives ◄── delay (longer if reordered) ◄──────────────────────────────────────┘
 //! ```
 //!
-//! A lost packet has taken its time on the line, as on a real one. No I/O and no clock here: the
-//! caller says what time it is.
+//! A lost packet occupies the line as any other does. This module has no I/O and no clock: the
+//! caller passes the time.
 
 use std::collections::VecDeque;
 
 use crate::chance::Chance;
 use crate::schedule::{Nanoseconds, Schedule};
 
-/// What one direction does.
+/// The settings of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// Rates, stalls and cuts, since the schedule's start.
+    /// Rates, stalls and cuts, relative to the start of the schedule.
     pub schedule: Schedule,
-    /// Between leaving the line and arriving.
+    /// Time between leaving the line and arriving.
     pub delay: Nanoseconds,
-    /// Probability that a packet is lost on its way, independent of all others.
+    /// Probability that a packet is lost, independent of all others.
     pub loss: f64,
-    /// Probability that a packet is delayed further, so that later ones overtake it.
+    /// Probability that a packet has an additional delay, so that later ones overtake it.
     pub reorder: f64,
-    /// How much further.
+    /// The additional delay.
     pub reorder_delay: Nanoseconds,
-    /// Bytes that may wait, the packet on the line included; what does not fit is dropped.
+    /// Capacity of the queue, including the packet on the line. A packet that does not fit is
+    /// dropped.
     pub queue_bytes: usize,
-    /// Of its chances.
+    /// Seed of loss and reordering.
     pub seed: u64,
 }
 
-/// What happened to the packets of one direction. Bytes are those of IP packets.
+/// Counters of one direction. Bytes are those of IP packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Packets that came to the queue.
+    /// Packets that reached the queue.
     pub offered: u64,
-    /// Their bytes.
+    /// Bytes that reached the queue.
     pub offered_bytes: u64,
-    /// Packets that arrive, or have arrived.
+    /// Packets that have arrived or are in flight.
     pub passed: u64,
-    /// Their bytes.
+    /// Bytes that have arrived or are in flight.
     pub passed_bytes: u64,
-    /// Dropped because the queue was full.
+    /// Packets dropped because the queue was full.
     pub overflowed: u64,
-    /// Lost by chance.
+    /// Packets lost by chance.
     pub lost: u64,
-    /// Lost in a cut.
+    /// Packets lost in a cut.
     pub cut: u64,
-    /// Passed, but with a further delay.
+    /// Packets with an additional delay.
     pub reordered: u64,
 }
 
@@ -62,7 +64,7 @@ struct Waiting {
 /// One direction of the link.
 pub struct Shaper {
     settings: Settings,
-    /// The settings' schedule, once it has been started.
+    /// The current schedule: the first rate until the schedule is started.
     schedule: Schedule,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
@@ -71,7 +73,7 @@ pub struct Shaper {
 }
 
 impl Shaper {
-    /// A direction at rest: at its first rate, its schedule not started.
+    /// A direction at its first rate, with its schedule not started.
     pub fn new(settings: Settings) -> Self {
         Self {
             schedule: settings.schedule.at_rest(),
@@ -83,24 +85,23 @@ impl Shaper {
         }
     }
 
-    /// Begin the schedule, again if it was begun before. Packets that have come already keep their
-    /// times.
+    /// Starts or restarts the schedule. Packets already in the queue keep their times.
     pub fn start(&mut self, now: Nanoseconds) {
         self.schedule = self.settings.schedule.after(now);
     }
 
-    /// When a packet that comes now arrives at the other end; None if it never does.
+    /// When a packet that is offered now arrives at the other end; `None` if it is lost or dropped.
     pub fn offer(&mut self, now: Nanoseconds, bytes: usize) -> Option<Nanoseconds> {
         self.counters.offered += 1;
         self.counters.offered_bytes += bytes as u64;
-        self.let_leave(now);
+        self.dequeue(now);
         if self.waiting_bytes.saturating_add(bytes) > self.settings.queue_bytes {
             self.counters.overflowed += 1;
             return None;
         }
         let leaves = self.enqueue(now, bytes);
-        // Every packet on the line draws twice, so that one chance does not change the other's
-        // draws.
+        // Each packet draws twice, so that changing one probability does not shift the draws of the
+        // other.
         let is_lost = self.chance.happens(self.settings.loss);
         let is_overtaken = self.chance.happens(self.settings.reorder);
         if self.schedule.is_cut(leaves) {
@@ -119,7 +120,7 @@ impl Shaper {
         Some(leaves.saturating_add(delay))
     }
 
-    /// What has happened so far.
+    /// The counters so far.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -132,7 +133,7 @@ impl Shaper {
         leaves
     }
 
-    fn let_leave(&mut self, now: Nanoseconds) {
+    fn dequeue(&mut self, now: Nanoseconds) {
         while let Some(first) = self.waiting.front().filter(|first| first.leaves <= now) {
             self.waiting_bytes -= first.bytes;
             self.waiting.pop_front();
@@ -173,7 +174,7 @@ mod tests {
     fn packets_leave_one_after_the_other() {
         let mut shaper = Shaper::new(settings());
         assert_eq!(offers(&mut shaper, 0, 3), [Some(21 * MS), Some(22 * MS), Some(23 * MS)]);
-        // An idle line does not save up its time.
+        // An idle line saves no time for later packets.
         assert_eq!(shaper.offer(100 * MS, PACKET_BYTES), Some(121 * MS));
     }
 
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_packet_has_taken_its_time() {
+    fn a_lost_packet_occupies_the_line() {
         let mut shaper = Shaper::new(Settings { loss: 0.5, queue_bytes: 1_000_000, ..settings() });
         let arrivals = offers(&mut shaper, 0, 200);
         for (number, arrival) in arrivals.iter().enumerate() {
@@ -234,7 +235,7 @@ mod tests {
         let mut shaper = Shaper::new(planned);
         assert_eq!(shaper.offer(0, PACKET_BYTES), Some(21 * MS));
         shaper.start(10 * MS);
-        // Those that leave at 11 and 12 ms are lost, the one at 13 ms passes.
+        // The packets that leave at 11 and 12 ms are lost, and the one at 13 ms passes.
         assert_eq!(offers(&mut shaper, 10 * MS, 3), [None, None, Some(33 * MS)]);
         assert_eq!(shaper.counters().cut, 2);
     }

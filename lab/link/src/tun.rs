@@ -1,7 +1,7 @@
-//! TUN devices: what a network namespace sends through one is read here as IP packets, and what is
-//! written here it receives.
+//! TUN devices: a read returns an IP packet that a network namespace has sent, and a write makes it
+//! receive one.
 //!
-//! The only unsafe code of this crate: the request that attaches to a device.
+//! The only unsafe code of this crate is the request that attaches to a device.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -16,24 +16,26 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::error::Error;
 
 const TUN: &str = "/dev/net/tun";
-/// Where `ip netns` keeps namespaces.
+/// The folder of the namespaces that `ip netns` made.
 const NAMESPACES: &str = "/run/netns";
 /// From linux/if.h.
 const DEVICE_NAME_BYTES: usize = 16;
-/// From linux/if_tun.h: IP packets, without a header of the device.
+/// From linux/if_tun.h: IP packets without a device header.
 const IFF_TUN: u16 = 0x0001;
 const IFF_NO_PI: u16 = 0x1000;
 /// From asm-generic/fcntl.h, as on x86-64 and AArch64.
 const O_NONBLOCK: i32 = 0o4000;
 
-/// An attached TUN device. Neither reads nor writes wait.
+/// An attached TUN device. Reads and writes do not block.
 pub struct Tun {
     file: File,
 }
 
 impl Tun {
-    /// Attach to a device of a namespace, which exists already. The calling thread stays in the
-    /// namespace.
+    /// Attaches to an existing device of a namespace. The calling thread stays in the namespace.
+    ///
+    /// # Errors
+    /// If the namespace cannot be entered, or the device cannot be attached to.
     pub fn open(namespace: &str, device: &str) -> Result<Self, Error> {
         enter(namespace)?;
         let file = OpenOptions::new()
@@ -46,7 +48,10 @@ impl Tun {
         Ok(Self { file })
     }
 
-    /// Read the next packet into `buffer`; None when there is none now.
+    /// Reads the next packet into `buffer`; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the read fails.
     pub fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self.file.read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -55,9 +60,12 @@ impl Tun {
         }
     }
 
-    /// Give a packet to the namespace.
+    /// Sends a packet to the namespace.
+    ///
+    /// # Errors
+    /// If the device does not accept the packet.
     pub fn send(&mut self, packet: &[u8]) -> io::Result<()> {
-        // A device takes a packet as a whole.
+        // A device accepts a packet whole or not at all.
         self.file.write(packet).map(|_| ())
     }
 }
@@ -84,12 +92,12 @@ fn attach(file: BorrowedFd<'_>, device: &str) -> Result<(), Error> {
         .map_err(|error| Error::io(format!("attach to the device {device}"), error))
 }
 
-/// `struct ifreq` of linux/if.h, as TUNSETIFF reads it: the name and the flags.
+/// `struct ifreq` of linux/if.h with the fields that TUNSETIFF reads: name and flags.
 #[repr(C)]
 struct Attach {
     name: [u8; DEVICE_NAME_BYTES],
     flags: u16,
-    /// The rest of the union that holds the flags.
+    /// The rest of the union that contains the flags.
     unused: [u8; 22],
 }
 

@@ -1,4 +1,4 @@
-//! Table 3: how large a chunk should be.
+//! Table 3: chunk sizes.
 
 use arrow_schema::SchemaRef;
 
@@ -8,14 +8,24 @@ use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
 use crate::row_major::ColumnMajor;
 
-/// Bytes of a chunk's rows before they are encoded: the paper's six sizes, and some between.
-pub const SIZES: [usize; 10] =
-    [2 << 10, 10 << 10, 32 << 10, 100 << 10, 320 << 10, 1 << 20, 3 << 20, 10 << 20, 32 << 20, 100 << 20];
+/// Bytes of a chunk's rows before encoding: the paper's six sizes, and four between them.
+pub const SIZES: [usize; 10] = [
+    2 << 10,
+    10 << 10,
+    32 << 10,
+    100 << 10,
+    320 << 10,
+    1 << 20,
+    3 << 20,
+    10 << 20,
+    32 << 20,
+    100 << 20,
+];
 
-/// The product's format raw and with its light encodings, and the paper's columns under Snappy.
+/// Dray's chunks raw and with light encodings, and the paper's columns under Snappy.
 ///
 /// # Errors
-/// When the product does not carry the schema.
+/// If Dray does not support the schema.
 pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
     let columns = Box::new(ColumnMajor::new(schema));
     let snappy = Compressed { inner: columns, compressor: Compressor::Snappy };

@@ -1,4 +1,4 @@
-//! A format: rows to the bytes of one message, and back.
+//! A format: it encodes rows as one message and decodes them.
 
 use arrow_array::RecordBatch;
 use bytes::Bytes;
@@ -6,35 +6,35 @@ use bytes::Bytes;
 use crate::Result;
 use crate::compressors::Compressor;
 
-/// How rows become a message. Both ends know the schema.
+/// Encodes and decodes messages. Both ends know the schema.
 pub trait Codec: Send + Sync {
-    /// The message, in parts that a socket gathers.
+    /// Encodes rows as the buffers of one message, for a vectored write.
     ///
     /// # Errors
-    /// When the format cannot hold the rows.
+    /// If the format cannot represent the rows.
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>>;
 
-    /// The rows of a message.
+    /// Decodes the rows of a message.
     ///
     /// # Errors
-    /// When the message is not one of this format.
+    /// If the message is malformed.
     fn decode(&self, message: Bytes) -> Result<RecordBatch>;
 }
 
-/// A codec as experiments pass it around.
+/// A codec of any format.
 pub type AnyCodec = Box<dyn Codec>;
 
-/// A codec whose whole message is compressed, as the paper does it.
+/// A codec that compresses each message as a whole, as the paper does.
 pub struct Compressed {
-    /// The format below.
+    /// The format of the plain message.
     pub inner: AnyCodec,
-    /// What its messages go through.
+    /// The compressor of the message.
     pub compressor: Compressor,
 }
 
 impl Codec for Compressed {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let message = joined(self.inner.encode(rows)?);
+        let message = concatenate(self.inner.encode(rows)?);
         let mut out = Vec::with_capacity(message.len() / 2);
         out.extend_from_slice(&u32::try_from(message.len())?.to_le_bytes());
         self.compressor.compress(&message, &mut out)?;
@@ -42,14 +42,15 @@ impl Codec for Compressed {
     }
 
     fn decode(&self, message: Bytes) -> Result<RecordBatch> {
-        let (length, compressed) = message.split_first_chunk::<4>().ok_or("a message without a length")?;
+        let (length, compressed) =
+            message.split_first_chunk::<4>().ok_or("a message without a length")?;
         let plain = self.compressor.decompress(compressed, u32::from_le_bytes(*length) as usize)?;
         self.inner.decode(plain.into())
     }
 }
 
-/// A message in one piece, which a message of one part is already.
-pub fn joined(mut parts: Vec<Bytes>) -> Bytes {
+/// A message as one buffer; a message of one buffer is not copied.
+pub fn concatenate(mut parts: Vec<Bytes>) -> Bytes {
     if parts.len() == 1 {
         return parts.remove(0);
     }
@@ -58,42 +59,42 @@ pub fn joined(mut parts: Vec<Bytes>) -> Bytes {
     out.into()
 }
 
-/// Reads a message from its start to its end; each read says when there is too little.
+/// A cursor over a message. Each read fails if the message is too short.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// The next bytes.
+    /// The next `count` bytes.
     ///
     /// # Errors
-    /// When there are fewer.
+    /// If fewer are left.
     pub fn take(&mut self, count: usize) -> Result<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count).ok_or("the message is too short")?;
         self.0 = rest;
         Ok(taken)
     }
 
-    /// The next bytes, as many as the type says.
+    /// The next `N` bytes.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// If fewer are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (taken, rest) = self.0.split_first_chunk::<N>().ok_or("the message is too short")?;
         self.0 = rest;
         Ok(*taken)
     }
 
-    /// A number of 32 bits.
+    /// A 32-bit little-endian integer.
     ///
     /// # Errors
-    /// As [`Self::take`].
+    /// If fewer than four bytes are left.
     pub fn u32(&mut self) -> Result<usize> {
         Ok(u32::from_le_bytes(self.array()?) as usize)
     }
 
-    /// A varint as Protocol Buffers have it.
+    /// A varint of Protocol Buffers.
     ///
     /// # Errors
-    /// As [`Self::take`], and when it is longer than ten bytes.
+    /// If the message ends first, or the varint is longer than ten bytes.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0;
@@ -107,10 +108,10 @@ impl<'a> Input<'a> {
         Err("a varint does not end".into())
     }
 
-    /// The bytes up to a zero, which is taken, too.
+    /// The bytes before the next zero byte, which is consumed as well.
     ///
     /// # Errors
-    /// When there is none.
+    /// If there is no zero byte.
     #[inline]
     pub fn terminated(&mut self) -> Result<&'a [u8]> {
         let end = memchr::memchr(0, self.0).ok_or("a string does not end")?;
@@ -120,7 +121,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Writes a varint.
+/// Appends a varint of Protocol Buffers.
 #[inline]
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {

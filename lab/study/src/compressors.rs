@@ -1,5 +1,4 @@
-//! Tables 4 and 5: compressors of whole messages, which know nothing of columns; and which one a
-//! link asks for.
+//! Tables 4 and 5: compressors of whole messages, and which of them suits which link.
 
 use std::io::Read;
 
@@ -13,22 +12,22 @@ use crate::dray::Dray;
 use crate::row_major::ColumnMajor;
 use crate::{Result, dray};
 
-/// A compressor of bytes, with its level.
+/// A general-purpose compressor and its level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressor {
     /// LZ4, one block.
     Lz4,
     /// Snappy, one block.
     Snappy,
-    /// Deflate with a zlib header, of this level: what GZIP does, without its file header.
+    /// Deflate of this level with a zlib header instead of a gzip header.
     Gzip(u32),
-    /// XZ of this preset.
+    /// XZ with this preset.
     Xz(u32),
     /// zstd of this level.
     Zstd(i32),
 }
 
-/// Compressors under the names that reports give them.
+/// The compressors and their names in reports.
 pub const COMPRESSORS: [(&str, Compressor); 6] = [
     ("LZ4", Compressor::Lz4),
     ("Snappy", Compressor::Snappy),
@@ -39,10 +38,10 @@ pub const COMPRESSORS: [(&str, Compressor); 6] = [
 ];
 
 impl Compressor {
-    /// Appends the compressed bytes.
+    /// Compresses `bytes` and appends the result to `out`.
     ///
     /// # Errors
-    /// Those of the compressor.
+    /// If the compressor fails.
     pub fn compress(self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let at = out.len();
         match self {
@@ -67,10 +66,10 @@ impl Compressor {
         Ok(())
     }
 
-    /// The bytes as they were, so many.
+    /// Decompresses to exactly `plain_bytes` bytes.
     ///
     /// # Errors
-    /// Those of the compressor, and when they are not so many.
+    /// If the compressor fails, or the length differs.
     pub fn decompress(self, bytes: &[u8], plain_bytes: usize) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(plain_bytes);
         match self {
@@ -81,16 +80,18 @@ impl Compressor {
             Self::Zstd(_) => out = zstd::bulk::decompress(bytes, plain_bytes)?,
         }
         if out.len() != plain_bytes {
-            return Err(format!("{} bytes unpacked, expected {plain_bytes}", out.len()).into());
+            return Err(
+                format!("expected {plain_bytes} decompressed bytes, found {}", out.len()).into()
+            );
         }
         Ok(out)
     }
 }
 
-/// Column-major chunks under each compressor, and the product's own.
+/// Column-major messages under each compressor, and Dray's chunks.
 ///
 /// # Errors
-/// When the product does not carry the schema.
+/// If Dray does not support the schema.
 pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
     let plain = || Box::new(ColumnMajor::new(schema)) as AnyCodec;
     let mut cases = vec![("None".to_owned(), plain())];

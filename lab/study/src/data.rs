@@ -1,4 +1,4 @@
-//! The rows: TPC-H lineitem, and the samples of real data in `lab/data`.
+//! Tables: TPC-H lineitem, and the samples of real data in `lab/data`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,29 @@ use tpchgen_arrow::LineItemArrow;
 
 use crate::Result;
 
-/// Of every draw: `lab/postgres_data.py` has the same seed, if another generator.
+/// The seed of every draw. `lab/data/sample.py` has the same seed, but another generator.
 const SEED: u64 = 20190101;
-/// The rows of a contiguous run of a sample, least and most.
+/// Minimum and maximum rows of a contiguous run drawn from a sample.
 const RUN_ROWS: (u64, u64) = (50, 500);
-/// The tables' names.
+/// The names of the tables.
 pub const NAMES: [&str; 3] = ["lineitem", "ontime", "pums"];
 
 /// A table in two sizes.
 pub struct Table {
     /// One of [`NAMES`].
     pub name: &'static str,
-    /// Rows as they lie in the file (or come from the generator): what ratios are quoted from.
+    /// Rows in the order of the file or the generator. Compression ratios are of these rows.
     pub sample: RecordBatch,
-    /// As many rows as were asked for: of the samples, drawn in contiguous runs.
+    /// Rows of about the requested size. For a sample they are drawn in contiguous runs.
     pub volume: RecordBatch,
 }
 
 impl Table {
-    /// Loads a table, with at least so many bytes ([`plain_bytes`]) of volume, and of lineitem so
-    /// many rows as a sample.
+    /// Loads a table with a volume of about `volume_bytes` ([`plain_bytes`]). Of lineitem,
+    /// `sample_rows` rows are the sample.
     ///
     /// # Errors
-    /// When a file cannot be read, or there is no such table.
+    /// If a file cannot be read, or there is no such table.
     pub fn load(name: &str, volume_bytes: usize, sample_rows: usize) -> Result<Self> {
         Ok(match name {
             "lineitem" => {
@@ -47,7 +47,9 @@ impl Table {
             }
             "ontime" => Self::drawn(NAMES[1], "bts_ontime_2019_01.csv.gz", volume_bytes)?,
             "pums" => Self::drawn(NAMES[2], "pums_housing_or_189.csv.gz", volume_bytes)?,
-            other => return Err(format!("no table {other}: there are {NAMES:?}").into()),
+            other => {
+                return Err(format!("expected one of the tables {NAMES:?}, found {other}").into());
+            }
         })
     }
 
@@ -69,15 +71,17 @@ impl Table {
     }
 }
 
-/// TPC-H lineitem with keys of 32 bits, as the benchmark's databases have them.
+/// TPC-H lineitem with 32-bit keys, as databases usually declare them.
 fn lineitem(volume_bytes: usize, sample_rows: usize) -> Result<RecordBatch> {
     const ROW_BYTES: usize = 160;
     let rows = (volume_bytes / ROW_BYTES).max(sample_rows);
-    // Keys grow with the scale factor: it is the same, six million rows, however few are taken.
+    // Keys grow with the scale factor, so it is at least 1 even if fewer rows are taken.
     let scale_factor = (rows as f64 / 5.9e6).max(1.0);
     let mut batches = Vec::new();
     let mut generated = 0;
-    for batch in LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(1 << 16) {
+    for batch in
+        LineItemArrow::new(LineItemGenerator::new(scale_factor, 1, 1)).with_batch_size(1 << 16)
+    {
         let batch = batch?;
         generated += batch.num_rows();
         batches.push(narrowed(&batch)?);
@@ -104,16 +108,18 @@ fn narrowed(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Schema::new(fields).into(), arrays)?)
 }
 
-/// The rows of a CSV file, of the types that a `CREATE TABLE` of one column a line declares.
+/// The rows of a CSV file, with the types of a `CREATE TABLE` statement that has one column per
+/// line.
 fn sample(declaration: &Path, file: &Path) -> Result<RecordBatch> {
     let schema = declared(&std::fs::read_to_string(declaration)?)?;
     let open = || -> Result<_> { Ok(MultiGzDecoder::new(File::open(file)?)) };
     let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
     if ends_with_comma(open()?)? {
-        // Each line ends with a comma that begins no column.
+        // Each line ends with a comma, but no column follows it.
         fields.push(Field::new("nothing", DataType::Utf8, true).into());
     }
-    let reader = ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true).build(open()?)?;
+    let reader =
+        ReaderBuilder::new(Arc::new(Schema::new(fields))).with_header(true).build(open()?)?;
     let batches = reader.collect::<Result<Vec<_>, _>>()?;
     let first = batches.first().ok_or("the sample has no rows")?;
     let rows = concat_batches(&first.schema(), &batches)?;
@@ -141,21 +147,28 @@ fn declared(sql: &str) -> Result<SchemaRef> {
             "bigint" => DataType::Int64,
             "date" => DataType::Date32,
             "text" => DataType::Utf8,
-            // The closing parenthesis may have gone with the statement's.
-            _ => match declared.strip_prefix("numeric(").and_then(|digits| digits.split_once(',')) {
-                Some((precision, scale)) => {
-                    DataType::Decimal128(precision.parse()?, scale.trim_end_matches(')').parse()?)
+            // The type's closing parenthesis may have been trimmed with the statement's.
+            _ => {
+                match declared.strip_prefix("numeric(").and_then(|digits| digits.split_once(',')) {
+                    Some((precision, scale)) => DataType::Decimal128(
+                        precision.parse()?,
+                        scale.trim_end_matches(')').parse()?,
+                    ),
+                    None => {
+                        return Err(
+                            format!("columns of type {declared} are not in the study").into()
+                        );
+                    }
                 }
-                None => return Err(format!("columns of type {declared} are not in the study").into()),
-            },
+            }
         };
         fields.push(Field::new(name, data_type, nullable));
     }
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// The bytes of the rows in Arrow's layout, which GB/s and ratios count: values, offsets, and
-/// bitmaps where a value is missing.
+/// The size of rows in Arrow's layout, the base of every GB/s and ratio: values, offsets, and the
+/// bitmaps of columns with missing values.
 pub fn plain_bytes(rows: &RecordBatch) -> usize {
     rows.columns().iter().map(column_bytes).sum()
 }
@@ -167,7 +180,9 @@ fn column_bytes(array: &Arc<dyn Array>) -> usize {
         Some(width) => rows * width,
         None => match array.as_string_opt::<i32>() {
             Some(strings) => {
-                (rows + 1) * 4 + (strings.value_offsets()[rows] - strings.value_offsets()[0]).unsigned_abs() as usize
+                (rows + 1) * 4
+                    + (strings.value_offsets()[rows] - strings.value_offsets()[0]).unsigned_abs()
+                        as usize
             }
             None => 0,
         },
@@ -175,7 +190,7 @@ fn column_bytes(array: &Arc<dyn Array>) -> usize {
     values + if array.null_count() > 0 { rows.div_ceil(8) } else { 0 }
 }
 
-/// All rows in chunks of one size: the largest that is not over `chunk_bytes` and leaves no rest.
+/// All rows in chunks of nearly equal size, at most `chunk_bytes` each.
 pub fn cut_evenly(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64) -> Vec<RecordBatch> {
     let total = rows.num_rows();
     let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);
@@ -183,15 +198,19 @@ pub fn cut_evenly(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64) -> Vec
     (0..total).step_by(even).map(|from| rows.slice(from, even.min(total - from))).collect()
 }
 
-/// The first rows in chunks of this size, so many or as many as there are; a rest that fills no
-/// chunk is left out.
-pub fn cut(rows: &RecordBatch, chunk_bytes: usize, row_bytes: f64, count: usize) -> Vec<RecordBatch> {
+/// The first rows in at most `count` chunks of `chunk_bytes`, without an incomplete last chunk.
+pub fn cut(
+    rows: &RecordBatch,
+    chunk_bytes: usize,
+    row_bytes: f64,
+    count: usize,
+) -> Vec<RecordBatch> {
     let total = rows.num_rows();
     let chunk_rows = ((chunk_bytes as f64 / row_bytes) as usize).clamp(1, total);
     (0..(total / chunk_rows).min(count)).map(|i| rows.slice(i * chunk_rows, chunk_rows)).collect()
 }
 
-/// SplitMix64: the same numbers everywhere.
+/// SplitMix64, which gives the same numbers on every machine.
 pub struct Random(pub u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! The product's own format, as the study uses it: the only file that names its functions.
+//! Dray's chunk as a codec. No other file of the study calls Dray.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -9,7 +9,7 @@ use dray_format::{Compression, Limits, Schema, write};
 use crate::Result;
 use crate::codec::Codec;
 
-/// What the product offers, under the names that reports give them.
+/// Dray's compressions and their names in reports.
 pub const COMPRESSIONS: [(&str, Compression); 5] = [
     ("none", Compression::None),
     ("light", Compression::Light),
@@ -17,10 +17,11 @@ pub const COMPRESSIONS: [(&str, Compression); 5] = [
     ("zstd 1", Compression::Zstd(1)),
     ("zstd 9", Compression::Zstd(9)),
 ];
-/// No chunk of the study is refused for its size.
-const LIMITS: Limits = Limits { chunk_bytes_max: 1 << 31, decoded_bytes_max: 1 << 31, row_bytes_max: 1 << 31 };
+/// Limits that no chunk of the study exceeds.
+const LIMITS: Limits =
+    Limits { chunk_bytes_max: 1 << 31, decoded_bytes_max: 1 << 31, row_bytes_max: 1 << 31 };
 
-/// Chunks of one stream.
+/// A codec for the chunks of one stream.
 pub struct Dray {
     schema: Schema,
     decoder: Decoder,
@@ -28,19 +29,24 @@ pub struct Dray {
 }
 
 impl Dray {
-    /// Chunks of this schema.
+    /// A codec for chunks of this schema.
     ///
     /// # Errors
-    /// When the format does not carry a type.
+    /// If Dray does not support a type.
     pub fn new(schema: &SchemaRef, compression: Compression) -> Result<Self> {
         let schema = schema_from_arrow(schema)?;
-        Ok(Self { decoder: Decoder::new(schema.clone(), StringLayout::Offsets), schema, compression })
+        Ok(Self {
+            decoder: Decoder::new(schema.clone(), StringLayout::Offsets),
+            schema,
+            compression,
+        })
     }
 }
 
 impl Codec for Dray {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let chunk = write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
+        let chunk =
+            write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
         let (header, mut parts) = chunk.numbered(0, 0);
         parts.insert(0, Bytes::copy_from_slice(&header));
         Ok(parts)

@@ -1,4 +1,4 @@
-//! Which rows and which formats make an experiment.
+//! The experiments: their rows, chunks and formats.
 
 use arrow_array::RecordBatch;
 
@@ -11,17 +11,19 @@ use crate::{chunk_size, compressors, integers, nulls, row_major, serialization, 
 /// The experiments, in the order of the report.
 pub const EXPERIMENTS: [&str; 7] =
     ["chunk-size", "row-major", "compressors", "integers", "serialization", "strings", "nulls"];
-/// A chunk size is measured on at least two chunks, otherwise on so many bytes,
+/// The chunk-size experiment measures about this many bytes of each size, but at least two chunks
+/// and at most [`CHUNKS_MAX`].
 const CHUNK_SIZE_BYTES: usize = 24 << 20;
-/// and on no more chunks than this: of 2 KB, a thousand tell enough.
 const CHUNKS_MAX: usize = 1000;
 
-/// The formats of an experiment whose chunks travel over links, and the columns that they take of a
-/// table.
+/// The columns and formats of an experiment that sends chunks over links.
 ///
 /// # Errors
-/// When the experiment has none, or a format does not carry the columns.
-pub fn formats(experiment: &str, rows: &RecordBatch) -> Result<(RecordBatch, Vec<(String, AnyCodec)>)> {
+/// If the experiment sends none, or a format does not support the columns.
+pub fn formats(
+    experiment: &str,
+    rows: &RecordBatch,
+) -> Result<(RecordBatch, Vec<(String, AnyCodec)>)> {
     let rows = if experiment == "integers" { integers::project(rows)? } else { rows.clone() };
     let schema = rows.schema();
     let formats = match experiment {
@@ -29,42 +31,47 @@ pub fn formats(experiment: &str, rows: &RecordBatch) -> Result<(RecordBatch, Vec
         "compressors" => compressors::cases(&schema)?,
         "integers" => integers::cases(&schema)?,
         "serialization" => serialization::cases(&schema)?,
-        other => return Err(format!("{other} does not travel over links").into()),
+        other => return Err(format!("the experiment {other} sends no chunks over links").into()),
     };
     Ok((rows, formats))
 }
 
-/// The cases of an experiment on one table, in chunks of this size where the experiment does not
-/// choose it.
+/// The cases of an experiment on one table, in chunks of `chunk_bytes` unless the experiment
+/// chooses the size.
 ///
 /// # Errors
-/// When there is no such experiment, or a format does not carry the columns.
+/// If there is no such experiment, or a format does not support the columns.
 pub fn cases(experiment: &str, table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
     match experiment {
         "chunk-size" => chunk_sizes(table),
         "row-major" => {
-            let whole = |codec| (None, vec![table.sample.clone()], codec);
             let formats = row_major::cases(&table.sample.schema());
-            Ok(formats.into_iter().map(|(name, codec)| case("row-major", table.name, name, whole(codec))).collect())
+            let case = |(name, codec)| Case {
+                experiment: "row-major",
+                data: table.name.to_owned(),
+                name,
+                chunk_bytes: None,
+                chunks: vec![table.sample.clone()],
+                sample: Vec::new(),
+                codec,
+            };
+            Ok(formats.into_iter().map(case).collect())
         }
         "compressors" | "integers" | "serialization" => {
             let (rows, formats) = formats(experiment, &table.sample)?;
-            let name = EXPERIMENTS.iter().find(|name| **name == experiment).ok_or("no such experiment")?;
+            let name =
+                EXPERIMENTS.iter().find(|name| **name == experiment).ok_or("no such experiment")?;
             Ok(in_chunks(name, table.name, &rows, chunk_bytes, formats))
         }
         "strings" => string_columns(table, chunk_bytes),
         "nulls" => missing_values(table, chunk_bytes),
-        other => Err(format!("no experiment {other}: there are {EXPERIMENTS:?}").into()),
+        other => {
+            Err(format!("expected one of the experiments {EXPERIMENTS:?}, found {other}").into())
+        }
     }
 }
 
-type Rows = (Option<usize>, Vec<RecordBatch>, AnyCodec);
-
-fn case(experiment: &'static str, data: &str, name: String, (chunk_bytes, chunks, codec): Rows) -> Case {
-    Case { experiment, data: data.to_owned(), name, chunk_bytes, chunks, sample: Vec::new(), codec }
-}
-
-/// The whole sample in chunks of one size.
+/// A case for each format, all on the same chunks.
 fn in_chunks(
     experiment: &'static str,
     data: &str,
@@ -74,10 +81,16 @@ fn in_chunks(
 ) -> Vec<Case> {
     let row_bytes = plain_bytes(rows) as f64 / rows.num_rows() as f64;
     let chunks = cut_evenly(rows, chunk_bytes, row_bytes);
-    formats
-        .into_iter()
-        .map(|(name, codec)| case(experiment, data, name, (Some(chunk_bytes), chunks.clone(), codec)))
-        .collect()
+    let case = |(name, codec)| Case {
+        experiment,
+        data: data.to_owned(),
+        name,
+        chunk_bytes: Some(chunk_bytes),
+        chunks: chunks.clone(),
+        sample: Vec::new(),
+        codec,
+    };
+    formats.into_iter().map(case).collect()
 }
 
 fn chunk_sizes(table: &Table) -> Result<Vec<Case>> {
@@ -91,9 +104,15 @@ fn chunk_sizes(table: &Table) -> Result<Vec<Case>> {
         let chunks = cut(&table.volume, chunk_bytes, row_bytes, count);
         let sample = cut_evenly(&table.sample, chunk_bytes, row_bytes);
         for (name, codec) in chunk_size::cases(&table.volume.schema())? {
-            let mut case = case("chunk-size", table.name, name, (Some(chunk_bytes), chunks.clone(), codec));
-            case.sample.clone_from(&sample);
-            cases.push(case);
+            cases.push(Case {
+                experiment: "chunk-size",
+                data: table.name.to_owned(),
+                name,
+                chunk_bytes: Some(chunk_bytes),
+                chunks: chunks.clone(),
+                sample: sample.clone(),
+                codec,
+            });
         }
     }
     Ok(cases)
@@ -106,10 +125,18 @@ fn string_columns(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
         let rows = table.sample.project(&[index])?;
         let row_bytes = plain_bytes(&rows) as f64 / rows.num_rows() as f64;
         for (name, codec, width) in strings::cases(&rows.schema(), widths)? {
-            // Wide rows make chunks of fewer, as the paper's chunks have a size in bytes.
+            // A layout with wider rows has fewer of them in a chunk of the same size.
             let row_bytes = width.map_or(row_bytes, |width| row_bytes.max(width as f64));
             let chunks = cut_evenly(&rows, chunk_bytes, row_bytes);
-            cases.push(case("strings", column, name, (Some(chunk_bytes), chunks, codec)));
+            cases.push(Case {
+                experiment: "strings",
+                data: column.to_owned(),
+                name,
+                chunk_bytes: Some(chunk_bytes),
+                chunks,
+                sample: Vec::new(),
+                codec,
+            });
         }
     }
     Ok(cases)
@@ -117,7 +144,13 @@ fn string_columns(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
 
 fn missing_values(table: &Table, chunk_bytes: usize) -> Result<Vec<Case>> {
     if table.name != "lineitem" {
-        return Ok(in_chunks("nulls", table.name, &table.sample, chunk_bytes, nulls::cases(&table.sample.schema())?));
+        return Ok(in_chunks(
+            "nulls",
+            table.name,
+            &table.sample,
+            chunk_bytes,
+            nulls::cases(&table.sample.schema())?,
+        ));
     }
     let mut cases = Vec::new();
     for share in nulls::SHARES {

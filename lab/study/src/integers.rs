@@ -1,6 +1,7 @@
-//! Table 6: columns of 32-bit integers bit-packed, and packed against a frame of reference with
-//! exceptions (PFOR), in blocks of 128 values, as the library that the paper used. A missing value
-//! is the least integer, as in the paper.
+//! Table 6: columns of 32-bit integers, bit-packed or with a patched frame of reference (PFOR).
+//!
+//! Blocks have 128 values, as in the library that the paper used. The least integer stands for a
+//! missing value, as in the paper.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
@@ -8,26 +9,26 @@ use bitpacking::{BitPacker, BitPacker4x};
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Cells, Growing, MISSING_I32, Values, array, filled, not_reserved};
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
+use crate::column::{ColumnView, MISSING_I32, ValueBuffer, Values, array, fill_missing, validity};
 use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
 use crate::row_major::ColumnMajor;
 
 const BLOCK: usize = BitPacker4x::BLOCK_LEN;
-/// The bytes of an exception: its position in the block, and its value.
+/// Bytes of an exception: one for its position in the block, and four for its value.
 const EXCEPTION_BYTES: usize = 5;
 
-/// How a block of integers is packed.
+/// The packing of a block of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// In as many bits as its largest value takes, which a negative one makes 32.
+    /// As many bits per value as the largest one needs. A negative value needs 32.
     Bits,
-    /// Against its least value, with those that take too many bits listed behind.
+    /// Offsets from the least value. Values that need too many bits follow as exceptions.
     Pfor,
 }
 
-/// Integer columns, one after another.
+/// A codec for integer columns, stored one after another.
 pub struct IntegerColumns {
     schema: SchemaRef,
     packing: Packing,
@@ -37,11 +38,15 @@ impl Codec for IntegerColumns {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
         let mut out = Vec::with_capacity(rows.num_rows() * rows.num_columns() * 4);
         out.extend_from_slice(&u32::try_from(rows.num_rows())?.to_le_bytes());
-        for column in Cells::of(rows)? {
-            let Values::Int32(values) = column.values else { return Err("a column that is not of integers".into()) };
+        for column in ColumnView::of(rows)? {
+            let Values::Int32(values) = column.values else {
+                return Err("expected columns of 32-bit integers".into());
+            };
             match column.nulls {
                 None => pack(values, self.packing, &mut out),
-                Some(nulls) => pack(&filled(values, nulls, MISSING_I32), self.packing, &mut out),
+                Some(nulls) => {
+                    pack(&fill_missing(values, nulls, MISSING_I32), self.packing, &mut out)
+                }
             }
         }
         Ok(vec![out.into()])
@@ -53,14 +58,14 @@ impl Codec for IntegerColumns {
         let mut arrays = Vec::with_capacity(self.schema.fields().len());
         for field in self.schema.fields() {
             let values = unpack(&mut input, rows, self.packing)?;
-            let nulls = if field.is_nullable() { not_reserved(&values, MISSING_I32) } else { None };
-            arrays.push(array(Growing::Int32(values), nulls, field.data_type())?);
+            let nulls = if field.is_nullable() { validity(&values, MISSING_I32) } else { None };
+            arrays.push(array(ValueBuffer::Int32(values), nulls, field.data_type())?);
         }
         Ok(RecordBatch::try_new(self.schema.clone(), arrays)?)
     }
 }
 
-/// Appends values in blocks; the rest after the last whole block stays plain.
+/// Appends values in blocks. Values after the last full block are not packed.
 pub fn pack(values: &[i32], packing: Packing, out: &mut Vec<u8>) {
     let packer = BitPacker4x::new();
     let (blocks, tail) = values.as_chunks::<BLOCK>();
@@ -84,14 +89,15 @@ fn put_bits(packer: &BitPacker4x, block: &[u32; BLOCK], bits: u8, out: &mut Vec<
     packer.compress(block, &mut out[at..], bits);
 }
 
-/// A block as `bits, exceptions, reference, packed, positions and values of exceptions`.
+/// Appends a block: bits, number of exceptions, reference, packed offsets, positions of exceptions,
+/// values of exceptions.
 fn pack_pfor(packer: &BitPacker4x, block: &[i32; BLOCK], out: &mut Vec<u8>) {
-    // The reserved value would stretch every frame: it is an exception.
+    // As the reference, the reserved value would make every offset wide. It is an exception.
     let reference = block.iter().copied().filter(|value| *value != MISSING_I32).min().unwrap_or(0);
     let mut offsets = block.map(|value| value.wrapping_sub(reference) as u32);
     let mut wider = [0usize; 34];
     offsets.iter().for_each(|offset| wider[(32 - offset.leading_zeros()) as usize] += 1);
-    // From here on: how many offsets take more than so many bits.
+    // The number of offsets that need more than `bits` bits.
     let mut exceptions = 0;
     let mut best = (usize::MAX, 32u8);
     for bits in (0..=32u8).rev() {
@@ -114,10 +120,10 @@ fn pack_pfor(packer: &BitPacker4x, block: &[i32; BLOCK], out: &mut Vec<u8>) {
     out.extend(positions.iter().flat_map(|i| block[usize::from(*i)].to_le_bytes()));
 }
 
-/// The values of [`pack`], so many.
+/// Unpacks `rows` values that [`pack`] wrote.
 ///
 /// # Errors
-/// When the input ends before.
+/// If the input is too short, or a block is malformed.
 pub fn unpack(input: &mut Input<'_>, rows: usize, packing: Packing) -> Result<Vec<i32>> {
     let packer = BitPacker4x::new();
     let mut values = Vec::with_capacity(rows);
@@ -132,15 +138,21 @@ pub fn unpack(input: &mut Input<'_>, rows: usize, packing: Packing) -> Result<Ve
             }
         };
         if bits > 32 {
-            return Err(format!("{bits} bits a value").into());
+            return Err(format!("expected at most 32 bits per value, found {bits}").into());
         }
-        packer.decompress(input.take(BitPacker4x::compressed_block_size(bits))?, &mut unpacked, bits);
+        packer.decompress(
+            input.take(BitPacker4x::compressed_block_size(bits))?,
+            &mut unpacked,
+            bits,
+        );
         let start = values.len();
         values.extend(unpacked.iter().map(|offset| reference.wrapping_add(*offset as i32)));
         let positions = input.take(exceptions)?;
         for position in positions {
             let value = i32::from_le_bytes(input.array()?);
-            *values.get_mut(start + usize::from(*position)).ok_or("an exception outside of its block")? = value;
+            *values
+                .get_mut(start + usize::from(*position))
+                .ok_or("an exception lies outside its block")? = value;
         }
     }
     for _ in 0..rows % BLOCK {
@@ -149,23 +161,26 @@ pub fn unpack(input: &mut Input<'_>, rows: usize, packing: Packing) -> Result<Ve
     Ok(values)
 }
 
-/// The columns of 32-bit integers, decimals that fit among them: what the experiment sends.
+/// The columns of the experiment: 32-bit integers, and lineitem's decimals as such.
 ///
 /// # Errors
-/// When a decimal does not fit.
+/// If a decimal does not fit 32 bits.
 pub fn project(rows: &RecordBatch) -> Result<RecordBatch> {
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (field, array) in rows.schema().fields().iter().zip(rows.columns()) {
-        // The paper counts lineitem's decimals among its eight columns of integers, and not those
-        // of ontime.
+        // The paper counts lineitem's decimals as integer columns, but not those of ontime.
         let counted = match field.data_type() {
             DataType::Int32 => Some(array.clone()),
             DataType::Decimal128(..) if field.name().starts_with("l_") => Some(unscaled(array)?),
             _ => None,
         };
         if let Some(array) = counted {
-            fields.push(arrow_schema::Field::new(field.name(), DataType::Int32, field.is_nullable()));
+            fields.push(arrow_schema::Field::new(
+                field.name(),
+                DataType::Int32,
+                field.is_nullable(),
+            ));
             arrays.push(array);
         }
     }
@@ -181,10 +196,10 @@ fn unscaled(array: &arrow_array::ArrayRef) -> Result<arrow_array::ArrayRef> {
     Ok(std::sync::Arc::new(narrow))
 }
 
-/// The paper's six, and the product's own.
+/// The paper's six formats, and Dray's.
 ///
 /// # Errors
-/// When the product does not carry the schema.
+/// If Dray does not support the schema.
 pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
     let mut cases: Vec<(String, AnyCodec)> = Vec::new();
     for with_snappy in [false, true] {
@@ -201,8 +216,11 @@ pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
                 (Some(Packing::Pfor), false) => "PFOR",
                 (Some(Packing::Pfor), true) => "PFOR+Sy",
             };
-            let codec =
-                if with_snappy { Box::new(Compressed { inner, compressor: Compressor::Snappy }) } else { inner };
+            let codec = if with_snappy {
+                Box::new(Compressed { inner, compressor: Compressor::Snappy })
+            } else {
+                inner
+            };
             cases.push((name.to_owned(), codec));
         }
     }

@@ -1,5 +1,5 @@
-//! Missing values: a reserved value of the domain (the paper's MonetDB++), a bitmap beside dense
-//! values, and a bitmap with the missing values left out (its PostgreSQL++).
+//! Missing values: a reserved value of the domain (the paper's MonetDB++), a bitmap with dense
+//! values, or a bitmap with the missing values left out (its PostgreSQL++).
 
 use std::sync::Arc;
 
@@ -11,18 +11,20 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Cells, Column, Growing, Values, array, filled, present, text};
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
+use crate::column::{
+    ColumnBuilder, ColumnView, ValueBuffer, Values, array, fill_missing, present_values, text,
+};
 use crate::compressors::Compressor;
 use crate::data::Random;
 use crate::dray::Dray;
 use crate::row_major::ColumnMajor;
 
-/// How many values of a hundred are missing in the columns that the experiment makes.
+/// Percentages of missing values in the generated columns.
 pub const SHARES: [u64; 5] = [0, 1, 16, 50, 99];
 const SEED: u64 = 20170828;
 
-/// Columns, each led by a bitmap where a value is missing.
+/// A codec for columns with a bitmap each, if a value is missing.
 struct Bitmaps {
     schema: SchemaRef,
     left_out: bool,
@@ -33,14 +35,20 @@ impl Codec for Bitmaps {
         let count = rows.num_rows();
         let mut out = Vec::with_capacity(count * rows.num_columns() * 6);
         out.extend_from_slice(&u32::try_from(count)?.to_le_bytes());
-        for column in Cells::of(rows)? {
+        for column in ColumnView::of(rows)? {
             out.push(u8::from(column.nulls.is_some()));
             if let Some(nulls) = column.nulls {
-                out.extend_from_slice(nulls.inner().sliced().as_slice().get(..count.div_ceil(8)).unwrap_or_default());
+                out.extend_from_slice(
+                    nulls.inner().sliced().as_slice().get(..count.div_ceil(8)).unwrap_or_default(),
+                );
             }
             match column.values {
-                Values::Int32(values) => self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out),
-                Values::Int64(values) => self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out),
+                Values::Int32(values) => {
+                    self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out)
+                }
+                Values::Int64(values) => {
+                    self.put(values, column.nulls, |value| value.to_le_bytes(), &mut out)
+                }
                 Values::Decimal(values) => {
                     self.put(values, column.nulls, |value| (value as i64).to_le_bytes(), &mut out);
                 }
@@ -71,18 +79,27 @@ impl Codec for Bitmaps {
                 }
             };
             let values = match field.data_type() {
-                DataType::Int32 | DataType::Date32 => {
-                    Growing::Int32(self.take(&mut input, rows, nulls.as_ref(), i32::from_le_bytes)?)
-                }
-                DataType::Int64 => Growing::Int64(self.take(&mut input, rows, nulls.as_ref(), i64::from_le_bytes)?),
+                DataType::Int32 | DataType::Date32 => ValueBuffer::Int32(self.take(
+                    &mut input,
+                    rows,
+                    nulls.as_ref(),
+                    i32::from_le_bytes,
+                )?),
+                DataType::Int64 => ValueBuffer::Int64(self.take(
+                    &mut input,
+                    rows,
+                    nulls.as_ref(),
+                    i64::from_le_bytes,
+                )?),
                 DataType::Decimal128(..) => {
                     let wide = |raw| i128::from(i64::from_le_bytes(raw));
-                    Growing::Decimal(self.take(&mut input, rows, nulls.as_ref(), wide)?)
+                    ValueBuffer::Decimal(self.take(&mut input, rows, nulls.as_ref(), wide)?)
                 }
                 _ => {
-                    let mut column = Column::new(field, rows)?;
+                    let mut column = ColumnBuilder::new(field, rows)?;
                     for row in 0..rows {
-                        let sent = !self.left_out || nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                        let sent = !self.left_out
+                            || nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
                         column.push_text(if sent { input.terminated()? } else { b"" });
                     }
                     column.values
@@ -105,7 +122,11 @@ impl Bitmaps {
         match nulls {
             None => out.extend(values.iter().flat_map(|value| bytes(*value))),
             Some(nulls) => {
-                let values = if self.left_out { present(values, nulls) } else { filled(values, nulls, T::default()) };
+                let values = if self.left_out {
+                    present_values(values, nulls)
+                } else {
+                    fill_missing(values, nulls, T::default())
+                };
                 out.extend(values.into_iter().flat_map(bytes));
             }
         }
@@ -119,7 +140,9 @@ impl Bitmaps {
         value: impl Fn([u8; N]) -> T,
     ) -> Result<Vec<T>> {
         match nulls.filter(|_| self.left_out) {
-            None => Ok(input.take(rows * N)?.as_chunks::<N>().0.iter().map(|raw| value(*raw)).collect()),
+            None => {
+                Ok(input.take(rows * N)?.as_chunks::<N>().0.iter().map(|raw| value(*raw)).collect())
+            }
             Some(nulls) => {
                 let sent = input.take((rows - nulls.null_count()) * N)?.as_chunks::<N>().0;
                 let mut values = vec![T::default(); rows];
@@ -130,28 +153,32 @@ impl Bitmaps {
     }
 }
 
-/// Two integer columns of lineitem, one wide and one narrow, with some values of a hundred made
-/// missing at random.
+/// Two integer columns of lineitem, with many and with few distinct values, of which `share`
+/// percent at random are missing.
 ///
 /// # Errors
-/// When lineitem has no such columns.
+/// If lineitem lacks one of the columns.
 pub fn with_missing(lineitem: &RecordBatch, share: u64) -> Result<RecordBatch> {
     let mut random = Random(SEED + share);
     let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for name in ["l_partkey", "l_linenumber"] {
-        let column = lineitem.column_by_name(name).ok_or("lineitem lacks a column")?.as_primitive::<Int32Type>();
-        let values = column.values().iter().map(|value| (random.below(100) >= share).then_some(*value));
+        let column = lineitem
+            .column_by_name(name)
+            .ok_or("lineitem lacks a column")?
+            .as_primitive::<Int32Type>();
+        let values =
+            column.values().iter().map(|value| (random.below(100) >= share).then_some(*value));
         arrays.push(Arc::new(values.collect::<Int32Array>()));
         fields.push(Field::new(name, DataType::Int32, true));
     }
     Ok(RecordBatch::try_new(Schema::new(fields).into(), arrays)?)
 }
 
-/// Every representation, plain and under Snappy, and the product's own.
+/// Every representation, plain and under Snappy, and Dray's.
 ///
 /// # Errors
-/// When the product does not carry the schema.
+/// If Dray does not support the schema.
 pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
     let mut cases: Vec<(String, AnyCodec)> = Vec::new();
     for name in ["Reserved value", "Bitmap, dense", "Bitmap, left out"] {

@@ -1,9 +1,10 @@
-//! Rows as Protocol Buffers, written by hand and so without the objects that generated code makes
-//! of every row: a faster Protocol Buffers than most programs have.
+//! Rows as Protocol Buffers, encoded by hand. Generated code would make an object for every row, so
+//! this is faster than what most programs use.
 //!
 //! ```text
 //! message Rows { repeated Row rows = 1; }
-//! message Row  { optional sint32 a = 1; optional sint64 b = 2; optional string c = 3; … }   one field a column
+//! // One field per column.
+//! message Row  { optional sint32 a = 1; optional sint64 b = 2; optional string c = 3; … }
 //! ```
 
 use arrow_array::RecordBatch;
@@ -11,21 +12,21 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Cells, Column, Values, batch, text};
 use crate::codec::{Codec, Input, put_varint};
+use crate::column::{ColumnBuilder, ColumnView, Values, batch, text};
 
 const VARINT: u64 = 0;
 const BYTES: u64 = 2;
 
-/// Messages of rows.
+/// A codec for messages of rows.
 pub struct Protobuf {
-    /// Of the rows; field `i + 1` is column `i`.
+    /// The schema of the rows. Field `i + 1` is column `i`.
     pub schema: SchemaRef,
 }
 
 impl Codec for Protobuf {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let columns = Cells::of(rows)?;
+        let columns = ColumnView::of(rows)?;
         let mut out = Vec::with_capacity(rows.num_rows() * columns.len() * 4);
         let mut row_bytes = Vec::new();
         for row in 0..rows.num_rows() {
@@ -59,7 +60,10 @@ impl Codec for Protobuf {
 
     fn decode(&self, message: Bytes) -> Result<RecordBatch> {
         let fields = self.schema.fields();
-        let mut columns = fields.iter().map(|field| Column::new(field, 1024)).collect::<Result<Vec<_>>>()?;
+        let mut columns = fields
+            .iter()
+            .map(|field| ColumnBuilder::new(field, 1024))
+            .collect::<Result<Vec<_>>>()?;
         let mut input = Input(&message);
         let mut rows = 0;
         while !input.0.is_empty() {
@@ -70,7 +74,8 @@ impl Codec for Protobuf {
             let mut row = Input(input.take(length)?);
             while !row.0.is_empty() {
                 let key = row.varint()?;
-                let column = usize::try_from(key >> 3)?.checked_sub(1).and_then(|i| columns.get_mut(i));
+                let column =
+                    usize::try_from(key >> 3)?.checked_sub(1).and_then(|i| columns.get_mut(i));
                 let column = column.ok_or("a field that Row does not have")?;
                 let value = row.varint()?;
                 if key & 7 == BYTES {
@@ -80,7 +85,10 @@ impl Codec for Protobuf {
                 }
             }
             rows += 1;
-            columns.iter_mut().filter(|column| column.len() < rows).for_each(Column::push_missing);
+            columns
+                .iter_mut()
+                .filter(|column| column.len() < rows)
+                .for_each(ColumnBuilder::push_missing);
         }
         batch(&self.schema, columns)
     }
@@ -114,14 +122,23 @@ mod tests {
     fn prost_reads_the_same() {
         let numbers = Int32Array::from(vec![Some(0), Some(-70000), None, Some(i32::MAX)]);
         let texts = StringArray::from(vec![Some("a"), Some(""), Some("long enough"), None]);
-        let fields = vec![Field::new("number", DataType::Int32, true), Field::new("text", DataType::Utf8, true)];
+        let fields = vec![
+            Field::new("number", DataType::Int32, true),
+            Field::new("text", DataType::Utf8, true),
+        ];
         let schema = Arc::new(Schema::new(fields));
-        let rows = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers.clone()), Arc::new(texts.clone())]);
+        let rows = RecordBatch::try_new(
+            schema.clone(),
+            vec![Arc::new(numbers.clone()), Arc::new(texts.clone())],
+        );
         let rows = rows.unwrap();
         let codec = Protobuf { schema };
         let message = codec.encode(&rows).unwrap().remove(0);
         let read = Rows::decode(message.clone()).unwrap();
-        assert_eq!(read.rows.iter().map(|row| row.number).collect::<Vec<_>>(), numbers.iter().collect::<Vec<_>>());
+        assert_eq!(
+            read.rows.iter().map(|row| row.number).collect::<Vec<_>>(),
+            numbers.iter().collect::<Vec<_>>()
+        );
         let read_texts: Vec<_> = read.rows.iter().map(|row| row.text.as_deref()).collect();
         assert_eq!(read_texts, texts.iter().collect::<Vec<_>>());
         assert_eq!(message, read.encode_to_vec());

@@ -1,33 +1,34 @@
-//! Table 4: the same rows one after another and column after column, as the paper wrote them:
-//! binary, dates as days, strings ended by a zero, missing values as a value of the type's own
-//! domain.
+//! Table 4: the same values row by row and column by column, in the paper's binary format: dates
+//! are days, strings end with a zero byte, and a reserved value of the type stands for a missing
+//! one.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{DataType, SchemaRef};
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{
-    Cells, Column, Growing, MISSING_I32, MISSING_I64, MISSING_TEXT, Values, array, batch, filled, not_reserved, text,
-};
 use crate::codec::{AnyCodec, Codec, Compressed, Input};
+use crate::column::{
+    ColumnBuilder, ColumnView, MISSING_I32, MISSING_I64, MISSING_TEXT, ValueBuffer, Values, array,
+    batch, fill_missing, text, validity,
+};
 use crate::compressors::COMPRESSORS;
 
-/// Rows, one after another.
+/// A codec that stores rows one after another.
 pub struct RowMajor(SchemaRef);
 
-/// Columns, one after another, each text column led by its bytes.
+/// A codec that stores columns one after another. The length in bytes precedes a text column.
 pub struct ColumnMajor(SchemaRef);
 
 impl RowMajor {
-    /// Messages of this schema.
+    /// A codec for this schema.
     pub fn new(schema: &SchemaRef) -> Self {
         Self(schema.clone())
     }
 }
 
 impl ColumnMajor {
-    /// Messages of this schema.
+    /// A codec for this schema.
     pub fn new(schema: &SchemaRef) -> Self {
         Self(schema.clone())
     }
@@ -35,7 +36,7 @@ impl ColumnMajor {
 
 impl Codec for RowMajor {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let columns = Cells::of(rows)?;
+        let columns = ColumnView::of(rows)?;
         let mut out = Vec::with_capacity(rows.num_rows() * columns.len() * 6);
         out.extend_from_slice(&u32::try_from(rows.num_rows())?.to_le_bytes());
         for row in 0..rows.num_rows() {
@@ -55,7 +56,11 @@ impl Codec for RowMajor {
                         out.extend_from_slice(&value.to_le_bytes());
                     }
                     Values::Text(strings) => {
-                        out.extend_from_slice(if valid { text(strings, row) } else { MISSING_TEXT });
+                        out.extend_from_slice(if valid {
+                            text(strings, row)
+                        } else {
+                            MISSING_TEXT
+                        });
                         out.push(0);
                     }
                 }
@@ -68,19 +73,24 @@ impl Codec for RowMajor {
         let mut input = Input(&message);
         let rows = input.u32()?;
         let fields = self.0.fields();
-        let mut columns = fields.iter().map(|field| Column::new(field, rows)).collect::<Result<Vec<_>>>()?;
+        let mut columns = fields
+            .iter()
+            .map(|field| ColumnBuilder::new(field, rows))
+            .collect::<Result<Vec<_>>>()?;
         for _ in 0..rows {
             for column in &mut columns {
                 match &column.values {
-                    Growing::Int32(_) => match i32::from_le_bytes(input.array()?) {
+                    ValueBuffer::Int32(_) => match i32::from_le_bytes(input.array()?) {
                         MISSING_I32 => column.push_missing(),
                         value => column.push_integer(i64::from(value)),
                     },
-                    Growing::Int64(_) | Growing::Decimal(_) => match i64::from_le_bytes(input.array()?) {
-                        MISSING_I64 => column.push_missing(),
-                        value => column.push_integer(value),
-                    },
-                    Growing::Text(..) => match input.terminated()? {
+                    ValueBuffer::Int64(_) | ValueBuffer::Decimal(_) => {
+                        match i64::from_le_bytes(input.array()?) {
+                            MISSING_I64 => column.push_missing(),
+                            value => column.push_integer(value),
+                        }
+                    }
+                    ValueBuffer::Text(..) => match input.terminated()? {
                         MISSING_TEXT => column.push_missing(),
                         value => column.push_text(value),
                     },
@@ -93,22 +103,32 @@ impl Codec for RowMajor {
 
 impl Codec for ColumnMajor {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let columns = Cells::of(rows)?;
+        let columns = ColumnView::of(rows)?;
         let mut out = Vec::with_capacity(rows.num_rows() * columns.len() * 6);
         out.extend_from_slice(&u32::try_from(rows.num_rows())?.to_le_bytes());
         for column in &columns {
             match column.values {
-                Values::Int32(values) => put_fixed(&mut out, values, column, MISSING_I32, |value| value.to_le_bytes()),
-                Values::Int64(values) => put_fixed(&mut out, values, column, MISSING_I64, |value| value.to_le_bytes()),
+                Values::Int32(values) => {
+                    put_fixed(&mut out, values, column, MISSING_I32, |value| value.to_le_bytes())
+                }
+                Values::Int64(values) => {
+                    put_fixed(&mut out, values, column, MISSING_I64, |value| value.to_le_bytes())
+                }
                 Values::Decimal(values) => {
                     let missing = i128::from(MISSING_I64);
-                    put_fixed(&mut out, values, column, missing, |value| (value as i64).to_le_bytes());
+                    put_fixed(&mut out, values, column, missing, |value| {
+                        (value as i64).to_le_bytes()
+                    });
                 }
                 Values::Text(strings) => {
                     let at = out.len();
                     out.extend_from_slice(&[0; 4]);
                     for row in 0..rows.num_rows() {
-                        out.extend_from_slice(if column.is_valid(row) { text(strings, row) } else { MISSING_TEXT });
+                        out.extend_from_slice(if column.is_valid(row) {
+                            text(strings, row)
+                        } else {
+                            MISSING_TEXT
+                        });
                         out.push(0);
                     }
                     let bytes = u32::try_from(out.len() - at - 4)?;
@@ -127,25 +147,32 @@ impl Codec for ColumnMajor {
             let data_type = field.data_type();
             arrays.push(match data_type {
                 DataType::Int32 | DataType::Date32 => {
-                    let values: Vec<_> = fixed(&mut input, rows)?.iter().map(|raw| i32::from_le_bytes(*raw)).collect();
-                    let nulls = not_reserved(&values, MISSING_I32);
-                    array(Growing::Int32(values), nulls, data_type)?
+                    let values: Vec<_> = fixed(&mut input, rows)?
+                        .iter()
+                        .map(|raw| i32::from_le_bytes(*raw))
+                        .collect();
+                    let nulls = validity(&values, MISSING_I32);
+                    array(ValueBuffer::Int32(values), nulls, data_type)?
                 }
                 DataType::Int64 => {
-                    let values: Vec<_> = fixed(&mut input, rows)?.iter().map(|raw| i64::from_le_bytes(*raw)).collect();
-                    let nulls = not_reserved(&values, MISSING_I64);
-                    array(Growing::Int64(values), nulls, data_type)?
+                    let values: Vec<_> = fixed(&mut input, rows)?
+                        .iter()
+                        .map(|raw| i64::from_le_bytes(*raw))
+                        .collect();
+                    let nulls = validity(&values, MISSING_I64);
+                    array(ValueBuffer::Int64(values), nulls, data_type)?
                 }
                 DataType::Decimal128(..) => {
                     let raw = fixed(&mut input, rows)?;
-                    let values: Vec<_> = raw.iter().map(|raw| i128::from(i64::from_le_bytes(*raw))).collect();
-                    let nulls = not_reserved(&values, i128::from(MISSING_I64));
-                    array(Growing::Decimal(values), nulls, data_type)?
+                    let values: Vec<_> =
+                        raw.iter().map(|raw| i128::from(i64::from_le_bytes(*raw))).collect();
+                    let nulls = validity(&values, i128::from(MISSING_I64));
+                    array(ValueBuffer::Decimal(values), nulls, data_type)?
                 }
                 _ => {
                     let bytes = input.u32()?;
                     let mut strings = Input(input.take(bytes)?);
-                    let mut column = Column::new(field, rows)?;
+                    let mut column = ColumnBuilder::new(field, rows)?;
                     for _ in 0..rows {
                         match strings.terminated()? {
                             MISSING_TEXT => column.push_missing(),
@@ -163,13 +190,13 @@ impl Codec for ColumnMajor {
 fn put_fixed<T: Copy, const N: usize>(
     out: &mut Vec<u8>,
     values: &[T],
-    column: &Cells<'_>,
+    column: &ColumnView<'_>,
     missing: T,
     bytes: impl Fn(T) -> [u8; N],
 ) {
     match column.nulls {
         None => out.extend(values.iter().flat_map(|value| bytes(*value))),
-        Some(nulls) => out.extend(filled(values, nulls, missing).into_iter().flat_map(bytes)),
+        Some(nulls) => out.extend(fill_missing(values, nulls, missing).into_iter().flat_map(bytes)),
     }
 }
 
@@ -177,7 +204,7 @@ fn fixed<'a, const N: usize>(input: &mut Input<'a>, rows: usize) -> Result<&'a [
     Ok(input.take(rows * N)?.as_chunks::<N>().0)
 }
 
-/// Both orders under each compressor, one message whatever its size.
+/// Both orders under each compressor. All rows are one message.
 pub fn cases(schema: &SchemaRef) -> Vec<(String, AnyCodec)> {
     let mut cases: Vec<(String, AnyCodec)> = Vec::new();
     for order in ["Column", "Row"] {
@@ -187,7 +214,10 @@ pub fn cases(schema: &SchemaRef) -> Vec<(String, AnyCodec)> {
         };
         cases.push((format!("None, {order}"), plain()));
         for (name, compressor) in COMPRESSORS {
-            cases.push((format!("{name}, {order}"), Box::new(Compressed { inner: plain(), compressor })));
+            cases.push((
+                format!("{name}, {order}"),
+                Box::new(Compressed { inner: plain(), compressor }),
+            ));
         }
     }
     cases

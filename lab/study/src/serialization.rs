@@ -1,4 +1,4 @@
-//! Table 7: our format against Protocol Buffers, and against Arrow's own messages.
+//! Table 7: Dray's chunks, Protocol Buffers, and Arrow IPC.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,13 +11,13 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use crate::Result;
-use crate::codec::{AnyCodec, Codec, Compressed, joined};
+use crate::codec::{AnyCodec, Codec, Compressed, concatenate};
 use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
 use crate::protobuf::Protobuf;
 use crate::row_major::ColumnMajor;
 
-/// Record batches of one stream of Arrow IPC, whose schema both ends have already.
+/// A codec for the record batches of an Arrow IPC stream whose schema both ends know.
 struct ArrowIpc {
     encoder: Mutex<StreamEncoder>,
     decoder: Mutex<StreamDecoder>,
@@ -29,7 +29,7 @@ impl ArrowIpc {
         let mut encoder = StreamEncoder::try_new_with_options(schema, options)?;
         let mut decoder = StreamDecoder::new();
         let opening = encoder.encode(&RecordBatch::new_empty(schema.clone()))?;
-        let mut opening = Buffer::from(joined(opening.into_iter().map(shared).collect()));
+        let mut opening = Buffer::from(concatenate(opening.into_iter().map(shared).collect()));
         decoder.decode(&mut opening)?.ok_or("the stream did not open")?;
         Ok(Self { encoder: encoder.into(), decoder: decoder.into() })
     }
@@ -47,7 +47,7 @@ impl Codec for ArrowIpc {
     }
 }
 
-/// An Arrow buffer as the owner of bytes.
+/// An Arrow buffer that owns the memory of a [`Bytes`].
 struct Owner(Buffer);
 
 impl AsRef<[u8]> for Owner {
@@ -60,10 +60,10 @@ fn shared(buffer: Buffer) -> Bytes {
     Bytes::from_owner(Owner(buffer))
 }
 
-/// The paper's four, Arrow's three, and the product's own.
+/// The paper's four formats, three of Arrow IPC, and Dray's.
 ///
 /// # Errors
-/// When a format does not carry the schema.
+/// If a format does not support the schema.
 pub fn cases(schema: &SchemaRef) -> Result<Vec<(String, AnyCodec)>> {
     let custom = || Box::new(ColumnMajor::new(schema)) as AnyCodec;
     let protobuf = || Box::new(Protobuf { schema: schema.clone() }) as AnyCodec;

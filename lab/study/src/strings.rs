@@ -8,32 +8,33 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 
 use crate::Result;
-use crate::cells::{Column, Growing, text};
 use crate::codec::{AnyCodec, Codec, Compressed, Input, put_varint};
+use crate::column::{ColumnBuilder, ValueBuffer, text};
 use crate::compressors::Compressor;
 use crate::dray::{self, Dray};
 use crate::integers::{Packing, pack, unpack};
 use crate::row_major::ColumnMajor;
 
-/// The columns of lineitem that the paper takes, with the widths that it declares.
-pub const COLUMNS: [(&str, &[usize]); 2] = [("l_returnflag", &[1]), ("l_comment", &[44, 100, 1000, 10000])];
+/// The paper's two columns of lineitem, and the declared widths it compares.
+pub const COLUMNS: [(&str, &[usize]); 2] =
+    [("l_returnflag", &[1]), ("l_comment", &[44, 100, 1000, 10000])];
 
-/// Where a string's end is written.
+/// How a column represents the lengths of its strings.
 #[derive(Debug, Clone, Copy)]
 enum Layout {
-    /// Before it, as a varint.
+    /// A varint before each string.
     VarintPrefix,
-    /// Before it, in four bytes.
+    /// Four bytes before each string.
     LengthPrefix,
-    /// Nowhere: each takes so many bytes, the rest zeros.
+    /// None: each string is padded with zeros to this width.
     Width(usize),
-    /// All lengths first, bit-packed.
+    /// All lengths, bit-packed, before the strings.
     PackedLengths,
-    /// Distinct strings first, each ended by a zero; then their numbers, bit-packed.
+    /// Distinct zero-terminated strings, then the index of each value, bit-packed.
     Dictionary,
 }
 
-/// One column of strings, none of them missing.
+/// A codec for one column of strings without missing values.
 struct Strings {
     schema: SchemaRef,
     layout: Layout,
@@ -58,13 +59,19 @@ impl Codec for Strings {
             Layout::Width(width) => {
                 let offsets = &strings.value_offsets()[..=count];
                 if width == 1 && offsets.windows(2).all(|pair| pair[1] - pair[0] == 1) {
-                    out.extend_from_slice(&strings.value_data()[offsets[0] as usize..offsets[count] as usize]);
+                    out.extend_from_slice(
+                        &strings.value_data()[offsets[0] as usize..offsets[count] as usize],
+                    );
                     return Ok(vec![out.into()]);
                 }
                 for value in values {
                     let end = out.len() + width;
                     if value.len() > width {
-                        return Err(format!("a string of {} bytes in VARCHAR({width})", value.len()).into());
+                        return Err(format!(
+                            "a string of {} bytes in VARCHAR({width})",
+                            value.len()
+                        )
+                        .into());
                     }
                     out.extend_from_slice(value);
                     out.resize(end, 0);
@@ -74,7 +81,9 @@ impl Codec for Strings {
                 let offsets = &strings.value_offsets()[..=count];
                 let lengths: Vec<_> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
                 pack(&lengths, Packing::Bits, &mut out);
-                out.extend_from_slice(&strings.value_data()[offsets[0] as usize..offsets[count] as usize]);
+                out.extend_from_slice(
+                    &strings.value_data()[offsets[0] as usize..offsets[count] as usize],
+                );
             }
             Layout::Dictionary => {
                 let mut entries = HashMap::new();
@@ -99,7 +108,7 @@ impl Codec for Strings {
     fn decode(&self, message: Bytes) -> Result<RecordBatch> {
         let mut input = Input(&message);
         let rows = input.u32()?;
-        let mut column = Column::new(self.schema.field(0), rows)?;
+        let mut column = ColumnBuilder::new(self.schema.field(0), rows)?;
         match self.layout {
             Layout::VarintPrefix => {
                 for _ in 0..rows {
@@ -114,12 +123,12 @@ impl Codec for Strings {
                 }
             }
             Layout::Width(1) if memchr::memchr(0, input.0).is_none() => {
-                column.values = Growing::Text((0..=rows as i32).collect(), input.take(rows)?.to_vec());
+                column.values =
+                    ValueBuffer::Text((0..=rows as i32).collect(), input.take(rows)?.to_vec());
             }
             Layout::Width(width) => {
                 for _ in 0..rows {
                     let value = input.take(width)?;
-                    // From the end, a string could end in zeros only if it had them.
                     column.push_text(&value[..memchr::memchr(0, value).unwrap_or(width)]);
                 }
             }
@@ -141,7 +150,7 @@ impl Codec for Strings {
 }
 
 impl Strings {
-    /// A guess of the bytes of a row, so that the message need not grow.
+    /// An estimate of the bytes of a row, so that the message is allocated once.
     fn row_bytes(&self, strings: &StringArray) -> usize {
         match self.layout {
             Layout::Width(width) => width,
@@ -150,20 +159,22 @@ impl Strings {
     }
 }
 
-/// A layout, and the bytes that a row takes in it where that decides how many rows a chunk has.
+/// The name and codec of a layout, and the bytes of a row if its width is fixed.
 pub type StringCase = (String, AnyCodec, Option<usize>);
 
-/// Every layout of a column, and every layout under Snappy.
+/// Every layout of a column, plain and under Snappy, and Dray's.
 ///
 /// # Errors
-/// When the product does not carry the schema.
+/// If Dray does not support the schema.
 pub fn cases(schema: &SchemaRef, widths: &[usize]) -> Result<Vec<StringCase>> {
     let mut layouts: Vec<(String, Option<Layout>)> = vec![
         ("Null-Terminated".into(), None),
         ("Varint Prefix".into(), Some(Layout::VarintPrefix)),
         ("4-byte Prefix".into(), Some(Layout::LengthPrefix)),
     ];
-    layouts.extend(widths.iter().map(|width| (format!("VARCHAR({width})"), Some(Layout::Width(*width)))));
+    layouts.extend(
+        widths.iter().map(|width| (format!("VARCHAR({width})"), Some(Layout::Width(*width)))),
+    );
     layouts.push(("Packed lengths".into(), Some(Layout::PackedLengths)));
     layouts.push(("Dictionary".into(), Some(Layout::Dictionary)));
     let mut cases = Vec::new();

@@ -1,13 +1,13 @@
-//! Real bytes through a real socket.
+//! Transfers of chunks over TCP.
 //!
 //! ```text
 //! server: encoder ──queue of 2──▶ writer ──TCP──▶ reader ──queue of 2──▶ decoder :client
 //! ```
 //!
-//! Both ends are pipelined, a thread each side of a queue. The client asks for so many chunks of a
-//! case; its clock starts before it asks and stops when the last chunk is decoded. Each chunk is
-//! led by its length; a length of 0 ends them. A request of length 0 asks for bytes that mean
-//! nothing.
+//! Both ends are pipelined, with one thread on each side of a queue. The client requests a number
+//! of chunks of a case. Its clock starts before the request and stops when the last chunk is
+//! decoded. Each chunk follows its length; a length of 0 ends a response. A request of length 0
+//! asks for bytes to drain the link's token bucket.
 
 use std::collections::HashMap;
 use std::io::{BufRead, IoSlice, Read, Write};
@@ -24,114 +24,121 @@ use crate::codec::AnyCodec;
 use crate::data::{Table, cut, cut_evenly, plain_bytes};
 use crate::experiment::formats;
 
-/// What a client fetches before its clock starts: a link's token bucket, full after a pause, would
-/// carry as much for nothing.
+/// Bytes that a client fetches before its clock starts. A token bucket, which is full after a
+/// pause, would otherwise pass as many without delay.
 const DRAIN_BYTES: usize = 256 << 10;
-/// Chunks that wait between two threads.
+/// Capacity of the queue between two threads, in chunks.
 const QUEUE_CHUNKS: usize = 2;
 
-/// What a client asks for.
+/// A request for chunks of a case.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Order {
+struct Request {
     experiment: String,
     data: String,
     case: String,
     chunk_bytes: usize,
-    /// If there are fewer, they begin again.
+    /// The number of chunks. The server repeats its chunks if it has fewer.
     chunks: usize,
 }
 
-/// What came.
+/// The measurements of one transfer.
 #[derive(Debug, Serialize)]
-struct Delivery {
+struct Response {
     #[serde(flatten)]
-    order: Order,
-    /// From the request to the last row.
+    request: Request,
+    /// From the request to the last decoded row.
     seconds: f64,
     rows: usize,
     plain_bytes: usize,
-    /// With the four bytes that lead each chunk.
+    /// Bytes received, including the four bytes of each length.
     wire_bytes: usize,
 }
 
-/// The formats of an experiment on one table, and its rows as they send them: the sample's, and as
-/// many as there are.
-struct Shelf {
+/// One table for one experiment: the rows to send, and the formats.
+struct Prepared {
     sample: RecordBatch,
     volume: RecordBatch,
     formats: Vec<(String, AnyCodec)>,
 }
 
-impl Shelf {
-    /// The rows that are sent in chunks of a size. Rows that were drawn repeat, which a large
-    /// window finds: they are sent only where a chunk is larger than the whole sample.
-    fn chunks(&self, order: &Order) -> Vec<RecordBatch> {
+impl Prepared {
+    /// The chunks to send. Drawn rows repeat, which favours compressors with a large window, so
+    /// they are sent only if a chunk is larger than the whole sample.
+    fn chunks(&self, request: &Request) -> Vec<RecordBatch> {
         let row_bytes = plain_bytes(&self.sample) as f64 / self.sample.num_rows() as f64;
-        if order.experiment == "chunk-size" && order.chunk_bytes > plain_bytes(&self.sample) {
-            return cut(&self.volume, order.chunk_bytes, row_bytes, order.chunks);
+        if request.experiment == "chunk-size" && request.chunk_bytes > plain_bytes(&self.sample) {
+            return cut(&self.volume, request.chunk_bytes, row_bytes, request.chunks);
         }
-        cut_evenly(&self.sample, order.chunk_bytes, row_bytes)
+        cut_evenly(&self.sample, request.chunk_bytes, row_bytes)
     }
 }
 
-/// Tables, and what has been made of them.
-pub struct Shop {
+/// The tables, and those prepared for experiments so far.
+pub struct Catalog {
     tables: Vec<Table>,
-    shelves: HashMap<(String, String), Shelf>,
+    prepared: HashMap<(String, String), Prepared>,
 }
 
-impl Shop {
-    /// A shop of these tables.
+impl Catalog {
+    /// A catalog of tables.
     pub fn new(tables: Vec<Table>) -> Self {
-        Self { tables, shelves: HashMap::new() }
+        Self { tables, prepared: HashMap::new() }
     }
 
-    fn find(&mut self, order: &Order) -> Result<(&Shelf, &AnyCodec)> {
-        let key = (order.experiment.clone(), order.data.clone());
-        if !self.shelves.contains_key(&key) {
-            let table = self.tables.iter().find(|table| table.name == order.data).ok_or("no such table")?;
-            let (volume, _) = formats(&order.experiment, &table.volume)?;
-            let (sample, formats) = formats(&order.experiment, &table.sample)?;
-            self.shelves.insert(key.clone(), Shelf { sample, volume, formats });
+    fn find(&mut self, request: &Request) -> Result<(&Prepared, &AnyCodec)> {
+        let key = (request.experiment.clone(), request.data.clone());
+        if !self.prepared.contains_key(&key) {
+            let table = self
+                .tables
+                .iter()
+                .find(|table| table.name == request.data)
+                .ok_or("no such table")?;
+            let (volume, _) = formats(&request.experiment, &table.volume)?;
+            let (sample, formats) = formats(&request.experiment, &table.sample)?;
+            self.prepared.insert(key.clone(), Prepared { sample, volume, formats });
         }
-        let shelf = &self.shelves[&key];
-        let (_, codec) = shelf.formats.iter().find(|(name, _)| *name == order.case).ok_or("no such case")?;
-        Ok((shelf, codec))
+        let prepared = &self.prepared[&key];
+        let (_, codec) = prepared
+            .formats
+            .iter()
+            .find(|(name, _)| *name == request.case)
+            .ok_or("no such case")?;
+        Ok((prepared, codec))
     }
 }
 
-/// Serves one client after another until it is ended.
+/// Serves clients one after another until the process is killed.
 ///
 /// # Errors
-/// When the address cannot be had.
-pub fn serve(address: &str, mut shop: Shop) -> Result<()> {
+/// If the address cannot be bound, or accepting a client fails.
+pub fn serve(address: &str, mut catalog: Catalog) -> Result<()> {
     let listener = TcpListener::bind(address)?;
     eprintln!("ready");
     loop {
         let (mut socket, _) = listener.accept()?;
         socket.set_nodelay(true)?;
-        // A client that has gone away is no failure of the server.
-        if let Err(error) = serve_client(&mut socket, &mut shop) {
+        // A client that disconnects must not end the server.
+        if let Err(error) = serve_client(&mut socket, &mut catalog) {
             eprintln!("{error}");
         }
     }
 }
 
-fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
+fn serve_client(socket: &mut TcpStream, catalog: &mut Catalog) -> Result<()> {
     loop {
         let mut length = [0; 4];
         if socket.read_exact(&mut length).is_err() {
             return Ok(());
         }
-        let mut order = vec![0; u32::from_le_bytes(length) as usize];
-        if order.is_empty() {
+        let mut request = vec![0; u32::from_le_bytes(length) as usize];
+        if request.is_empty() {
             socket.write_all(&[0; DRAIN_BYTES])?;
             continue;
         }
-        socket.read_exact(&mut order)?;
-        let order: Order = serde_json::from_slice(&order)?;
-        let (shelf, codec) = shop.find(&order)?;
-        let chunks = shelf.chunks(&order);
+        socket.read_exact(&mut request)?;
+        let request: Request = serde_json::from_slice(&request)?;
+        let (prepared, codec) = catalog.find(&request)?;
+        let chunks = prepared.chunks(&request);
         let (sender, receiver) = sync_channel::<Vec<Bytes>>(QUEUE_CHUNKS);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| -> std::io::Result<()> {
@@ -140,7 +147,7 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
                 }
                 socket.write_all(&[0; 4])
             });
-            for chunk in chunks.iter().cycle().take(order.chunks) {
+            for chunk in chunks.iter().cycle().take(request.chunks) {
                 if sender.send(codec.encode(chunk)?).is_err() {
                     break;
                 }
@@ -155,8 +162,9 @@ fn serve_client(socket: &mut TcpStream, shop: &mut Shop) -> Result<()> {
 fn write_message(socket: &mut TcpStream, parts: &[Bytes]) -> std::io::Result<()> {
     let bytes = parts.iter().map(Bytes::len).sum::<usize>() as u32;
     let length = bytes.to_le_bytes();
-    let mut slices: Vec<_> =
-        std::iter::once(IoSlice::new(&length)).chain(parts.iter().map(|part| IoSlice::new(part))).collect();
+    let mut slices: Vec<_> = std::iter::once(IoSlice::new(&length))
+        .chain(parts.iter().map(|part| IoSlice::new(part)))
+        .collect();
     let mut left = &mut slices[..];
     while !left.is_empty() {
         let written = socket.write_vectored(left)?;
@@ -165,31 +173,31 @@ fn write_message(socket: &mut TcpStream, parts: &[Bytes]) -> std::io::Result<()>
     Ok(())
 }
 
-/// Fetches each order, a line of JSON in the input, and prints a line of JSON for each.
+/// Sends each request, a line of JSON in the input, and prints its measurements as a line of JSON.
 ///
 /// # Errors
-/// When the connection fails, or a delivery is not whole.
-pub fn fetch(address: &str, mut shop: Shop, orders: impl BufRead) -> Result<()> {
+/// If the connection fails, or a response is incomplete.
+pub fn fetch(address: &str, mut catalog: Catalog, requests: impl BufRead) -> Result<()> {
     let mut socket = TcpStream::connect(address)?;
     socket.set_nodelay(true)?;
-    for line in orders.lines() {
-        let order: Order = serde_json::from_str(&line?)?;
-        let (_, codec) = shop.find(&order)?;
-        let delivery = fetch_one(&mut socket, order, codec)?;
-        println!("{}", serde_json::to_string(&delivery)?);
+    for line in requests.lines() {
+        let request: Request = serde_json::from_str(&line?)?;
+        let (_, codec) = catalog.find(&request)?;
+        let response = fetch_one(&mut socket, request, codec)?;
+        println!("{}", serde_json::to_string(&response)?);
     }
     Ok(())
 }
 
-fn fetch_one(socket: &mut TcpStream, order: Order, codec: &AnyCodec) -> Result<Delivery> {
-    let request = serde_json::to_vec(&order)?;
+fn fetch_one(socket: &mut TcpStream, request: Request, codec: &AnyCodec) -> Result<Response> {
+    let encoded = serde_json::to_vec(&request)?;
     socket.write_all(&[0; 4])?;
     socket.read_exact(&mut vec![0; DRAIN_BYTES])?;
     let start = Instant::now();
-    socket.write_all(&(request.len() as u32).to_le_bytes())?;
-    socket.write_all(&request)?;
+    socket.write_all(&(encoded.len() as u32).to_le_bytes())?;
+    socket.write_all(&encoded)?;
     let (sender, receiver) = sync_channel::<Bytes>(QUEUE_CHUNKS);
-    let mut delivery = Delivery { order, seconds: 0.0, rows: 0, plain_bytes: 0, wire_bytes: 0 };
+    let mut response = Response { request, seconds: 0.0, rows: 0, plain_bytes: 0, wire_bytes: 0 };
     let mut received = 0;
     std::thread::scope(|scope| -> Result<()> {
         let reader = scope.spawn(|| -> std::io::Result<usize> {
@@ -206,17 +214,19 @@ fn fetch_one(socket: &mut TcpStream, order: Order, codec: &AnyCodec) -> Result<D
         for message in receiver {
             let rows = codec.decode(message)?;
             received += 1;
-            delivery.rows += rows.num_rows();
-            delivery.plain_bytes += plain_bytes(&rows);
+            response.rows += rows.num_rows();
+            response.plain_bytes += plain_bytes(&rows);
         }
-        delivery.wire_bytes = reader.join().map_err(|_| "the reader failed")??;
+        response.wire_bytes = reader.join().map_err(|_| "the reader failed")??;
         Ok(())
     })?;
-    delivery.seconds = start.elapsed().as_secs_f64();
-    if received != delivery.order.chunks {
-        return Err(format!("{received} chunks came of {}", delivery.order.chunks).into());
+    response.seconds = start.elapsed().as_secs_f64();
+    if received != response.request.chunks {
+        return Err(
+            format!("expected {} chunks, received {received}", response.request.chunks).into()
+        );
     }
-    Ok(delivery)
+    Ok(response)
 }
 
 fn read_message(socket: &mut TcpStream) -> std::io::Result<Option<Bytes>> {

@@ -1,0 +1,1 @@
+"""What several benchmarks share: contenders, their servers and clients, races, and reports."""

@@ -1,0 +1,1 @@
+"""The tables that benchmarks fetch, and samples of real data to draw them from."""

@@ -1,0 +1,1 @@
+"""TPC-H lineitem out of a server's memory into a table of another process."""

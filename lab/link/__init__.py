@@ -1,0 +1,1 @@
+"""A slow or lossy link between two network namespaces."""

@@ -1,0 +1,1 @@
+"""Dray and other clients of PostgreSQL."""

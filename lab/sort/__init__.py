@@ -1,0 +1,1 @@
+"""Sorting, in memory and beyond."""

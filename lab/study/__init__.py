@@ -1,0 +1,1 @@
+"""Formats and sizes of chunks, on one core and over links."""
