@@ -12,13 +12,13 @@ from cursor import Cursor, Refused
 from header import Limits, decode_header
 from make_vectors import VECTORS, files
 from protocol import check_client_session, check_exchange, check_server_session, standard_query
+from session_messages import exchange
+from session_messages import query as session_query
 from schema import Field, decode_schema, field_words
 from tables import Tables
 from test_page import decode_container as decode_page_container
 from values import column_values
 from vectors_accept import worked_example
-from vectors_sessions import exchange
-from vectors_sessions import query as session_query
 from vectors_state import worked_frame
 from writer import ALL_MISSING, NONE_MISSING, chunk, constant, field, list_offsets, schema, u32, u64
 

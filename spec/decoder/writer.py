@@ -392,3 +392,15 @@ def string(value: str | bytes) -> bytes:
 def message(kind: int, *fields: bytes) -> bytes:
     payload = b"".join(fields)
     return u32(len(payload)) + u8(kind) + bytes(3) + payload
+
+
+# --- vectors/README.md ---
+
+
+def container(schema_bytes: bytes, chunk: bytes) -> bytes:
+    """vectors/README.md"""
+    return u32(len(schema_bytes)) + schema_bytes + chunk
+
+
+def patched(data: bytes, at: int, new: bytes) -> bytes:
+    return data[:at] + new + data[at + len(new) :]
