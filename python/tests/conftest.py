@@ -13,6 +13,8 @@ import pytest
 pytest.register_assert_rewrite("postgres_client", "postgres_types")
 
 import postgres_client
+import postgres_parallel
+import postgres_type_cases
 import postgres_types
 from postgres_client import Client
 from postgres_server import VERSIONS, WAYS, Installation, PgBouncer, PostgresServer, make_locales
@@ -114,6 +116,14 @@ def filled(postgres: PostgresServer) -> PostgresServer:
     return postgres
 
 
+@pytest.fixture(scope="session")
+def big(postgres: PostgresServer) -> PostgresServer:
+    with postgres.connect() as connection:
+        if connection.execute("SELECT to_regclass('many')").fetchone() == (None,):
+            postgres.run(postgres_parallel.DDL)
+    return postgres
+
+
 @pytest.fixture
 def client(filled: PostgresServer, extension: bool) -> Iterator[Client]:
     client = Client(filled.uri(), extension)
@@ -131,7 +141,9 @@ def database(postgres: PostgresServer) -> PostgresServer:
         ):
             connection.execute(f"CREATE DATABASE {name}")
             postgres.run(
-                f"ALTER DATABASE {name} SET timezone = 'UTC'", postgres_types.DDL, database=name
+                f"ALTER DATABASE {name} SET timezone = 'UTC'",
+                postgres_type_cases.DDL,
+                database=name,
             )
             if True in WAYS:
                 postgres.run("CREATE EXTENSION dray", database=name)

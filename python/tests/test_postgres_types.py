@@ -15,17 +15,8 @@ import pyarrow as pa
 import pytest
 from postgres_server import LOCALES
 from postgres_text import Shape
-from postgres_types import (
-    CASES,
-    COMPOSITES,
-    DATABASE,
-    PAIR,
-    RELATION,
-    Case,
-    Types,
-    array_case,
-    fill,
-)
+from postgres_type_cases import CASES, COMPOSITES, PAIR, RELATION, Case, array_case
+from postgres_types import DATABASE, Types, fill
 
 import dray
 
