@@ -296,5 +296,5 @@ def test_what_it_does_not_run(connection: Any, sql: str) -> None:
 
 
 def test_what_is_no_connection() -> None:
-    with pytest.raises(dray.UsageError, match="no source"):
+    with pytest.raises(dray.UsageError, match="can't read from a "):
         dray.read(5, "SELECT 1")

@@ -231,7 +231,7 @@ def test_rows_are_handed_over_once(table: pa.Table) -> None:
     assert pa.schema(result) == table.schema
     assert pa.table(result).num_rows == ROWS
     assert result.spilled_bytes is None
-    with pytest.raises(dray.UsageError, match="have been handed over"):
+    with pytest.raises(dray.UsageError, match="were read already"):
         pa.table(result)
 
 
