@@ -42,7 +42,7 @@ def test_entries_are_sent_once(connection, expected, compression, threads):
     assert 1 <= len(states) <= encoders
     stations = [
         table
-        for table in result.tables().standing.values()
+        for table in result.tables().live.values()
         if bytes(table.entries[0]).startswith(b"station")
     ]
     assert [len(table.entries) for table in stations] == [STATIONS] * len(states)
@@ -61,7 +61,10 @@ def test_nothing_is_kept_of_what_is_not_encoded(connection, expected):
 
 
 def test_entries_that_are_new_are_appended(connection):
-    query = "(SELECT md5((i / 50 % 100 + i / 1000)::text), i FROM (SELECT generate_series(0, 59999) i) s)"
+    query = (
+        "(SELECT md5((i / 50 % 100 + i / 1000)::text), i FROM (SELECT generate_series(0, "
+        "59999) i) s)"
+    )
     result = connection.copy(query, f"compression light, {OPTIONS}")
     plain = connection.copy(query, "compression none")
     assert result.columns() == plain.columns()
@@ -128,7 +131,10 @@ def test_symbols_of_a_stream_that_adapts(server):
     What the stream chooses depends on how fast this machine encodes at the moment, so several rates
     of reading are tried."""
     # Of digits in no order other compressors make no less, and take longer.
-    query = f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT generate_series(1, 200000) i) s)"
+    query = (
+        f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT "
+        "generate_series(1, 200000) i) s)"
+    )
     with server.connect() as connection:
         expected = connection.copy(query, "compression none").columns()
     tried = []
@@ -166,7 +172,10 @@ def test_wide_results_keep_little(connection, threads):
     connection.run(f"SET jit = off; SET dray.encoding_threads = {threads}")
     # In each chunk ten strings that are new, and ten that have come before: so tables grow with
     # each of them.
-    number = "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
+    number = (
+        "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) "
+        "% (i / 200 * 10 + 1) END"
+    )
     columns = ", ".join(f"md5((n + {c} * 100000)::text) || 'column'" for c in range(300))
     query = (
         f"(SELECT {columns} FROM (SELECT {number} n FROM (SELECT generate_series(0, 17999) i) s) t)"
@@ -184,9 +193,10 @@ def test_wide_results_keep_little(connection, threads):
     tables, sizes = Tables(), []
     for payload in result.state_frames():
         receive_state(payload, tables)
-        sizes.append(sum(table.decoded_bytes for table in tables.standing.values()))
+        sizes.append(sum(table.decoded_bytes for table in tables.live.values()))
     print(
-        f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
+        f"{max(sizes) / MIB:.1f} MiB of tables, "
+        f"{sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
     )
     assert 1 * MIB < max(sizes) <= 2 * MIB
     assert len(result.state_frames()) > 10

@@ -1,4 +1,4 @@
-"""Writes spec/vectors anew: python make_vectors.py [directory]. The same bytes every time."""
+"""Writes spec/vectors: python make_vectors.py [directory]. Every run makes the same bytes."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 
 
 def files() -> dict[str, bytes]:
-    """Every vector: path below spec/vectors -> contents."""
+    """The contents of every vector by its path below spec/vectors."""
     out = {}
     groups = (
         accepted_chunks,
@@ -72,7 +72,7 @@ def chunk_json(vector: Accepted) -> bytes:
 
 
 def json_lines(members: dict) -> bytes:
-    """An object with a line a member."""
+    """A JSON object with one line for each member."""
     lines = [
         f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
         for key, value in members.items()

@@ -1,9 +1,7 @@
-"""Messages, and whole streams of them, as bytes (protocol.md): what the recordings of
-vectors_sessions.py are made of.
-"""
+"""Makes the messages and streams of protocol.md, of which vectors_sessions.py makes recordings."""
 
 from crc32c import crc32c
-from vectors_state import kept_values
+from vectors_state import stream_values
 from writer import *  # the vocabulary of this page
 
 X = [field("x", "int32")]
@@ -25,14 +23,14 @@ STATE = state([table_fixed(0, 0, 1, 4, plain(numbers("i", 7)))], 4, checksummed=
 
 
 BEHIND = chunk(
-    1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, sequence=1, states=1, checksummed=True
+    1, [NONE_MISSING, stream_values(0, constant(u32(0)))], 4, sequence=1, states=1, checksummed=True
 )
 
 
-STATELESS = chunk(1, [NONE_MISSING, kept_values(0, constant(u32(0)))], 4, states=1)
+STATELESS = chunk(1, [NONE_MISSING, stream_values(0, constant(u32(0)))], 4, states=1)
 
 
-# What a client accepts by default, in the order of a query's fields.
+# The default limits of a client, in the order of a query's fields.
 LIMITS = (16 << 20, 64 << 20, 256 << 20)
 
 
@@ -75,7 +73,7 @@ def progress(statement=1, rows_read=6, rows_sent=3) -> bytes:
 
 
 def finished(before=b"", statement=1, planned_only=0, rows=None, count=None, digest=None) -> bytes:
-    """The trailer of the statement whose messages are the last ones of `before`."""
+    """The message finished for the last statement of the stream `before`."""
     covered, chunks = [], []
     while before:
         kind, payload = before[4], before[8 : 8 + int.from_bytes(before[:4], "little")]
@@ -112,7 +110,7 @@ def error(statement=0, kind=1, sqlstate="", text="expected hello", hint="") -> b
 def exchange(
     asked: bytes, between=b"", heard: bytes | None = None, checksums=1, **trailer
 ) -> bytes:
-    """A query and its answer; `heard` is the query as its server received it."""
+    """A query and its answer; `heard` is the query as the server received it."""
     requests = hello() + asked + GOODBYE
     begun = started(asked=asked if heard is None else heard, checksums=checksums)
     return string(requests) + welcome() + ended(begun + between, **trailer)

@@ -1,6 +1,4 @@
-"""The chunks that every reader accepts: declarations of their bytes, and beside them what they
-mean.
-"""
+"""Accepted chunks: headers, types and nulls. Each declares its bytes, and what they mean."""
 
 from dataclasses import dataclass
 
@@ -17,7 +15,7 @@ class Accepted:
     chunk: bytes
     rows: int
     decoded: int
-    columns: list[list]  # as vectors/README.md says
+    columns: list[list]  # in the form of vectors/README.md
     sequence: int = 0
 
 
@@ -124,7 +122,7 @@ def headers():
 
 
 def fixed(name, about, *columns, **header):
-    """A chunk of plain columns: (field words, bytes of all values, values)."""
+    """A chunk of plain columns, each given as field words, bytes of all values, and values."""
     parts = [[NONE, plain(data)] for _, data, _ in columns]
     decoded = sum(len(data) for _, data, _ in columns)
     return accept(
@@ -276,11 +274,35 @@ def exact(value: int) -> int | str:
 def nulls():
     here = "1011011101"  # 10 values, 3 missing
     kinds = [
-        ("boolean", booleans("1010010100"), booleans("1101010"), [True, None, True, False, None, True, False, True, None, False], 2),
-        ("int16", plain(numbers("h", 1, 0, -2, 3, 0, 4, 5, 6, 0, 7)), plain(numbers("h", 1, -2, 3, 4, 5, 6, 7)), [1, None, -2, 3, None, 4, 5, 6, None, 7], 20),
-        ("utf8", strings(b"a", b"", b"", b"bc", b"", b"d", b"e", b"", b"", b"f"), strings(b"a", b"", b"bc", b"d", b"e", b"", b"f"), ["a", None, "", "bc", None, "d", "e", "", None, "f"], 50),
-        ("binary", strings(b"a", b"", b"", b"\xbc", b"", b"d", b"e", b"", b"", b"f"), strings(b"a", b"", b"\xbc", b"d", b"e", b"", b"f"), ["61", None, "", "bc", None, "64", "65", "", None, "66"], 49),
-    ]  # fmt: skip
+        (
+            "boolean",
+            booleans("1010010100"),
+            booleans("1101010"),
+            [True, None, True, False, None, True, False, True, None, False],
+            2,
+        ),
+        (
+            "int16",
+            plain(numbers("h", 1, 0, -2, 3, 0, 4, 5, 6, 0, 7)),
+            plain(numbers("h", 1, -2, 3, 4, 5, 6, 7)),
+            [1, None, -2, 3, None, 4, 5, 6, None, 7],
+            20,
+        ),
+        (
+            "utf8",
+            strings(b"a", b"", b"", b"bc", b"", b"d", b"e", b"", b"", b"f"),
+            strings(b"a", b"", b"bc", b"d", b"e", b"", b"f"),
+            ["a", None, "", "bc", None, "d", "e", "", None, "f"],
+            50,
+        ),
+        (
+            "binary",
+            strings(b"a", b"", b"", b"\xbc", b"", b"d", b"e", b"", b"", b"f"),
+            strings(b"a", b"", b"\xbc", b"d", b"e", b"", b"f"),
+            ["61", None, "", "bc", None, "64", "65", "", None, "66"],
+            49,
+        ),
+    ]
     for type, dense_values, packed_values, expected, held in kinds:
         words = [nullable("x", type)]
         yield accept(

@@ -1,5 +1,4 @@
-"""Symbols in strings, decimals in floats and columns relative to others: what every reader accepts,
-and what it refuses, as vectors_accept.py and vectors_reject.py declare chunks."""
+"""Symbols in strings, decimals in floats and relative columns: accepted and refused chunks."""
 
 from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
@@ -14,11 +13,12 @@ def accepted_coded() -> list[Accepted]:
 
 
 def doubles(*values: float) -> list[str]:
-    """As the vectors' JSON has them."""
+    """The bits of float64s in the form of the vectors' JSON."""
     return [struct.pack(">d", value).hex() for value in values]
 
 
 def singles(*values: float) -> list[str]:
+    """The bits of float32s in the form of the vectors' JSON."""
     return [struct.pack(">f", value).hex() for value in values]
 
 
@@ -33,7 +33,8 @@ def symbols():
     )
     yield accept(
         "symbols-bytes",
-        "codes of bytes after those of symbols; a symbol of two strings, of half a character, and of one byte",
+        "codes of bytes after those of symbols; a symbol of two strings, of half a "
+        "character, and of one byte",
         S,
         [["x!care", "lesé", "a"]],
         [
@@ -74,7 +75,8 @@ def symbols():
     most = [b"%016d" % i for i in range(3840)]
     yield accept(
         "symbols-most",
-        "3840 symbols of 16 bytes, their lengths constant, their bytes and the codes plain; the last symbol and the last byte",
+        "3840 symbols of 16 bytes, their lengths constant, their bytes and the codes plain; "
+        "the last symbol and the last byte",
         [field("b", "binary")],
         [[most[0].hex(), most[3839].hex() + "ff"]],
         [
@@ -172,7 +174,8 @@ def decimals_in_floats():
     others = payload + struct.pack("<ddd", float("inf"), float("-inf"), 5e-324)
     yield accept(
         "decimals-exceptions",
-        "a NaN with a payload, infinities and the least number, first and last; integers patched, positions in a frame",
+        "a NaN with a payload, infinities and the least number, first and last; integers "
+        "patched, positions in a frame",
         D,
         [["fff4000000000123", *doubles(0.25, float("inf"), 99.75, float("-inf"), 5e-324)]],
         [
@@ -273,7 +276,8 @@ def relative_columns():
         )
     yield accept(
         "relative-chain",
-        "to a relative column, to a constant, to a nullable one without missing values, of other types",
+        "to a relative column, to a constant, to a nullable one without missing values, of "
+        "other types",
         [field("a", "date32"), field("b", "int32"), nullable("c", "uint32"), field("d", "float32")],
         [[5, 5], [6, 7], [7, 9], singles(0.0, 2**-149)],
         [

@@ -1,4 +1,4 @@
-"""Buffers and how they lie in the body, and buffers that are compressed: accepted chunks."""
+"""The layout of buffers in the body, and compressed buffers: accepted chunks."""
 
 from vectors_accept import NONE, Accepted, accept
 from writer import *  # the vocabulary of this page
@@ -71,7 +71,7 @@ def _literals(data: bytes) -> bytes:
     return b"\xf0" + b"\xff" * (more // 255) + u8(more % 255) + data
 
 
-# `zstd -9` of the text below, with the content size; and without it, but with a checksum.
+# `zstd -9` of the text below: with the content size, and without it but with a checksum.
 ZSTD_COMPRESSED = bytes.fromhex("28b52ffd60680095000048636172727920743b2002005335d588568a")
 
 

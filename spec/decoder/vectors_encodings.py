@@ -1,4 +1,4 @@
-"""The encodings and compressors that every reader accepts, as vectors_accept.py declares chunks."""
+"""Encodings of booleans, values of fixed width and strings: accepted chunks."""
 
 from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
@@ -219,7 +219,8 @@ def runs_delta_and_patched():
     )
     yield accept(
         "runs-parts",
-        "one run; entries in a frame; lengths patched; a width without frames; missing values left out",
+        "one run; entries in a frame; lengths patched; a width without frames; missing "
+        "values left out",
         [
             field("a", "int8"),
             field("b", "int16"),
@@ -304,7 +305,8 @@ def runs_delta_and_patched():
     exceptions = {0: -5, 1023: 70000, 1024: -70000, 1029: 12}
     yield accept(
         "patched-across-blocks",
-        "exceptions at both ends of a block and of the tail, below and above; positions in a frame, exceptions plain",
+        "exceptions at both ends of a block and of the tail, below and above; positions in a "
+        "frame, exceptions plain",
         x,
         [[exceptions.get(i, value - 3) for i, value in enumerate(ramp)]],
         [

@@ -7,14 +7,14 @@ from writer import *  # the vocabulary of this page
 LETTERS = symbols_table(b"a", b"b", b"c", b"d")
 
 
-# d b a a c b: encodings.md section 3.2.
+# The worked example of encodings.md section 3.2: d b a a c b.
 DBAACB = 3, 1, 0, 0, 2, 1
 
 
 QUARTERS = b"\x0f", b"\0", b"\x0b", b""
 
 
-# Codes 255 and 256 of a table of no symbols.
+# Codes 255 and 256 of an empty table of symbols.
 OUTSIDE = huffman(u16(0), plain(bytes(255) + b"\1\1"), 257, b"\0", b"\1", b"", b"")
 
 
@@ -41,7 +41,8 @@ def huffman_codes():
     )
     yield accept(
         "huffman-shortest",
-        "two values of one bit, the second and the last that there may be: a symbol, and the byte FF; one code in a quarter",
+        "two values of one bit, the second and the last that there may be: a symbol, and the "
+        "byte FF; one code in a quarter",
         [field("b", "binary")],
         [["31ff"]],
         [
@@ -95,7 +96,8 @@ def huffman_codes():
     )
     yield accept(
         "huffman-parts",
-        "indexes of both kinds of dictionary, integers of decimals, differences of relative, lengths of strings, of symbols' and of lists",
+        "indexes of both kinds of dictionary, integers of decimals, differences of relative, "
+        "lengths of strings, of symbols' and of lists",
         [
             field("x", "int32"),
             field("r", "int32"),
@@ -165,12 +167,12 @@ def huffman_codes():
 
 
 def dbaacb(reference: bytes) -> list:
-    """3 1 0 0 2 1, and the reference added to each."""
+    """The worked example 3 1 0 0 2 1, with the reference added to each value."""
     return huffman(reference, plain(b"\1\2\3\3"), 4, *QUARTERS)
 
 
 def bit_string(bits: str) -> bytes:
-    """Bits as 0 and 1, the first in the least significant place."""
+    """The bytes of a string of 0s and 1s, the first in the least significant bit."""
     return bytes(int(bits[at : at + 8][::-1], 2) for at in range(0, len(bits), 8))
 
 
@@ -214,7 +216,7 @@ def rejected_huffman():
     )
     whole = dbaacb(u16(0))
     yield "length-huffman-sizes", S, six([*whole[:4], u32(2), *whole[5:]])
-    # Quarters that no codes fill, behind a compressor that would unpack them.
+    # Quarters larger than their codes can be, in a buffer that would unpack to them.
     for name, sizes in (
         ("first", (1 << 16, 0, 0, 0)),
         ("last", (1, 1, 1, 1 << 16)),

@@ -1,6 +1,4 @@
-"""The pages that every reader accepts, made from their rows; and those that it refuses, each with
-one thing changed (page.md).
-"""
+"""Accepted pages, made from their rows (page.md)."""
 
 from dataclasses import dataclass
 
@@ -13,7 +11,7 @@ class Accepted:
     name: str
     about: str
     schema: list[dict]
-    rows: list[list]  # as vectors/README.md says
+    rows: list[list]  # in the form of vectors/README.md
     page: bytes
     sequence: int = 0
 
@@ -89,7 +87,7 @@ def headers():
 
 
 def every(values: dict, first=()) -> tuple[list[dict], list[list]]:
-    """Columns of types with parameters and values, as fields and rows."""
+    """Fields and rows, from the values of columns by type and parameters."""
     fields = [words for words, _ in values.values()]
     return fields, [
         list(row) for row in zip(*(column for _, column in values.values()), strict=True)
@@ -161,8 +159,16 @@ def types():
         [words],
         [["low"], [None], ["a longer entry"], ["low"]],
     )
-    mixed = [field("a", "int8"), field("b", "decimal128", precision=38, scale=0), field("c", "int16"), field("d", "int64"),
-             field("e", "fixed_binary", width=5), field("f", "float32"), field("g", "boolean"), field("h", "utf8")]  # fmt: skip
+    mixed = [
+        field("a", "int8"),
+        field("b", "decimal128", precision=38, scale=0),
+        field("c", "int16"),
+        field("d", "int64"),
+        field("e", "fixed_binary", width=5),
+        field("f", "float32"),
+        field("g", "boolean"),
+        field("h", "utf8"),
+    ]
     yield accept(
         "types-alignment",
         "b, d, h; f; c; a, e, g",

@@ -1,8 +1,9 @@
-"""The chunks that every reader refuses. The word before the first hyphen of a vector's name is the
-refusal's (chunk.md section 9).
+"""Refused chunks. A vector's name begins, up to the first hyphen, with the name of the refusal
+(chunk.md section 9).
 
-Each breaks one rule, so that every reader finds the same one, in whatever order it reads within a
-column."""
+Each chunk breaks one rule, so every reader finds the same violation, in whatever order it reads
+within a column.
+"""
 
 from vectors_coded import rejected_coded
 from vectors_huffman import rejected_huffman
@@ -80,7 +81,7 @@ def limits():
         chunk(1, [NONE, constant(u32(1))], (256 << 20) + 1, jumbo=True),
     )
     yield "limit-rows", nothing, chunk(1 << 31, [ALL_MISSING], 0)
-    over = (1 << 24) + 1  # values that take no bytes: one too many
+    over = (1 << 24) + 1  # one too many values that take no bytes
     yield "limit-rows-of-nulls", nothing, chunk(over, [ALL_MISSING], 0)
     yield "limit-rows-without-columns", [], chunk(over, [], 0)
     two = nothing + [field("m", "null", nullable=True)]

@@ -1,4 +1,6 @@
-"""Refused chunks whose values break a rule: parts, encodings, contents and compressors."""
+"""Refused chunks whose values break a rule of encodings.md: encodings, inner values, contents and
+compressors.
+"""
 
 from vectors_compressed import ZSTD_CHECKSUMMED, ZSTD_COMPRESSED
 from writer import *  # the vocabulary of this page
@@ -18,7 +20,7 @@ def sevens(**header) -> bytes:
 
 
 def rejected_values():
-    """Name, schema and chunk."""
+    """Yields name, schema and chunk."""
     yield from encodings()
     yield from parts()
     yield from contents()

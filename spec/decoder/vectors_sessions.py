@@ -1,4 +1,4 @@
-"""What one side sent on a connection, or both: whole recordings that are accepted or refused
+"""Accepted and refused sessions: recordings of what one side or both sent on a connection
 (protocol.md).
 """
 
@@ -7,7 +7,7 @@ from writer import *  # the vocabulary of this page
 
 
 def accepted_sessions() -> dict[str, tuple[bytes, list[str]]]:
-    """Name, with the side that spoke -> bytes and the names of the messages."""
+    """File name -> bytes and the names of the messages."""
     first, second = map(sent, CHUNKS)
     whole = ended(started() + progress() + first + progress() + second)
     empty = ended(started(statement=2, words=[]), statement=2)
