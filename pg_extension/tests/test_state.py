@@ -15,7 +15,8 @@ ROWS = 60_000
 CHUNK_ROWS = 5000
 STATIONS = 500
 # Strings and numbers that come again, each in chunks large enough to be made by a thread.
-QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017, 'in ' || md5((i % 90)::text)
+QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017,
+    'in ' || md5((i % 90)::text)
     FROM (SELECT generate_series(1, {ROWS}) i) s)"""
 OPTIONS = f"chunk_rows {CHUNK_ROWS}"
 # What the strings of the first column alone take.

@@ -17,7 +17,11 @@ from test_interrupts import LONG, begin, expect, limit_address_space
 ROWS = 150_000
 # Some 20 MB: many chunks of the default size. Some strings come again, whose dictionaries are kept
 # from chunk to chunk.
-QUERY = f"(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM (SELECT generate_series(1, {ROWS}) i) s)"
+QUERY = (
+    "(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 "
+    "THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM "
+    f"(SELECT generate_series(1, {ROWS}) i) s)"
+)
 COMPRESSIONS = ["light", "lz4", "'zstd'", "'zstd:9'"]
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
 

@@ -23,7 +23,8 @@ INSERT INTO numbers SELECT i, 'row ' || i, i / 100.0 FROM generate_series(0, 999
 CREATE TABLE pets (id serial PRIMARY KEY, name text UNIQUE DEFERRABLE INITIALLY DEFERRED);
 INSERT INTO pets (name) VALUES ('cat'), ('dog');
 CREATE PROCEDURE add_one(INOUT n integer) LANGUAGE sql AS 'SELECT n + 1';
-CREATE FUNCTION noisy(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'n is %', n; RETURN n; END $$;
+CREATE FUNCTION noisy(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE
+    'n is %', n; RETURN n; END $$;
 CREATE ROLE reader LOGIN;
 GRANT SELECT (id, text) ON numbers TO reader;
 CREATE TABLE rows_of (owner name, n integer);

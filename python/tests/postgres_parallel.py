@@ -25,7 +25,8 @@ CREATE VIEW seen AS SELECT * FROM many;
 CREATE FUNCTION wild(integer) RETURNS integer LANGUAGE sql VOLATILE AS 'SELECT $1';
 CREATE FUNCTION tame(integer) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT $1';
 CREATE TABLE guarded (id integer, owner name);
-INSERT INTO guarded SELECT i, CASE WHEN i % 2 = 0 THEN 'half' ELSE 'other' END FROM generate_series(1, 20000) i;
+INSERT INTO guarded SELECT i, CASE WHEN i % 2 = 0 THEN 'half' ELSE 'other' END
+    FROM generate_series(1, 20000) i;
 ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON guarded USING (owner = current_user);
 CREATE TABLE guarded_by_time (id integer, until timestamptz);
@@ -39,13 +40,15 @@ INSERT INTO columns_only SELECT i, i FROM generate_series(1, 10000) i;
 GRANT SELECT (id) ON columns_only TO half;
 CREATE TABLE empty_table (id integer);
 CREATE TABLE words (word text, at timestamptz);
-INSERT INTO words SELECT 'now', '2024-01-01'::timestamptz + i * interval '7 minutes' FROM generate_series(1, 10000) i;
+INSERT INTO words SELECT 'now', '2024-01-01'::timestamptz + i * interval '7 minutes'
+    FROM generate_series(1, 10000) i;
 CREATE DOMAIN a_day AS date;
 CREATE TABLE sparse (id integer, filler text);
 INSERT INTO sparse SELECT i, repeat('z', 1900) FROM generate_series(1, 320) i;
 CREATE FUNCTION slow(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE
     AS 'BEGIN PERFORM pg_sleep(0.012); RETURN $1; END';
-CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant', '5', false) $$;
+CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant',
+    '5', false) $$;
 ANALYZE;
 """
 

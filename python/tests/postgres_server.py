@@ -195,13 +195,17 @@ class PostgresServer:
 
     def crashes(self) -> list[str]:
         """What the log says about processes that died of a signal."""
-        pattern = "terminated by signal|server process .* exited|PANIC|panicked|all server processes terminated"
+        pattern = (
+            "terminated by signal|server process .* exited|PANIC|panicked|all server processes "
+            "terminated"
+        )
         return [line for line in self.log().splitlines() if re.search(pattern, line)]
 
     def wait_for_statement(self, statement: str, count: int) -> None:
         """Wait until this many other sessions run a statement that contains this text."""
         sql = (
-            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' "
+            "AND pid <> pg_backend_pid() "
             "AND strpos(query, %s) > 0"
         )
         deadline = time.monotonic() + 60

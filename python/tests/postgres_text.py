@@ -284,7 +284,8 @@ def read_interval(text: str) -> Any:
     if "infinity" in text:
         return NOT_FINITE
     found = re.fullmatch(
-        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?",
+        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? "
+        r"?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?",
         text,
     )
     assert found, text

@@ -32,7 +32,8 @@ CREATE DOMAIN d_range AS int4range;
 CREATE DOMAIN d_money AS money;
 CREATE TYPE pair AS (n integer, "Text, ""quoted"" ü" text);
 CREATE DOMAIN d_pair AS pair;
-CREATE TYPE nested AS (p pair, ps pair[], d d_decimal, a text[], r int4range, e mood, j jsonb, u uuid, n numeric(5,2), c char(3));
+CREATE TYPE nested AS (p pair, ps pair[], d d_decimal, a text[], r int4range, e mood, j jsonb,
+    u uuid, n numeric(5,2), c char(3));
 CREATE TYPE dates AS (d date, t timestamptz, x float8);
 CREATE TYPE address AS (name text, host inet);
 CREATE TYPE outer_address AS (a address, n integer);
@@ -112,7 +113,8 @@ def _numerics(precision: int, scale: int) -> list[str]:
 
 
 DECLARED = [
-    (1, 0), (4, 0), (5, 2), (9, 4), (18, 0), (19, 19), (38, 0), (38, 38), (38, 10), (37, 3), (39, 0), (39, 39), (60, 7), (76, 0),
+    (1, 0), (4, 0), (5, 2), (9, 4), (18, 0), (19, 19), (38, 0), (38, 38), (38, 10), (37, 3),
+    (39, 0), (39, 39), (60, 7), (76, 0),
     (76, 76), (76, 30), (5, -2), (2, -36), (2, -37), (3, -73), (3, 5), (1, 38), (10, 40), (2, 76),
     (77, 0), (100, 50), (1000, 0), (1000, 1000), (3, -74), (2, 77), (1, -1000),
 ]  # fmt: skip
@@ -350,7 +352,8 @@ SCALARS += [
 
 PAIR = pt.composite("public.pair", **{"n": pt.INTEGER, 'Text, "quoted" ü': pt.TEXT})
 NESTED = pt.composite(
-    "public.nested", p=PAIR, ps=pt.list_of(PAIR), d=pt.numeric(7, 3), a=pt.list_of(pt.TEXT), r=pt.range_of("int4range", pt.INTEGER),
+    "public.nested", p=PAIR, ps=pt.list_of(PAIR), d=pt.numeric(7, 3), a=pt.list_of(pt.TEXT),
+    r=pt.range_of("int4range", pt.INTEGER),
     e=pt.enum("public.mood"), j=pt.JSONB, u=pt.UUID, n=pt.numeric(5, 2), c=pt.CHARACTER,
 )  # fmt: skip
 DATED = pt.composite("public.dates", d=pt.DATE, t=pt.TIMESTAMPTZ, x=pt.DOUBLE)
@@ -366,7 +369,8 @@ COMPOSITES = [
     Case("d_pair", PAIRS, PAIR),
     Case(
         "nested",
-        [f'("(1,x)","{{""(2,y)"",NULL,""(,)""}}",1.5,"{{a,NULL,\\"\\"}}","[1,5)",ok,"{{""a"": 1}}",{U},1.25,ab)',
+        [f'("(1,x)","{{""(2,y)"",NULL,""(,)""}}",1.5,"{{a,NULL,\\"\\"}}","[1,5)",ok,"{{""a"": '
+            f'1}}",{U},1.25,ab)',
          "(,,,,,,,,,)", '("(,)",{},0,{},empty,"",null,' + f"{U},-999.99,)"],
         NESTED,
     ),
@@ -374,27 +378,40 @@ COMPOSITES = [
     Case("dates", ["(,,0)", "(infinity,-infinity,1)"], DATED, name="dates infinity"),
     Case("dropped", ["(1,t)", "(,)"], pt.composite("public.dropped", a=pt.INTEGER, c=pt.BOOLEAN)),
     Case("relation", ['(x,1.5,"{2000-01-01,NULL}")', "(,,)"], RELATION),
-    Case("with_range", ['("[a,b)","{[1,2),[5,)}")', "(empty,{})"], pt.composite("public.with_range", r=TEXTRANGE, m=INT4MULTI)),
-    Case("int4range", ["[1,5)", "(1,5]", "empty", "(,)", "[5,)", "(,5]", "[-2147483648,2147483647)"], INT4RANGE),
-    Case("int8range", ["[1,5)", "empty", "(,)", "[-9223372036854775808,9223372036854775807)"], pt.range_of("int8range", pt.BIGINT)),
-    Case("numrange", ["[1.10,5)", "(1,1e50]", "empty", "[NaN,NaN]", "(-Infinity,Infinity]"], pt.range_of("numrange", pt.NUMERIC)),
-    Case("daterange", ["[4713-01-01 BC,2000-01-01]", "empty", "(,)"], pt.range_of("daterange", pt.DATE)),
-    Case("daterange", ["[2000-01-01,2000-01-02)", "[-infinity,infinity]"], pt.range_of("daterange", pt.DATE), name="infinite days"),
+    Case("with_range", ['("[a,b)","{[1,2),[5,)}")', "(empty,{})"],
+        pt.composite("public.with_range", r=TEXTRANGE, m=INT4MULTI)),
+    Case("int4range",
+        ["[1,5)", "(1,5]", "empty", "(,)", "[5,)", "(,5]", "[-2147483648,2147483647)"], INT4RANGE),
+    Case("int8range", ["[1,5)", "empty", "(,)", "[-9223372036854775808,9223372036854775807)"],
+        pt.range_of("int8range", pt.BIGINT)),
+    Case("numrange", ["[1.10,5)", "(1,1e50]", "empty", "[NaN,NaN]", "(-Infinity,Infinity]"],
+        pt.range_of("numrange", pt.NUMERIC)),
+    Case("daterange", ["[4713-01-01 BC,2000-01-01]", "empty", "(,)"],
+        pt.range_of("daterange", pt.DATE)),
+    Case("daterange", ["[2000-01-01,2000-01-02)", "[-infinity,infinity]"],
+        pt.range_of("daterange", pt.DATE), name="infinite days"),
     Case("tsrange", ['["2000-01-01 00:00:00","2000-01-01 00:00:00.5"]', "empty", "(,)"], TSRANGE),
-    Case("tstzrange", ['["2000-01-01 00:00:00+01","2000-01-01 00:00:00.5+00")', "[infinity,infinity]"],
+    Case("tstzrange",
+        ['["2000-01-01 00:00:00+01","2000-01-01 00:00:00.5+00")', "[infinity,infinity]"],
          pt.range_of("tstzrange", pt.TIMESTAMPTZ)),
     Case("textrange", ["[a,b)", '["",x]', '("a ""b"", [c) \\\\ ü",)', "empty", "(,)"], TEXTRANGE),
-    Case("floatrange", ["[0.1,NaN)", "[-Infinity,Infinity]"], pt.range_of("public.floatrange", pt.DOUBLE)),
-    Case("domainrange", ["[0.1,1000.555)", "empty"], pt.range_of("public.domainrange", pt.numeric(7, 3))),
+    Case("floatrange", ["[0.1,NaN)", "[-Infinity,Infinity]"],
+        pt.range_of("public.floatrange", pt.DOUBLE)),
+    Case("domainrange", ["[0.1,1000.555)", "empty"],
+        pt.range_of("public.domainrange", pt.numeric(7, 3))),
     Case("int4multirange", ["{}", "{[1,2),[5,9)}", "{(,)}", "{(,1),[5,)}"], INT4MULTI),
     Case("int8multirange", ["{}", "{[1,2),[5,9)}"], pt.multirange_of("int8multirange", pt.BIGINT)),
     Case("nummultirange", ["{[1.10,2],(3,4.5)}"], pt.multirange_of("nummultirange", pt.NUMERIC)),
-    Case("datemultirange", ["{[2000-01-01,2001-01-01)}", "{[2000-01-01,infinity)}"], pt.multirange_of("datemultirange", pt.DATE)),
-    Case("tsmultirange", ['{["2000-01-01 00:00:00","2000-01-01 00:00:00.5"]}'], pt.multirange_of("tsmultirange", pt.TIMESTAMP)),
+    Case("datemultirange", ["{[2000-01-01,2001-01-01)}", "{[2000-01-01,infinity)}"],
+        pt.multirange_of("datemultirange", pt.DATE)),
+    Case("tsmultirange", ['{["2000-01-01 00:00:00","2000-01-01 00:00:00.5"]}'],
+        pt.multirange_of("tsmultirange", pt.TIMESTAMP)),
     Case("tstzmultirange", ['{["2000-01-01 00:00:00+00","2000-01-01 00:00:00.5+00"]}'],
          pt.multirange_of("tstzmultirange", pt.TIMESTAMPTZ)),
-    Case("textmultirange", ['{[a,b),["c )] ,",d]}'], pt.multirange_of("public.textmultirange", pt.TEXT)),
-    Case("inetmultirange", ["{[10.0.0.1,10.0.0.9)}"], pt.written("public.inetmultirange", base=False)),
+    Case("textmultirange", ['{[a,b),["c )] ,",d]}'],
+        pt.multirange_of("public.textmultirange", pt.TEXT)),
+    Case("inetmultirange", ["{[10.0.0.1,10.0.0.9)}"],
+        pt.written("public.inetmultirange", base=False)),
 ]  # fmt: skip
 
 

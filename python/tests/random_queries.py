@@ -165,14 +165,17 @@ class Queries:
                 lambda: f"{q}s {r.choice(['', 'NOT '])}LIKE {r.choice(PATTERNS)}",
                 lambda: f"{q}b",
                 lambda: (
-                    f"{q}k {r.choice(['', 'NOT '])}IN ({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})"
+                    f"{q}k {r.choice(['', 'NOT '])}IN "
+                    f"({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})"
                 ),
                 lambda: (
-                    f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} AND {r.randrange(900000)}"
+                    f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} "
+                    f"AND {r.randrange(900000)}"
                 ),
                 lambda: f"{q}day {compare} DATE '2021-06-{r.randrange(10, 30)}'",
                 lambda: (
-                    f"{q}ts {compare} TIMESTAMP '{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'"
+                    f"{q}ts {compare} TIMESTAMP "
+                    f"'{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'"
                 ),
                 lambda: f"{q}k IS {r.choice(['', 'NOT '])}DISTINCT FROM {q}i8",
             ]
@@ -217,7 +220,10 @@ class Queries:
         having = self.rng.choice(["", " HAVING count(*) > 3"])
         named = ", ".join(f"{key} AS g{i}" for i, key in enumerate(keys))
         where = self.rng.choice(["", f" WHERE {self.condition('')}"])
-        return f"SELECT {named}, {self.columns(self.aggregate, '')} FROM t{where} GROUP BY {', '.join(keys)}{having}"
+        return (
+            f"SELECT {named}, {self.columns(self.aggregate, '')} FROM t{where} "
+            f"GROUP BY {', '.join(keys)}{having}"
+        )
 
     def joined(self) -> str:
         r = self.rng
@@ -234,11 +240,17 @@ class Queries:
         if way in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
             on += " AND t.i16 < u.i16"
         columns = ", ".join(f"{self.value(q)} AS x{i}" for i, q in enumerate(["t.", "u.", "t."]))
-        return f"SELECT {columns} FROM t {way} u ON {on} WHERE {self.condition(r.choice(['t.', 'u.']), 1)}"
+        return (
+            f"SELECT {columns} FROM t {way} u ON {on} "
+            f"WHERE {self.condition(r.choice(['t.', 'u.']), 1)}"
+        )
 
     def windowed(self) -> str:
         r = self.rng
-        order = f"ORDER BY {r.choice(['k', 'i16', 'c'])} {r.choice(['ASC', 'DESC'])} NULLS {r.choice(['FIRST', 'LAST'])}, id"
+        order = (
+            f"ORDER BY {r.choice(['k', 'i16', 'c'])} {r.choice(['ASC', 'DESC'])} NULLS "
+            f"{r.choice(['FIRST', 'LAST'])}, id"
+        )
         function = r.choice(
             [
                 "row_number()",
@@ -279,7 +291,10 @@ class Queries:
                 "i32 = (SELECT max(i32) FROM t)",
             ]
         )
-        return f"WITH w AS (SELECT * FROM t WHERE {where}) SELECT {self.columns(self.value, '')} FROM w"
+        return (
+            f"WITH w AS (SELECT * FROM t WHERE {where}) "
+            f"SELECT {self.columns(self.value, '')} FROM w"
+        )
 
     def sorted(self) -> str:
         r = self.rng
@@ -294,7 +309,10 @@ class Queries:
                 f" LIMIT {r.randrange(1, 50)} OFFSET {r.randrange(50)}",
             ]
         )
-        return f"SELECT {', '.join(keys)}, id FROM t WHERE {self.condition('', 1)} ORDER BY {order}, id{limit}"
+        return (
+            f"SELECT {', '.join(keys)}, id FROM t WHERE {self.condition('', 1)} "
+            f"ORDER BY {order}, id{limit}"
+        )
 
 
 PATTERNS = ["'a%'", "'%b'", "'_'", "'%!%%' ESCAPE '!'", "'b#_c' ESCAPE '#'", "'%é%'", "'A'", "'%'"]

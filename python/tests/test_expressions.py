@@ -31,11 +31,13 @@ SUMS = 400 * ROUNDS
 
 BOOLEANS, NUMBERS, TEXTS = ["p", "q"], ["i", "j", "k"], ["s", "u"]
 INFIX = [
-    "OR", "AND", "=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE", "NOT LIKE", "ILIKE", "||", "+", "-",
+    "OR", "AND", "=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE",
+    "NOT LIKE", "ILIKE", "||", "+", "-",
     "*", "/", "%", "&", "|", "<<", ">>", "^", "~", "!~", "SIMILAR TO",
 ]  # fmt: skip
 POSTFIX = [
-    "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "IS UNKNOWN", "ISNULL", "NOTNULL", "::text", "IN (p, q)", "NOT IN (i, 2)",
+    "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "IS UNKNOWN", "ISNULL", "NOTNULL",
+    "::text", "IN (p, q)", "NOT IN (i, 2)",
     "BETWEEN i AND j", "NOT BETWEEN p AND q", "IN (s, 'b')",
 ]  # fmt: skip
 PREFIX = ["NOT", "-", "+", "NOT EXISTS (SELECT 1 WHERE p) OR"]
@@ -131,7 +133,8 @@ def test_operators_bind_as_in_postgresql(
     table = pa.table({"id": pa.array(range(len(rows))), **dict(zip(columns, arrays))})
     ours = served({"t": table})
     postgresql.execute(
-        f"CREATE TABLE t (id bigint, {', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})"
+        "CREATE TABLE t (id bigint, "
+        f"{', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})"
     )
     with postgresql.cursor() as cursor:
         cursor.executemany(
@@ -267,7 +270,8 @@ def test_sums_are_exact_or_out_of_range(
         different = added(list(set(of_key)))
         check(f"SELECT sum(DISTINCT n) FROM t WHERE k = {key}", [different])
         check(
-            f"SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t WHERE k = {key}) AS s",
+            "SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t "
+            f"WHERE k = {key}) AS s",
             [different],
         )
         running = [added(of_key[: end + 1]) for end in range(len(of_key))]
@@ -289,7 +293,10 @@ def test_casts_of_one_column_are_told_apart(
 ) -> None:
     ours = served({"t": pa.table({"n": [10, 9, 8], "g": [1, 1, 2]})})
     casts = "min(CAST(n AS text)) AS a, min(n) AS b, min(CAST(n AS double)) AS c, min(n)"
-    grouped = f"SELECT g, {casts} FROM t GROUP BY g HAVING min(CAST(n AS text)) < '9' ORDER BY min(CAST(n AS text)), g"
+    grouped = (
+        f"SELECT g, {casts} FROM t GROUP BY g HAVING min(CAST(n AS text)) < '9' "
+        "ORDER BY min(CAST(n AS text)), g"
+    )
     result = ours.query(grouped).arrow()
     assert result.column_names == ["g", "a", "b", "c", "min(n)"]
     assert [tuple(row.values()) for row in result.to_pylist()] == [
@@ -297,6 +304,7 @@ def test_casts_of_one_column_are_told_apart(
         (2, "8", 8, 8.0, 8),
     ]
     result = ours.query(
-        "SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n AS text) ORDER BY n LIMIT 1"
+        "SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n "
+        "AS text) ORDER BY n LIMIT 1"
     ).arrow()
     assert [tuple(row.values()) for row in result.to_pylist()] == [("8", 8, "8x")]

@@ -83,7 +83,8 @@ def limited(files: Path) -> Iterator[Callable[[str], Limited]]:
     [
         "SELECT range(0, 2000000000)",
         "SELECT generate_series(1, 1000000000) FROM numbers",
-        "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '1 second')",
+        "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '1 "
+        "second')",
         "SELECT array_resize([1], 1500000000, 0)",
         "SELECT array_repeat(text, 1000000) FROM numbers",
         "SELECT rpad(text, 2000000000) FROM numbers",

@@ -156,9 +156,12 @@ def test_statements_with_rows(client: Client, sql: str, want: list[tuple[Any, ..
 @pytest.mark.parametrize(
     "sql",
     [
-        "", " ; ", "-- nothing", "SET work_mem = '5MB'", "RESET work_mem", "DO $$ BEGIN RAISE NOTICE 'x'; END $$",
-        "CREATE TEMPORARY TABLE passing (a integer)", "VACUUM pets", "LISTEN x", "NOTIFY x, 'y'", "BEGIN", "COMMIT",
-        "PREPARE five AS SELECT 5", "DECLARE c CURSOR WITH HOLD FOR SELECT 1", "UPDATE pets SET name = name",
+        "", " ; ", "-- nothing", "SET work_mem = '5MB'", "RESET work_mem",
+        "DO $$ BEGIN RAISE NOTICE 'x'; END $$",
+        "CREATE TEMPORARY TABLE passing (a integer)", "VACUUM pets", "LISTEN x", "NOTIFY x, 'y'",
+        "BEGIN", "COMMIT",
+        "PREPARE five AS SELECT 5", "DECLARE c CURSOR WITH HOLD FOR SELECT 1",
+        "UPDATE pets SET name = name",
     ],
 )  # fmt: skip
 def test_statements_without_rows(client: Client, sql: str) -> None:
@@ -180,7 +183,10 @@ def test_changes_that_return_rows(client: Client, filled: PostgresServer) -> Non
     ) == [(1,), (2,), (3,)]
     assert client.list("UPDATE kept SET b = 'y' WHERE a = 2 RETURNING *") == [(2, "y")]
     assert client.list("DELETE FROM kept WHERE a = 1 RETURNING a") == [(1,)]
-    changing = "WITH moved AS (DELETE FROM kept WHERE a = 2 RETURNING a) INSERT INTO kept SELECT a + 10, 'z' FROM moved RETURNING a"
+    changing = (
+        "WITH moved AS (DELETE FROM kept WHERE a = 2 RETURNING a) INSERT INTO kept "
+        "SELECT a + 10, 'z' FROM moved RETURNING a"
+    )
     assert client.list(changing) == [(12,)]
     merge = "MERGE INTO kept USING (VALUES (3)) v(x) ON a = x WHEN MATCHED THEN UPDATE SET b = 'm'"
     if filled.version >= 17:

@@ -160,7 +160,8 @@ def test_through_a_pooler(filled: PostgresServer, extension: bool, pgbouncer: Pg
                 assert result.stats["path"] == ("extension" if extension else "rows")
                 assert client.list("SELECT $1 || 'x'", ["a"]) == [("ax",)]
                 assert client.list(
-                    "SELECT typtype, typname, '2000-01-02'::date::text FROM pg_type WHERE typname = 'bool'"
+                    "SELECT typtype, typname, '2000-01-02'::date::text FROM pg_type "
+                    "WHERE typname = 'bool'"
                 ) == [("b", "bool", "2000-01-02")]
                 assert client.list(
                     "SELECT ROW(1, 'x')::pets, '1.5'::money IS NULL, ARRAY['cat'::name]"
@@ -274,7 +275,10 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
         "--param",
         "NULL",
     ]
-    sql = "SELECT id, $4 + 1 AS day FROM numbers WHERE id = $1 AND text = $2 AND amount = $3 AND $5::text IS NULL"
+    sql = (
+        "SELECT id, $4 + 1 AS day FROM numbers WHERE id = $1 AND text = $2 "
+        "AND amount = $3 AND $5::text IS NULL"
+    )
     assert run(
         "query", filled.uri(), sql, *params, "--format", "csv", *way(extension)
     ).stdout.splitlines() == ["id,day", "5,2000-01-03"]

@@ -106,7 +106,8 @@ COUNTED = [
     ("INSERT INTO counted SELECT generate_series(1, 5) RETURNING n", 5),
     ("INSERT INTO counted VALUES (1), (2), (9) ON CONFLICT DO NOTHING RETURNING n", 1),
     (
-        "INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE SET n = excluded.n + 100 RETURNING n",
+        "INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE "
+        "SET n = excluded.n + 100 RETURNING n",
         2,
     ),
     ("UPDATE counted SET n = n + 1000 WHERE n > 100 RETURNING n", 2),
@@ -144,9 +145,11 @@ def test_counts_of_all_kinds(postgres: PostgresServer, extension: bool) -> None:
             "CREATE TABLE counted_quiet (n integer)",
             "CREATE FUNCTION counted_skip() RETURNS trigger LANGUAGE plpgsql"
             " AS $$ BEGIN RETURN CASE WHEN new.n > 0 THEN new END; END $$",
-            "CREATE TRIGGER skip BEFORE INSERT ON counted_quiet FOR EACH ROW EXECUTE FUNCTION counted_skip()",
+            "CREATE TRIGGER skip BEFORE INSERT ON counted_quiet FOR EACH ROW EXECUTE FUNCTION "
+            "counted_skip()",
             "CREATE TABLE counted_also (n integer)",
-            "CREATE RULE also AS ON INSERT TO counted_also DO ALSO INSERT INTO counted_quiet VALUES (new.n)",
+            "CREATE RULE also AS ON INSERT TO counted_also DO ALSO "
+            "INSERT INTO counted_quiet VALUES (new.n)",
             "PREPARE counted_rows AS SELECT generate_series(1, 4)",
             "DECLARE counted_cursor SCROLL CURSOR FOR SELECT generate_series(1, 9)",
         ]:

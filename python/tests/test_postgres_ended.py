@@ -23,7 +23,8 @@ DATABASE = "ended"
 ROWS = 120_000
 DDL = (
     "CREATE TABLE many (id integer NOT NULL, filler text, amount numeric(12,2), items integer[])",
-    f"INSERT INTO many SELECT i, repeat('x', i % 90), i / 100.0, ARRAY[i] FROM generate_series(1, {ROWS}) i",
+    "INSERT INTO many SELECT i, repeat('x', i % 90), i / 100.0, ARRAY[i] "
+    f"FROM generate_series(1, {ROWS}) i",
     "ANALYZE many",
 )
 SEED = 20
@@ -32,7 +33,8 @@ ROUNDS = 4
 READERS = 2
 # What a user can make something of: who ended it, or that the connection is gone.
 CLEAR = (
-    "terminating connection due to administrator command|canceling statement due to user request|connection|"
+    "terminating connection due to administrator command|canceling statement due to user "
+    "request|connection|"
     "the database system is|could not import the requested snapshot: The source process"
 )
 # Allocators keep some of what was freed, which settles at some 300 MB. Were the tables of failed
@@ -127,7 +129,8 @@ class Readers:
 
 def backends(killer: psycopg.Connection[tuple[int]]) -> list[int]:
     rows = killer.execute(
-        "SELECT pid FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend' ORDER BY backend_start",
+        "SELECT pid FROM pg_stat_activity WHERE datname = %s "
+        "AND backend_type = 'client backend' ORDER BY backend_start",
         [DATABASE],
     )
     return [pid for (pid,) in rows]

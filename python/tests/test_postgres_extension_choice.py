@@ -57,8 +57,10 @@ def test_it_is_loaded_when_it_is_used(postgres: PostgresServer) -> None:
 def test_an_error_of_the_users_own(postgres: PostgresServer, extension: bool) -> None:
     """It is raised when the statement is planned, and is not COPY's, which would be tried without."""
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
-        oracle.execute("CREATE SEQUENCE raised; CREATE FUNCTION unsupported() RETURNS integer IMMUTABLE LANGUAGE plpgsql"
-                       " AS $$ BEGIN PERFORM nextval('raised'); RAISE feature_not_supported; END $$")  # fmt: skip
+        oracle.execute("CREATE SEQUENCE raised; CREATE FUNCTION unsupported() "
+            "RETURNS integer IMMUTABLE LANGUAGE plpgsql"
+                       " AS $$ BEGIN PERFORM nextval('raised'); "
+                           "RAISE feature_not_supported; END $$")  # fmt: skip
         try:
             with pytest.raises(dray.Error) as caught:
                 connection.query(
@@ -76,7 +78,8 @@ def test_an_error_of_the_users_own(postgres: PostgresServer, extension: bool) ->
 def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
         oracle.execute(
-            "CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT TO ruled DO ALSO DELETE FROM ruled WHERE n < 0"
+            "CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT "
+            "TO ruled DO ALSO DELETE FROM ruled WHERE n < 0"
         )
         try:
             result = connection.query("INSERT INTO ruled VALUES (1), (2) RETURNING n")
@@ -96,7 +99,8 @@ def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> No
             "CREATE SCHEMA deep; CREATE SEQUENCE deep.planned; CREATE TYPE deep.t0 AS (a integer)"
         )
         oracle.execute(
-            "CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT nextval(''deep.planned'')'"
+            "CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql "
+            "AS 'SELECT nextval(''deep.planned'')'"
         )
         try:
             for i in range(15):
@@ -166,7 +170,8 @@ def other_version(
     postgres.run("CREATE DATABASE other_version")
     try:
         postgres.run(
-            "CREATE EXTENSION dray", "SET allow_system_table_mods = on", "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
+            "CREATE EXTENSION dray", "SET allow_system_table_mods = on",
+            "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
             "ALTER FUNCTION pg_catalog.dray_load() RENAME TO dray_load_own",
             f"CREATE FUNCTION pg_catalog.dray_load() RETURNS text STABLE LANGUAGE sql AS $$ SELECT"
             f" replace(pg_catalog.dray_load_own(), '{dray.__version__}', '{request.param}') $$",
@@ -180,7 +185,10 @@ def other_version(
 
 def test_a_library_of_another_version(other_version: tuple[str, str]) -> None:
     uri, version = other_version
-    expected = f"the server's library is dray {version}, this client dray {dray.__version__}: {OTHER_VERSIONS[version]}"
+    expected = (
+        f"the server's library is dray {version}, this client dray {dray.__version__}: "
+        f"{OTHER_VERSIONS[version]}"
+    )
     for begin in (False, True):
         for sql, params in [(SQL, None), (SQL.replace("100", "$1"), [100]), (SQL, None)]:
             with dray.connect(uri) as connection:

@@ -73,7 +73,10 @@ def test_errors_within_the_scan(client: Client, row: int) -> None:
         client.query(failing).arrow()
     assert caught.value.sqlstate == "22012"
     client.check_usable()
-    late = f"SELECT CASE WHEN id = {row - 1} THEN 'infinity'::date END AS d, text FROM (SELECT * FROM numbers ORDER BY id) t"
+    late = (
+        f"SELECT CASE WHEN id = {row - 1} THEN 'infinity'::date END AS d, text FROM "
+        "(SELECT * FROM numbers ORDER BY id) t"
+    )
     with pytest.raises(dray.ExecutionError, match=f'column "d", row {row}: .*infinity') as caught:
         for batch in client.query(late, batch_rows=1000).batches():
             del batch
@@ -96,7 +99,10 @@ def test_a_batch_does_not_follow_an_error(client: Client) -> None:
 
 
 def test_rows_over_the_limit(client: Client) -> None:
-    sql = "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t FROM generate_series(1, 5) i"
+    sql = (
+        "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t "
+        "FROM generate_series(1, 5) i"
+    )
     with pytest.raises(dray.LimitError, match=r"\d{5}") as caught:
         client.query(
             sql,
@@ -111,7 +117,10 @@ def test_rows_over_the_limit(client: Client) -> None:
 
 
 # Bytes that nobody has looked at, as text: so they come from functions in C, too.
-AS_TEXT = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
+AS_TEXT = (
+    "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
+    "LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
+)
 BAD = r"pg_temp.as_text('\x61ff62'::bytea, 1)"
 
 
@@ -130,7 +139,10 @@ BAD = r"pg_temp.as_text('\x61ff62'::bytea, 1)"
 def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> None:
     client.list(AS_TEXT)
     bad, good = value.format(BAD), value.format("'good'")
-    sql = f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad FROM generate_series(1, 70001) i"
+    sql = (
+        f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad "
+        "FROM generate_series(1, 70001) i"
+    )
     for _ in range(2):
         with pytest.raises(
             dray.ExecutionError, match='column "bad": a string is not UTF-8; textsend'
@@ -151,7 +163,8 @@ def test_text_in_parts_that_is_not_utf8(client: Client, filled: PostgresServer) 
     with filled.connect() as oracle:
         oracle.execute(AS_TEXT)
         oracle.execute(
-            f"CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i"
+            "CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 "
+            f"THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i"
         )
         try:
             for partitions in (1, 3):

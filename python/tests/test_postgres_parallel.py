@@ -25,11 +25,13 @@ SPLITTABLE = [
     ('SELECT upper(filler) AS "UPPER", tame(id) FROM "many" WHERE filler IS NOT NULL -- all', ROWS),
     ("SELECT id, filler FROM parted", 100_000),
     (
-        "SELECT id, id::text AS t, -id AS n FROM many WHERE filler LIKE ('%') AND id BETWEEN 1 AND 9e9",
+        "SELECT id, id::text AS t, -id AS n FROM many WHERE filler LIKE ('%') "
+        "AND id BETWEEN 1 AND 9e9",
         ROWS,
     ),
     (
-        "SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w WHERE at::date > '2020-01-01'",
+        "SELECT at::date AS day, CAST(w.at AS time) AS t, word FROM words w "
+        "WHERE at::date > '2020-01-01'",
         10_000,
     ),
 ]
@@ -173,38 +175,44 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
 # read, and undone, and what is said of it.
 HIDDEN = {
     "operator": (
-        ["CREATE FUNCTION moment(integer, integer) RETURNS timestamptz LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()'",
+        ["CREATE FUNCTION moment(integer, integer) RETURNS timestamptz LANGUAGE sql STABLE "
+            "AS 'SELECT transaction_timestamp()'",
          "CREATE OPERATOR @@@ (FUNCTION = moment, LEFTARG = integer, RIGHTARG = integer)"],
         ["SELECT id @@@ -1 AS t FROM many", "SELECT id OPERATOR(public.@@@) 1 AS t FROM many"],
         "DROP FUNCTION moment CASCADE", "the operator @@@",
     ),
     "operator of a word": (
-        ["CREATE FUNCTION equal(integer, money) RETURNS boolean LANGUAGE sql STABLE AS 'SELECT now() IS NOT NULL'",
+        ["CREATE FUNCTION equal(integer, money) RETURNS boolean LANGUAGE sql STABLE "
+            "AS 'SELECT now() IS NOT NULL'",
          "CREATE OPERATOR = (FUNCTION = equal, LEFTARG = integer, RIGHTARG = money)"],
         ["SELECT 1 AS t FROM many WHERE id IN ('1'::money, '2'::money)"],
         "DROP FUNCTION equal CASCADE", "the operator =",
     ),
     "cast": (
-        ["CREATE FUNCTION written(integer) RETURNS text LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()::text'",
+        ["CREATE FUNCTION written(integer) RETURNS text LANGUAGE sql STABLE "
+            "AS 'SELECT transaction_timestamp()::text'",
          "CREATE CAST (integer AS text) WITH FUNCTION written(integer)"],
         ["SELECT id::text AS t FROM many", "SELECT CAST(id AS text) AS t FROM many"],
         "DROP FUNCTION written CASCADE", "may cast integer to text by written",
     ),
     "cast that nobody writes": (
-        ["CREATE FUNCTION written(money) RETURNS text LANGUAGE sql STABLE AS 'SELECT transaction_timestamp()::text'",
+        ["CREATE FUNCTION written(money) RETURNS text LANGUAGE sql STABLE "
+            "AS 'SELECT transaction_timestamp()::text'",
          "CREATE CAST (money AS text) WITH FUNCTION written(money) AS IMPLICIT"],
         ["SELECT lower('1'::money) AS t FROM many"],
         "DROP FUNCTION written CASCADE", "may cast money to text by written",
     ),
     "domain": (
-        ["CREATE FUNCTION holds(text) RETURNS boolean LANGUAGE sql AS 'SELECT clock_timestamp() IS NOT NULL'",
+        ["CREATE FUNCTION holds(text) RETURNS boolean LANGUAGE sql "
+            "AS 'SELECT clock_timestamp() IS NOT NULL'",
          "CREATE DOMAIN checked AS text CHECK (holds(VALUE))"],
         ["SELECT 'x'::checked AS t FROM many", "SELECT checked 'x' AS t FROM many"],
         "DROP DOMAIN checked; DROP FUNCTION holds", "may cast to checked",
     ),
     "type": (
         ["CREATE TYPE moody",
-         "CREATE FUNCTION moody_in(cstring) RETURNS moody LANGUAGE internal IMMUTABLE STRICT AS 'textin'",
+         "CREATE FUNCTION moody_in(cstring) RETURNS moody "
+             "LANGUAGE internal IMMUTABLE STRICT AS 'textin'",
          "CREATE FUNCTION moody_out(moody) RETURNS cstring LANGUAGE internal STRICT AS 'textout'",
          "CREATE TYPE moody (INPUT = moody_in, OUTPUT = moody_out, LIKE = text)",
          "CREATE TABLE moods (t moody[])", "INSERT INTO moods VALUES ('{x}')"],
@@ -213,15 +221,18 @@ HIDDEN = {
     ),
     "order": (
         ["CREATE FUNCTION compared(money, money) RETURNS integer LANGUAGE sql STABLE AS 'SELECT 0'",
-         "CREATE OPERATOR CLASS strange FOR TYPE money USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=,"
+         "CREATE OPERATOR CLASS strange FOR TYPE money USING btree "
+             "AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=,"
          " OPERATOR 5 >, FUNCTION 1 compared(money, money)"],
         ["SELECT greatest(id - id, 5) AS t FROM many"],
         "DROP OPERATOR FAMILY strange USING btree; DROP FUNCTION compared", "compared by compared",
     ),
     "another schema": (
         ["CREATE SCHEMA elsewhere",
-         "CREATE FUNCTION elsewhere.tame(integer) RETURNS timestamptz LANGUAGE sql AS 'SELECT transaction_timestamp()'"],
-        ["SELECT elsewhere.tame(id) AS t FROM many", 'SELECT "elsewhere" . tame(id) AS t FROM many'],
+         "CREATE FUNCTION elsewhere.tame(integer) RETURNS timestamptz LANGUAGE sql "
+             "AS 'SELECT transaction_timestamp()'"],
+        ["SELECT elsewhere.tame(id) AS t FROM many",
+            'SELECT "elsewhere" . tame(id) AS t FROM many'],
         "DROP SCHEMA elsewhere CASCADE", "calls tame, which is not immutable",
     ),
 }  # fmt: skip

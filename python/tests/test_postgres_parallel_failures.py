@@ -42,7 +42,8 @@ def test_rows_beyond_the_known_end(
                     )
                     connection.execute("UPDATE many SET id = id + 1 WHERE id = %s", (i % 1000 + 1,))
                     connection.execute(
-                        "UPDATE many SET id = id - 1 WHERE ctid = (SELECT max(ctid) FROM many WHERE id = %s)",
+                        "UPDATE many SET id = id - 1 WHERE ctid = (SELECT max(ctid) "
+                        "FROM many WHERE id = %s)",
                         (i % 1000 + 2,),
                     )
 
@@ -80,7 +81,8 @@ def test_a_table_that_is_inherited_from_meanwhile(
     big: PostgresServer, client: dray.Connection, extension: bool
 ) -> None:
     big.run(
-        "CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); INSERT INTO heir SELECT -1 FROM many"
+        "CREATE TABLE heir (id integer NOT NULL, filler text, amount numeric(12,2)); "
+        "INSERT INTO heir SELECT -1 FROM many"
     )
     try:
         options = {
@@ -134,8 +136,10 @@ def test_a_worker_that_is_terminated(
             for i, batch in enumerate(result.batches()):
                 if i in (2, 20):
                     killed = other.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'"
-                        " AND pid <> pg_backend_pid() AND query LIKE '%ctid OPERATOR%' AND state = 'active' LIMIT 1"
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE backend_type = 'client backend'"
+                        " AND pid <> pg_backend_pid() AND query LIKE '%ctid OPERATOR%' "
+                        "AND state = 'active' LIMIT 1"
                     ).fetchall()
                     terminated += len(killed)
                 rows += batch.num_rows

@@ -179,10 +179,14 @@ def test_surplus_values_are_refused(client: Client, sql: str, params: list[Any])
 @pytest.mark.parametrize(
     "value",
     [
-        True, 7, -(2**31), 2**40, 2**64 - 1, 10**60, 0.1, float("nan"), -math.inf, D("0.10"), D("1E+20"), D("-1." + "6" * 70),
-        "", "5", "it's \\ \"E'\\x", "x" * 20_000_000, None, b"", bytes(range(256)), dt.date(2024, 2, 29), NOON,
-        NOON.replace(tzinfo=UTC), dt.time(23, 59, 59, 999999), dt.timedelta(days=-1, microseconds=1), uuid.UUID(int=7),
-        [], [None], [1, 2**40, None], [0.5], ["a", 'b"\\{},\'', None, ""], [D("1.5"), None], [b"\x00\\"], [dt.date(1, 1, 1)],
+        True, 7, -(2**31), 2**40, 2**64 - 1, 10**60, 0.1, float("nan"), -math.inf, D("0.10"),
+        D("1E+20"), D("-1." + "6" * 70),
+        "", "5", "it's \\ \"E'\\x", "x" * 20_000_000, None, b"", bytes(range(256)),
+        dt.date(2024, 2, 29), NOON,
+        NOON.replace(tzinfo=UTC), dt.time(23, 59, 59, 999999),
+        dt.timedelta(days=-1, microseconds=1), uuid.UUID(int=7),
+        [], [None], [1, 2**40, None], [0.5], ["a", 'b"\\{},\'', None, ""], [D("1.5"), None],
+        [b"\x00\\"], [dt.date(1, 1, 1)],
         [NOON], [NOON.replace(tzinfo=UTC)], [dt.timedelta(1)], [uuid.UUID(int=7)], [True, None],
     ],
     ids=lambda value: f"{type(value).__name__}-{repr(value)[:30]}",

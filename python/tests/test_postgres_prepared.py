@@ -61,7 +61,8 @@ def test_no_more_than_so_many(client: Client) -> None:
 )
 def test_they_may_be_gone(client: Client, filled: PostgresServer, sql: str) -> None:
     filled.run(
-        "CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"
+        "CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql "
+        "AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"
     )
     again(client)
     client.list(sql)
@@ -70,7 +71,8 @@ def test_they_may_be_gone(client: Client, filled: PostgresServer, sql: str) -> N
 
 def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
     filled.run(
-        "CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; INSERT INTO changing VALUES (1)"
+        "CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; "
+        "INSERT INTO changing VALUES (1)"
     )
     select = "SELECT * FROM changing"
     for _ in range(RUNS):
@@ -93,7 +95,8 @@ def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
 
 def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:
     filled.run(
-        "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql AS 'CREATE TEMPORARY TABLE pets ()'"
+        "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql "
+        "AS 'CREATE TEMPORARY TABLE pets ()'"
     )
     for _ in range(RUNS):
         assert client.list("SELECT count(*) FROM pets") == [(2,)]

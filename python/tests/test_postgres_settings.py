@@ -47,7 +47,8 @@ def test_settings_that_statements_change(
 
 def test_settings_that_change_while_rows_come(client: Client) -> None:
     client.list(
-        "CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql"
+        "CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ "
+        "SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql"
     )
     with pytest.raises(
         dray.UsageError, match="client_encoding was, by this statement or while it ran, set to"

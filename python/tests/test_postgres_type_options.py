@@ -34,7 +34,11 @@ def test_numeric_as_float64(types: Types) -> None:
         "123456789012345678901234567890",
         "9007199254740993",
     ]
-    sql = f"SELECT v::numeric AS v FROM (VALUES {', '.join(f'({i}, {row}::numeric)' for i, row in enumerate(rows))}) t(id, v) ORDER BY id"
+    sql = (
+        "SELECT v::numeric AS v FROM (VALUES "
+        f"{', '.join(f'({i}, {row}::numeric)' for i, row in enumerate(rows))}) t(id, v) "
+        "ORDER BY id"
+    )
     want = [value.hex() for (value,) in types.oracle.execute(f"SELECT v::float8 FROM ({sql}) t")]
     field, got = types.column(sql, numeric="float64")
     assert field.type == pa.float64() and got == want
@@ -107,8 +111,10 @@ def test_wrong_options(types: Types, options: dict[str, Any], what: str) -> None
 
 
 SETTINGS = [
-    "DateStyle = 'German, DMY'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'", "TimeZone = 'Asia/Kathmandu'",
-    "extra_float_digits = -5", "client_encoding = 'LATIN1'", "xmloption = 'document'", "search_path = 'pg_catalog'",
+    "DateStyle = 'German, DMY'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'",
+    "TimeZone = 'Asia/Kathmandu'",
+    "extra_float_digits = -5", "client_encoding = 'LATIN1'", "xmloption = 'document'",
+    "search_path = 'pg_catalog'",
     "array_nulls = off", "standard_conforming_strings = off", "lc_monetary = 'ja_JP.UTF-8'",
 ]  # fmt: skip
 
@@ -119,9 +125,12 @@ def test_settings_of_a_role_change_no_value(types: Types) -> None:
             "CREATE ROLE strange SUPERUSER LOGIN",
             *(f"ALTER ROLE strange SET {setting}" for setting in SETTINGS),
         )
-    sql = """SELECT 'Grüße'::text AS a, 0.1::float8 AS b, '2000-01-02'::date AS c, '2000-01-02 03:04:05'::timestamp AS d,
-        '2000-01-02 03:04:05+00'::timestamptz AS e, '1 mon 2 days 00:00:03'::interval AS f, decode('00ff', 'hex') AS g,
-        '04:05:06+01'::timetz AS h, int4range(1, 2) AS i, ARRAY['a', NULL] AS j, '2000-01-02'::date::text AS k,
+    sql = """SELECT 'Grüße'::text AS a, 0.1::float8 AS b, '2000-01-02'::date AS c,
+    '2000-01-02 03:04:05'::timestamp AS d,
+        '2000-01-02 03:04:05+00'::timestamptz AS e, '1 mon 2 days 00:00:03'::interval AS f,
+        decode('00ff', 'hex') AS g,
+        '04:05:06+01'::timetz AS h, int4range(1, 2) AS i, ARRAY['a', NULL] AS j,
+        '2000-01-02'::date::text AS k,
         daterange('2000-01-02', NULL) AS l, 'it''s'::name AS m, 1.10::numeric AS n,
         '(0.1,0.30000000000000004)'::point AS o"""
     with dray.connect(types.server.uri(DATABASE, "strange")) as connection:
@@ -148,10 +157,12 @@ def test_latin1(types: Types) -> None:
                 "CREATE TYPE größe AS ENUM ('weiß'); CREATE TYPE paar AS (ä text, b größe)"
             )
             oracle.execute(
-                'CREATE TABLE t ("spälte" text, j json, e größe, p paar, a text[], c char(3), n name)'
+                'CREATE TABLE t ("spälte" text, j json, e größe, p paar, a text[], c char(3), '
+                "n name)"
             )
             oracle.execute(
-                "INSERT INTO t VALUES (%s, '{\"ü\": 1}', 'weiß', ROW('é', 'weiß'), '{ö,NULL}', 'ü', 'ñ')",
+                "INSERT INTO t VALUES (%s, '{\"ü\": 1}', 'weiß', ROW('é', 'weiß'), "
+                "'{ö,NULL}', 'ü', 'ñ')",
                 [text],
             )
         got = connection.query("SELECT * FROM t", extension=types.extension).arrow()
@@ -187,7 +198,10 @@ def test_sql_ascii(types: Types) -> None:
             {"v": "Grüße 🐴"}
         ]
         # Nobody knows what such bytes mean.
-        bad = "SELECT CASE WHEN i < 3 THEN 'x' ELSE convert_from('\\x61ff62', 'SQL_ASCII') END AS v FROM generate_series(1, 5) i"
+        bad = (
+            "SELECT CASE WHEN i < 3 THEN 'x' ELSE convert_from('\\x61ff62', 'SQL_ASCII') END "
+            "AS v FROM generate_series(1, 5) i"
+        )
         with pytest.raises(
             dray.Error, match='column "v".*UTF-8|UTF-8.*column "v"|invalid byte sequence'
         ):

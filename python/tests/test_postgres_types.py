@@ -59,7 +59,8 @@ def test_arrays_of_more_dimensions(types: Types, array: str) -> None:
     assert types.query(f"SELECT ({array})::text AS grid").arrow().num_rows == 1
     with pytest.raises(dray.Error, match='column "grid", row 1: .*more than one dimension'):
         types.query(
-            "SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, NULL)::nested AS grid"
+            "SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, "
+            "NULL)::nested AS grid"
         ).arrow()
 
 
@@ -190,17 +191,20 @@ def test_xml(types: Types) -> None:
         ("SELECT 'literal' AS v", pt.TEXT),
         ("SELECT NULL AS v", pt.TEXT),
         ("SELECT r AS v FROM (VALUES (ROW('x', 1.5, NULL)::relation), (NULL)) t(r)", RELATION),
-        ("SELECT t AS v FROM c_relation t ORDER BY id", pt.composite("public.c_relation", id=pt.INTEGER, v=RELATION)),
+        ("SELECT t AS v FROM c_relation t ORDER BY id",
+            pt.composite("public.c_relation", id=pt.INTEGER, v=RELATION)),
         ("SELECT sum(x) AS v FROM (VALUES (1.5::numeric(9,2)), (2)) t(x)", pt.NUMERIC),
         ("SELECT avg(x) AS v FROM (VALUES (1), (2)) t(x)", pt.NUMERIC),
         ("SELECT sum(x) AS v FROM (VALUES (9223372036854775807), (1)) t(x)", pt.NUMERIC),
-        ("SELECT array_agg(x ORDER BY x) AS v FROM generate_series(1, 3) x", pt.list_of(pt.INTEGER)),
+        ("SELECT array_agg(x ORDER BY x) AS v FROM generate_series(1, 3) x",
+            pt.list_of(pt.INTEGER)),
         ("SELECT count(*) AS v FROM pg_class", pt.BIGINT),
         ("SELECT prokind AS v FROM pg_proc ORDER BY oid LIMIT 5", pt.CHAR),
         ("SELECT proargtypes AS v FROM pg_proc ORDER BY oid", pt.OIDVECTOR),
         ("SELECT proacl AS v FROM pg_proc ORDER BY oid", pt.list_of(pt.written("aclitem"))),
         ("SELECT conkey AS v FROM pg_constraint ORDER BY oid", pt.list_of(pt.SMALLINT)),
-        ("SELECT histogram_bounds AS v FROM pg_stats ORDER BY schemaname, tablename, attname", pt.written("anyarray")),
+        ("SELECT histogram_bounds AS v FROM pg_stats ORDER BY schemaname, tablename, attname",
+            pt.written("anyarray")),
         ("SELECT ev_action AS v FROM pg_rewrite ORDER BY oid LIMIT 20", pt.written("pg_node_tree")),
     ],
 )  # fmt: skip
@@ -211,7 +215,8 @@ def test_results_that_are_no_tables(types: Types, sql: str, shape: Shape) -> Non
 
 def test_nullable_columns(types: Types) -> None:
     types.oracle.execute(
-        "CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, CHECK (w IS NOT NULL))"
+        "CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, "
+        "CHECK (w IS NOT NULL))"
     )
     types.oracle.execute("INSERT INTO whole VALUES (1, 'x', 'y') ON CONFLICT DO NOTHING")
 
@@ -226,10 +231,14 @@ def test_nullable_columns(types: Types) -> None:
     assert nullable(outer)[1]
     assert list(types.query(outer)) == [(1, None)]
     for sql in (
-        "SELECT b.v FROM whole b RIGHT JOIN whole a ON b.id = a.id + 1", "SELECT b.v FROM whole b FULL JOIN whole a ON b.id = a.id + 1",
-        "SELECT v FROM whole GROUP BY GROUPING SETS ((v), ())", "SELECT NULL AS v UNION ALL SELECT v FROM whole",
-        "SELECT v FROM (SELECT b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1) t", "SELECT max(v) AS v FROM whole WHERE false",
-        "SELECT (SELECT v FROM whole WHERE false) AS v", "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
+        "SELECT b.v FROM whole b RIGHT JOIN whole a ON b.id = a.id + 1",
+        "SELECT b.v FROM whole b FULL JOIN whole a ON b.id = a.id + 1",
+        "SELECT v FROM whole GROUP BY GROUPING SETS ((v), ())",
+        "SELECT NULL AS v UNION ALL SELECT v FROM whole",
+        "SELECT v FROM (SELECT b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1) t",
+        "SELECT max(v) AS v FROM whole WHERE false",
+        "SELECT (SELECT v FROM whole WHERE false) AS v",
+        "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
         "SELECT v FROM whole TABLESAMPLE SYSTEM (0)",
     ):  # fmt: skip
         assert types.column(sql)[1] == [
@@ -241,7 +250,8 @@ def test_all_of_the_catalog(types: Types) -> None:
     """Every table and view that a server is born with is readable, with all of its columns."""
     names = types.texts(
         "SELECT c.oid::regclass::text FROM pg_class c WHERE relkind IN ('r', 'v') "
-        "AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY 1"
+        "AND relnamespace IN ('pg_catalog'::regnamespace, "
+        "'information_schema'::regnamespace) ORDER BY 1"
     )
     assert len(names) > 150
     for name in names:
@@ -284,9 +294,12 @@ def test_catalog_changes(types: Types) -> None:
 
 
 def test_rows_have_python_values(types: Types) -> None:
-    sql = """SELECT true, 5::smallint, 1.5::float4, 1.50::numeric(5,2), 1.50::numeric, 'x', '\\x00'::bytea, '2000-01-02'::date,
-        '03:04:05.000006'::time, '2000-01-02 03:04'::timestamp, '2000-01-02 03:04+00'::timestamptz, '1 mon 2 days 3 s'::interval,
-        '00000000-0000-0000-0000-000000000007'::uuid, ARRAY[1, NULL], ROW(1, 'x')::pair, int4range(1, NULL), NULL::integer"""
+    sql = """SELECT true, 5::smallint, 1.5::float4, 1.50::numeric(5,2), 1.50::numeric, 'x',
+    '\\x00'::bytea, '2000-01-02'::date,
+        '03:04:05.000006'::time, '2000-01-02 03:04'::timestamp,
+        '2000-01-02 03:04+00'::timestamptz, '1 mon 2 days 3 s'::interval,
+        '00000000-0000-0000-0000-000000000007'::uuid, ARRAY[1, NULL], ROW(1, 'x')::pair,
+        int4range(1, NULL), NULL::integer"""
     (row,) = types.query(sql.replace("'\\x", "E'\\\\x")).rows()
     span = {
         "lower": 1,
@@ -297,15 +310,20 @@ def test_rows_have_python_values(types: Types) -> None:
     }
     noon = dt.datetime(2000, 1, 2, 3, 4)
     assert row == (
-        True, 5, 1.5, Decimal("1.50"), "1.50", "x", b"\0", dt.date(2000, 1, 2), dt.time(3, 4, 5, 6), noon,
-        noon.replace(tzinfo=dt.timezone.utc), dray.Interval(1, 2, 3_000_000_000), uuid.UUID(int=7), [1, None],
+        True, 5, 1.5, Decimal("1.50"), "1.50", "x", b"\0", dt.date(2000, 1, 2),
+        dt.time(3, 4, 5, 6), noon,
+        noon.replace(tzinfo=dt.timezone.utc), dray.Interval(1, 2, 3_000_000_000), uuid.UUID(int=7),
+        [1, None],
         {"n": 1, 'Text, "quoted" ü': "x"}, span, None,
     )  # fmt: skip
     assert str(row[3]) == "1.50" and type(row[11]) is dray.Interval
 
 
 def test_no_rows_have_types(types: Types) -> None:
-    sql = "SELECT NULL::numeric(5,2) AS a, NULL::pair AS b, NULL::date[] AS c, NULL::mood AS d WHERE false"
+    sql = (
+        "SELECT NULL::numeric(5,2) AS a, NULL::pair AS b, NULL::date[] AS c, NULL::mood "
+        "AS d WHERE false"
+    )
     got = types.query(sql).arrow()
     assert got.num_rows == 0
     assert got.schema.types == [
@@ -325,12 +343,15 @@ def test_as_many_columns_as_a_result_may_have(types: Types) -> None:
 def test_stored_out_of_line(types: Types) -> None:
     if not types.has("class", "toasted"):
         types.oracle.execute(
-            "CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], f numeric)"
+            "CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], "
+            "f numeric)"
         )
         types.oracle.execute("ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL")
         types.oracle.execute(
-            "INSERT INTO toasted SELECT i, repeat(md5(i::text), 3000), repeat('x', 300000), decode(repeat(md5(i::text), 5000), 'hex'), "
-            "jsonb_build_object('k', repeat('y', 100000)), array_agg(g), (repeat('7', 20000) || '.5')::numeric "
+            "INSERT INTO toasted SELECT i, repeat(md5(i::text), 3000), "
+            "repeat('x', 300000), decode(repeat(md5(i::text), 5000), 'hex'), "
+            "jsonb_build_object('k', repeat('y', 100000)), array_agg(g), "
+            "(repeat('7', 20000) || '.5')::numeric "
             "FROM generate_series(1, 5) i, generate_series(1, 20000) g GROUP BY i"
         )
     for column, shape in zip(
@@ -346,30 +367,39 @@ DRAWN: dict[str, tuple[str, Shape]] = {
     "real": ("((random() - 0.5) * 10 ^ (random() * 70 - 35))::real", pt.REAL),
     "float8": ("(random() - 0.5) * 10 ^ (random() * 600 - 300)", pt.DOUBLE),
     "numeric": (
-        "round(((random() - 0.5) * 10 ^ (random() * 40 - 20))::numeric * random()::numeric, (random() * 30)::integer)", pt.NUMERIC),
+        "round(((random() - 0.5) * 10 ^ (random() * 40 - 20))::numeric * random()::numeric, "
+            "(random() * 30)::integer)", pt.NUMERIC),
     "numeric(15,2)": ("((random() - 0.5) * 10 ^ (random() * 13))::numeric", pt.numeric(15, 2)),
     "numeric(38,19)": ("((random() - 0.5)::numeric * (10 ^ (random() * 18))::numeric * random()::numeric)", pt.numeric(38, 19)),
     "numeric(76,38)": (
-        "((random() - 0.5)::numeric * ('1e' || (random() * 36)::integer)::numeric * random()::numeric * random()::numeric)",
+        "((random() - 0.5)::numeric * ('1e' || (random() * 36)::integer)::numeric * "
+            "random()::numeric * random()::numeric)",
         pt.numeric(76, 38)),
     "numeric(9,-3)": ("((random() - 0.5) * 10 ^ (random() * 11))::numeric", pt.numeric(9, -3)),
     "numeric(4,9)": ("((random() - 0.5) * 0.00001)::numeric", pt.numeric(4, 9)),
     "date": ("'2000-01-01'::date + ((random() - 0.3) * 2000000)::integer", pt.DATE),
-    "timestamp": ("to_timestamp((random() - 0.3) * 100000000000)::timestamp + random() * '1 second'::interval", pt.TIMESTAMP),
+    "timestamp": ("to_timestamp((random() - 0.3) * 100000000000)::timestamp + random() * '1 "
+        "second'::interval", pt.TIMESTAMP),
     "timestamptz": ("to_timestamp((random() - 0.3) * 100000000000)", pt.TIMESTAMPTZ),
     "time": ("random() * '86399 seconds'::interval", pt.TIME),
-    "timetz": ("((random() * '86399 seconds'::interval)::time::text || '+' || (random() * 14)::integer)::timetz", pt.TIMETZ),
-    "interval": ("make_interval(months => ((random() - 0.5) * 1e6)::integer, days => ((random() - 0.5) * 1e6)::integer, "
+    "timetz": ("((random() * '86399 seconds'::interval)::time::text || '+' || (random() * "
+        "14)::integer)::timetz", pt.TIMETZ),
+    "interval": ("make_interval(months => ((random() - 0.5) * 1e6)::integer, days => ((random() - "
+        "0.5) * 1e6)::integer, "
                  "secs => (random() - 0.5) * 1e9)", pt.INTERVAL),
-    "text": ("repeat(chr((random() * 50000)::integer + 1) || md5(random()::text), (random() * 4)::integer)", pt.TEXT),
+    "text": ("repeat(chr((random() * 50000)::integer + 1) || md5(random()::text), "
+        "(random() * 4)::integer)", pt.TEXT),
     "bytea": ("decode(repeat(md5(random()::text), (random() * 5)::integer), 'hex')", pt.BYTEA),
     "uuid": ("md5(random()::text)::uuid", pt.UUID),
     "varbit": ("(random() * 2e9)::integer::bit(31)::varbit", pt.VARBIT),
     "integer[]": ("ARRAY[(random() * 1e9)::integer, NULL, id]", pt.list_of(pt.INTEGER)),
     "text[]": ("ARRAY[md5(random()::text), '', NULL, 'a\"b,{}' || id]", pt.list_of(pt.TEXT)),
-    "numeric[]": ("ARRAY[round(random()::numeric, (random() * 20)::integer), NULL, 'NaN']", pt.list_of(pt.NUMERIC)),
-    "int8range": ("int8range(id, id + (random() * 1e9)::bigint)", pt.range_of("int8range", pt.BIGINT)),
-    "pair": ("ROW((random() * 1e9)::integer, CASE WHEN random() < 0.5 THEN md5(id::text) || '\",(' END)::pair", PAIR),
+    "numeric[]": ("ARRAY[round(random()::numeric, (random() * 20)::integer), NULL, 'NaN']",
+        pt.list_of(pt.NUMERIC)),
+    "int8range": ("int8range(id, id + (random() * 1e9)::bigint)",
+        pt.range_of("int8range", pt.BIGINT)),
+    "pair": ("ROW((random() * 1e9)::integer, CASE WHEN random() < 0.5 "
+        "THEN md5(id::text) || '\",(' END)::pair", PAIR),
 }  # fmt: skip
 ROWS = 3000
 

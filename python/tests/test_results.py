@@ -115,7 +115,8 @@ def test_capsule_reports_failures(connection: dray.Connection) -> None:
 def test_pandas(connection: dray.Connection) -> None:
     frame = connection.query("SELECT * FROM nullable").pandas()
     assert [str(t) for t in frame.dtypes] == [
-        "Int64", "int64", "boolean", "float64", "decimal128(38, 2)[pyarrow]", "datetime64[us]", "str",
+        "Int64", "int64", "boolean", "float64", "decimal128(38, 2)[pyarrow]", "datetime64[us]",
+        "str",
     ]  # fmt: skip
     assert list(frame.columns) == ["i", "whole", "b", "f", "d", "t", "s"]
     assert frame["i"].tolist() == [2**53 + 1, pd.NA, -1]

@@ -397,7 +397,8 @@ def test_a_fork(
         uri = own_postgres.uri(options="?sslmode=prefer")
     if way == "parallel":
         own_postgres.run(
-            "CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)"
+            "CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) "
+            "FROM generate_series(1, 200000) AS t(n)"
         )
         sql = "SELECT * FROM forked"
     ran = subprocess.run(

@@ -154,7 +154,10 @@ def test_sources_of_others_that_fail(table: pa.Table) -> None:
         dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
     ):
         dray.sort(Other(), "i")
-    failing = "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END AS i FROM range(1000000)"
+    failing = (
+        "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END "
+        "AS i FROM range(1000000)"
+    )
     with pytest.raises(
         dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
     ):

@@ -154,7 +154,8 @@ def test_bytes_that_no_name_has(server: Server) -> None:
     with dray.connect(server.unix) as connection:
         for sql in (
             "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at",
-            "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at FROM parts WHERE row < 0",
+            "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at "
+            "FROM parts WHERE row < 0",
             'SELECT 1 AS "a\0b"',
             "SELECT named_struct('a\0b', 1) AS s",
         ):
