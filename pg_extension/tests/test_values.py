@@ -1,12 +1,12 @@
-"""Values, against what PostgreSQL itself says about them."""
+"""Values, compared with what PostgreSQL itself says about them."""
 
 import json
 
 import pytest
 from client import ServerError
 
-# The type, some literals, what the column must hold according to PostgreSQL (an expression over v),
-# and how to read that.
+# The type, some literals, an expression over v for the value that the column must hold, and how to
+# parse that expression's result.
 TEXT = ("format('%s', v)", str)
 NUMBER = ("v::text", int)
 CASES = [
@@ -159,11 +159,11 @@ def test_values_are_the_servers(
     server, connection, pg_type, literals, expression, read, compression
 ):
     if pg_type == "xml" and "--with-libxml" not in server.config("--configure"):
-        # This server has no values of the type.
+        # This server was built without the type.
         return
     quoted = ["('{}')".format(literal.replace("'", "''")) for literal in literals]
-    # NULLs first, last and between; a table, so that large values are compressed or moved out of
-    # line.
+    # NULLs at the beginning, at the end and between. The values are stored in a table, so that
+    # large ones are compressed or moved out of line.
     rows = ["(NULL)", *quoted, "(NULL)", *quoted, "(NULL)"]
     connection.run(f"CREATE TEMP TABLE t (v {pg_type}); INSERT INTO t VALUES {', '.join(rows)}")
     (found,) = connection.copy("t", f"compression '{compression}'").columns()
@@ -174,15 +174,15 @@ def test_values_are_the_servers(
         )
     ]
     if read is int:
-        # The decoder keeps numbers beyond 2^53 as text.
+        # The decoder returns numbers beyond 2^53 as text.
         found = [None if value is None else int(value) for value in found]
     assert found == expected
 
 
 def test_null_heavy_and_many_rows(connection):
     query = """SELECT CASE WHEN i % 3 = 0 THEN i END::int, CASE WHEN i % 7 > 0 THEN i::text END,
-        CASE WHEN i % 2 = 0 THEN i % 4 = 0 END, (CASE
-        WHEN i % 5 = 0 THEN i / 100.0 END)::numeric(12,2),
+        CASE WHEN i % 2 = 0 THEN i % 4 = 0 END,
+        (CASE WHEN i % 5 = 0 THEN i / 100.0 END)::numeric(12,2),
         CASE WHEN i > 150000 THEN ARRAY[i, NULL] END FROM (SELECT generate_series(1, 200000) i) s"""
     found = connection.copy(f"({query})", "chunk_bytes_max 65536").columns()
     assert found[0] == [i if i % 3 == 0 else None for i in range(1, 200001)]

@@ -1,4 +1,4 @@
-"""Clients in processes of their own, which are brought into some state and then interrupted."""
+"""Clients in processes of their own, for tests that interrupt them in a given state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def go():
     print("ready", flush=True)
     sys.stdin.readline()
     print("going", flush=True)
-options = {"extension": extension == "True", "partitions": 1} if uri.startswith("postgresql") else {}
+options = {}
+if uri.startswith("postgresql"):
+    options = {"extension": extension == "True", "partitions": 1}
 try:
     limits = {"read_timeout": float(timeout)} if timeout else {}
     if state == "connecting":
@@ -39,7 +41,7 @@ except dray.ConnectionError as error:
 
 
 class Client:
-    """A client in some state, which goes on when it is told to."""
+    """A client that reaches some state, and goes on when it is told to."""
 
     def __init__(self, command: list[str]) -> None:
         self.command = command
@@ -70,7 +72,7 @@ class Client:
         self.wait_until("going")
 
     def follow(self) -> None:
-        """Notes when it ends."""
+        """Starts a thread that records the output and when the process ends."""
 
         def read() -> None:
             self.out, errors = self.process.communicate()

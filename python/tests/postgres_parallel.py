@@ -1,4 +1,4 @@
-"""Tables that are read over several connections, and how they are read."""
+"""Tables for tests of reads over several connections, and a function that reads them."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ CREATE TABLE sparse (id integer, filler text);
 INSERT INTO sparse SELECT i, repeat('z', 1900) FROM generate_series(1, 320) i;
 CREATE FUNCTION slow(integer) RETURNS integer LANGUAGE plpgsql IMMUTABLE
     AS 'BEGIN PERFORM pg_sleep(0.012); RETURN $1; END';
-CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql AS $$ SELECT set_config('shop.tenant',
-    '5', false) $$;
+CREATE FUNCTION tenant(words) RETURNS text LANGUAGE sql
+    AS $$ SELECT set_config('shop.tenant', '5', false) $$;
 ANALYZE;
 """
 

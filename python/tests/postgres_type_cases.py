@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import postgres_text as pt
 from postgres_text import Shape
 
-# Types that the cases below are of.
+# The user-defined types of the cases below.
 DDL = """
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy', '', 'it''s "so" \\ 🐴');
 CREATE SCHEMA other;
@@ -71,7 +71,9 @@ STRANGE = [
 
 @dataclass(frozen=True)
 class Case:
-    """A column: its type and the text that its values are made of. Before version `since` the server refuses them."""
+    """A column: its type and the text of its values. Before version `since` the server refuses
+    them.
+    """
 
     type: str
     texts: list[str]
@@ -89,7 +91,7 @@ class Case:
 
 
 def literal(items: list[str | None]) -> str:
-    """An array of these, with everything quoted."""
+    """The text of an array of these items, all of them quoted."""
     quoted = [
         item if item is None else '"' + item.replace("\\", "\\\\").replace('"', '\\"') + '"'
         for item in items
@@ -98,7 +100,7 @@ def literal(items: list[str | None]) -> str:
 
 
 def _numerics(precision: int, scale: int) -> list[str]:
-    """The largest and smallest values of a declared numeric, zero, and NaN."""
+    """The largest and smallest values of a declared numeric, and zero."""
     digits = "9" * precision
     if scale <= 0:
         largest, smallest = digits + "0" * -scale, "1" + "0" * -scale
@@ -324,7 +326,7 @@ for name, texts in WRITTEN.items():
     written = pt.written(f"public.{name}", base=False) if name in DERIVED else pt.written(name)
     SCALARS.append(Case(name, texts, written))
 
-# Domains are as what they are of.
+# Domains map like their base types.
 SCALARS += [
     Case("d_integer", ["999"], pt.INTEGER),
     Case("d_twice", ["999"], pt.INTEGER),
@@ -416,20 +418,20 @@ COMPOSITES = [
 
 
 def array_case(case: Case, delimiter: str = ",") -> Case:
-    """Arrays of a case's values, NULL among them, an empty one, and one that begins elsewhere."""
+    """Arrays of a case's values, with a NULL, an empty array, and one with another lower bound."""
     items: list[str | None] = [text for text in case.texts if len(text) < 20_000]
     quoted = literal([*items, None])
     if delimiter != ",":
         quoted = "{" + delimiter.join([*(f'"{item}"' for item in items), "NULL"]) + "}"
     texts = [quoted, "{}", "{NULL}", f"[-5:{len(items) - 5}]={quoted}"]
-    # An array of a domain has a name of its own.
+    # Arrays of domains have names of their own.
     name = f"public.{case.type}[]" if case.type.startswith("d_") else ""
     return Case(
         f"{case.type}[]", texts, pt.list_of(case.shape, delimiter, name), f"{case.id}[]", case.since
     )
 
 
-# A domain that takes no NULL.
+# This domain does not allow NULL.
 NOT_IN_ARRAYS = {"d_twice"}
 ARRAYS = [
     array_case(case, ";" if case.type == "box" else ",")

@@ -1,5 +1,5 @@
-"""A database with tables of the cases of postgres_type_cases.py, read two ways: as PostgreSQL's own
-text, and as columns.
+"""A database with tables of the cases of postgres_type_cases.py. It is read twice: as PostgreSQL's
+own text, and as columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DATABASE = "types"
 
 @dataclass(frozen=True)
 class Types:
-    """A database with the types, and two looks at it."""
+    """A database with the types, and a connection for each of the two readings."""
 
     server: PostgresServer
     oracle: psycopg.Connection[Any]
@@ -34,11 +34,11 @@ class Types:
         return self.server.version
 
     def has(self, kind: str, name: str) -> bool:
-        """Whether there is such a class, type or role."""
+        """Whether a class, type or role of this name exists."""
         return self.oracle.execute(f"SELECT to_reg{kind}(%s)", [name]).fetchone() != (None,)
 
     def texts(self, sql: str) -> list[str | None]:
-        """The first column of a result as its type's output function writes it."""
+        """The first column of a result, as the type's output function writes it."""
         cursor = self.oracle.execute(sql)
         result = cursor.pgresult
         assert result is not None
@@ -55,7 +55,7 @@ class Types:
         return table.schema.field(0), pt.values(table.column(0))
 
     def check(self, sql: str, shape: Shape) -> None:
-        """That the first column of a result is what PostgreSQL's text of it says, with all choices
+        """Check that the first column of a result matches PostgreSQL's text of it, for each choice
         of nonfinite.
         """
         texts = self.texts(sql)
@@ -81,7 +81,7 @@ class Types:
             )
             field, got = self.column(sql, **options)
             assert field.type == like.data_type, options
-            # The extension knows of NOT NULL constraints.
+            # Only the extension knows NOT NULL constraints.
             nullable = field.nullable or not self.extension
             assert field.equals(like.field("v", nullable), check_metadata=True), (
                 field,
@@ -92,7 +92,7 @@ class Types:
 
 
 def fill(types: Types, case: Case) -> None:
-    """Make the case's table, with a NULL after its values, unless it is there."""
+    """Create and fill the case's table unless it exists, with a NULL after its values."""
     if types.has("class", case.table):
         return
     last = [] if case.type == "d_twice" else [None]

@@ -1,5 +1,5 @@
-"""Queries over a few tables of many types, made from a seed, in SQL that means the same to the
-server and to DuckDB.
+"""Random queries over a few tables of many types, from a seed, in SQL that the server and DuckDB
+interpret alike.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ NUMBERS = [*INTEGERS, "d", "f"]
 TEXTS = ["s", "c"]
 COLUMNS = [*NUMBERS, *TEXTS, "b", "day", "ts"]
 FIRST_DAY = datetime.date(2020, 1, 1)
+MOMENTS = ["2021-06-12 10:30:00", "9999-12-31 23:59:59", "1066-10-14 00:00:00"]
 
 
 def table(rng: random.Random, rows: int) -> pa.Table:
-    """Columns of many types with missing values; `k` has few values, `id` is a key."""
+    """Columns of many types with missing values; `k` has few distinct values, `id` is unique."""
 
     def some(make: object, share: float = 0.9) -> list[object]:
         return [make() if rng.random() < share else None for _ in range(rows)]  # type: ignore[operator]
@@ -75,7 +76,7 @@ def table(rng: random.Random, rows: int) -> pa.Table:
 
 
 class Queries:
-    """Queries over tables `t`, `u` and `v` as `table` makes them."""
+    """Queries over tables `t`, `u` and `v` that `table` made."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -94,7 +95,7 @@ class Queries:
         )
         return kind()
 
-    # Expressions. `q` is what stands before a column's name.
+    # Expressions. `q` is the qualifier before a column's name.
 
     def number(self, q: str, depth: int = 2) -> str:
         r = self.rng
@@ -173,10 +174,7 @@ class Queries:
                     f"AND {r.randrange(900000)}"
                 ),
                 lambda: f"{q}day {compare} DATE '2021-06-{r.randrange(10, 30)}'",
-                lambda: (
-                    f"{q}ts {compare} TIMESTAMP "
-                    f"'{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'"
-                ),
+                lambda: f"{q}ts {compare} TIMESTAMP '{r.choice(MOMENTS)}'",
                 lambda: f"{q}k IS {r.choice(['', 'NOT '])}DISTINCT FROM {q}i8",
             ]
         )()
@@ -227,7 +225,7 @@ class Queries:
 
     def joined(self) -> str:
         r = self.rng
-        way = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        join = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         on = r.choice(
             [
                 "t.id = u.i16",
@@ -237,11 +235,11 @@ class Queries:
                 "t.day = u.day",
             ]
         )
-        if way in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
+        if join in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
             on += " AND t.i16 < u.i16"
         columns = ", ".join(f"{self.value(q)} AS x{i}" for i, q in enumerate(["t.", "u.", "t."]))
         return (
-            f"SELECT {columns} FROM t {way} u ON {on} "
+            f"SELECT {columns} FROM t {join} u ON {on} "
             f"WHERE {self.condition(r.choice(['t.', 'u.']), 1)}"
         )
 
@@ -271,13 +269,13 @@ class Queries:
         return f"SELECT id, {function} OVER {window} AS w FROM t WHERE {self.condition('', 1)}"
 
     def united(self) -> str:
-        way = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
+        operator = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
         columns = self.rng.sample(["k", "c", "b", "s"], 2)
         sides = (
             f"SELECT {', '.join(columns)} FROM {t} WHERE {self.condition('', 1)}"
             for t in ("t", "u")
         )
-        return f" {way} ".join(sides)
+        return f" {operator} ".join(sides)
 
     def nested(self) -> str:
         r = self.rng

@@ -1,5 +1,5 @@
-"""Expressions by the server beside PostgreSQL's answers, and integer arithmetic beside Python's,
-which knows no overflow.
+"""The server's expressions, compared with PostgreSQL's answers, and its integer arithmetic,
+compared with Python's, which does not overflow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import dray
 
 ROUNDS = int(os.environ.get("DRAY_TEST_ROUNDS", "1"))
 SEED = int(os.environ.get("DRAY_TEST_SEED", "1"))
-# Most chains of operators mean nothing: both servers refuse them.
+# Most random chains of operators are invalid, and both servers refuse them.
 CHAINS = 6000 * ROUNDS
 CHAINS_MEANT_MIN = 300
 SUMS = 400 * ROUNDS
@@ -80,7 +80,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Con
 
 
 def chain(rng: random.Random) -> str:
-    """Operators one behind the other, and no parentheses."""
+    """A chain of operators without parentheses."""
     kinds = rng.choice(
         [
             [BOOLEANS],
@@ -108,7 +108,7 @@ def comparable(value: object) -> object:
         case bool() | None:
             return value
         case str():
-            # Floating point numbers as text have a fraction here, and none there.
+            # As text, floats always have a fraction here, and whole ones have none in PostgreSQL.
             return value.replace(".0", "")
         case int() | float() | decimal.Decimal():
             return float(value)
@@ -153,7 +153,7 @@ def test_operators_bind_as_in_postgresql(
         try:
             result = [comparable(row[0]) for row in ours.query(sql).rows()]
         except dray.Error:
-            # Types that the engine does not take together.
+            # Pairs of types that the engine does not combine.
             continue
         answered += 1
         assert result == expected, f"chain {number} of DRAY_TEST_SEED={SEED}: {sql}"
@@ -163,7 +163,7 @@ def test_operators_bind_as_in_postgresql(
 def calculation(
     rng: random.Random, depth: int
 ) -> tuple[str, Callable[[dict[str, int]], int | None]]:
-    """SQL over columns of edges, and what it is for a row; None where it is divided by nothing."""
+    """SQL over columns of edge cases, and its value for a row; None if it divides by zero."""
     if depth == 0 or rng.random() < 0.2:
         name = rng.choice("abcdefgh")
         return name, lambda row: row[name]
@@ -202,7 +202,7 @@ def test_integers_are_exact_or_out_of_range(
     for number in range(SUMS):
         sql, exact = calculation(rng, 2)
         id = rng.randrange(len(rows))
-        # As a column's value, and as a constant, which the optimizer computes.
+        # As a column's value, and as a constant that the optimizer evaluates.
         constant = (
             "(SELECT "
             + ", ".join(

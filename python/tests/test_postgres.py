@@ -16,7 +16,7 @@ import dray
 D = Decimal
 
 
-# Ways to read.
+# Ways to read a result.
 
 
 def test_all_ways_to_read(client: Client) -> None:
@@ -55,8 +55,8 @@ def test_string_layouts(client: Client, strings: Any, of: pa.DataType) -> None:
 
 
 def test_few_rows_come_as_rows(client: Client) -> None:
-    """What was small through the extension goes the other way the next time, and back when it has
-    grown.
+    """A statement with a small result avoids the extension the next time, and uses it again once
+    the result has grown.
     """
     paths = []
     for count in (5, 5, 1000, 1000, 5, 5):
@@ -146,7 +146,7 @@ def test_extension_that_is_not_there(filled: PostgresServer) -> None:
 def test_statements_with_rows(client: Client, sql: str, want: list[tuple[Any, ...]]) -> None:
     result = client.query(sql)
     if want and not want[0]:
-        # Rows without columns are counted.
+        # Rows without columns still count.
         assert result.arrow().num_columns == 0 and result.stats["rows"] == len(want)
     else:
         assert list(result.rows()) == want
@@ -226,7 +226,7 @@ def test_session_state(client: Client) -> None:
 
 
 def test_a_constraint_that_fails_at_the_end(client: Client) -> None:
-    # All rows have arrived by then, and the result is not whole nevertheless.
+    # All rows have arrived by then, but the result is not complete.
     with pytest.raises(dray.Error, match="duplicate key") as caught:
         client.query("INSERT INTO pets (id, name) VALUES (50, 'cat') RETURNING id").arrow()
     assert caught.value.sqlstate == "23505"
@@ -254,7 +254,7 @@ def test_copy(client: Client, filled: PostgresServer, sql: str) -> None:
     try:
         client.check_usable()
     except dray.UsageError as error:
-        # It may also end the connection.
+        # The statement may also end the connection.
         assert "connect again" in str(error)
     assert Client(filled.uri(), client.extension).list("SELECT count(*) FROM pets") == [(2,)]
 

@@ -1,4 +1,4 @@
-"""The server counts its rows, and so does the client."""
+"""The client counts rows and compares with the server's count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def proxy(postgres: PostgresServer) -> Iterator[PostgresProxy]:
 
 
 def _nth(tag: bytes, at: int, how: Callable[[bytes], bytes]) -> Change:
-    """Do something to one message of this tag."""
+    """Apply a change to the nth message with a tag."""
     seen = 0
 
     def change(found: bytes, body: bytes) -> bytes:
@@ -82,7 +82,7 @@ def test_a_drivers_count(
 ) -> None:
     connection = driver.connect(proxy.uri)
     try:
-        # The signature is a message of its own.
+        # The header of the binary format is a message of its own.
         proxy.change = _nth(b"d", 100, fault)
         with pytest.raises(dray.ProtocolError, match=r"has sent 200 rows, but (199|201) arrived"):
             _read(connection, False)
@@ -127,12 +127,12 @@ COUNTED = [
     ("EXPLAIN SELECT 1", 1),
     ("SHOW work_mem", 1),
 ]
-# The extension refuses rules, as COPY does.
+# The extension refuses rules, like COPY.
 NOT_FOR_COPY = ("INSERT INTO counted_also VALUES (1), (2) RETURNING n", 2)
 
 
 def test_counts_of_all_kinds(postgres: PostgresServer, extension: bool) -> None:
-    """No right count is taken for a wrong one."""
+    """Correct counts are accepted for all kinds of statements."""
     with dray.connect(postgres.uri()) as connection:
         for sql in [
             "BEGIN",

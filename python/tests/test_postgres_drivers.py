@@ -1,4 +1,4 @@
-"""Connections that a driver has opened."""
+"""Reading on connections that a driver opened."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_options(connection: Any, extension: bool) -> None:
         connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null"
     )
     assert table.to_pylist() == [{"n": Decimal("1.500"), "d": None}]
-    # NaN among decimals is to be text, too: all of them are.
+    # With nonfinite=text all decimals become text, because any of them may be NaN.
     table = dray.read(
         connection,
         sql,
@@ -184,7 +184,7 @@ def test_its_transaction_survives_our_questions(driver_connection: Any) -> None:
 
 def test_autocommit_is_one_transaction(driver_connection: Any, extension: bool) -> None:
     driver_connection.autocommit = True
-    # The transaction has begun before the statement that tells.
+    # The transaction began before the statement that checks it.
     sql = "SELECT now() < statement_timestamp() AS is_within"
     assert dray.read(driver_connection, sql, extension=extension)["is_within"].to_pylist() == [True]
     assert driver_connection.info.transaction_status == 0

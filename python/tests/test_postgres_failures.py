@@ -1,4 +1,4 @@
-"""Statements of PostgreSQL that fail, and ends that come early."""
+"""Failing statements of PostgreSQL, and early ends."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_rows_over_the_limit(client: Client) -> None:
     assert client.query(sql).arrow().num_rows == 5
 
 
-# Bytes that nobody has looked at, as text: so they come from functions in C, too.
+# Text that was never validated; functions in C can return such bytes.
 AS_TEXT = (
     "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
     "LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
@@ -153,7 +153,7 @@ def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> 
         with pytest.raises(dray.ExecutionError, match="is not UTF-8"):
             list(client.query(sql, compression=compression).rows())
         client.check_usable()
-    # Its bytes can be had.
+    # The bytes can be read as bytea.
     assert client.list(f"SELECT textsend({BAD})") == [(b"a\xffb",)]
     result = client.query(sql.replace("i = 70000", "i = 0"), compression=compression)
     assert result.arrow().num_rows == 70_001
@@ -199,12 +199,12 @@ def test_privileges(filled: PostgresServer, extension: bool) -> None:
     client.check_usable()
 
 
-# Ends that come early.
+# Early ends.
 
 
 @pytest.fixture
 def pid_is_idle(client: Client, filled: PostgresServer) -> Callable[[int], None]:
-    """Waits until a session does nothing any more."""
+    """Wait until a session is idle."""
 
     def wait(pid: int) -> None:
         deadline = time.monotonic() + 60
@@ -374,7 +374,8 @@ def test_killed_client(filled: PostgresServer, extension: bool) -> None:
     script = f"""
 import sys, pyarrow, dray
 connection = dray.connect(sys.argv[1])
-for batch in connection.query(sys.argv[2], extension={extension}).batches(): print("running", flush=True)
+for batch in connection.query(sys.argv[2], extension={extension}).batches():
+    print("running", flush=True)
 """
     marked = f"/* {uuid.uuid4()} */ {FOREVER}"
     client = subprocess.Popen(
@@ -395,7 +396,9 @@ def test_memory_of_a_stream(filled: PostgresServer, extension: bool) -> None:
 import resource, sys, pyarrow, dray
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 with dray.connect(sys.argv[1]) as connection:
-    for batch in connection.query(sys.argv[2].replace("1000000", "1000"), extension={extension}).batches(): del batch
+    few = sys.argv[2].replace("1000000", "1000")
+    for batch in connection.query(few, extension={extension}).batches():
+        del batch
     before, rows, bytes = peak(), 0, 0
     for batch in connection.query(sys.argv[2], extension={extension}).batches():
         rows, bytes = rows + batch.num_rows, bytes + batch.nbytes

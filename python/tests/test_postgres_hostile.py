@@ -1,8 +1,8 @@
-"""A server on which somebody else's functions, operators, types and tables stand before the
-system's own.
+"""A server with hostile functions, operators, types and tables that shadow the system's own.
 
-Whoever may create a schema and set a role's ``search_path`` must not get their code run by a
-statement that Dray sends by itself: each name in these is qualified."""
+Whoever may create a schema and set a role's ``search_path`` must not get code run by the statements
+that Dray itself sends. Every name in those statements is qualified.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import dray
 
 DATABASE = "hostile"
 ROLE = "victim"
-# In two pieces, so that the log has the whole in no statement.
+# In two parts, so that no logged statement contains the whole.
 TRAP = """
     RAISE LOG 'hos%', 'tile call';
     RAISE EXCEPTION 'a hostile function was called';
@@ -41,12 +41,14 @@ DECLARE
     f record;
 BEGIN
     FOR f IN SELECT o.oid, o.oprname AS name, o.oprleft::regtype AS l, o.oprright::regtype AS r,
-    o.oprresult::regtype AS result
+            o.oprresult::regtype AS result
         FROM pg_operator o WHERE o.oprleft <> 0 AND o.oprresult <> 0
     LOOP
-        PERFORM evil.try(format('CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %s',
+        PERFORM evil.try(format(
+            'CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %s',
             f.oid, f.l, f.r, f.result, body));
-        PERFORM evil.try(format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
+        PERFORM evil.try(format(
+            'CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
             f.name, f.l, f.r, f.oid));
     END LOOP;
     FOR f IN SELECT p.proname AS name, pg_get_function_identity_arguments(p.oid) AS arguments,
@@ -59,14 +61,16 @@ BEGIN
     FOR f IN SELECT c.relname AS name FROM pg_class c
         WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
     LOOP
-        PERFORM evil.try(format('CREATE VIEW evil.%I AS SELECT c.* FROM pg_catalog.%I c WHERE evil.trap()', f.name, f.name));
+        PERFORM evil.try(format(
+            'CREATE VIEW evil.%I AS SELECT c.* FROM pg_catalog.%I c WHERE evil.trap()',
+            f.name, f.name));
     END LOOP;
     FOR f IN SELECT t.typname AS name FROM pg_type t
         WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype IN ('b', 'r')
         AND t.typcategory <> 'A'
     LOOP
-        PERFORM evil.try(format('CREATE DOMAIN evil.%I AS pg_catalog.%I CHECK (evil.trap())',
-        f.name, f.name));
+        PERFORM evil.try(format(
+            'CREATE DOMAIN evil.%I AS pg_catalog.%I CHECK (evil.trap())', f.name, f.name));
     END LOOP;
 END $$;
 CREATE FUNCTION evil.concat(VARIADIC text[]) RETURNS text
@@ -161,7 +165,7 @@ def test_only_what_is_asked_for_runs(
     uri: str, extension: bool, sql: str, options: dict[str, Any]
 ) -> None:
     with dray.connect(uri + "?target_session_attrs=read-write") as connection:
-        # From the third on, statements are prepared.
+        # From the third run on, statements are prepared.
         tables = [
             connection.query(sql, extension="auto" if extension else False, **options).arrow()
             for _ in range(4)

@@ -1,5 +1,5 @@
-"""A table over several connections: one snapshot, every row once, and nothing split that must not
-be.
+"""Reading a table over several connections: one snapshot, every row once, and only statements that
+may be split.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
     with dray.connect(big.uri(user="half")) as client:
         table, reason = read(client, "SELECT id FROM guarded", extension)
         assert table.num_rows == 10_000 and "3 connections" in reason
-        # Each connection would have a time of its own.
+        # Each connection would have its own time.
         table, reason = read(client, "SELECT id FROM guarded_by_time", extension)
         assert (
             table.num_rows == 20_000
@@ -171,8 +171,8 @@ def test_row_security_in_parts(big: PostgresServer, extension: bool) -> None:
         assert "one connection" in reason
 
 
-# What has a value of its own in each transaction and is not called like a function: how it is made,
-# read, and undone, and what is said of it.
+# Objects whose value may differ between transactions, although they don't look like function calls:
+# how they are created, statements that use them, how they are dropped, and the reason given.
 HIDDEN = {
     "operator": (
         ["CREATE FUNCTION moment(integer, integer) RETURNS timestamptz LANGUAGE sql STABLE "
@@ -244,13 +244,14 @@ def test_what_hides_that_it_differs(big: PostgresServer, extension: bool, name: 
     big.run(*made)
     try:
         for sql in statements:
-            # What may have called a function leaves a session of which others know nothing.
+            # A statement that may have called a function changes its session, so each one gets a
+            # new connection.
             with dray.connect(big.uri()) as client:
                 table, reason = read(client, sql, extension)
                 assert "one connection: " in reason and what in reason, reason
                 assert len(set(map(str, table["t"].to_pylist()))) == 1
         with dray.connect(big.uri()) as client:
-            # It does not matter to what does not use it.
+            # Statements that don't use the object are split.
             assert (
                 "3 connections"
                 in read(client, "SELECT id, amount AS n FROM many AS m", extension)[1]
@@ -262,7 +263,7 @@ def test_what_hides_that_it_differs(big: PostgresServer, extension: bool, name: 
 
 
 def test_settings_that_policies_read(big: PostgresServer, extension: bool) -> None:
-    """Each session has what was set when it began: they may be others for those that begin later."""
+    """A session keeps the settings with which it began; later sessions may get others."""
     policy = "CREATE POLICY own ON tenants USING (tenant::text = current_setting('app.tenant'))"
     big.run(
         "CREATE TABLE tenants AS SELECT i AS id, i % 2 AS tenant FROM generate_series(1, 20000) i",

@@ -1,4 +1,4 @@
-"""A table over several connections while others change it, and while connections fail."""
+"""Reading a table over several connections while others change it, and while connections fail."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def client(big: PostgresServer) -> Iterator[dray.Connection]:
 def test_rows_beyond_the_known_end(
     big: PostgresServer, client: dray.Connection, extension: bool
 ) -> None:
-    """Writers add, change and remove rows all the while: a snapshot has exactly the sum that it had
-    at its beginning.
+    """Writers add, change and remove rows all the time. A snapshot has exactly the sum from its
+    beginning.
     """
     stop = threading.Event()
 
@@ -35,7 +35,7 @@ def test_rows_beyond_the_known_end(
             i = 0
             while not stop.is_set():
                 i += 1
-                # Each transaction keeps the number of rows and the sum of their ids.
+                # Each transaction preserves the number of rows and the sum of their ids.
                 with connection.transaction():
                     connection.execute(
                         "UPDATE many SET filler = %s WHERE id = %s", (f"w{i}", i % ROWS + 1)
@@ -63,8 +63,8 @@ def test_rows_beyond_the_known_end(
         while in_parts < 4 and attempts < 60:
             attempts += 1
             table, reason = read(client, "SELECT id FROM many", extension, partitions=4)
-            # Who rewrites the table may stand before the workers in the queue for its lock: then
-            # one connection reads it.
+            # A rewrite of the table may wait for its lock before the workers do. Then one
+            # connection reads the table.
             assert "one snapshot" in reason or "lock" in reason
             in_parts += "one snapshot" in reason
             assert table.num_rows == ROWS
@@ -102,7 +102,7 @@ def test_a_table_that_is_inherited_from_meanwhile(
         table, reason = read(client, "SELECT id FROM many", extension)
         assert table.num_rows == 2 * ROWS and "inherited from" in reason
     finally:
-        # That it ever was inherited from is forgotten with the next ANALYZE.
+        # ANALYZE resets the flag that the table ever had children.
         big.run("DROP TABLE heir", "ANALYZE many")
 
 
@@ -118,7 +118,7 @@ def test_half_read_and_read_again(client: dray.Connection, extension: bool) -> N
 def test_a_worker_that_is_terminated(
     big: PostgresServer, client: dray.Connection, extension: bool
 ) -> None:
-    """Its part is read again, from where it was."""
+    """Its part is read again, from where the worker stopped."""
     with big.connect() as other:
         other.autocommit = True
         for ordered in (False, True):
@@ -156,14 +156,14 @@ def test_no_connection_to_spare(big: PostgresServer, extension: bool) -> None:
             table, reason = read(client, "SELECT id FROM many", extension)
             assert table.num_rows == ROWS
             assert "one connection: another connection can't be had" in reason
-            # The transaction that was begun for it is over.
+            # The transaction that was begun for the parallel read is over.
             client.query("CREATE TEMPORARY TABLE t AS SELECT 1").arrow()
     finally:
         big.run("DROP OWNED BY single; DROP ROLE single")
 
 
 def test_statement_timeout(big: PostgresServer, extension: bool) -> None:
-    """It is the whole statement's, not each part's."""
+    """The timeout applies to the whole statement, not to each part."""
     with dray.connect(big.uri(options="?options=-c%20statement_timeout%3D1s")) as client:
         began = time.monotonic()
         with pytest.raises(

@@ -212,7 +212,7 @@ def test_either_way_is_the_same(filled: PostgresServer, value: Any) -> None:
                 outcomes.append((type(error), error.sqlstate, error.message))
         rows, extended = outcomes
         if isinstance(rows, pa.Table):
-            # The extension knows of a constraint what rows don't tell.
+            # Only the extension knows the constraint; rows don't carry it.
             fields = [field.with_nullable(True) for field in extended.schema]
             extended = extended.cast(pa.schema(fields, extended.schema.metadata))
         assert str(rows) == str(extended) if value != value else rows == extended, sql

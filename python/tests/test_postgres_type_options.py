@@ -1,4 +1,4 @@
-"""What the user's options, the session's settings and the database's encoding make of values."""
+"""How the user's options, the session's settings and the database's encoding affect values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import postgres_text as pt
 import psycopg
 import pyarrow as pa
 import pytest
-from postgres_server import WAYS
+from postgres_server import EXTENSION_CHOICES
 from postgres_types import DATABASE, Types
 
 import dray
@@ -42,7 +42,7 @@ def test_numeric_as_float64(types: Types) -> None:
     want = [value.hex() for (value,) in types.oracle.execute(f"SELECT v::float8 FROM ({sql}) t")]
     field, got = types.column(sql, numeric="float64")
     assert field.type == pa.float64() and got == want
-    # PostgreSQL's own cast refuses it; an infinity would be another value.
+    # PostgreSQL's own cast fails, and infinity would be another value.
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
         types.oracle.execute("SELECT 1e400::numeric::float8")
     with pytest.raises(dray.Error, match='column "v", row 1'):
@@ -64,9 +64,9 @@ def test_numeric_as_decimal(types: Types) -> None:
             types.query(NUMERICS, numeric=option).arrow()
     with pytest.raises(dray.Error, match=r'column "v", row 1: ') as caught:
         types.query("SELECT 1e131071 AS v", numeric="decimal(76,0)").arrow()
-    # All of its digits help nobody.
+    # Messages don't repeat thousands of digits.
     assert len(str(caught.value)) < 500
-    # A declared numeric is what it was declared, whatever the option says.
+    # The option does not affect a declared numeric.
     field, got = types.column("SELECT 1.5::numeric(5,2) AS v", numeric="decimal(12,4)")
     assert (field.type, got) == (pa.decimal128(5, 2), [Decimal("1.50")])
 
@@ -141,7 +141,7 @@ def test_settings_of_a_role_change_no_value(types: Types) -> None:
             differing = {
                 name for name in want.column_names if not got.column(name).equals(want.column(name))
             }
-            # As text, a moment is of the session's zone, and an interval in its style.
+            # As text, timestamps are in the session's zone, and intervals in its style.
             assert differing == ({"e", "f"} if options else set())
 
 
@@ -197,7 +197,7 @@ def test_sql_ascii(types: Types) -> None:
         assert connection.query(good, extension=types.extension).arrow().to_pylist() == [
             {"v": "Grüße 🐴"}
         ]
-        # Nobody knows what such bytes mean.
+        # The meaning of such bytes is unknown.
         bad = (
             "SELECT CASE WHEN i < 3 THEN 'x' ELSE convert_from('\\x61ff62', 'SQL_ASCII') END "
             "AS v FROM generate_series(1, 5) i"
@@ -221,5 +221,5 @@ def _create_database(types: Types, name: str, encoding: str) -> None:
         types.server.run(
             f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'"
         )
-        if True in WAYS:
+        if True in EXTENSION_CHOICES:
             types.server.run("CREATE EXTENSION dray", database=name)

@@ -1,4 +1,4 @@
-"""Every type of section 3 of spec/types.md, against PostgreSQL's own text output."""
+"""Every type of section 3 of spec/types.md, compared with PostgreSQL's own text."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_values(types: Types, case: Case) -> None:
 
 
 def test_char_of_every_byte(types: Types) -> None:
-    # Before version 16 its text is the bare byte, which is no UTF-8: the expected is section 3's
-    # own rule.
+    # Before version 16 the text is the bare byte, which is not UTF-8. The expected values follow
+    # section 3 directly.
     numbers = [*range(128), *range(-128, 0)]
     want = ["", *map(chr, range(1, 128)), *(f"\\{byte:03o}" for byte in range(128, 256))]
     field, got = types.column(
@@ -74,8 +74,8 @@ def test_money(types: Types, locale: str, scale: int) -> None:
     uri = types.server.uri(DATABASE, user)
     shape = pt.money(scale)
     with psycopg.connect(uri) as oracle, dray.connect(uri) as connection:
-        # As integers: the text is of a language, and a cast to numeric goes through a float's
-        # digits in none.
+        # As integers: the text depends on the locale, and a cast to numeric goes through a float's
+        # digits in locales without any.
         extreme = oracle.execute("SELECT (-9223372036854775807 - 1)::numeric::text").fetchone()
         assert extreme == ("-9223372036854775808",)
         units = [-(2**63) + 1, 2**63 - 1, 0, -1, 123456]
@@ -143,7 +143,7 @@ def test_types_of_extensions(types: Types) -> None:
     available = {
         name for (name,) in types.oracle.execute("SELECT name FROM pg_available_extensions")
     }
-    # The distribution has them all but one, the wheel only that one.
+    # Debian has all of them but one, the wheel only that one.
     assert available & set(AVAILABLE) == (
         set(AVAILABLE) - {"vector"} if "hstore" in available else {"vector"}
     )
@@ -226,7 +226,7 @@ def test_nullable_columns(types: Types) -> None:
     assert nullable("SELECT id, v, w FROM whole") == (
         [False, False, True] if types.extension else [True] * 3
     )
-    # Rows that a join makes up.
+    # Joins add rows of NULLs.
     outer = "SELECT a.id, b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1"
     assert nullable(outer)[1]
     assert list(types.query(outer)) == [(1, None)]
@@ -247,7 +247,7 @@ def test_nullable_columns(types: Types) -> None:
 
 
 def test_all_of_the_catalog(types: Types) -> None:
-    """Every table and view that a server is born with is readable, with all of its columns."""
+    """Every table and view of a new server is readable, with all of its columns."""
     names = types.texts(
         "SELECT c.oid::regclass::text FROM pg_class c WHERE relkind IN ('r', 'v') "
         "AND relnamespace IN ('pg_catalog'::regnamespace, "
@@ -259,7 +259,7 @@ def test_all_of_the_catalog(types: Types) -> None:
         try:
             described = types.oracle.execute(sql).description or []
         except psycopg.Error as error:
-            # Such as views of memory that this machine does not have.
+            # Some views need features that this machine lacks.
             with pytest.raises(dray.Error) as caught:
                 types.query(sql).arrow()
             assert caught.value.sqlstate == error.sqlstate
@@ -281,7 +281,7 @@ def test_catalog_changes(types: Types) -> None:
         "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT)
     )
     types.oracle.execute("ALTER TYPE growing RENAME ATTRIBUTE b TO c")
-    # The same statement, described as before.
+    # The same statement again: its earlier description is outdated.
     types.check(
         "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT)
     )
@@ -360,7 +360,7 @@ def test_stored_out_of_line(types: Types) -> None:
         types.check(f"SELECT {column} AS v FROM toasted ORDER BY id", shape)
 
 
-# Values drawn by the server: an expression of random() for each type.
+# For each type an expression of random() that generates values.
 DRAWN: dict[str, tuple[str, Shape]] = {
     "smallint": ("(random() * 65535 - 32768)::integer", pt.SMALLINT),
     "bigint": ("((random() - 0.5) * 1.8e19)::bigint", pt.BIGINT),
@@ -370,7 +370,9 @@ DRAWN: dict[str, tuple[str, Shape]] = {
         "round(((random() - 0.5) * 10 ^ (random() * 40 - 20))::numeric * random()::numeric, "
             "(random() * 30)::integer)", pt.NUMERIC),
     "numeric(15,2)": ("((random() - 0.5) * 10 ^ (random() * 13))::numeric", pt.numeric(15, 2)),
-    "numeric(38,19)": ("((random() - 0.5)::numeric * (10 ^ (random() * 18))::numeric * random()::numeric)", pt.numeric(38, 19)),
+    "numeric(38,19)": (
+        "((random() - 0.5)::numeric * (10 ^ (random() * 18))::numeric * random()::numeric)",
+        pt.numeric(38, 19)),
     "numeric(76,38)": (
         "((random() - 0.5)::numeric * ('1e' || (random() * 36)::integer)::numeric * "
             "random()::numeric * random()::numeric)",
@@ -409,7 +411,7 @@ def test_random_values(types: Types) -> None:
     print(f"DRAY_SEED={seed}")
     types.oracle.execute("DROP TABLE IF EXISTS drawn")
     columns = ", ".join(f"c{i} {name}" for i, name in enumerate(DRAWN))
-    # Some columns have no NULL, some a few, some have little else.
+    # Some columns have no NULL, some a few, some many.
     drawn = ", ".join(
         f"CASE WHEN random() >= {(0, 0.1, 0.9)[i % 3]} THEN {expression} END"
         for i, (expression, _) in enumerate(DRAWN.values())

@@ -1,11 +1,9 @@
-"""TPC-H's queries with the parameters of its validation, in SQL that the server and DuckDB both
-speak.
-"""
+"""TPC-H's queries with their validation parameters, in SQL that the server and DuckDB accept."""
 
 QUERIES = {
     1: """
 SELECT l_returnflag, l_linestatus, sum(l_quantity), sum(l_extendedprice),
-    sum(l_extendedprice * (1 - l_discount)),
+       sum(l_extendedprice * (1 - l_discount)),
        sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)), avg(l_quantity),
        avg(l_extendedprice), avg(l_discount), count(*)
 FROM lineitem WHERE l_shipdate <= DATE '1998-12-01' - INTERVAL '90' DAY
@@ -45,21 +43,21 @@ WHERE l_shipdate >= DATE '1994-01-01' AND l_shipdate < DATE '1994-01-01' + INTER
   AND l_discount BETWEEN 0.06 - 0.01 AND 0.06 + 0.01 AND l_quantity < 24""",
     7: """
 SELECT supp_nation, cust_nation, l_year, sum(volume) FROM (
-  SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation, extract(year
-      FROM l_shipdate) AS l_year,
+  SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation,
+      extract(year FROM l_shipdate) AS l_year,
          l_extendedprice * (1 - l_discount) AS volume
   FROM supplier, lineitem, orders, customer, nation n1, nation n2
   WHERE s_suppkey = l_suppkey AND o_orderkey = l_orderkey AND c_custkey = o_custkey
       AND s_nationkey = n1.n_nationkey
     AND c_nationkey = n2.n_nationkey
-    AND ((n1.n_name = 'FRANCE' AND n2.n_name = 'GERMANY') OR (n1.n_name = 'GERMANY'
-    AND n2.n_name = 'FRANCE'))
+    AND ((n1.n_name = 'FRANCE' AND n2.n_name = 'GERMANY')
+      OR (n1.n_name = 'GERMANY' AND n2.n_name = 'FRANCE'))
     AND l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31') AS shipping
 GROUP BY supp_nation, cust_nation, l_year ORDER BY supp_nation, cust_nation, l_year""",
     8: """
 SELECT o_year, sum(CASE WHEN nation = 'BRAZIL' THEN volume ELSE 0 END) / sum(volume) FROM (
-  SELECT extract(year FROM o_orderdate) AS o_year, CAST(l_extendedprice * (1 - l_discount) AS
-      double) AS volume,
+  SELECT extract(year FROM o_orderdate) AS o_year,
+      CAST(l_extendedprice * (1 - l_discount) AS double) AS volume,
          n2.n_name AS nation
   FROM part, supplier, lineitem, orders, customer, nation n1, nation n2, region
   WHERE p_partkey = l_partkey AND s_suppkey = l_suppkey AND l_orderkey = o_orderkey
