@@ -121,7 +121,7 @@ impl Copy {
         )
     }
 
-    /// Takes the next bytes of the COPY, in pieces of any size. Drivers call it like a file's
+    /// Takes the next bytes of the COPY, any number at a time. Drivers call it like a file's
     /// `write`.
     fn write(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
         // Parsing a row takes less time than releasing Python's lock and acquiring it again.

@@ -36,8 +36,14 @@ struct State {
     phase: Phase,
     /// Valid once the phase is not `Reading`.
     stats: Stats,
-    /// The batch that is being returned as rows, and the index of its next row.
-    rows: Option<(RecordBatch, usize)>,
+    /// The batch that is being returned as rows.
+    rows: Option<RowCursor>,
+}
+
+/// A position between two rows of a batch.
+struct RowCursor {
+    batch: RecordBatch,
+    next_row: usize,
 }
 
 /// Reading on after `Whole` returns no more batches. After any other end it is an error.
@@ -112,15 +118,16 @@ impl Reader {
         let cached = self.lock(py)?.rows.take();
         let next = match cached {
             Some(cached) => Some(cached),
-            None => self.next_batch(py)?.map(|batch| (batch, 0)),
+            None => self.next_batch(py)?.map(|batch| RowCursor { batch, next_row: 0 }),
         };
-        let Some((batch, from)) = next else { return Ok(None) };
-        debug_assert!(from == 0 || from < batch.num_rows());
-        let count = (batch.num_rows() - from)
-            .min((BLOCK_VALUES / batch.num_columns().max(1)).clamp(1, BLOCK_ROWS_MAX));
-        let rows = rows(py, &batch.slice(from, count))?;
-        if from + count < batch.num_rows() {
-            self.lock(py)?.rows = Some((batch, from + count));
+        let Some(RowCursor { batch, next_row }) = next else { return Ok(None) };
+        debug_assert!(next_row == 0 || next_row < batch.num_rows());
+        let block_rows = (BLOCK_VALUES / batch.num_columns().max(1)).clamp(1, BLOCK_ROWS_MAX);
+        let count = (batch.num_rows() - next_row).min(block_rows);
+        let rows = rows(py, &batch.slice(next_row, count))?;
+        let next_row = next_row + count;
+        if next_row < batch.num_rows() {
+            self.lock(py)?.rows = Some(RowCursor { batch, next_row });
         }
         Ok(Some(rows))
     }
