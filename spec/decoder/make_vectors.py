@@ -15,6 +15,7 @@ from vectors_page_reject import rejected_pages
 from vectors_reject import rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
 from vectors_state import accepted_states
+from vectors_strings import accepted_strings
 from writer import container, schema
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
@@ -27,6 +28,7 @@ def files() -> dict[str, bytes]:
         accepted_chunks,
         accepted_nested,
         accepted_encodings,
+        accepted_strings,
         accepted_compressed,
         accepted_coded,
         accepted_huffman,

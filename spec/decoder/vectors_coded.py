@@ -1,4 +1,4 @@
-"""Symbols in strings, decimals in floats and relative columns: accepted and refused chunks."""
+"""Decimals in floats and relative columns: accepted and refused chunks. Symbols: refused chunks."""
 
 from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
@@ -9,7 +9,7 @@ CARE = symbols_table(b"care", b"fully")
 
 
 def accepted_coded() -> list[Accepted]:
-    return [*symbols(), *decimals_in_floats(), *relative_columns()]
+    return [*decimals_in_floats(), *relative_columns()]
 
 
 def doubles(*values: float) -> list[str]:
@@ -20,103 +20,6 @@ def doubles(*values: float) -> list[str]:
 def singles(*values: float) -> list[str]:
     """The bits of float32s in the form of the vectors' JSON."""
     return [struct.pack(">f", value).hex() for value in values]
-
-
-def symbols():
-    yield accept(
-        "symbols-spec-example",
-        "encodings.md section 3.1",
-        S,
-        [["carefully", "care"]],
-        [NONE, strings_symbols(plain(numbers("I", 9, 4)), CARE, 3, plain(numbers("H", 0, 1, 0)))],
-        decoded=12 + 13,
-    )
-    yield accept(
-        "symbols-bytes",
-        "codes of bytes after those of symbols; a symbol of two strings, of half a "
-        "character, and of one byte",
-        S,
-        [["x!care", "lesé", "a"]],
-        [
-            NONE,
-            strings_symbols(
-                plain(numbers("I", 6, 5, 1)),
-                symbols_table(b"carel", b"es\xc3", b"a"),
-                6,
-                plain(numbers("H", 3 + ord("x"), 3 + ord("!"), 0, 1, 3 + 0xA9, 2)),
-            ),
-        ],
-        decoded=16 + 12,
-    )
-    yield accept(
-        "symbols-no-symbols",
-        "an empty table: the bytes alone, in frames",
-        [field("b", "binary")],
-        [["00ff", "80"]],
-        [
-            NONE,
-            strings_symbols(
-                frame(1, u32(1), [1, 0]), symbols_table(), 3, frame(8, u16(0), [0, 255, 128])
-            ),
-        ],
-        decoded=12 + 3,
-    )
-    yield accept(
-        "symbols-no-strings",
-        "no data and no codes: empty strings; a list of no strings",
-        [field("s", "utf8"), field("l", "list", children=[field("item", "utf8")])],
-        [[""], [[]]],
-        [
-            [NONE, strings_symbols(constant(u32(0)), symbols_table(), 0, plain(b""))],
-            [NONE, list_offsets(0, 0), NONE, strings_symbols(plain(b""), CARE, 0, plain(b""))],
-        ],
-        decoded=8 + 8 + 4,
-    )
-    most = [b"%016d" % i for i in range(3840)]
-    yield accept(
-        "symbols-most",
-        "3840 symbols of 16 bytes, their lengths constant, their bytes and the codes plain; "
-        "the last symbol and the last byte",
-        [field("b", "binary")],
-        [[most[0].hex(), most[3839].hex() + "ff"]],
-        [
-            NONE,
-            strings_symbols(
-                plain(numbers("I", 16, 17)),
-                [b"\0", u32(3840), constant(u8(16)), Buffer(b"".join(most))],
-                3,
-                plain(numbers("H", 0, 3839, 4095)),
-            ),
-        ],
-        decoded=12 + 33,
-    )
-    yield accept(
-        "symbols-compressed",
-        "table and codes compressed; codes patched; most values missing",
-        [nullable("s", "utf8")],
-        [[None, "abcabcabcabcabcabc", None, "!"]],
-        [
-            packed("0101"),
-            strings_symbols(
-                plain(numbers("I", 18, 1)),
-                [b"\0", u32(2), [b"\0", zstd(b"\x06\x03")], lz4(b"abcabcabc")],
-                4,
-                frame_patched(
-                    1, u16(0), [0, 0, 0, 0], 1, constant(u32(3)), constant(u16(2 + ord("!")))
-                ),
-            ),
-        ],
-        decoded=1 + 20 + 19,
-    )
-    entries = strings_symbols(plain(numbers("I", 4, 9)), CARE, 3, plain(numbers("H", 0, 0, 1)))
-    yield accept(
-        "symbols-entries",
-        "of a dictionary",
-        S,
-        [["carefully", "care", "carefully"]],
-        [NONE, dictionary(2, entries, plain(numbers("I", 1, 0, 1)))],
-        decoded=16 + 22,
-    )
 
 
 def decimals_in_floats():

@@ -1,4 +1,4 @@
-"""Encodings of booleans, values of fixed width and strings: accepted chunks."""
+"""Encodings of booleans and values of fixed width: accepted chunks."""
 
 from vectors_accept import NONE, Accepted, accept, exact
 from writer import *  # the vocabulary of this page
@@ -9,7 +9,6 @@ def accepted_encodings() -> list[Accepted]:
         booleans_and_fixed,
         frames,
         runs_delta_and_patched,
-        string_encodings,
     )
     return [vector for group in groups for vector in group()]
 
@@ -403,101 +402,4 @@ def runs_delta_and_patched():
             ],
         ],
         decoded=12 + 4 + 12 + 4 + 8 + 2 + 8,
-    )
-
-
-def string_encodings():
-    s = [field("s", "utf8")]
-    yield accept(
-        "strings-constant",
-        "constant, of utf8 and binary",
-        [field("s", "utf8"), field("b", "binary"), field("e", "utf8")],
-        [["né"] * 3, ["ff"] * 3, [""] * 3],
-        [
-            NONE,
-            strings_constant("né".encode()),
-            NONE,
-            strings_constant(b"\xff"),
-            NONE,
-            strings_constant(b""),
-        ],
-        decoded=16 + 9 + 16 + 3 + 16,
-    )
-    yield accept(
-        "strings-lengths-plain",
-        "plain lengths",
-        s,
-        [["ab", "", "c"]],
-        [NONE, strings_lengths(plain(numbers("I", 2, 0, 1)), b"abc")],
-        decoded=16 + 3,
-    )
-    yield accept(
-        "strings-lengths-constant",
-        "constant lengths: strings of fixed width",
-        s,
-        [["ab", "cd", "ef"]],
-        [NONE, strings_lengths(constant(u32(2)), b"abcdef")],
-        decoded=16 + 6,
-    )
-    yield accept(
-        "strings-lengths-frame",
-        "lengths in a frame",
-        [field("b", "binary")],
-        [["6162", "636465", "66"]],
-        [NONE, strings_lengths(frame(2, u32(1), [1, 2, 0]), b"abcdef")],
-        decoded=16 + 6,
-    )
-    yield accept(
-        "strings-empty-data",
-        "only empty strings",
-        s,
-        [["", ""]],
-        [NONE, strings(b"", b"")],
-        decoded=12,
-    )
-    entries = strings(b"red", b"", b"blue")
-    values = ["blue", "red", "", "red"]
-    indexes = [2, 0, 1, 0]
-    for form, part in {
-        "plain": plain(numbers("I", *indexes)),
-        "frame": frame(2, u32(0), indexes),
-    }.items():
-        yield accept(
-            f"strings-dictionary-indexes-{form}",
-            f"entries with offsets, indexes {form}",
-            s,
-            [values],
-            [NONE, dictionary(3, entries, part)],
-            decoded=20 + 10,
-        )
-    one = dictionary(1, strings_lengths(constant(u32(2)), b"\xff\xfe"), constant(u32(0)))
-    yield accept(
-        "strings-dictionary-indexes-constant",
-        "entries with constant lengths, indexes constant",
-        [field("b", "binary")],
-        [["fffe"] * 3],
-        [NONE, one],
-        decoded=16 + 6,
-    )
-    two = dictionary(
-        2, strings_lengths(plain(numbers("I", 1, 2)), b"abc"), plain(numbers("I", 1, 0, 1))
-    )
-    yield accept(
-        "strings-dictionary-lengths-plain",
-        "entries with plain lengths",
-        s,
-        [["bc", "a", "bc"]],
-        [NONE, two],
-        decoded=16 + 5,
-    )
-    framed = dictionary(
-        2, strings_lengths(frame(1, u32(1), [0, 1]), b"abc"), plain(numbers("I", 1, 0, 1))
-    )
-    yield accept(
-        "strings-dictionary-packed",
-        "packed nulls over a dictionary, lengths in a frame",
-        [nullable("s", "utf8")],
-        [["bc", None, "a", "bc"]],
-        [packed("1011"), framed],
-        decoded=1 + 20 + 5,
     )
