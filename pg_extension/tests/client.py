@@ -1,5 +1,5 @@
-"""PostgreSQL's protocol, as little of it as a COPY takes, and the frames within, read by the
-decoder of the specification.
+"""A minimal client of PostgreSQL's protocol for COPY. The decoder of the specification reads the
+frames.
 """
 
 import socket
@@ -17,7 +17,7 @@ from header import Limits  # noqa: E402
 from tables import Tables  # noqa: E402
 from values import column_values  # noqa: E402
 
-# A welcome, which the decoder expects of a whole connection.
+# The decoder checks whole connections, which begin with a welcome.
 WELCOME = struct.pack("<IB3xHI", 6, protocol.WELCOME, protocol.VERSION, 0)
 
 
@@ -29,7 +29,7 @@ class ServerError(Exception):
 
 @dataclass
 class Result:
-    """What came for one query message."""
+    """The answer to one query message."""
 
     rows: list = field(default_factory=list)
     tags: list = field(default_factory=list)
@@ -42,7 +42,7 @@ class Result:
         )[1:]
 
     def frames(self) -> list[tuple[int, bytes]]:
-        """The kind and the payload of each."""
+        """The kind and payload of each frame."""
         found, at = [], 0
         while at < len(self.copied):
             payload_bytes, kind = struct.unpack_from("<IB", self.copied, at)
@@ -55,7 +55,7 @@ class Result:
         return [payload for kind, payload in self.frames() if kind == protocol.STATE]
 
     def tables(self, limits: Limits = Limits()) -> Tables:
-        """The tables that stand at the end."""
+        """The live tables at the end of the stream."""
         tables = Tables()
         for payload in self.state_frames():
             receive_state(payload, tables, limits)
@@ -68,12 +68,12 @@ class Result:
         return [message for message in self.messages(limits) if message.name == "chunk"]
 
     def columns(self, limits: Limits = Limits()) -> list[list]:
-        """The values of each column, and that they are all there."""
+        """The values of each column. Checks that all rows arrived."""
         started, *between, finished = self.messages(limits)
         assert started.name == "started" and finished.name == "finished"
         columns = [[] for _ in started.fields["schema"]]
         for chunk in between:
-            # State frames have no values of their own.
+            # State frames have no columns.
             for column, part in zip(columns, chunk.fields.get("columns", [])):
                 column.extend(column_values(part))
         assert all(len(column) == finished.fields["rows"] for column in columns)
@@ -91,7 +91,7 @@ class Connection:
         address: str = "127.0.0.1",
         **parameters,
     ):
-        """With another address of the loopback the server takes the client for one on another host."""
+        """With another loopback address, the server treats the client as one on another host."""
         self.socket = socket.create_connection(("127.0.0.1", port), source_address=(address, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls:
@@ -127,7 +127,7 @@ class Connection:
         return self.rows(sql)[0][0]
 
     def copy(self, what: str, options: str = "") -> Result:
-        """COPY as clients do it: the library is loaded in the same message."""
+        """Runs COPY as clients do, loading the library in the same message."""
         options = f", {options}" if options else ""
         return self.run(
             f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray{options})"
@@ -136,7 +136,7 @@ class Connection:
     def copy_bound(
         self, what: str, parameters: list[tuple[int, str | bytes | None]], options: str = ""
     ) -> Result:
-        """COPY with the types and texts of parameters bound to it: parse, bind, execute."""
+        """Runs COPY with bound parameters, given as type OIDs and texts: Parse, Bind, Execute."""
         sql = f"COPY {what} TO STDOUT (FORMAT dray{', ' if options else ''}{options})"
         self.send_bound("SELECT pg_catalog.dray_load()", [])
         self.send_bound(sql, parameters)
@@ -176,7 +176,7 @@ class Connection:
         return head[:1], self.read(struct.unpack("!i", head[1:])[0] - 4)
 
     def read_result(self) -> Result:
-        """Up to ReadyForQuery; an error is raised then."""
+        """Reads up to ReadyForQuery, then raises the error, if there was one."""
         result, error, copied = Result(), None, []
         while True:
             kind, body = self.read_message()

@@ -1,5 +1,8 @@
-"""Each test runs on a server of each version: copies of what python/tests finds, or those whose
-pg_config is named in DRAY_PG_CONFIGS (parted by colons), into which the extension is installed."""
+"""Every test runs on a server of each version.
+
+The servers are copies of those that python/tests finds, or those whose pg_config is named in
+DRAY_PG_CONFIGS (separated by colons). The extension is installed into them.
+"""
 
 import os
 import shutil
@@ -17,9 +20,7 @@ PG_CONFIGS = [path for path in os.environ.get("DRAY_PG_CONFIGS", "").split(":") 
 
 
 def pytest_collection_modifyitems(items):
-    """Where several processes run the tests, those of a version are in one: servers are made and
-    started once.
-    """
+    """Groups the tests by version for xdist, so that each server is made and started once."""
     for item in items:
         if "pg_config" in item.fixturenames:
             item.add_marker(pytest.mark.xdist_group(str(item.callspec.params["pg_config"])))
@@ -31,7 +32,7 @@ def pg_config(request):
         yield request.param
         return
     folder = Path(tempfile.mkdtemp(prefix="dray-postgresql-"))
-    # Servers run as a user who may not read everything.
+    # Servers run as a user without access to root's files.
     folder.chmod(0o755)
     yield str(Installation(request.param, folder / str(request.param)).bin / "pg_config")
     shutil.rmtree(folder)

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the test's own, with the extension installed."""
+"""A PostgreSQL server for tests, with the extension installed."""
 
 import fcntl
 import os
@@ -13,12 +13,12 @@ from pathlib import Path
 from client import Connection
 
 EXTENSION = Path(__file__).parents[1]
-# A server refuses to run as root.
+# PostgreSQL refuses to run as root.
 USER = "postgres"
 
 
 class Server:
-    """`with Server(pg_config) as server: server.connect()`"""
+    """A running server: `with Server(pg_config) as server: server.connect()`."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Server:
         return Connection(self.port, user, database, **parameters)
 
     def crashes(self) -> list[str]:
-        """What the log says about backends that died of a signal."""
+        """The lines of the log about backends that crashed."""
         pattern = (
             "terminated by signal|server process .* exited|PANIC|panicked|memory allocation of"
         )
@@ -101,7 +101,7 @@ class Server:
 
 
 def install(pg_config: str, features: str = ""):
-    """One process at a time builds."""
+    """Builds and installs the extension. A lock serializes the builds of several processes."""
     make = ["make", "-s", "-C", EXTENSION, f"PG_CONFIG={pg_config}", f"CARGO_FEATURES={features}"]
     with (EXTENSION / "Makefile").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

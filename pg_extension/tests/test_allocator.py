@@ -1,5 +1,5 @@
-"""Memory that ends at any moment: an error, never an abort. Built with an allocator that fails when
-told to.
+"""Every allocation may fail, which must be an error and never an abort. The extension is built with
+an allocator that fails on demand.
 """
 
 import time
@@ -8,8 +8,10 @@ import pytest
 from client import ServerError
 from server import Server, install
 
-QUERY = """(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i, NULL], i::text || 'x', CASE WHEN i % 3 > 0 THEN i END,
-    (i, 'y')::pair, '101'::varbit, i % 5 = 0, ('[' || i || ',)')::int4range, 'x'::text[] FROM (SELECT generate_series(1, {}) i) s)"""
+QUERY = """(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i, NULL], i::text || 'x',
+    CASE WHEN i % 3 > 0 THEN i END, (i, 'y')::pair, '101'::varbit, i % 5 = 0,
+    ('[' || i || ',)')::int4range, 'x'::text[]
+    FROM (SELECT generate_series(1, {}) i) s)"""
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +44,7 @@ def test_every_allocation_may_fail(failing, compression, rows):
                 result = None
             connection.run("SET dray.test_fail_after = 0")
             if result is not None:
-                # More allocations than there are.
+                # The statement made fewer than n allocations.
                 assert result.columns() == whole
                 break
             n += 1 if n < 400 else n // 50
@@ -51,25 +53,28 @@ def test_every_allocation_may_fail(failing, compression, rows):
 
 
 LARGE = [
-    # Chunks of many rows, and rows larger than a chunk: strings that compress and that don't, and
-    # arrays with an item a byte.
+    # Chunks of many rows, rows larger than a chunk, strings that compress and strings that don't,
+    # and arrays with one item for each byte.
     (
         QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"),
         "chunk_bytes_max 33554432, row_bytes_max 33554432, chunk_rows 1000000",
     ),
-    # Tables that are kept from chunk to chunk, and grow.
+    # Stream dictionaries that grow.
     (
-        "(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM (SELECT generate_series(1, 60000) i) s)",
+        "(SELECT md5((i % 100 + i / 500)::text), (i % 70)::bigint * 7919000017 FROM "
+        "(SELECT generate_series(1, 60000) i) s)",
         "chunk_rows 5000",
     ),
-    # Chunks that are made by another thread.
+    # Chunks that another thread encodes.
     (QUERY.format(60000).replace("'x'::text[]", "ARRAY['x', NULL]::name[]"), ""),
     (
-        "(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') FROM generate_series(1, 100000) i))",
+        "(SELECT repeat(md5('x'), 200000), (SELECT string_agg(md5(i::text), '') "
+        "FROM generate_series(1, 100000) i))",
         "",
     ),
     (
-        "(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), repeat('1', 1000000)::varbit)",
+        "(SELECT (SELECT array_agg(i % 10) FROM generate_series(1, 500000) i), "
+        "repeat('1', 1000000)::varbit)",
         "",
     ),
     (
@@ -79,13 +84,15 @@ LARGE = [
         "",
     ),
     ("(SELECT ('{' || repeat('::,', 300000) || '::}')::inet[])", ""),
-    # 14 bytes as they are sent, 131,072 as text.
+    # 14 bytes on the wire, 131,072 as text.
     (
-        "(SELECT array_fill('1e131071'::numeric, ARRAY[300]), '1e131071'::numeric, '1e131071'::numeric)",
+        "(SELECT array_fill('1e131071'::numeric, ARRAY[300]), "
+        "'1e131071'::numeric, '1e131071'::numeric)",
         "",
     ),
     (
-        "(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), array_fill(NULL::pair, ARRAY[300000]))",
+        "(SELECT array_fill(ROW(1, NULL)::pair, ARRAY[300000]), "
+        "array_fill(NULL::pair, ARRAY[300000]))",
         "",
     ),
 ]
@@ -113,14 +120,15 @@ def test_large_chunks_and_rows(failing, compression, query, options):
 
 
 def test_results_of_many_types(failing):
-    """What is put aside for a stream grows with the number of its types."""
+    """The memory that a stream reserves grows with the number of its types."""
     with failing.connect() as connection:
         connection.run(
             "SELECT pg_catalog.dray_load(); CREATE TYPE level0 AS (a integer, b integer)"
         )
         for level in range(1, 13):
             connection.run(
-                f"CREATE TYPE level{level} AS (a level{level - 1}, a_long_name_for_an_attribute_of_it level{level - 1})"
+                f"CREATE TYPE level{level} AS (a level{level - 1}, "
+                f"a_long_name_for_an_attribute_of_it level{level - 1})"
             )
         n, failures = 1, 0
         while True:
@@ -138,8 +146,8 @@ def test_results_of_many_types(failing):
 
 
 def test_a_send_that_fails(failing):
-    """Nobody knows how much of a message the client has: the session ends, and what it could not
-    say is in the log.
+    """After a failed send the client's part of the message is unknown, so the session ends. The log
+    has the error that could not be sent.
     """
     with failing.connect() as connection, failing.connect() as oracle:
         connection.run("SELECT pg_catalog.dray_load()")

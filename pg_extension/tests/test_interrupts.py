@@ -1,4 +1,4 @@
-"""Ends that come too early, and clients that don't read: no crash, no leak, no short result."""
+"""Cancels, terminations and clients that don't read: no crash, no leak, no short result."""
 
 import os
 import random
@@ -9,8 +9,11 @@ import pytest
 from client import ServerError
 from server import USER
 
-# A set-returning function in FROM would first be written to a tuple store.
-LONG = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], md5((i % 300)::text) FROM (SELECT generate_series(1, 50000000) i) s)"
+# A set-returning function in FROM would be materialized in a tuple store first.
+LONG = (
+    "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], md5((i % 300)::text) "
+    "FROM (SELECT generate_series(1, 50000000) i) s)"
+)
 
 
 def begin(connection, what: str = LONG, options: str = "compression none"):
@@ -22,7 +25,7 @@ def expect(connection, match: str, sqlstate: str):
     with pytest.raises(ServerError, match=match) as caught:
         connection.read_result()
     assert caught.value.sqlstate == sqlstate
-    # The stream did not end as one that is whole.
+    # The stream did not end like a complete one.
     assert "COPY" not in " ".join(caught.value.result.tags)
     assert connection.value("SELECT 1") == "1"
 
@@ -53,12 +56,14 @@ def test_cancel_by_another(server, connection):
 def test_error_within_the_scan(connection, row):
     begin(
         connection,
-        f"(SELECT 1 / (i - {row}), repeat('x', i % 100) FROM (SELECT generate_series(1, 400000) i) s)",
+        f"(SELECT 1 / (i - {row}), repeat('x', i % 100) FROM "
+        "(SELECT generate_series(1, 400000) i) s)",
     )
     expect(connection, "division by zero", "22012")
     begin(
         connection,
-        f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END FROM (SELECT generate_series(1, 400000) i) s)",
+        f"(SELECT CASE WHEN i = {row} THEN 'infinity'::date END FROM "
+        "(SELECT generate_series(1, 400000) i) s)",
     )
     expect(connection, f"row {row}: Arrow has no infinity", "22003")
 
@@ -89,7 +94,7 @@ def test_terminate_at_random_moments(server):
                 )
                 time.sleep(moments.random() ** 3 * 0.3)
                 if moments.random() < 0.5:
-                    # A client that does not read.
+                    # This client does not read.
                     killer.run(f"SELECT pg_terminate_backend({pid})")
                     deadline = time.monotonic() + 5
                     while killer.rows(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"):
@@ -139,8 +144,11 @@ def test_many_at_once(server):
 
 @pytest.mark.parametrize("compression", ["none", "light", "zstd", "zstd:19"])
 def test_address_space_that_ends(server, compression):
-    """The system's own refusals, not those of a test's allocator: PostgreSQL's and zstd's too."""
-    query = "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], repeat('x', i % 900) FROM (SELECT generate_series(1, 60000) i) s)"
+    """The system refuses memory, also to PostgreSQL's and zstd's own allocations."""
+    query = (
+        "(SELECT i, md5(i::text), i::numeric(12,2), ARRAY[i], repeat('x', i % 900) "
+        "FROM (SELECT generate_series(1, 60000) i) s)"
+    )
     outcomes = []
     for megabytes in (0, 1, 2, 4, 8, 12, 16, 17, 18, 20, 24, 28, 32, 40, 64, 128, 512):
         with server.connect() as connection:
@@ -155,13 +163,13 @@ def test_address_space_that_ends(server, compression):
                 assert error.sqlstate == "53200", error
                 outcomes.append("failed")
             limit_address_space(pid, "unlimited")
-            # The session goes on.
+            # The session survives.
             assert connection.copy("(SELECT 1)").columns() == [[1]]
     assert outcomes[0] == "failed" and outcomes[-1] == "whole", outcomes
     assert server.crashes() == []
 
 
 def limit_address_space(pid: int, size: int | str):
-    # Only its own user may limit a process.
+    # Only the owner of a process may limit it.
     user = {"user": USER} if os.geteuid() == 0 else {}
     subprocess.run(["prlimit", "--pid", str(pid), f"--as={size}:"], check=True, **user)

@@ -1,5 +1,5 @@
-"""Values that are small for the server and large as columns, types without end, work without a
-pause.
+"""Values that are small in the server and large as columns, deeply nested types, and statements
+that run without pause.
 """
 
 import threading
@@ -10,7 +10,7 @@ from client import ServerError
 from server import Server
 from test_interrupts import limit_address_space
 
-# 14 bytes as it is sent, 131,072 as text.
+# 14 bytes on the wire, 131,072 as text.
 LONG_NUMERIC = "'1e131071'::numeric"
 
 
@@ -33,12 +33,12 @@ def peak_bytes(pid: str) -> int:
 @pytest.mark.parametrize(
     "what, limit",
     [
-        # A NULL of 100 uuids has 1,613 bytes here.
+        # As a column, a NULL of 100 uuids takes 1,613 bytes.
         ("array_fill(NULL::wide, ARRAY[1000000])", 64 << 20),
         (f"array_fill({LONG_NUMERIC}, ARRAY[5000])", 64 << 20),
         (", ".join([f"array_fill({LONG_NUMERIC}, ARRAY[200])"] * 10), 64 << 20),
         (", ".join(["repeat('x', 10000000)"] * 30), 64 << 20),
-        # Stored elsewhere, and so on; json is not compressed on its way.
+        # Stored out of line; json is not compressed there.
         (", ".join(["(SELECT j FROM stored)"] * 30), 64 << 20),
     ],
 )
@@ -53,7 +53,7 @@ def test_a_row_is_refused_before_it_is_whole(connection, what, limit):
     with pytest.raises(ServerError, match="raise row_bytes_max") as caught:
         connection.copy(f"(SELECT {what})", f"row_bytes_max {limit}")
     assert caught.value.sqlstate == "54000"
-    # Buffers that grow are there twice for a moment; and PostgreSQL has its own copies.
+    # A growing buffer exists twice for a moment, and PostgreSQL has copies of its own.
     assert peak_bytes(pid) - before < 6 * limit, (peak_bytes(pid) - before) >> 20
     assert connection.copy("(SELECT 1)").columns() == [[1]]
 
@@ -89,13 +89,15 @@ def test_short_memory_for_values_that_grow(server, megabytes):
 @pytest.mark.parametrize(
     "what, options",
     [
-        # Chunks as large as the client likes, compressed as hard as can be.
+        # The largest chunks, compressed as hard as possible.
         (
-            "(SELECT md5(i::text) || md5((i + 1)::text), i FROM (SELECT generate_series(1, 30000000) i) s)",
-            "chunk_bytes_max 1000000000, row_bytes_max 1000000000, decoded_bytes_max 1000000000, chunk_rows 100000000,"
+            "(SELECT md5(i::text) || md5((i + 1)::text), i FROM "
+            "(SELECT generate_series(1, 30000000) i) s)",
+            "chunk_bytes_max 1000000000, row_bytes_max 1000000000, decoded_bytes_max "
+            "1000000000, chunk_rows 100000000,"
             " compression 'zstd:22'",
         ),
-        # One row.
+        # A single large row.
         (
             f"(SELECT array_fill({LONG_NUMERIC}, ARRAY[15000]))",
             "row_bytes_max 4294967295, compression none",
@@ -125,8 +127,8 @@ def test_types_without_end(connection):
 
 
 def test_nothing_is_written_into_a_message(pg_config):
-    """The server stops at once while a client does not read: what it has to say has no place in the
-    data.
+    """The server shuts down while the client does not read. Its error message must not end up in
+    the data.
     """
     with Server(pg_config, features=None) as server, server.connect() as connection:
         connection.run("SELECT pg_catalog.dray_load()")

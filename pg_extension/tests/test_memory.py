@@ -1,4 +1,4 @@
-"""What a backend holds: it is given back after each transfer, and bounded while one runs."""
+"""The memory of a backend: released after each transfer, and bounded while one runs."""
 
 import os
 import time
@@ -11,14 +11,14 @@ from test_interrupts import LONG, begin
 MIB = 1 << 20
 TRANSFERS = 1000
 WARM_UP = 100
-# Ends of pages, and of the heap.
+# Rounding to pages, and the end of the heap.
 PRIVATE_GROWTH_MAX = MIB // 2
-# An allocation of 10 bytes that each transfer forgot would show.
+# Small enough to reveal a leak of 10 bytes in each transfer.
 CONTEXTS_GROWTH_MAX = 8 << 10
 
 
 def private_bytes(pid: int) -> int:
-    """What a process has for itself: not the shared buffers, not its programs' files."""
+    """The private memory of a process, without shared buffers and mapped files."""
     line = next(line for line in open(f"/proc/{pid}/status") if line.startswith("RssAnon"))
     return int(line.split()[1]) << 10
 
@@ -28,7 +28,7 @@ def pid_of(connection) -> int:
 
 
 def context_bytes(connection) -> tuple[int, int]:
-    """What PostgreSQL's own allocator has handed out: beyond statements, and in all."""
+    """The bytes allocated by PostgreSQL's memory contexts: in TopMemoryContext, and in all."""
     row = connection.rows(
         "SELECT sum(used_bytes) FILTER (WHERE name = 'TopMemoryContext'), sum(used_bytes)"
         " FROM pg_backend_memory_contexts"
@@ -36,23 +36,31 @@ def context_bytes(connection) -> tuple[int, int]:
     return int(row[0]), int(row[1])
 
 
-TABLES = f"""
+TABLES = """
 CREATE TYPE kept_pair AS (n integer, t text);
 CREATE TYPE kept_mood AS ENUM ('sad', 'happy');
 CREATE TABLE kept_small (a integer NOT NULL, b text);
 INSERT INTO kept_small SELECT i, 'row ' || i FROM generate_series(1, 20) i;
 CREATE TABLE kept_large (i integer NOT NULL, h text, f float8, n numeric(12,2));
-INSERT INTO kept_large SELECT i, md5(i::text) || md5((i + 1)::text), i / 3.0, i / 100.0 FROM generate_series(1, 50000) i;
-CREATE TABLE kept_kinds (bo boolean, i2 smallint, i4 integer, i8 bigint, f4 real, f8 double precision, o oid, n1 numeric(15,2),
-    n2 numeric(30,5), n3 numeric(60,4), n4 numeric, t text, v varchar(20), c character(5), n name, b bytea, d date, ti time,
-    ts timestamp, tz timestamptz, u uuid, m money, j jsonb, iv interval, bi varbit, ne inet, mo kept_mood, ai integer[], at text[],
+INSERT INTO kept_large SELECT i, md5(i::text) || md5((i + 1)::text), i / 3.0, i / 100.0
+    FROM generate_series(1, 50000) i;
+CREATE TABLE kept_kinds (bo boolean, i2 smallint, i4 integer, i8 bigint, f4 real,
+    f8 double precision, o oid, n1 numeric(15,2),
+    n2 numeric(30,5), n3 numeric(60,4), n4 numeric, t text, v varchar(20), c character(5),
+    n name, b bytea, d date, ti time,
+    ts timestamp, tz timestamptz, u uuid, m money, j jsonb, iv interval, bi varbit, ne inet,
+    mo kept_mood, ai integer[], at text[],
     p kept_pair, ap kept_pair[], r int4range, mr int4multirange, big text, moved text);
--- One is compressed in its row, the other stored elsewhere as it is.
+-- One value is compressed inline, the other stored out of line uncompressed.
 ALTER TABLE kept_kinds ALTER moved SET STORAGE EXTERNAL;
-INSERT INTO kept_kinds SELECT i % 2 = 0, i, i, i, i / 3.0, i / 3.0, i, i / 100.0, i / 7.0, i * 1e40, i / 9.0, 'x' || i, i, i,
-    'n' || i, decode(md5(i::text), 'hex'), date '2000-01-01' + i, time '00:00' + i * interval '1 s', now(), now(),
-    md5(i::text)::uuid, i, json_build_object('i', i), i * interval '1 h', i::bit(20), '10.0.0.1', 'sad', ARRAY[i, NULL],
-    ARRAY['x', NULL], ROW(i, 'y'::text)::kept_pair, ARRAY[ROW(i, 'z'::text)::kept_pair], int4range(1, i + 1), int4multirange(int4range(1, i + 1)),
+INSERT INTO kept_kinds SELECT i % 2 = 0, i, i, i, i / 3.0, i / 3.0, i, i / 100.0, i / 7.0,
+    i * 1e40, i / 9.0, 'x' || i, i, i,
+    'n' || i, decode(md5(i::text), 'hex'), date '2000-01-01' + i,
+    time '00:00' + i * interval '1 s', now(), now(),
+    md5(i::text)::uuid, i, json_build_object('i', i), i * interval '1 h', i::bit(20), '10.0.0.1',
+    'sad', ARRAY[i, NULL],
+    ARRAY['x', NULL], ROW(i, 'y'::text)::kept_pair, ARRAY[ROW(i, 'z'::text)::kept_pair],
+    int4range(1, i + 1), int4multirange(int4range(1, i + 1)),
     repeat('compressed ' || i, 1000), repeat(md5(i::text), 200) FROM generate_series(1, 150) i;
 INSERT INTO kept_kinds SELECT FROM generate_series(1, 50);
 """
@@ -60,7 +68,9 @@ INSERT INTO kept_kinds SELECT FROM generate_series(1, 50);
 
 @pytest.fixture(scope="module")
 def frugal(server):
-    """A server whose malloc gives back what is freed. By itself it learns to keep what was large once: up to some 12 MB."""
+    """A server whose malloc returns freed memory at once. By default glibc adapts and keeps up to
+    some 12 MB after large allocations.
+    """
     settings = {
         "MALLOC_MMAP_THRESHOLD_": "131072",
         "MALLOC_TRIM_THRESHOLD_": "131072",
@@ -69,7 +79,7 @@ def frugal(server):
     os.environ.update(settings)
     try:
         with Server(server.pg_config, features=None) as frugal, frugal.connect() as connection:
-            # PostgreSQL 15 loses a few kilobytes of LLVM's with each statement that it compiles.
+            # PostgreSQL 15 leaks a few kilobytes in LLVM for each compiled statement.
             connection.run("ALTER SYSTEM SET jit = off")
             connection.run("SELECT pg_reload_conf()")
             connection.run(TABLES)
@@ -136,7 +146,7 @@ TURNS = [
         "infinity",
     ),
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 8388608"),
-    # With tables that are kept, to the end and to an error.
+    # With stream dictionaries, to the end and to an error.
     lambda connection: connection.copy(
         "(SELECT md5((i % 500)::text), i % 90 * 7919000017 FROM kept_large)",
         "compression light, chunk_rows 4000",
@@ -147,7 +157,7 @@ TURNS = [
         "division by zero",
         "compression light, chunk_rows 4000",
     ),
-    # By a thread of its own.
+    # Encoded by another thread.
     lambda connection: connection.copy("kept_large", "compression light, chunk_bytes_max 600000"),
     rolled_back,
     lambda connection: fails(
@@ -190,7 +200,7 @@ def test_a_thousand_transfers(frugal):
 
 
 def most_while_running(connection, pid: int) -> tuple[int, int]:
-    """Reads a result and keeps nothing. The most that the backend had, and the bytes that came."""
+    """Reads and discards a result. Returns the backend's peak memory and the bytes received."""
     most = came = messages = 0
     while True:
         kind, body = connection.read_message()
@@ -218,9 +228,12 @@ def test_memory_does_not_grow_with_the_result(connection, chunk_bytes_max, megab
     connection.copy("(SELECT 1)")
     idle = private_bytes(pid)
     if compression == "none":
-        rows = f"SELECT i, repeat(md5(i::text), 32) FROM (SELECT generate_series(1, {megabytes << 10}) i) s"
+        rows = (
+            "SELECT i, repeat(md5(i::text), 32) FROM "
+            f"(SELECT generate_series(1, {megabytes << 10}) i) s"
+        )
     else:
-        # What does not compress to nothing.
+        # Text that does not compress well.
         text = "md5(i::text) || md5('a' || i) || md5('b' || i) || md5('c' || i)"
         rows = f"SELECT i, {text} FROM (SELECT generate_series(1, {megabytes << 13}) i) s"
     begin(

@@ -1,9 +1,9 @@
-"""Values of $1, $2 ...: as with any statement, whichever way they come."""
+"""Values for $1, $2 …, bound or given as options: results and errors as in any statement."""
 
 import pytest
 from client import ServerError
 
-# Where the query decides.
+# The type is inferred from the query.
 INFERRED = 2275
 INT4, TEXT, DATE, NUMERIC, INT4_ARRAY = 23, 25, 1082, 1700, 1007
 
@@ -12,10 +12,15 @@ INT4, TEXT, DATE, NUMERIC, INT4_ARRAY = 23, 25, 1082, 1700, 1007
 def tables(server):
     with server.connect() as connection:
         connection.run(
-            """CREATE TABLE p (a integer, b date, c text); INSERT INTO p VALUES (1, '2024-02-29',
-            'x'), (2, NULL, 'y'); CREATE DOMAIN positive AS integer CHECK (VALUE > 0); CREATE DOMAIN
-            present AS integer NOT NULL; CREATE TYPE temper AS ENUM ('sad', 'glad'); CREATE SCHEMA
-            other; CREATE TYPE other.int4 AS ENUM ('a')"""
+            """
+            CREATE TABLE p (a integer, b date, c text);
+            INSERT INTO p VALUES (1, '2024-02-29', 'x'), (2, NULL, 'y');
+            CREATE DOMAIN positive AS integer CHECK (VALUE > 0);
+            CREATE DOMAIN present AS integer NOT NULL;
+            CREATE TYPE temper AS ENUM ('sad', 'glad');
+            CREATE SCHEMA other;
+            CREATE TYPE other.int4 AS ENUM ('a')
+            """
         )
 
 
@@ -24,7 +29,7 @@ def quoted(text: str) -> str:
 
 
 def both(connection, query: str, *parameters: tuple[int, str | None]) -> list[list]:
-    """The columns, which are the same when values are bound and when they are options."""
+    """Runs the query with bound values and with options, and checks that the columns are equal."""
     bound = connection.copy_bound(query, list(parameters))
     names = [
         "unknown" if oid == INFERRED else connection.value(f"SELECT {oid}::regtype")
@@ -52,7 +57,7 @@ def test_types_that_are_given(connection):
         (INT4_ARRAY, "{1,2}"),
     ) == [[101], [[1, 2]]]
     assert both(connection, "(SELECT a FROM p WHERE a = $1)", (INT4, "2")) == [[2]]
-    # Not used, and nevertheless there.
+    # Unused parameters are allowed.
     assert both(connection, "(SELECT 1)", (INT4, "2")) == [[1]]
     assert both(connection, "p (a)", (INT4, "2")) == [[1, 2]]
 
@@ -83,7 +88,7 @@ def test_types_that_are_inferred(connection):
         ["3.5"],
         ["numeric"],
     ]
-    # A name means what it means without a search path that hides it.
+    # Type names in options are resolved regardless of the search path.
     connection.run("SET search_path = other, public, pg_catalog")
     assert connection.copy_bound("(SELECT $1 + $2)", [(INT4, "1"), (INFERRED, "2")]).columns() == [
         [3]
@@ -97,7 +102,7 @@ def test_options_without_types(connection):
     assert connection.copy(
         "(SELECT $1::int, $2)", "param_values ('1', '2'), param_nulls ('2')"
     ).columns() == [[1], [None]]
-    # What a name declares counts when the value is read.
+    # A declared precision applies when the value is read.
     options = "param_types ('numeric(10,2)'), param_values ('1.005')"
     assert connection.copy("(SELECT ($1 + 0)::numeric(10,2))", options).columns() == [[101]]
 
@@ -164,7 +169,7 @@ def test_options_without_types(connection):
     ],
 )
 def test_what_is_refused(connection, query, parameters, sqlstate, match):
-    """Bound or as options, and with the SQLSTATE that the query itself has."""
+    """Bound or as options, the SQLSTATE is that of the plain query."""
 
     def refused(run, *arguments) -> str:
         with pytest.raises(ServerError, match=match) as caught:
@@ -262,6 +267,7 @@ def test_changes_and_parallel_plans(server, connection):
     assert connection.rows("SELECT count(*), sum(a) FROM c") == [["2", "14"]]
     name = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
     connection.run(
-        f"SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET {name} = on"
+        "SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; "
+        f"SET min_parallel_table_scan_size = 0; SET {name} = on"
     )
     assert both(connection, "(SELECT a FROM p WHERE c = $1)", (INFERRED, "y")) == [[2]]

@@ -1,8 +1,8 @@
-"""Rows read where they lie on their page, against the same rows after the executor has taken them
-apart.
+"""Rows that are read in place on their page, compared with the same rows deformed by the executor.
 
-A query for all columns in their order gets the table's own tuples; one for the columns in another
-order gets arrays of values, which is how every other query gets them."""
+A query for all columns in their order yields the table's own tuples. A query for the columns in
+another order yields arrays of values, like any other query.
+"""
 
 import random
 
@@ -37,12 +37,15 @@ COLUMNS = [
     ("jsonb", "jsonb_build_object('i', i)"),
     ("interval", "i * interval '1 minute'"),
 ]
-# Text from none to what is compressed and what is moved out of the table.
-TEXT = "left(repeat(md5(i::text), CASE i % 50 WHEN 0 THEN 2000 WHEN 1 THEN 100 ELSE 3 END), i % 97 * (i % 50 + 1))"
+# Text of all sizes: empty, inline, compressed and out of line.
+TEXT = (
+    "left(repeat(md5(i::text), CASE i % 50 WHEN 0 THEN 2000 WHEN 1 THEN 100 ELSE 3 END), "
+    "i % 97 * (i % 50 + 1))"
+)
 
 
 def make_table(connection, chosen: list[tuple[str, str]], nulls: int):
-    """A table of 300 rows; of `nulls` in 100 values are NULL."""
+    """Makes a table of 300 rows, in which `nulls` in 100 values are NULL."""
     types = ", ".join(f"c{n} {pg_type}" for n, (pg_type, _) in enumerate(chosen))
     values = ", ".join(
         f"CASE WHEN (i * {n + 7} + {n}) % 100 >= {nulls} THEN {expression} END"
@@ -50,12 +53,13 @@ def make_table(connection, chosen: list[tuple[str, str]], nulls: int):
     )
     connection.run(f"CREATE TABLE r ({types})")
     connection.run(
-        f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s FROM generate_series(1, 300) i) x"
+        f"INSERT INTO r SELECT {values} FROM (SELECT i, {TEXT} AS s "
+        "FROM generate_series(1, 300) i) x"
     )
 
 
 def check(connection, names: list[str], options: str = ""):
-    """The columns of table r, which both ways agree on."""
+    """Reads table r both ways, checks that they agree, and returns the columns."""
     backwards = connection.copy(f"(SELECT {', '.join(reversed(names))} FROM r)", options).columns()
     for where in ("", f" WHERE {names[0]} IS NULL OR {names[0]} IS NOT NULL"):
         assert connection.copy(f"(SELECT * FROM r{where})", options).columns() == backwards[::-1]
@@ -81,7 +85,7 @@ def test_random_tables(table, seed):
 
 @pytest.mark.parametrize("pg_type", sorted({pg_type for pg_type, _ in COLUMNS}))
 def test_each_type_after_a_byte(table, pg_type):
-    # What is aligned begins in its place after any number of bytes.
+    # Aligned values are found after any number of bytes.
     chosen = [one for one in COLUMNS if one[0] == pg_type]
     between = [
         part
@@ -95,7 +99,7 @@ def test_each_type_after_a_byte(table, pg_type):
 def test_columns_that_were_added_and_dropped(table):
     make_table(table, [("integer", "i"), ("text", "s"), ("smallint", "i % 9")], 20)
     before = check(table, ["c0", "c1", "c2"])
-    # The rows that are there have neither column; one has a value that the table knows.
+    # Existing rows have neither column. For one of them the table stores a default.
     table.run("ALTER TABLE r ADD COLUMN c3 text DEFAULT 'new', ADD COLUMN c4 bigint")
     table.run("INSERT INTO r SELECT 1, 'x', 2, NULL, 5")
     columns = check(table, ["c0", "c1", "c2", "c3", "c4"])
@@ -120,7 +124,7 @@ def test_rows_of_other_scans(table):
     assert table.copy("(SELECT * FROM r TABLESAMPLE BERNOULLI (100))").columns() == expected
     assert table.copy("(SELECT * FROM r WHERE ctid < '(1000,0)')").columns() == expected
     assert table.copy("(UPDATE r SET c0 = c0 RETURNING *)").columns() == expected
-    # The update has moved rows.
+    # The update moved the rows.
     deleted = table.copy("(DELETE FROM r RETURNING *)").columns()
     assert sorted(zip(*deleted)) == sorted(zip(*expected))
 

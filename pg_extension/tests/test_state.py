@@ -1,4 +1,4 @@
-"""Tables that outlive chunks: they come ahead of the chunks that need them, and are gone with their
+"""Tables that outlive chunks: sent before the chunks that use them, and dropped with their
 statement.
 """
 
@@ -14,14 +14,18 @@ from test_memory import MIB, most_while_running, pid_of, private_bytes
 ROWS = 60_000
 CHUNK_ROWS = 5000
 STATIONS = 500
-# Strings and numbers that come again, each in chunks large enough to be made by a thread.
-QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017, 'in ' || md5((i % 90)::text)
+# Repeated strings and numbers, in chunks large enough for an encoding thread.
+QUERY = f"""(SELECT i, 'station ' || md5((i % {STATIONS})::text), (i % 300)::bigint * 7919000017,
+    'in ' || md5((i % 90)::text)
     FROM (SELECT generate_series(1, {ROWS}) i) s)"""
 OPTIONS = f"chunk_rows {CHUNK_ROWS}"
-# What the strings of the first column alone take.
+# The size of the distinct strings of the first column.
 ENTRIES_BYTES = STATIONS * len("station " + 32 * "x")
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
-WORDS = "('{carefully,furiously,final,deposits,sleep,quickly,ironic,accounts,the,pending,requests,above}'::text[])"
+WORDS = (
+    "('{carefully,furiously,final,deposits,sleep,quickly,"
+    "ironic,accounts,the,pending,requests,above}'::text[])"
+)
 STATE, CHUNK = 0x88, 0x83
 
 
@@ -37,12 +41,12 @@ def test_entries_are_sent_once(connection, expected, compression, threads):
     connection.run(f"SET dray.encoding_threads = {threads}")
     result = connection.copy(QUERY, f"compression {compression}, {OPTIONS}, checksums on")
     assert result.columns() == expected
-    # Each of those that encode has tables of its own.
+    # Each encoder has tables of its own.
     states, encoders = result.state_frames(), max(1, min(threads, SPARE_PROCESSORS))
     assert 1 <= len(states) <= encoders
     stations = [
         table
-        for table in result.tables().standing.values()
+        for table in result.tables().live.values()
         if bytes(table.entries[0]).startswith(b"station")
     ]
     assert [len(table.entries) for table in stations] == [STATIONS] * len(states)
@@ -50,7 +54,7 @@ def test_entries_are_sent_once(connection, expected, compression, threads):
     assert kinds.index(STATE) == kinds.index(CHUNK) - 1
     chunks = [payload for kind, payload in result.frames() if kind == CHUNK]
     assert len(chunks) == ROWS // CHUNK_ROWS
-    # No chunk has the entries in it.
+    # No chunk contains the entries.
     assert max(map(len, chunks)) < ENTRIES_BYTES
 
 
@@ -61,12 +65,15 @@ def test_nothing_is_kept_of_what_is_not_encoded(connection, expected):
 
 
 def test_entries_that_are_new_are_appended(connection):
-    query = "(SELECT md5((i / 50 % 100 + i / 1000)::text), i FROM (SELECT generate_series(0, 59999) i) s)"
+    query = (
+        "(SELECT md5((i / 50 % 100 + i / 1000)::text), i FROM (SELECT generate_series(0, "
+        "59999) i) s)"
+    )
     result = connection.copy(query, f"compression light, {OPTIONS}")
     plain = connection.copy(query, "compression none")
     assert result.columns() == plain.columns()
     assert 2 <= len(result.state_frames())
-    # Fewer than if each chunk had sent all of its own.
+    # Less than if each chunk had sent all of its entries.
     assert sum(map(len, result.state_frames())) < 32 * 1000
 
 
@@ -80,7 +87,7 @@ def test_entries_that_are_new_are_appended(connection):
     ],
 )
 def test_they_keep_the_limits_of_the_client(connection, expected, limits, threads):
-    """The decoder of the specification holds frames and tables against them."""
+    """The decoder of the specification checks frames and tables against the limits."""
     connection.run(f"SET dray.encoding_threads = {threads}")
     options = ", ".join(f"{name} {value}" for name, value in vars(limits).items())
     result = connection.copy(QUERY, f"compression light, {options}")
@@ -89,14 +96,14 @@ def test_they_keep_the_limits_of_the_client(connection, expected, limits, thread
 
 
 def test_a_statement_begins_without_tables(server, connection, expected):
-    """However the one before it ended."""
+    """No table survives its statement, however that ended."""
     options = f"compression light, {OPTIONS}"
     connection.run("BEGIN; SAVEPOINT s")
     for _ in range(3):
         assert connection.copy(QUERY, options).columns() == expected
         with pytest.raises(ServerError, match="division by zero") as caught:
             connection.copy(f"(SELECT *, 1 / (i - 41000) FROM {QUERY} s)", options)
-        # It had sent some.
+        # The failed statement had sent tables.
         assert caught.value.result.state_frames()
         connection.run("ROLLBACK TO s")
     connection.run("COMMIT")
@@ -123,12 +130,16 @@ def test_rows_by_themselves_have_none(connection):
 
 
 def test_symbols_of_a_stream_that_adapts(server):
-    """A client on another host that reads slowly is sent texts as symbols, whose table comes once.
+    """A slow client on another host gets texts as symbols, and their table once.
 
-    What the stream chooses depends on how fast this machine encodes at the moment, so several rates
-    of reading are tried."""
-    # Of digits in no order other compressors make no less, and take longer.
-    query = f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT generate_series(1, 200000) i) s)"
+    The choice depends on how fast this machine encodes at the moment, so the test tries several
+    rates of reading.
+    """
+    # Random digits: other compressors gain nothing here and take longer.
+    query = (
+        f"(SELECT concat(({WORDS})[1 + i % 12], ' ', md5(i::text)) AS a FROM (SELECT "
+        "generate_series(1, 200000) i) s)"
+    )
     with server.connect() as connection:
         expected = connection.copy(query, "compression none").columns()
     tried = []
@@ -160,13 +171,15 @@ def slowly(read, bytes_per_second: float):
 
 @pytest.mark.parametrize("threads", [0, 1])
 def test_wide_results_keep_little(connection, threads):
-    """Whatever the client would take, all tables together have at most 2 MiB."""
+    """All tables together have at most 2 MiB, whatever the client accepts."""
     pid = pid_of(connection)
-    # Compiled expressions would take more than all else.
+    # Compiled expressions would take more memory than everything else.
     connection.run(f"SET jit = off; SET dray.encoding_threads = {threads}")
-    # In each chunk ten strings that are new, and ten that have come before: so tables grow with
-    # each of them.
-    number = "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) % (i / 200 * 10 + 1) END"
+    # Each chunk has ten new strings and ten old ones, so its tables grow.
+    number = (
+        "CASE WHEN i % 20 < 10 THEN i / 200 * 10 + i % 10 ELSE (i % 10 * 977 + i / 200 * 13) "
+        "% (i / 200 * 10 + 1) END"
+    )
     columns = ", ".join(f"md5((n + {c} * 100000)::text) || 'column'" for c in range(300))
     query = (
         f"(SELECT {columns} FROM (SELECT {number} n FROM (SELECT generate_series(0, 17999) i) s) t)"
@@ -184,9 +197,10 @@ def test_wide_results_keep_little(connection, threads):
     tables, sizes = Tables(), []
     for payload in result.state_frames():
         receive_state(payload, tables)
-        sizes.append(sum(table.decoded_bytes for table in tables.standing.values()))
+        sizes.append(sum(table.decoded_bytes for table in tables.live.values()))
     print(
-        f"{max(sizes) / MIB:.1f} MiB of tables, {sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
+        f"{max(sizes) / MIB:.1f} MiB of tables, "
+        f"{sum(map(len, result.state_frames())) / MIB:.1f} MiB of state frames"
     )
     assert 1 * MIB < max(sizes) <= 2 * MIB
     assert len(result.state_frames()) > 10

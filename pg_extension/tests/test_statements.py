@@ -1,4 +1,4 @@
-"""COPY's own rules: who may read what, which statements there are, what they see."""
+"""The rules of COPY: privileges, kinds of statements, and visibility."""
 
 import pytest
 from client import Limits, ServerError
@@ -8,20 +8,34 @@ from client import Limits, ServerError
 def tables(server):
     with server.connect() as connection:
         connection.run(
-            """CREATE SCHEMA s; CREATE TABLE s.t (a integer NOT NULL, b text, c integer); INSERT
-            INTO s.t VALUES (1, 'x', 10), (2, 'y', 20), (3, NULL, 30); CREATE TABLE s.generated (a
-            integer, twice integer GENERATED ALWAYS AS (a * 2) STORED); INSERT INTO s.generated
-            VALUES (4); CREATE TABLE s.parent (a integer); CREATE TABLE s.child () INHERITS
-            (s.parent); INSERT INTO s.parent VALUES (1); INSERT INTO s.child VALUES (2); CREATE
-            TABLE s.parted (a integer) PARTITION BY LIST (a); CREATE VIEW s.v AS SELECT a FROM s.t;
-            CREATE MATERIALIZED VIEW s.m AS SELECT a FROM s.t; CREATE SEQUENCE s.q; CREATE TABLE
-            s.policed (a integer, owner text); INSERT INTO s.policed VALUES (1, 'reader'), (2,
-            'other'); ALTER TABLE s.policed ENABLE ROW LEVEL SECURITY; CREATE POLICY own ON
-            s.policed USING (owner = current_user); CREATE TABLE s.ruled (a integer); CREATE RULE
-            also AS ON INSERT TO s.ruled DO ALSO SELECT 1; CREATE ROLE reader LOGIN; GRANT USAGE ON
-            SCHEMA s TO reader; GRANT SELECT ON s.policed TO reader; CREATE ROLE columnist LOGIN;
-            GRANT USAGE ON SCHEMA s TO columnist; GRANT SELECT (a) ON s.t TO columnist; CREATE ROLE
-            nobody LOGIN"""
+            """
+            CREATE SCHEMA s;
+            CREATE TABLE s.t (a integer NOT NULL, b text, c integer);
+            INSERT INTO s.t VALUES (1, 'x', 10), (2, 'y', 20), (3, NULL, 30);
+            CREATE TABLE s.generated (a integer, twice integer GENERATED ALWAYS AS (a * 2) STORED);
+            INSERT INTO s.generated VALUES (4);
+            CREATE TABLE s.parent (a integer);
+            CREATE TABLE s.child () INHERITS (s.parent);
+            INSERT INTO s.parent VALUES (1);
+            INSERT INTO s.child VALUES (2);
+            CREATE TABLE s.parted (a integer) PARTITION BY LIST (a);
+            CREATE VIEW s.v AS SELECT a FROM s.t;
+            CREATE MATERIALIZED VIEW s.m AS SELECT a FROM s.t;
+            CREATE SEQUENCE s.q;
+            CREATE TABLE s.policed (a integer, owner text);
+            INSERT INTO s.policed VALUES (1, 'reader'), (2, 'other');
+            ALTER TABLE s.policed ENABLE ROW LEVEL SECURITY;
+            CREATE POLICY own ON s.policed USING (owner = current_user);
+            CREATE TABLE s.ruled (a integer);
+            CREATE RULE also AS ON INSERT TO s.ruled DO ALSO SELECT 1;
+            CREATE ROLE reader LOGIN;
+            GRANT USAGE ON SCHEMA s TO reader;
+            GRANT SELECT ON s.policed TO reader;
+            CREATE ROLE columnist LOGIN;
+            GRANT USAGE ON SCHEMA s TO columnist;
+            GRANT SELECT (a) ON s.t TO columnist;
+            CREATE ROLE nobody LOGIN
+            """
         )
 
 
@@ -31,7 +45,6 @@ def refused(connection, what: str, sqlstate: str, match: str, options: str = "")
     assert caught.value.sqlstate == sqlstate
     assert caught.value.result.copy_out is None
     assert connection.status == "I"
-    # The same words as COPY's own.
     return caught.value
 
 
@@ -44,7 +57,8 @@ def test_the_table_and_its_columns(connection):
 
 def test_a_column_of_a_dropped_one(connection):
     connection.run(
-        "CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); ALTER TABLE d DROP b"
+        "CREATE TEMP TABLE d (a int, b int, c int); INSERT INTO d VALUES (1, 2, 3); "
+        "ALTER TABLE d DROP b"
     )
     assert connection.copy("d").columns() == [[1], [3]]
 
@@ -68,7 +82,7 @@ def test_a_column_of_a_dropped_one(connection):
     ],
 )
 def test_refusals_are_those_of_copy(server, connection, what):
-    """In the very words."""
+    """The errors are literally those of COPY."""
 
     def words(statement):
         try:
@@ -79,7 +93,7 @@ def test_refusals_are_those_of_copy(server, connection, what):
 
     own = words(f"COPY {what} TO STDOUT (FORMAT binary)")
     assert words(f"SELECT pg_catalog.dray_load(); COPY {what} TO STDOUT (FORMAT dray)") == own
-    # Version 18 copies materialized views.
+    # Version 18 allows materialized views.
     assert own is not None or (what == "s.m" and server.version >= 18)
 
 
@@ -92,7 +106,7 @@ def test_privileges(server):
         refused(reader, "(SELECT a FROM s.t)", "42501", "permission denied for table t")
         refused(reader, "(SELECT * FROM s.v)", "42501", "permission denied for view v")
     with server.connect("reader") as reader:
-        # Not even what kind of relation it is.
+        # The error must not reveal the kind of relation before the privilege is checked.
         for name, kind in [
             ("v", "view"),
             ("m", "materialized view"),
@@ -198,15 +212,17 @@ def test_load_by_other_means(server):
 
 
 def test_who_installs_it_does_not_own_it(server, connection):
-    """Clients of other users call the function."""
+    """Clients of other users call the function, so its installer must not be able to replace it."""
     connection.run("CREATE ROLE installer LOGIN")
     connection.run("CREATE DATABASE installed OWNER installer")
     with server.connect("installer", "installed") as installer:
         installer.run("CREATE EXTENSION dray")
         assert installer.copy("(SELECT 1)").columns() == [[1]]
         for statement in [
-            "CREATE OR REPLACE FUNCTION pg_catalog.dray_load() RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
-            "CREATE FUNCTION pg_catalog.dray_load(i int DEFAULT 1) RETURNS text LANGUAGE sql AS $$SELECT 'mine'$$",
+            "CREATE OR REPLACE FUNCTION pg_catalog.dray_load() RETURNS text LANGUAGE sql "
+            "AS $$SELECT 'mine'$$",
+            "CREATE FUNCTION pg_catalog.dray_load(i int DEFAULT 1) RETURNS text "
+            "LANGUAGE sql AS $$SELECT 'mine'$$",
             "ALTER FUNCTION pg_catalog.dray_load() OWNER TO installer",
             "ALTER FUNCTION pg_catalog.dray_load() SET search_path = public",
             "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
@@ -216,7 +232,7 @@ def test_who_installs_it_does_not_own_it(server, connection):
         ]:
             with pytest.raises(ServerError) as caught:
                 installer.run(statement)
-            # Permission denied; there already; can't be moved.
+            # Permission denied, duplicate object, feature not supported.
             assert caught.value.sqlstate in ("42501", "42710", "0A000"), (statement, caught.value)
         installer.run("DROP EXTENSION dray")
         error = pytest.raises(
@@ -292,9 +308,15 @@ def test_options(connection):
 
 def test_chunks_keep_their_limits(connection):
     limits = Limits(chunk_bytes_max=4096, decoded_bytes_max=6000, row_bytes_max=1 << 20)
-    query = "(SELECT i, repeat('x', (i * 37) % 5000), i::numeric(9,1) FROM (SELECT generate_series(1, 700) i) s)"
+    query = (
+        "(SELECT i, repeat('x', (i * 37) % 5000), i::numeric(9,1) FROM "
+        "(SELECT generate_series(1, 700) i) s)"
+    )
     for compression in ("none", "light", "lz4"):
-        options = f"chunk_bytes_max 4096, decoded_bytes_max 6000, row_bytes_max 1048576, compression {compression}"
+        options = (
+            "chunk_bytes_max 4096, decoded_bytes_max 6000, row_bytes_max 1048576, compression "
+            f"{compression}"
+        )
         found = connection.copy(query, options).columns(limits)
         assert found[0] == list(range(1, 701)) and found[1] == [
             "x" * (i * 37 % 5000) for i in range(1, 701)
@@ -303,10 +325,13 @@ def test_chunks_keep_their_limits(connection):
 
 def test_rows_larger_than_a_chunk(connection):
     limits = Limits(row_bytes_max=1 << 30)
-    query = "(SELECT i, repeat(md5(i::text), CASE WHEN i = 3 THEN 1000000 ELSE 1 END) FROM (SELECT generate_series(1, 5) i) s)"
+    query = (
+        "(SELECT i, repeat(md5(i::text), CASE WHEN i = 3 THEN 1000000 ELSE 1 END) "
+        "FROM (SELECT generate_series(1, 5) i) s)"
+    )
     found = connection.copy(query, "row_bytes_max 100000000").columns(limits)
     assert [len(value) for value in found[1]] == [32, 32, 32_000_000, 32, 32]
-    # A frame spans messages, none of which is larger than a chunk.
+    # A frame spans several messages, none of which is larger than a chunk.
     error = pytest.raises(
         ServerError, connection.copy, query, "row_bytes_max 1048576, compression none"
     ).value
@@ -319,13 +344,15 @@ def test_statement_log_and_completion(server, connection):
 
 
 def test_everything_in_the_catalog(connection):
-    """Types of all kinds, and views over functions."""
+    """The catalog has types of all kinds, and views over functions."""
     names = [
         row[0]
         for row in connection.rows(
-            """SELECT oid::regclass FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace
-            AND relkind IN ('r', 'v')
-                    AND relname !~ 'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'"""
+            """
+            SELECT oid::regclass FROM pg_class
+            WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v') AND relname !~
+                'hba|ident_file|shmem|backend_memory|config|statistic_ext_data|locks|stat_|wal'
+            """
         )
     ]
     assert len(names) > 80
@@ -350,8 +377,13 @@ def test_everything_in_the_catalog(connection):
 
 def test_parallel_plans(server, connection):
     name = "debug_parallel_query" if server.version >= 16 else "force_parallel_mode"
-    connection.run(f"""CREATE TABLE IF NOT EXISTS s.big AS SELECT i AS a FROM generate_series(1, 200000) i;
-        SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET {name} = on""")
+    connection.run(
+        f"""
+        CREATE TABLE IF NOT EXISTS s.big AS SELECT i AS a FROM generate_series(1, 200000) i;
+        SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+        SET min_parallel_table_scan_size = 0; SET {name} = on
+        """
+    )
     assert sorted(connection.copy("s.big").columns()[0]) == list(range(1, 200001))
     assert connection.copy("(SELECT count(*) FROM s.big)").columns() == [[200000]]
 
@@ -383,7 +415,8 @@ def test_columns_that_cannot_be_null(server, connection):
 def test_progress(server, connection):
     connection.run("SELECT pg_catalog.dray_load()")
     connection.send(
-        "COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT (FORMAT dray, compression none)"
+        "COPY (SELECT i FROM (SELECT generate_series(1, 30000000) i) s) TO STDOUT "
+        "(FORMAT dray, compression none)"
     )
     for _ in range(20):
         connection.read_message()
@@ -398,6 +431,6 @@ def test_progress(server, connection):
 
 
 def test_extended_protocol(connection):
-    """Parse, bind, execute: as drivers send it."""
+    """Parse, Bind, Execute, as drivers send them."""
     for _ in range(2):
         assert connection.copy_bound("s.t (a)", []).columns() == [[1, 2, 3]]

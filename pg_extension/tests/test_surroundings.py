@@ -1,4 +1,4 @@
-"""Other encodings, other extensions, a proxy in between."""
+"""Other encodings, other extensions, and a pooler in between."""
 
 import shutil
 import socket
@@ -16,7 +16,7 @@ ENCODINGS = ("LATIN1", "SQL_ASCII")
 
 @pytest.fixture(scope="module")
 def databases(server):
-    """One of each encoding, with its name."""
+    """A database for each encoding, named like it."""
     for encoding in ENCODINGS:
         with server.connect() as connection:
             connection.run(
@@ -32,7 +32,7 @@ def test_databases_of_other_encodings(server, databases, encoding):
         with server.connect(
             database=encoding.lower(), client_encoding=client_encoding
         ) as connection:
-            # Both encodings have these bytes, but they say different things.
+            # These bytes are valid in both encodings, with different meanings.
             connection.run(
                 "CREATE TEMP TABLE t (v text, w varchar, n name, a text[], j jsonb, i inet)"
             )
@@ -42,11 +42,12 @@ def test_databases_of_other_encodings(server, databases, encoding):
             if encoding == "SQL_ASCII":
                 text = "convert_from('\\x68c3a9', 'SQL_ASCII')"
             connection.run(
-                f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM (SELECT {text}) _ (x)"
+                f"INSERT INTO t SELECT x, x, x, ARRAY[x, NULL], '{{}}', '::1' FROM "
+                f"(SELECT {text}) _ (x)"
             )
             found = connection.copy("t").columns()
             assert found == [["hé"], ["hé"], ["hé"], [["hé", None]], ["{}"], ["::1"]]
-            # The client's encoding is what it was.
+            # The client's encoding is unchanged.
             assert connection.value("SHOW client_encoding") == client_encoding
             with pytest.raises(ServerError, match="division"):
                 connection.copy("(SELECT v, 1 / 0 FROM t)")
@@ -67,8 +68,11 @@ def test_bytes_that_are_not_utf8(server, databases):
 
 
 def test_text_that_is_not_utf8_where_text_is(connection):
-    """The server does not look at what its functions return for text."""
-    made = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS "
+    """The server does not validate the text that functions return."""
+    made = (
+        "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
+        "LANGUAGE internal IMMUTABLE STRICT AS "
+    )
     connection.run(made + "'bytea_substr_no_len'")
     bad = "CASE WHEN i = 90000 THEN pg_temp.as_text('\\x61c3', 1) ELSE 'b' END"
     for value in (bad, f"ARRAY[{bad}]", f"({bad})::name"):
@@ -95,7 +99,7 @@ def test_conversions_are_not_kept(server, databases):
             for _ in range(50):
                 connection.copy("(SELECT 1)")
             sizes.append(int(connection.value(used)))
-        # An entry of the cache has over 100 bytes.
+        # Each cached conversion would take over 100 bytes.
         assert sizes[-1] - sizes[1] < 5000, sizes
 
 
@@ -103,9 +107,9 @@ def test_statistics_and_explain(pg_config):
     libraries = "pg_stat_statements,auto_explain"
     plain = Server(pg_config, features=None)
     if not shutil.os.path.exists(f"{plain.config('--pkglibdir')}/auto_explain.so"):
-        # This server came without them; Debian's has them.
+        # This server was installed without them; Debian's has them.
         return
-    # The first to be loaded is the last to be asked: the others see the COPY before.
+    # Hooks run in reverse order of loading, so the others see the COPY first.
     settings = {
         "shared_preload_libraries": f"dray,{libraries}",
         "auto_explain.log_min_duration": "0",
@@ -123,7 +127,7 @@ def test_statistics_and_explain(pg_config):
             " AND query NOT LIKE '%pg_stat%'"
         )
         assert ["3", "30"] in rows
-        # And in the text of the utility statement.
+        # The text of the utility statement is counted, too.
         assert (
             connection.value(
                 "SELECT calls FROM pg_stat_statements WHERE query LIKE 'COPY%FORMAT dray%'"
@@ -134,7 +138,7 @@ def test_statistics_and_explain(pg_config):
 
 
 def congestion_of(port: int) -> str:
-    """The congestion control of the server's end of the one connection to it."""
+    """The congestion control of the server's end of its only connection."""
     shown = subprocess.run(
         ["ss", "-Htin", f"sport = :{port}"], capture_output=True, check=True, text=True
     )
@@ -146,17 +150,20 @@ def congestion_of(port: int) -> str:
 def test_the_congestion_control_of_a_statement(server):
     with server.connect() as connection:
         own = congestion_of(server.port)
-        # Those that every user may have; Linux always has reno among them.
+        # The algorithms that any user may select. Linux always includes reno.
         offered = Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control").read_text().split()
         other = next((name for name in offered if name != own), own)
         connection.run("SELECT pg_catalog.dray_load()")
         assert connection.value("SHOW dray.congestion_control") == ""
-        # What the kernel does not have is left alone.
+        # An algorithm that the kernel does not have is ignored.
         for wanted, during in ((other, other), ("none-such", own), ("x" * 5000, own), ("", own)):
             connection.run(f"SET dray.congestion_control = '{wanted}'")
-            sql = "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 50000) i) TO STDOUT (FORMAT dray)"
+            sql = (
+                "COPY (SELECT i, repeat('x', 1000) FROM generate_series(1, 50000) i) "
+                "TO STDOUT (FORMAT dray)"
+            )
             connection.send(sql)
-            # More than the socket holds: the backend waits.
+            # The result exceeds the socket's buffer, so the backend waits.
             assert connection.socket.recv(1, socket.MSG_PEEK)
             assert congestion_of(server.port) == during, wanted
             connection.read_result()
@@ -172,7 +179,7 @@ def test_over_tls(server):
         "--with-openssl" not in (built := server.config("--configure"))
         and "--with-ssl" not in built
     ):
-        # This server can't.
+        # This server was built without TLS.
         return
     key, certificate = server.data / "server.key", server.data / "server.crt"
     subprocess.run(
@@ -203,13 +210,17 @@ def test_over_tls(server):
     with Connection(server.port, "postgres", "postgres", tls=True) as connection:
         assert connection.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == "t"
         for compression in ("none", "light"):
-            query = "(SELECT i, md5(i::text), repeat('x', i % 300) FROM (SELECT generate_series(1, 40000) i) s)"
+            query = (
+                "(SELECT i, md5(i::text), repeat('x', i % 300) FROM "
+                "(SELECT generate_series(1, 40000) i) s)"
+            )
             found = connection.copy(query, f"compression {compression}").columns()
             assert found[0] == list(range(1, 40001)) and found[2] == [
                 "x" * (i % 300) for i in range(1, 40001)
             ]
         connection.send(
-            f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} TO STDOUT (FORMAT dray)"
+            f"SELECT pg_catalog.dray_load(); COPY {query.replace('40000', '90000000')} "
+            "TO STDOUT (FORMAT dray)"
         )
         connection.read_message()
         time.sleep(0.3)
@@ -221,7 +232,7 @@ def test_over_tls(server):
 
 
 def test_pooled_by_transactions(server, tmp_path_factory):
-    """PgBouncer gives every transaction another backend; loading and copying are one."""
+    """PgBouncer may use another backend for each transaction. Loading and copying are in one."""
     pgbouncer = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
     folder, port = server.folder, free_port()
     config = folder / "pgbouncer.ini"

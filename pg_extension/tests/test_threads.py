@@ -1,5 +1,5 @@
-"""Threads that encode beside the backend's own: the same result, and nothing of them is left,
-however the statement ends.
+"""Encoding threads beside the backend's own: the same results, and no thread survives its
+statement, however that ends.
 """
 
 import os
@@ -15,21 +15,25 @@ from server import USER, Server
 from test_interrupts import LONG, begin, expect, limit_address_space
 
 ROWS = 150_000
-# Some 20 MB: many chunks of the default size. Some strings come again, whose dictionaries are kept
-# from chunk to chunk.
-QUERY = f"(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM (SELECT generate_series(1, {ROWS}) i) s)"
+# Some 20 MB, many chunks of the default size. Some strings repeat, so there are stream
+# dictionaries.
+QUERY = (
+    "(SELECT i, md5(i::text), i % 7, CASE WHEN i % 3 > 0 "
+    "THEN repeat('x', i % 90) END, 'at ' || md5((i % 400)::text) FROM "
+    f"(SELECT generate_series(1, {ROWS}) i) s)"
+)
 COMPRESSIONS = ["light", "lz4", "'zstd'", "'zstd:9'"]
 SPARE_PROCESSORS = len(os.sched_getaffinity(0)) - 1
 
 
 def workers(pid: int) -> int:
-    """The threads that encode."""
+    """The number of encoding threads."""
     count = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
             count += (task / "comm").read_text() == "dray encode\n"
         except OSError:
-            # It has ended.
+            # The thread ended meanwhile.
             pass
     return count
 
@@ -39,7 +43,7 @@ def pid_of(connection) -> int:
 
 
 def begin_helped(connection, compression: str, what: str = LONG) -> int:
-    """A long result whose backend is waiting for its client, and has started threads. Its process."""
+    """Starts a long result, waits for its encoding threads, and returns the backend's process."""
     pid = pid_of(connection)
     begin(connection, what, f"compression {compression}")
     deadline = time.monotonic() + 20
@@ -93,7 +97,7 @@ def test_as_many_as_are_set_and_there_are_processors_for(connection):
 
 def test_none_where_they_have_nothing_to_do(connection):
     pid = pid_of(connection)
-    # Not encoded, on one host.
+    # On one host nothing is encoded.
     for compression in ("none", "auto"):
         begin(connection, LONG, f"compression {compression}")
         deadline = time.monotonic() + 0.4
@@ -102,7 +106,7 @@ def test_none_where_they_have_nothing_to_do(connection):
             assert workers(pid) == 0
         connection.cancel()
         expect(connection, "user request", "57014")
-    # In one chunk.
+    # A result of one chunk.
     begin(
         connection,
         "(SELECT i, md5(i::text) FROM (SELECT generate_series(1, 20000) i) s)",
@@ -152,7 +156,7 @@ def test_ends_that_come_too_early(server, connection, compression):
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_backends_that_end_at_work(server, compression):
-    """Terminated, or without a client; which reads, or has stopped reading."""
+    """Backends are terminated or lose their client, which reads or has stopped reading."""
     moments = random.Random(compression)
     with server.connect() as killer:
         for turn in range(12):
@@ -195,10 +199,10 @@ def test_a_server_that_stops(pg_config, mode):
 
 
 def test_no_thread_is_to_be_had(server, connection):
-    """The backend then does it alone, and says nothing of it."""
+    """Without threads the backend encodes alone, and does not complain."""
     pid = pid_of(connection)
     whole = connection.copy(QUERY, "compression light").columns()
-    # Only its own user may limit a process; that user has others.
+    # Only the owner of a process may limit it. The limit counts all processes of that user.
     user = {"user": USER} if os.geteuid() == 0 else {}
     subprocess.run(["prlimit", "--pid", str(pid), "--nproc=1:"], check=True, **user)
     messages = server.log.read_text(errors="replace").count("thread")
@@ -215,7 +219,7 @@ def test_no_thread_is_to_be_had(server, connection):
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_short_memory(server, compression):
-    """The system refuses memory to a thread, or a thread."""
+    """The system refuses memory to a thread, or refuses to start one."""
     outcomes = []
     for megabytes in (0, 8, 16, 17, 18, 20, 24, 28, 32, 36, 40, 48, 64, 96, 128, 192, 1024):
         with server.connect() as connection:

@@ -1,9 +1,9 @@
-"""A whole backend under valgrind: bytes that nobody has set and that decide something or are sent,
-and blocks that are overrun.
+"""A whole backend under valgrind: uses of uninitialized bytes, and accesses beyond a block.
 
-What PostgreSQL allocates is one large block to valgrind, so it sees more of Rust's mistakes than of
-C's. Of PostgreSQL's own errors there are some; those count in which the extension takes part, and
-bytes that go to a client."""
+To valgrind, PostgreSQL's memory contexts are a few large blocks, so it finds more mistakes of the
+Rust code than of the C code. PostgreSQL has some errors of its own. Those with the extension on the
+stack count, and uninitialized bytes that are sent to a client.
+"""
 
 import os
 import re
@@ -24,7 +24,7 @@ LONG = "(SELECT i, md5(i::text) FROM (SELECT generate_series(1, 50000000) i) s)"
 
 
 class Watched(Server):
-    """A server that runs under valgrind as soon as its data are there."""
+    """A server that runs under valgrind once its data directory exists."""
 
     def __enter__(self):
         super().__enter__()
@@ -56,7 +56,7 @@ class Watched(Server):
                 time.sleep(0.2)
 
     def stop(self):
-        """A process has told all when it has ended."""
+        """Stops the server. A process writes its report when it exits."""
         self.process.send_signal(signal.SIGINT)
         assert self.process.wait(timeout=120) == 0
 
@@ -67,7 +67,7 @@ class Watched(Server):
         shutil.rmtree(self.folder)
 
     def errors(self) -> list[str]:
-        """Each a title, and where it was."""
+        """Valgrind's errors, each with its stack."""
         found = []
         for path in self.folder.glob("valgrind.*"):
             text = re.sub(r"^==\d+== ?", "", path.read_text(errors="replace"), flags=re.MULTILINE)
@@ -76,7 +76,7 @@ class Watched(Server):
         return found
 
 
-# Only the servers differ between versions, and each takes a while.
+# The versions differ only in PostgreSQL's own code, and each takes a while.
 @pytest.mark.parametrize("pg_config", VERSIONS[:1], indirect=True)
 def test_nothing_unset_is_used_or_sent(server):
     with Watched(
@@ -93,7 +93,8 @@ def test_nothing_unset_is_used_or_sent(server):
                     )
                     if compression == "none":
                         connection.run(
-                            f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} VALUES {rows}"
+                            f"CREATE TABLE case_{i} (v {pg_type}); INSERT INTO case_{i} "
+                            f"VALUES {rows}"
                         )
                     connection.copy(
                         f"case_{i}", f"compression {compression}, checksums on"
@@ -125,7 +126,7 @@ def test_nothing_unset_is_used_or_sent(server):
             for error in errors
             if "dray.so" in error or re.search(r"param (socketcall\.)?send|param writev?\(", error)
         ]
-        # It writes files with bytes of padding.
+        # PostgreSQL writes padding bytes to files.
         ours = [error for error in ours if "_IO_file_write" not in error]
         assert not ours, ours[0]
         assert watched.crashes() == []

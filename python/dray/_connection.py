@@ -1,4 +1,4 @@
-"""Connections to a server."""
+"""Connections to servers, and reading a whole result in one call."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "connect", "read"]
 
 
-def _when(choice: bool | str) -> str:
-    if isinstance(choice, bool):
-        return "always" if choice else "never"
-    return choice
+def _extension_choice(extension: bool | str) -> str:
+    """The option ``extension`` as the client spells it."""
+    if isinstance(extension, bool):
+        return "always" if extension else "never"
+    return extension
 
 
 def connect(
@@ -40,33 +41,52 @@ def connect(
     Parameters
     ----------
     uri : str
-        ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix socket. It may carry
-        the token (``dray://TOKEN@HOST``) and the other options (``?ca=FILE&read_timeout=30``). Or PostgreSQL's own, as libpq has them:
-        ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full``, or ``host=… dbname=…``; what they leave out
-        comes from the environment (``PGHOST`` …), the service file and the password file.
+        ``dray://HOST[:PORT]``, ``drays://HOST[:PORT]`` for TLS, or ``dray+unix:///PATH`` for a Unix
+        socket. It may contain the token (``dray://TOKEN@HOST``) and the other options
+        (``?ca=FILE&read_timeout=30``).
+
+        For PostgreSQL a connection string as libpq accepts it:
+        ``postgresql://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full`` or
+        ``host=… dbname=…``. What it leaves out comes from the environment (``PGHOST`` …), the
+        service file and the password file.
     token : str, optional
-        The server's token. The uri's own comes first, the environment variable ``DRAY_TOKEN`` last.
+        The server's token. A token in the uri takes precedence; without either, the environment
+        variable ``DRAY_TOKEN`` is used.
     plain_token : bool
-        Whether a token may travel as it is. It goes over TLS, a Unix socket or loopback only, unless this, or the uri
-        (``?plain_token=true``), says that the network is trusted.
+        Whether the token may be sent without encryption. By default it is sent only over TLS, a
+        Unix socket or loopback. Set this, or ``?plain_token=true`` in the uri, for a network that
+        you trust.
     ca : path, optional
-        A PEM file with the authority of the server's certificate, instead of the system's.
+        A PEM file with the authority that signed the server's certificate. The default is the
+        system's authorities.
     timeout : float
-        Seconds that connecting may take in all: finding the address, TCP, TLS, the server's greeting or login. PostgreSQL's
-        ``connect_timeout``, if the uri or the environment has it, stands instead, for each address on its own.
+        Maximum seconds to connect: to resolve the address, and for TCP, TLS and the server's
+        greeting or login. If the uri or the environment has PostgreSQL's ``connect_timeout``, that
+        replaces this option and applies to each address by itself.
     read_timeout : float, optional
-        Seconds for which the server may send nothing while it is waited for, before a statement ends by a
-        :class:`ConnectionError` and its connection with it. A PostgreSQL server sends nothing while it computes. By default
-        a silent server is waited for; one that is gone is noticed within about a minute.
+        Maximum seconds to wait for a silent server. After that the statement fails with a
+        :class:`ConnectionError`, and the connection is closed. A PostgreSQL server is silent while
+        it computes. By default there is no limit; a server that is gone is noticed within about a
+        minute.
+
+    Returns
+    -------
+    Connection
+        Close it with :meth:`Connection.close`, or use it in a ``with`` block.
 
     Raises
     ------
     ConnectionError
-        Nobody answers there.
+        The server can't be reached in time.
     AuthenticationError
-        The token or the server's certificate is not accepted.
+        The server refuses the token, or its certificate is not trusted.
     UsageError
-        The uri is not one.
+        The uri or an option is not valid.
+
+    Examples
+    --------
+    >>> with dray.connect("dray://localhost") as connection:
+    ...     frame = connection.query("SELECT * FROM orders").pandas()
     """
     ca = None if ca is None else os.fspath(ca)
     return Connection(_dray.connect(uri, token, plain_token, ca, timeout, read_timeout))
@@ -84,25 +104,46 @@ def read(
     read_timeout: float | None = None,
     **options: Any,
 ) -> Table:
-    """Run one statement and return its whole result as a :class:`pyarrow.Table`.
+    """Run a statement and return its whole result as a :class:`pyarrow.Table`.
 
     Parameters
     ----------
     source : str or connection
-        A uri, as :func:`connect` takes it, with the other parameters of it and of :meth:`Connection.query`. Or an open
-        connection of psycopg 3, psycopg2 or SQLAlchemy: the query runs in its transaction and sees its temporary tables;
-        ``extension``, ``numeric``, ``nonfinite``, ``strings`` and ``row_bytes_max`` can be given.
+        A uri as :func:`connect` accepts it. Or an open connection of psycopg 3, psycopg2 or
+        SQLAlchemy: the query then runs in its transaction and sees its temporary tables.
     sql : str
-        One statement.
+        One statement. On a driver's connection it must be a query.
     params : sequence, optional
-        The values of ``$1, $2 …``; on a driver's connection, of the driver's own placeholders (``%s``).
+        The values of ``$1, $2 …``. On a driver's connection, the values of the driver's own
+        placeholders (``%s``).
+    token, plain_token, ca, timeout, read_timeout
+        As for :func:`connect`. Ignored for an open connection.
+    **options
+        As for :meth:`Connection.query`. An open connection accepts only ``extension``, ``numeric``,
+        ``nonfinite``, ``strings`` and ``row_bytes_max``.
+
+    Returns
+    -------
+    pyarrow.Table
+        All rows of the result.
+
+    Raises
+    ------
+    Error
+        Whatever :func:`connect`, :meth:`Connection.query` and :meth:`Result.arrow` raise.
+    UsageError
+        The source is neither a uri nor a supported connection.
+
+    Examples
+    --------
+    >>> table = dray.read("dray://localhost", "SELECT * FROM orders WHERE o_orderkey = $1", [7])
     """
     if (driver := driver_of(source)) is not None:
         return read_from_driver(driver, sql, params, **options)
     if not isinstance(source, str):
-        what = f"{type(source).__module__}.{type(source).__qualname__} is no source"
         raise UsageError(
-            what, hint="a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy"
+            f"can't read from a {type(source).__module__}.{type(source).__qualname__}",
+            hint="use a uri, or an open connection of psycopg, psycopg2 or SQLAlchemy",
         )
     with connect(
         source,
@@ -116,11 +157,12 @@ def read(
 
 
 class Connection:
-    """A connection to a server, made by :func:`connect`. It runs one statement at a time.
+    """A connection to a server. :func:`connect` makes it. It runs one statement at a time.
 
-    A connection may be handed from thread to thread. While a result of it is unread, another query
-    raises :class:`UsageError`, whichever thread asks; use a connection for each thread. A fork's
-    child can't use its parent's connections: it connects again."""
+    Threads may take turns with a connection. While one of its results is unread, another query
+    raises :class:`UsageError` in any thread; use a connection for each thread. A forked child can't
+    use its parent's connections and must open its own.
+    """
 
     def __init__(self, native: _dray.Connection) -> None:
         self._native = native
@@ -156,59 +198,77 @@ class Connection:
         ordered: bool = False,
         progress: Callable[[_dray.Progress], object] | None = None,
     ) -> Result:
-        """Start a statement and return its result, which has yet to be read.
+        """Start a statement and return its result, which is not read yet.
 
         Parameters
         ----------
         sql : str
             One statement.
         params : sequence, optional
-            The values of ``$1, $2 …``: None, bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta, UUID,
-            lists of one of these, NumPy and pyarrow scalars, and pyarrow arrays (as a list). Values are sent as they are: a
-            float stays a float64, a Decimal a decimal with its own digits and scale, and an int beyond 64 bits becomes a
-            decimal. An aware datetime is sent as the same instant in UTC.
+            The values of ``$1, $2 …``: None, bool, int, float, str, bytes, Decimal, date, datetime,
+            time, timedelta, UUID, lists of one of these, NumPy and pyarrow scalars, and pyarrow
+            arrays (as lists). Values are sent exactly: a float as float64, a Decimal as a decimal
+            with its own digits and scale, an int beyond 64 bits as a decimal. An aware datetime is
+            sent as the same instant in UTC.
         chunk_bytes_max : int, optional
-            The largest chunk to accept, in bytes sent; 16 MiB by default, at least 4096.
+            The largest chunk to accept, in bytes on the wire: at least 4096, by default 16 MiB.
         decoded_bytes_max : int, optional
-            The largest chunk to unpack, in bytes of Arrow data; 64 MiB by default.
+            The largest chunk to decode, in bytes of Arrow data; 64 MiB by default.
         row_bytes_max : int, optional
-            The largest single row to accept, where one exceeds the other two limits; 256 MiB by default.
+            The largest row to accept if it exceeds the other two limits, in bytes; 256 MiB by
+            default.
         batch_rows : int
-            Batches have at least this many rows, but for the last one, and those with ``batch_bytes``.
+            The minimum rows of a batch. The last batch may have fewer, and so may batches that
+            reach ``batch_bytes``.
         batch_bytes : int
-            What has arrived with so many bytes of Arrow data is a batch, however few its rows: to join it with others it would be
-            copied. Batches stay below ``decoded_bytes_max`` in any case.
+            Received data of this many bytes of Arrow data becomes a batch of its own, however few
+            its rows, because joining it with more would copy it. No batch exceeds
+            ``decoded_bytes_max``.
         compression : str
-            ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to 22).
+            ``"auto"``, ``"none"``, ``"light"``, ``"lz4"``, ``"zstd"`` or ``"zstd:LEVEL"`` (-7 to
+            22).
         checksums : {"auto", "on", "off"}
-            Whether chunks carry checksums; ``"auto"`` on plain TCP between hosts only.
+            Whether chunks carry checksums. ``"auto"`` uses them only on plain TCP between hosts.
         strings : {"utf8", "large", "view"}
-            How Arrow holds strings and binary: 32-bit offsets, 64-bit offsets, or views.
+            The Arrow layout of strings and binary: 32-bit offsets, 64-bit offsets, or views.
         extension : {"auto", True, False}
-            PostgreSQL only: whether its extension ``dray`` is used; ``"auto"`` where the database has it, but for statements
-            whose last result had few rows.
+            PostgreSQL only. Whether to use the server's extension ``dray``. ``"auto"`` uses it if
+            the database has it, except for statements whose last result had few rows.
         numeric : str
-            PostgreSQL only: what ``numeric`` without a declared precision becomes, as every sum and average is:
-            ``"text"`` (all digits), ``"float64"``, or ``"decimal(PRECISION,SCALE)"``, which fails on a value that does not fit.
+            PostgreSQL only. The type for ``numeric`` without a declared precision, which is also
+            the type of every sum and average: ``"text"`` (all digits), ``"float64"``, or
+            ``"decimal(PRECISION,SCALE)"``, which fails on a value that does not fit.
         nonfinite : {"error", "null", "text"}
-            PostgreSQL only: values that Arrow does not have (infinite dates, NaN among decimals, 24:00) are an error, become
-            NULL, or make all columns of such types text.
+            PostgreSQL only. What to do with values that Arrow can't hold (infinite dates, NaN
+            among decimals, 24:00): fail, return NULL, or return all columns of such types as text.
         partitions : int or "auto"
-            PostgreSQL only: over how many connections a table is read, all under one snapshot. ``"auto"`` goes by the table's
-            size, this machine's processors and the server's free connections. What can't be split comes over one:
+            PostgreSQL only. The number of connections to read a table over, all under one snapshot.
+            ``"auto"`` decides by the table's size, this machine's processors and the server's free
+            connections. A statement that can't be split uses one connection;
             ``stats["path_reason"]`` says why.
         ordered : bool
-            PostgreSQL only: whether rows come in the table's order even over several connections.
+            PostgreSQL only. Whether rows keep the table's order even over several connections.
         progress : callable, optional
-            Called with a :class:`Progress` about twenty times a second while the statement runs, and once at the end. What
-            it raises cancels the statement and reaches the caller.
+            Called with a :class:`Progress` about twenty times a second while the statement runs,
+            and once at the end. An exception that it raises cancels the statement and propagates to
+            the caller.
+
+        Returns
+        -------
+        Result
+            The result. Read it to its end or close it before the next query.
 
         Raises
         ------
         QueryError
             The statement does not parse or plan.
         UsageError
-            An option or parameter can't be used, or another result of this connection is unread.
+            An option or parameter is not valid, or another result of this connection is unread.
+
+        Examples
+        --------
+        >>> connection.query("SELECT $1 + 1 AS n", [41]).arrow().to_pydict()
+        {'n': [42]}
         """
         native = self._native.query(
             sql,
@@ -221,7 +281,7 @@ class Connection:
             compression,
             checksums,
             strings,
-            _when(extension),
+            _extension_choice(extension),
             numeric,
             nonfinite,
             str(partitions),
@@ -233,7 +293,7 @@ class Connection:
         return result
 
     def close(self) -> None:
-        """Close the connection. A result that is still unread is cancelled and closed."""
+        """Close the connection. If a result is unread, cancel and close it first."""
         result = None if self._result is None else self._result()
         if result is not None:
             result.close()
@@ -252,4 +312,4 @@ class Connection:
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else self.server
-        return f"<dray.Connection to {self._native.place}: {state}>"
+        return f"<dray.Connection to {self._native.address}: {state}>"

@@ -1,4 +1,4 @@
-"""The compiled half of the package."""
+"""The compiled half of the package. The classes that users see are documented here."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, final
@@ -19,7 +19,7 @@ class Connection:
     @property
     def server(self) -> str: ...
     @property
-    def place(self) -> str: ...
+    def address(self) -> str: ...
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
@@ -73,17 +73,32 @@ def sort(
 
 @final
 class SortProgress:
+    """The progress of a sort."""
+
     @property
-    def rows_read(self) -> int: ...
+    def rows_read(self) -> int:
+        """Rows read from the source."""
+
     @property
-    def spilled_bytes(self) -> int: ...
+    def spilled_bytes(self) -> int:
+        """Bytes written to disk."""
 
 @final
 class Sorted:
+    """Sorted rows, as an Arrow stream that can be read once."""
+
     @property
-    def spilled_bytes(self) -> int | None: ...
-    def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def spilled_bytes(self) -> int | None:
+        """Bytes written to disk; None once a consumer has taken the rows."""
+
+    def __arrow_c_schema__(self) -> object:
+        """The schema, for consumers of Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows, for consumers of Arrow's PyCapsule interface.
+
+        ``requested_schema`` is ignored.
+        """
 
 @final
 class Batch:
@@ -98,7 +113,7 @@ class Table:
 
 @final
 class Progress:
-    """How far a statement is."""
+    """The progress of a statement."""
 
     @property
     def rows(self) -> int:
@@ -110,31 +125,31 @@ class Progress:
 
     @property
     def rows_read(self) -> int:
-        """Rows that the server's scans have read."""
+        """Rows that the server's scans read so far."""
 
     @property
     def estimate(self) -> Estimate:
-        """What the planner expects of the result."""
+        """The planner's estimate of the result's size."""
 
 @final
 class Estimate:
-    """What the planner expects of a result."""
+    """The planner's estimate of a result's size."""
 
     @property
     def rows(self) -> int | None:
-        """Rows, or None if nothing is known."""
+        """Rows, or None if unknown."""
 
     @property
     def rows_exact(self) -> bool:
-        """Whether ``rows`` is the number itself rather than a guess."""
+        """Whether ``rows`` is exact rather than an estimate."""
 
     @property
     def bytes(self) -> int | None:
-        """Bytes of Arrow data, or None if nothing is known."""
+        """Bytes of Arrow data, or None if unknown."""
 
     @property
     def bytes_exact(self) -> bool:
-        """Whether ``bytes`` is the number itself rather than a guess."""
+        """Whether ``bytes`` is exact rather than an estimate."""
 
 def enclosable(sql: str, escapes: bool) -> str | None: ...
 def is_query(sql: str) -> bool: ...

@@ -1,5 +1,7 @@
-"""Reading on a connection that a PostgreSQL driver has opened: its transaction, its temporary
-tables, its authentication.
+"""Reads on a connection that a PostgreSQL driver opened, inside that connection's transaction.
+
+The query sees the session's temporary tables and uncommitted changes. Data comes by COPY, which is
+the only way in which drivers hand on raw bytes.
 """
 
 from __future__ import annotations
@@ -17,41 +19,49 @@ if TYPE_CHECKING:
     from pyarrow import Table  # type: ignore[import-untyped,unused-ignore]
 
 _NUMERIC = 1700
-# The type, and arrays of it. Others that may hold it are the users' own.
+# OIDs of money and money[]. Only user-defined types can contain money besides these.
 _MONEY = (790, 791)
-_FIRST_OF_USERS = 16384
+_FIRST_USER_OID = 16384
+# libpq's transaction status outside a transaction.
 _IDLE = 0
-# All names are qualified: the session's search_path may find others first.
-_EXTENSION = "SELECT 1 FROM pg_catalog.pg_extension WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name"
+# Every name is qualified: the session's search_path might find another object first.
+_EXTENSION = (
+    "SELECT 1 FROM pg_catalog.pg_extension"
+    " WHERE extname OPERATOR(pg_catalog.=) 'dray'::pg_catalog.name"
+)
 _FLOAT_DIGITS = "SELECT pg_catalog.current_setting('extra_float_digits')"
 _MONEY_SCALE = "SELECT pg_catalog.scale('1'::pg_catalog.money::pg_catalog.numeric)"
 
 
 class _Driver(Protocol):
-    """What is asked of a driver."""
+    """What this module needs of a driver."""
 
     def run(self, sql: str) -> None:
         """Run a statement that returns no rows."""
 
     def fetch(self, sql: str) -> list[list[Any]]:
-        """Run a question of our own and return its rows."""
+        """Run a query of this module and return its rows."""
 
     def columns(self, sql: str) -> list[tuple[str, int, int]]:
-        """Return the name, type and modifier of each column of a query."""
+        """Run a query and return the name, type OID and type modifier of each column."""
 
     def with_parameters(self, sql: str, params: Sequence[Any]) -> str:
-        """Put values in the places that the driver's own placeholders mark."""
+        """Substitute values for the driver's own placeholders."""
 
     def copy(self, sql: str, target: _dray.Copy) -> int | None:
-        """Run a COPY and write its data to the target; return how many rows the server says to have
-        sent, if the driver tells.
+        """Run a COPY and write its data to the target.
+
+        Returns
+        -------
+        int or None
+            The number of rows that the server reports, if the driver passes it on.
         """
 
     def setting(self, name: str) -> str | None:
-        """Return a setting that the server has reported."""
+        """Return a setting that the server reported, or None."""
 
     def commits_each(self) -> bool:
-        """Whether the next statement would be a transaction of its own."""
+        """Whether the next statement would run in a transaction of its own."""
 
 
 class _Psycopg3:
@@ -59,7 +69,7 @@ class _Psycopg3:
         self._connection = connection
 
     def _cursor(self) -> Any:
-        # The row factory of the connection is the user's.
+        # The user may have set another row factory on the connection.
         rows = importlib.import_module("psycopg.rows")
         return self._connection.cursor(row_factory=rows.tuple_row)
 
@@ -130,9 +140,8 @@ class _Psycopg2:
 
     @staticmethod
     def _modifier(column: Any) -> int:
-        # The driver has taken it apart: numeric's, which is what matters here, is put together
-        # again. Of arrays it keeps nothing: numeric(9,2)[] is read as numeric[], which declares no
-        # precision.
+        # psycopg2 splits the modifier into precision and scale; only numeric's matters here. For
+        # arrays it drops the modifier, so numeric(9,2)[] is read as numeric[] without a precision.
         if column.type_code != _NUMERIC or column.precision is None or column.precision >= 65535:
             return -1
         return (int(column.precision) << 16 | int(column.scale) & 0x7FF) + 4
@@ -158,7 +167,18 @@ class _Psycopg2:
 
 
 def driver_of(source: object) -> _Driver | None:
-    """The driver of an open connection, or None for what is not one."""
+    """Return the driver of an open connection, or None if ``source`` is not one.
+
+    Parameters
+    ----------
+    source : object
+        A connection of psycopg 3 or psycopg2, or a Connection or Session of SQLAlchemy on one.
+
+    Raises
+    ------
+    UsageError
+        A SQLAlchemy connection uses another driver.
+    """
     for module, kind in (("sqlalchemy.engine", "Connection"), ("sqlalchemy.orm", "Session")):
         wrapper = getattr(sys.modules.get(module), kind, None)
         if wrapper is not None and isinstance(source, wrapper):
@@ -166,11 +186,11 @@ def driver_of(source: object) -> _Driver | None:
             inner = connection.connection.driver_connection
             driver = driver_of(inner)
             if driver is None:
-                what = f"{type(inner).__module__} is not a driver that dray reads from"
                 raise UsageError(
-                    what, hint="use the dialect postgresql+psycopg or postgresql+psycopg2"
+                    f"dray can't read from the driver {type(inner).__module__}",
+                    hint="use the dialect postgresql+psycopg or postgresql+psycopg2",
                 )
-            # Statements that go past SQLAlchemy do not begin its transaction, and without one
+            # Statements that bypass SQLAlchemy don't begin its transaction, and outside one its
             # commit() and rollback() do nothing. Before version 2 a connection has neither.
             if (
                 hasattr(connection, "commit")
@@ -183,7 +203,7 @@ def driver_of(source: object) -> _Driver | None:
         ("psycopg", "Connection", _Psycopg3),
         ("psycopg2.extensions", "connection", _Psycopg2),
     ):
-        # A connection of a driver that was never imported can't be here.
+        # If the driver was never imported, this is not its connection.
         connection_type = getattr(sys.modules.get(module), kind, None)
         if connection_type is not None and isinstance(source, connection_type):
             return driver_type(source)
@@ -201,8 +221,30 @@ def read(
     strings: str = "utf8",
     row_bytes_max: int | None = None,
 ) -> Table:
-    """Run one query on the driver's connection and return its whole result as a
-    :class:`pyarrow.Table`.
+    """Run a query on the driver's connection and return its whole result.
+
+    Parameters
+    ----------
+    driver : _Driver
+        From :func:`driver_of`.
+    sql : str
+        One query, with the driver's placeholders if ``params`` is given.
+    params : sequence or None
+        The values of the placeholders.
+    extension, numeric, nonfinite, strings, row_bytes_max
+        As for :meth:`dray.Connection.query`.
+
+    Returns
+    -------
+    pyarrow.Table
+        All rows.
+
+    Raises
+    ------
+    UsageError
+        The statement is not a query, or a setting of the session makes its text unreadable.
+    QueryError
+        Without the extension: the statement may change data.
     """
     if params is not None:
         sql = driver.with_parameters(sql, params)
@@ -210,27 +252,27 @@ def read(
     statement = _dray.enclosable(sql, escapes)
     if statement is None or not _dray.is_query(statement):
         raise UsageError(
-            "COPY does not run this statement",
-            hint="on a driver's connection dray reads queries only",
+            "COPY does not accept this statement",
+            hint="on a driver's connection dray runs only queries",
         )
     _check_settings(driver)
     pyarrow = importlib.import_module("pyarrow")
     with _transaction(driver):
-        # What we ask on our own account must not abort the transaction of the user.
+        # A failure of this module's own queries must not abort the user's transaction.
         with _savepoint(driver):
             copy, copy_statement, digits = _prepare(
                 driver, statement, escapes, extension, numeric, nonfinite, strings, row_bytes_max
             )
-        with _whole_floats(driver, digits):
+        with _full_float_digits(driver, digits):
             counted = driver.copy(copy_statement, copy)
-        # The statement may have changed them.
+        # The query may have changed the settings while it ran.
         _check_settings(driver)
         return pyarrow.table(copy.finish(counted))
 
 
 def _check_settings(driver: _Driver) -> None:
-    """Refuse a session whose text is not what is read here."""
-    # Types that come as text do so in the session's style.
+    """Raise a UsageError if the session writes text in a form that can't be parsed here."""
+    # Values that come as text follow the session's DateStyle.
     if (style := driver.setting("DateStyle")) is not None and not style.startswith("ISO"):
         raise UsageError(f"the connection's DateStyle is {style}", hint="SET DateStyle TO ISO")
     if (encoding := driver.setting("client_encoding")) != "UTF8":
@@ -249,10 +291,18 @@ def _prepare(
     strings: str,
     row_bytes_max: int | None,
 ) -> tuple[_dray.Copy, str, int]:
-    """Return what takes the data of a COPY, the COPY, and the session's ``extra_float_digits`` if
-    its data may depend on them.
+    """Choose between extension and rows.
+
+    Returns
+    -------
+    copy : _dray.Copy
+        Receives the data.
+    statement : str
+        The COPY to run.
+    float_digits : int
+        The session's ``extra_float_digits``, or 1 if the data does not depend on it.
     """
-    # In a database without it, a function of that name would be somebody else's.
+    # Without the extension, a function named dray_load would be somebody else's.
     has_extension = extension is not False and bool(driver.fetch(_EXTENSION))
     if extension is True and not has_extension:
         raise UsageError("the extension can't be used: the database has no extension dray")
@@ -263,11 +313,12 @@ def _prepare(
         raise UsageError(f"the extension can't be used: {failure}") from failure
     if not _dray.Copy.is_describable(statement, escapes):
         raise QueryError(
-            "without the extension dray, a driver's connection reads only SELECT, VALUES, TABLE and WITH, and changes nothing",
+            "without the extension dray, a driver's connection runs only SELECT, VALUES, TABLE and "
+            "WITH statements that change nothing",
             hint="run the statement with the driver",
         )
     columns = driver.columns(f"SELECT * FROM ({statement}\n) AS dray_columns LIMIT 0")
-    may_hold_money = any(oid in _MONEY or oid >= _FIRST_OF_USERS for _, oid, _ in columns)
+    may_hold_money = any(oid in _MONEY or oid >= _FIRST_USER_OID for _, oid, _ in columns)
     money_scale = int(driver.fetch(_MONEY_SCALE)[0][0]) if may_hold_money else None
     copy = _dray.Copy(numeric, nonfinite, money_scale, strings, row_bytes_max)
     version = int(
@@ -289,15 +340,19 @@ def _prepare(
 
 
 def _load(driver: _Driver) -> Exception | None:
-    """Load the extension's library; return why it can't be: it is missing, not allowed, not this
-    server's or not this client's.
+    """Load the extension's library into the session.
+
+    Returns
+    -------
+    Exception or None
+        Why it can't be used: it is missing, not permitted, or built for another server or client.
     """
     try:
         with _savepoint(driver):
             answer = str(driver.fetch("SELECT pg_catalog.dray_load()")[0][0])
     except Exception as error:
         sqlstate = getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
-        # Somebody has ended the statement or the session, or the connection has ended by itself.
+        # Class 57 is a cancel or shutdown; without a SQLSTATE the connection broke.
         if sqlstate is None or sqlstate.startswith("57"):
             raise
         return error
@@ -307,10 +362,9 @@ def _load(driver: _Driver) -> Exception | None:
 
 @contextmanager
 def _transaction(driver: _Driver) -> Iterator[None]:
-    """Run everything in one transaction: the user's, or where each statement would have its own,
-    one of ours.
+    """Run the block in one transaction: the user's, or a new one in autocommit mode.
 
-    A pooler may give each transaction another server process, and a table may change between two.
+    Between transactions a pooler may switch to another server process, and tables may change.
     """
     if not driver.commits_each():
         yield
@@ -326,9 +380,10 @@ def _transaction(driver: _Driver) -> Iterator[None]:
 
 
 @contextmanager
-def _whole_floats(driver: _Driver, digits: int) -> Iterator[None]:
-    """Have floats written as text with all their digits, and the setting as it was for what the
-    user runs next.
+def _full_float_digits(driver: _Driver, digits: int) -> Iterator[None]:
+    """Have the server write floats with all their digits, and restore the setting afterwards.
+
+    ``digits`` is the session's ``extra_float_digits``; above 0 it already writes all.
     """
     if digits > 0:
         yield
@@ -337,7 +392,7 @@ def _whole_floats(driver: _Driver, digits: int) -> Iterator[None]:
     def set_digits(digits: int) -> None:
         driver.fetch(f"SELECT pg_catalog.set_config('extra_float_digits', '{digits}', true)")
 
-    # Both end with the transaction; so does the first where the second fails.
+    # set_config(…, true) lasts until the end of the transaction, also if restoring it fails.
     set_digits(3)
     try:
         yield
@@ -350,7 +405,7 @@ def _whole_floats(driver: _Driver, digits: int) -> Iterator[None]:
 
 @contextmanager
 def _savepoint(driver: _Driver) -> Iterator[None]:
-    """Leave the transaction as it was if something fails."""
+    """Roll the transaction back to its state before the block if the block fails."""
     driver.run("SAVEPOINT dray")
     try:
         yield

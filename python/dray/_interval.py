@@ -1,3 +1,5 @@
+"""SQL intervals as Python values."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -6,8 +8,14 @@ __all__ = ["Interval"]
 
 
 class Interval(NamedTuple):
-    """An SQL interval in a row. Its parts do not convert into each other: months and days differ in
-    length.
+    """An SQL interval in a row.
+
+    The three parts are independent of each other, because months and days have no fixed length.
+
+    Attributes
+    ----------
+    months, days, nanoseconds : int
+        Each may be negative.
     """
 
     months: int

@@ -1,4 +1,4 @@
-"""Tables as NumPy's arrays."""
+"""Converts tables to NumPy arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,18 @@ import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
 
 def to_numpy(table: pyarrow.Table) -> dict[str, numpy.ndarray[Any, Any]]:
-    """Convert a table whose columns have different names; see :meth:`dray.Result.numpy`."""
+    """Convert a table to a dict of arrays; see :meth:`dray.Result.numpy`.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        No two columns may have the same name.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        An array for each column; a :class:`numpy.ma.MaskedArray` if the column has NULLs.
+    """
     return {name: _array(table.column(i)) for i, name in enumerate(table.column_names)}
 
 
@@ -25,7 +36,7 @@ def _array(column: pyarrow.ChunkedArray) -> numpy.ndarray[Any, Any]:
     )
     values: numpy.ndarray[Any, Any]
     if has_dtype:
-        # The first value that there is stands under the missing ones, whatever the type.
+        # NumPy needs a value under the mask; the first present one fits any type.
         present = column.drop_null() if column.null_count > 0 else column
         values = (
             column.fill_null(present[0]) if 0 < len(present) < len(column) else column

@@ -1,4 +1,4 @@
-"""Tables as DataFrames, each column with a type that holds it exactly."""
+"""Converts tables to DataFrames, with a type for each column that holds it exactly."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pyarrow.types as types  # type: ignore[import-untyped,unused-ignore]
 
 from .errors import UsageError
 
-# : What a column of dates may become.
+# The choices for columns of dates.
 DATES = ("datetime64", "arrow", "object")
 
-# Where NumPy has no NULL, and pandas' own types have one.
+# pandas types with NULL for Arrow types whose NumPy counterparts have none.
 NULLABLE: dict[pyarrow.DataType, Any] = {
     pyarrow.bool_(): pandas.BooleanDtype(),
     pyarrow.int8(): pandas.Int8Dtype(),
@@ -28,7 +28,22 @@ NULLABLE: dict[pyarrow.DataType, Any] = {
 
 
 def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pandas.DataFrame:
-    """Convert a table; see :meth:`dray.Result.pandas`."""
+    """Convert a table to a DataFrame; see :meth:`dray.Result.pandas`.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+        Column names may repeat.
+    dates : str
+        One of ``DATES``.
+    options : dict
+        Further arguments for :meth:`pyarrow.Table.to_pandas`.
+
+    Raises
+    ------
+    UsageError
+        ``dates`` is not one of ``DATES``.
+    """
     if dates not in DATES:
         raise UsageError(f"dates {dates!r}, expected one of {', '.join(DATES)}")
     options = {"date_as_object": dates == "object", **options}
@@ -39,7 +54,8 @@ def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pand
     ]
     if not nullable:
         return table.to_pandas(types_mapper=exact, **options)
-    # The choice is by column, and pyarrow asks by type; names may occur twice.
+    # pyarrow maps types, not columns, so columns with NULLs are converted apart. Numbers replace
+    # the names meanwhile, since names may repeat.
     names = table.column_names
     table = table.rename_columns([str(i) for i in indexes])
     others = [i for i in indexes if i not in set(nullable)]
@@ -53,7 +69,10 @@ def to_pandas(table: pyarrow.Table, dates: str, options: dict[str, Any]) -> pand
 
 
 def _exact(data_type: pyarrow.DataType) -> Any:
-    """Arrow's type where NumPy's would be objects or lose digits; None leaves it to pyarrow."""
+    """The pandas type for Arrow types that NumPy holds as objects or not exactly.
+
+    None leaves the choice to pyarrow.
+    """
     arrow = (
         types.is_decimal(data_type)
         or types.is_time(data_type)

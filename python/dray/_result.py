@@ -1,4 +1,4 @@
-"""Results, and what they become."""
+"""Results of statements, and the forms in which they can be read."""
 
 from __future__ import annotations
 
@@ -20,27 +20,30 @@ __all__ = ["Result"]
 
 
 class Result:
-    """The result of a statement, made by :meth:`Connection.query`. It is read once, in one of these
-    ways:
+    """The result of a statement. :meth:`Connection.query` makes it.
 
-    ============================  =======================================================
-    =================== :meth:`arrow`                 a :class:`pyarrow.Table`, no byte copied
-    needs pyarrow :meth:`pandas`                a :class:`pandas.DataFrame`
-    pandas, pyarrow :meth:`polars`                a :class:`polars.DataFrame`
-    polars :meth:`numpy`                 a dict of arrays
-    numpy, pyarrow :meth:`batches`               :class:`pyarrow.RecordBatch` by batch, bounded
-    memory    pyarrow :meth:`rows`, iteration       tuples, bounded memory
-    nothing ``__arrow_c_stream__``        any consumer of Arrow's PyCapsule protocol
-    nothing ============================  =======================================================
-    ===================
+    It can be read once, in one of these ways:
 
-    A result that ends without an exception is whole. One that is closed or dropped before its end
-    is cancelled at the server, and its connection is free again; leaving a ``with`` block closes
+    ======================  ==================================================  ===============
+    method                  returns                                             needs
+    ======================  ==================================================  ===============
+    :meth:`arrow`           a :class:`pyarrow.Table`, without copying           pyarrow
+    :meth:`pandas`          a :class:`pandas.DataFrame`                         pandas, pyarrow
+    :meth:`polars`          a :class:`polars.DataFrame`                         polars
+    :meth:`numpy`           a dict of arrays                                    numpy, pyarrow
+    :meth:`batches`         record batches, in bounded memory                   pyarrow
+    :meth:`rows`, ``iter``  tuples, in bounded memory
+    ``__arrow_c_stream__``  a stream for any consumer of Arrow's PyCapsules
+    ======================  ==================================================  ===============
+
+    A result that ends without an exception is complete. Closing or dropping a result before its end
+    cancels its statement at the server and frees the connection; leaving a ``with`` block closes
     it.
 
-    One thread reads a result at a time; :attr:`progress` and :meth:`cancel` may be used from any
-    thread meanwhile, and from the progress function. Ctrl-C while reading cancels the statement and
-    raises :class:`KeyboardInterrupt`."""
+    One thread at a time may read a result. Meanwhile any thread, and the progress function, may use
+    :attr:`progress` and :meth:`cancel`. Ctrl-C while reading cancels the statement and raises
+    :class:`KeyboardInterrupt`.
+    """
 
     def __init__(self, native: _dray.Result) -> None:
         self._native = native
@@ -53,64 +56,126 @@ class Result:
 
     @property
     def schema(self) -> Schema:
-        """The columns as a :class:`pyarrow.Schema`. Without pyarrow, hand the result itself to a
-        consumer of ``__arrow_c_schema__``, or see :attr:`columns`."""
+        """The schema as a :class:`pyarrow.Schema`.
+
+        Without pyarrow use :attr:`columns`, or pass the result to a consumer of
+        ``__arrow_c_schema__``.
+        """
         return _import("pyarrow").schema(self._native)
 
     @property
     def estimate(self) -> _dray.Estimate:
-        """What the planner expected of the result."""
+        """The planner's estimate of the result's size."""
         return self._native.estimate
 
     @property
     def progress(self) -> _dray.Progress:
-        """How far the statement is; while it is read, as of 50 ms ago."""
+        """The progress of the statement; up to 50 ms old while another thread reads."""
         return self._native.progress
 
     @property
     def stats(self) -> dict[str, Any]:
-        """Where time and bytes went; complete once the result was read to its end.
+        """Where time and bytes went, as a dict. Complete once the result has been read.
 
-        ``path``, which way the result came (``"server"``, ``"extension"``, ``"rows"``), and
-        ``path_reason``, why; ``rows``, ``chunks``, ``wire_bytes``, ``decoded_bytes`` (as Arrow
-        data), ``compression``, ``checksums``; ``connect_seconds`` (once a connection),
-        ``plan_seconds`` (at the server), ``first_chunk_seconds`` and ``total_seconds`` (since the
-        query was sent), ``receive_seconds``, ``decode_seconds``; ``server``, None before the end,
-        with ``execute_seconds``, ``encode_seconds``, ``queue_seconds``, ``socket_seconds``,
-        ``total_seconds``; ``columns``, a list of dicts with ``name``, ``type``, ``wire_bytes``,
-        ``decoded_bytes``, ``encodings``, ``encode_seconds`` (all of the server's threads; None if
-        it does not say) and ``decode_seconds``. ``byte_prices`` has the price of a byte in
-        nanoseconds as a Dray server that adapts set it: pairs of seconds and price. Rows of
-        PostgreSQL have ``"binary"`` or ``"text"`` in the place of encodings, and no ``wire_bytes``
-        for each column."""
+        =======================  ===============================================================
+        key                      value
+        =======================  ===============================================================
+        ``path``                 where the result came from: ``"server"`` (a Dray server),
+                                 ``"extension"`` or ``"rows"`` (PostgreSQL)
+        ``path_reason``          why it took this path
+        ``rows``, ``chunks``     how many were received
+        ``wire_bytes``           bytes received
+        ``decoded_bytes``        the same as bytes of Arrow data
+        ``compression``          the compression that the server chose
+        ``checksums``            whether chunks had checksums
+        ``connect_seconds``      connecting, once for a connection
+        ``plan_seconds``         planning at the server
+        ``first_chunk_seconds``  from sending the query to the first chunk
+        ``total_seconds``        from sending the query to the end
+        ``receive_seconds``      receiving
+        ``decode_seconds``       decoding
+        ``server``               None before the end, then a dict of the server's times:
+                                 ``execute_seconds``, ``encode_seconds``, ``queue_seconds``,
+                                 ``socket_seconds``, ``total_seconds``
+        ``columns``              a dict for each column: ``name``, ``type``, ``wire_bytes``,
+                                 ``decoded_bytes``, ``encodings``, ``encode_seconds`` (summed over
+                                 the server's threads; None if unknown), ``decode_seconds``
+        ``byte_prices``          how an adaptive server changed its price of a byte: pairs of
+                                 seconds and nanoseconds
+        =======================  ===============================================================
+
+        For rows of PostgreSQL ``encodings`` is ``"binary"`` or ``"text"``, and a column's
+        ``wire_bytes`` and ``decode_seconds`` are None.
+        """
         return self._native.stats()
 
     def arrow(self) -> Table:
-        """Read the whole result as a table. Its columns lie in the memory that the result was
-        received into.
+        """Read the whole result as a table.
+
+        The columns point into the memory that the result was received into, if it was sent
+        unencoded.
+
+        Returns
+        -------
+        pyarrow.Table
+            All rows.
+
+        Raises
+        ------
+        Error
+            The statement failed, the connection broke, or the result was read before.
         """
         pyarrow = _import("pyarrow")
-        # pyarrow.table() would first look whether it is a DataFrame, and import pandas for that.
+        # pyarrow.table() would import pandas, to check whether the argument is a DataFrame.
         return pyarrow.RecordBatchReader.from_stream(self._read_all("arrow()")).read_all()
 
     def batches(self) -> Iterator[RecordBatch]:
         """Read the result batch by batch, in bounded memory.
 
-        The memory of a batch is received into again once nothing refers to it. A loop's variable
-        refers to its batch while the next one is received, so that two are alive; ``del`` it at the
-        end of the loop's body for one."""
+        The memory of a batch is reused once nothing refers to the batch. A loop variable refers to
+        its batch while the next one is received, so two batches are in memory; ``del`` the variable
+        at the end of the loop's body to keep one.
+
+        Returns
+        -------
+        iterator of pyarrow.RecordBatch
+            Their sizes follow ``batch_rows`` and ``batch_bytes`` of :meth:`Connection.query`.
+
+        Raises
+        ------
+        Error
+            As :meth:`arrow`, from the call or from the iterator.
+
+        Examples
+        --------
+        >>> for batch in connection.query("SELECT * FROM lineitem").batches():
+        ...     print(batch.num_rows)
+        ...     del batch
+        """
         pyarrow = _import("pyarrow")
         self._begin("batches()")
         return _Batches(self._native, pyarrow.record_batch)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Read the result row by row, in bounded memory.
+        """Read the result row by row, in bounded memory. Iterating the result does the same.
 
         Values are None, bool, int, float, :class:`~decimal.Decimal` (all digits), str, bytes,
         :class:`~datetime.date`, :class:`~datetime.time`, :class:`~datetime.datetime` (aware if the
         column has a zone), :class:`~datetime.timedelta`, :class:`~uuid.UUID`, :class:`Interval`,
-        list, dict for a struct, and a list of pairs for a map. Nanoseconds that Python's types do
-        not hold raise :class:`UsageError` rather than being cut off."""
+        list, dict for a struct, and a list of pairs for a map.
+
+        Returns
+        -------
+        iterator of tuple
+            A tuple for each row.
+
+        Raises
+        ------
+        UsageError
+            A value has nanoseconds or lies outside the range of Python's type.
+        Error
+            As :meth:`arrow`, from the call or from the iterator.
+        """
         self._begin("rows()")
 
         def rows() -> Iterator[tuple[Any, ...]]:
@@ -125,29 +190,45 @@ class Result:
     def pandas(
         self, *, dates: Literal["datetime64", "arrow", "object"] = "datetime64", **options: Any
     ) -> PandasFrame:
-        """Read the whole result as a DataFrame, without losing a digit.
+        """Read the whole result as a DataFrame, without losing precision.
 
-        =============================
-        ============================================================================ integer,
-        boolean               NumPy's type; with NULLs, pandas' nullable one (``Int64``,
-        ``boolean``) float                          NumPy's type; NULL becomes NaN text
-        pandas' ``str`` timestamp, duration            ``datetime64``, ``timedelta64`` with the
-        column's unit and zone; NULL is NaT dictionary                     category date
-        ``datetime64``, midnight of the day; NULL is NaT; see ``dates`` decimal, time, binary
-        :class:`pandas.ArrowDtype`: exact, and without an object for each value list, struct, map,
-        interval    :class:`pandas.ArrowDtype` =============================
-        ============================================================================
+        ===========================  ===========================================================
+        column                       dtype
+        ===========================  ===========================================================
+        integer, boolean             NumPy's; with NULLs pandas' nullable one (``Int64``,
+                                     ``boolean``)
+        float                        NumPy's; NULL becomes NaN
+        text                         pandas' ``str``
+        timestamp, duration          ``datetime64``, ``timedelta64`` with the column's unit and
+                                     zone; NULL becomes NaT
+        date                         ``datetime64`` at midnight; NULL becomes NaT; see ``dates``
+        dictionary                   category
+        decimal, time, binary        :class:`pandas.ArrowDtype`: exact, and compact in memory
+        list, struct, map, interval  :class:`pandas.ArrowDtype`
+        ===========================  ===========================================================
 
         Parameters
         ----------
         dates : {"datetime64", "arrow", "object"}
-            What dates become. ``datetime64`` compares with text and timestamps, and has ``.dt`` and NaT, but a date can't be
-            told from a timestamp. ``"arrow"`` is :class:`pandas.ArrowDtype`, which compares with dates only; ``"object"``
-            is a :class:`datetime.date` each.
+            The dtype of dates. ``"datetime64"`` compares with strings and timestamps and has
+            ``.dt`` and NaT, but looks like a timestamp. ``"arrow"`` is :class:`pandas.ArrowDtype`,
+            which compares only with dates. ``"object"`` makes each value a :class:`datetime.date`.
         **options
-            For :meth:`pyarrow.Table.to_pandas`. With ``types_mapper`` the choice of types is the caller's alone
-            (``types_mapper=pandas.ArrowDtype`` gives Arrow's types throughout, ``types_mapper=None`` pyarrow's defaults, which
-            make floats of integers with NULLs).
+            For :meth:`pyarrow.Table.to_pandas`. With ``types_mapper`` the caller alone chooses the
+            types: ``types_mapper=pandas.ArrowDtype`` gives Arrow's types throughout,
+            ``types_mapper=None`` pyarrow's defaults, which turn integers with NULLs into floats.
+
+        Returns
+        -------
+        pandas.DataFrame
+            All rows.
+
+        Raises
+        ------
+        UsageError
+            ``dates`` is none of the choices.
+        Error
+            As :meth:`arrow`.
         """
         _import("pandas")
         pyarrow = _import("pyarrow")
@@ -161,24 +242,43 @@ class Result:
         )
 
     def polars(self) -> PolarsFrame:
-        """Read the whole result as a DataFrame, as Polars maps Arrow's types: all integers,
-        decimals up to 38 digits and timestamps are exact. ``query(…, strings="view")`` has strings
-        arrive in Polars' own layout."""
+        """Read the whole result as a DataFrame, with the types to which Polars maps Arrow's.
+
+        Integers, decimals of up to 38 digits and timestamps are exact. ``query(…,
+        strings="view")`` receives strings in the layout that Polars uses.
+
+        Returns
+        -------
+        polars.DataFrame
+            All rows.
+
+        Raises
+        ------
+        Error
+            As :meth:`arrow`.
+        """
         polars = _import("polars")
         frame: PolarsFrame = polars.DataFrame(self._read_all("polars()"))
         return frame
 
     def numpy(self) -> dict[str, ndarray[Any, Any]]:
-        """Read the whole result as an array for each column.
+        """Read the whole result as a dict with an array for each column.
 
-        A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that its type is the same
-        with and without. Numbers, booleans, timestamps, dates and durations have NumPy's types;
-        everything else is an array of objects, as in :meth:`rows`.
+        A column with NULLs becomes a :class:`numpy.ma.MaskedArray`, so that NULLs don't change its
+        dtype. Numbers, booleans, timestamps, dates and durations have NumPy's types; all others are
+        arrays of objects, with values as in :meth:`rows`.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            In the order of the columns.
 
         Raises
         ------
         UsageError
             Two columns have the same name.
+        Error
+            As :meth:`arrow`.
         """
         _import("numpy")
         pyarrow = _import("pyarrow")
@@ -190,13 +290,14 @@ class Result:
         return to_numpy(pyarrow.table(self._read_all("numpy()")))
 
     def cancel(self) -> None:
-        """Stop the statement at the server, from any thread. Who is reading the result gets
-        :class:`Cancelled`.
+        """Stop the statement at the server. Any thread may call this.
+
+        The thread that is reading the result gets :class:`Cancelled`.
         """
         self._native.cancel()
 
     def close(self) -> None:
-        """Give up what is unread and free the connection; a statement that still runs is cancelled."""
+        """Discard unread rows, cancel the statement if it still runs, and free the connection."""
         self._native.close()
 
     def __enter__(self) -> Result:
@@ -211,15 +312,16 @@ class Result:
         self.close()
 
     def __arrow_c_schema__(self) -> object:
-        """The schema for consumers of Arrow's PyCapsule protocol."""
+        """The schema, for consumers of Arrow's PyCapsule interface."""
         return self._native.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """The batches for consumers of Arrow's PyCapsule protocol, as they arrive.
+        """The batches, for consumers of Arrow's PyCapsule interface, as they arrive.
 
-        A requested schema is not converted to: choose with ``query(…, strings=…)`` or in SQL.
-        Failures reach the consumer as messages and become exceptions of its own kind; after Ctrl-C,
-        KeyboardInterrupt follows them."""
+        ``requested_schema`` is ignored: use ``query(…, strings=…)`` or SQL to convert. The consumer
+        gets the message of a failure and raises its own exception; after Ctrl-C a
+        :class:`KeyboardInterrupt` follows that.
+        """
         self._begin("__arrow_c_stream__()")
         return self._native.stream()
 
@@ -234,13 +336,16 @@ class Result:
         if self._reading is not None:
             raise UsageError(
                 f"the result was already read by {self._reading}",
-                "a result is read once: keep what it became, or run the query again",
+                "a result can be read once: keep the table, frame or rows, or run the query again",
             )
         self._reading = how
 
 
 class _Batches:
-    """Not a generator: its frame would keep each batch alive while the next one is received."""
+    """Iterates over batches.
+
+    A generator would not do: its frame keeps each batch alive while the next one is received.
+    """
 
     def __init__(
         self, native: _dray.Result, record_batch: Callable[[_dray.Batch], RecordBatch]

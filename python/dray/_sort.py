@@ -1,4 +1,4 @@
-"""Sorting what is larger than memory."""
+"""Sorts Arrow data that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -32,45 +32,53 @@ def sort(
     threads: int | None = None,
     progress: Callable[[SortProgress], object] | None = None,
 ) -> Sorted:
-    """Sort rows, on disk as far as they don't fit into memory.
+    """Sort the rows of an Arrow stream. What does not fit into memory is spilled to disk.
 
-    Rows that are equal in the columns to sort by stay in their order. The result is an Arrow
-    stream, which is read once: ``pyarrow.table(sorted)``,
-    ``pyarrow.RecordBatchReader.from_stream(sorted)``, ``polars.DataFrame(sorted)``,
-    ``duckdb.sql("SELECT … FROM sorted")``.
+    The sort is stable: rows with equal keys keep their order. The result is an Arrow stream that
+    can be read once: ``pyarrow.table(sorted)``, ``pyarrow.RecordBatchReader.from_stream(sorted)``,
+    ``polars.DataFrame(sorted)``, ``duckdb.sql("SELECT … FROM sorted")``.
 
     Parameters
     ----------
-    source
-        Anything with ``__arrow_c_stream__``: a table or a reader of pyarrow, a DataFrame of Polars or pandas, a relation of
-        DuckDB, a result of a query. It is read batch by batch.
-    by
-        The columns to sort by, the first of which decides first: ``"day"``, ``"day:desc"``, ``"day:nulls-first"``,
-        ``"day:desc:nulls-last"``. Missing values come last, or first with ``desc``, as in SQL. A text that is the name of a
-        column is that column, whatever it ends with. With ``distinct`` there may be none: all columns.
-    memory
-        What sorting may take before it goes on on disk: bytes, or a text as ``"2GiB"``; half of what is available if nothing is
-        said. A source that is in memory is extra.
-    spill
-        The folder for what does not fit; the system's for temporary files if nothing is said.
-    distinct
-        Drop rows that are equal in all columns (True, ``"rows"``) or in those to sort by (``"keys"``); the first one stays.
-    limit
-        Keep only so many rows of the result.
-    threads
-        That sort; one for each core if nothing is said.
-    progress
-        Is called now and then with how far the sort is, as long as that takes: ``rows_read`` and ``spilled_bytes``. What it raises
-        ends the sort. The result is merged while it is read.
+    source : object with ``__arrow_c_stream__``
+        A table or reader of pyarrow, a DataFrame of Polars or pandas, a relation of DuckDB, a
+        :class:`Result`. It is read batch by batch.
+    by : str or sequence of str
+        The columns to sort by, most significant first: ``"day"``, ``"day:desc"``,
+        ``"day:nulls-first"``, ``"day:desc:nulls-last"``. As in SQL, missing values come last, and
+        first with ``desc``. A string that is the exact name of a column means that column, whatever
+        its ending. May be empty with ``distinct=True``, which then compares all columns.
+    memory : int or str, optional
+        The memory to use before spilling: bytes, or a string such as ``"2GiB"``. The default is
+        half of the available memory. The memory of a source that is itself in memory is not
+        counted.
+    spill : path, optional
+        The folder for spilled data. The default is the system's folder for temporary files.
+    distinct : bool or {"rows", "keys"}
+        Drop duplicates, keeping the first row: rows that are equal in all columns (True,
+        ``"rows"``), or rows with equal keys (``"keys"``).
+    limit : int, optional
+        Maximum rows to return; None is unlimited.
+    threads : int, optional
+        The number of threads that sort. The default is one for each available processor.
+    progress : callable, optional
+        Called now and then with a :class:`SortProgress` until this function returns. An exception
+        that it raises ends the sort. The final merge runs while the result is read and is not
+        reported.
+
+    Returns
+    -------
+    Sorted
+        The sorted rows, with the schema of the source.
 
     Raises
     ------
     UsageError
-        There is no such column, or the source has types that can't be sorted.
+        There is no such column, an option is not valid, or a type can't be sorted.
     ExecutionError
-        The source failed; its own exception is the cause, where it is one of Python's.
+        The source failed. If it raised a Python exception, that is the ``__cause__``.
     ResourcesError
-        Memory or disk do not suffice.
+        There is not enough memory or disk.
 
     Examples
     --------
@@ -82,22 +90,22 @@ def sort(
     if not hasattr(source, "__arrow_c_stream__"):
         raise UsageError(f"can't sort {type(source).__name__}: it has no __arrow_c_stream__")
     columns = [by] if isinstance(by, str) else list(by)
-    kept = "rows" if distinct is True else distinct or "no"
-    if kept not in ("no", "rows", "keys"):
+    duplicates = "rows" if distinct is True else distinct or "no"
+    if duplicates not in ("no", "rows", "keys"):
         raise UsageError(f"distinct={distinct!r}, expected True, False, 'rows' or 'keys'")
-    if not columns and kept != "rows":
+    if not columns and duplicates != "rows":
         raise UsageError("name a column to sort by")
     folder = os.fspath(spill) if spill is not None else tempfile.gettempdir()
     cores = len(os.sched_getaffinity(0))
     memory_text = None if memory is None else str(memory)
     threads = cores if threads is None else threads
-    watched = _Watched(source)
+    recorder = _SourceRecorder(source)
     try:
         return _dray.sort(
-            watched.source, columns, memory_text, folder, kept, limit, threads, progress
+            recorder.source, columns, memory_text, folder, duplicates, limit, threads, progress
         )
-    except Error as error:
-        cause = watched.failure
+    except Error:
+        cause = recorder.failure
         if cause is None:
             raise
         if not isinstance(cause, Exception):
@@ -106,19 +114,20 @@ def sort(
             f"the source of the rows failed: {type(cause).__name__}: {cause}"
         ) from cause
     finally:
-        watched.forget()
+        recorder.forget()
 
 
-class _Watched:
-    """A source, and what it has raised: Arrow's C interface hands on the text of an exception, but
-    not itself.
+class _SourceRecorder:
+    """Wraps a source and records the exception that it raises.
+
+    Arrow's C stream interface passes on only the text of an exception.
     """
 
     def __init__(self, source: ArrowStream) -> None:
         self.source = source
         self.failure: BaseException | None = None
         pyarrow = sys.modules.get("pyarrow")
-        # Python code can only be behind a reader; all others are read as they are.
+        # Only a pyarrow reader can run Python code; other sources need no wrapper.
         if pyarrow is not None and isinstance(source, pyarrow.RecordBatchReader):
             self.source = pyarrow.RecordBatchReader.from_batches(
                 source.schema, self._batches(source)
@@ -134,5 +143,5 @@ class _Watched:
             raise
 
     def forget(self) -> None:
-        """Lets go of the failure, which refers to the frames that it came through."""
+        """Drop the exception, whose traceback keeps frames and their batches alive."""
         self.failure = None

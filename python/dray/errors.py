@@ -1,4 +1,4 @@
-"""Exceptions, one class for each kind of failure; all are :class:`Error`."""
+"""Exceptions: one class for each kind of failure, all derived from :class:`Error`."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ __all__ = [
 
 
 class Error(Exception):
-    """What every exception of this package is.
+    """The base class of this package's exceptions.
 
     Attributes
     ----------
     kind : str
-        What kind of thing went wrong: one word for each subclass.
+        The kind of failure, one word for each subclass.
     message : str
-        One sentence.
+        What failed, in one sentence.
     hint : str or None
-        What the user can do.
+        What the user can do about it.
     sqlstate : str or None
-        The SQLSTATE that the server gave.
+        The server's SQLSTATE, five characters.
     """
 
     kind: str = "error"
@@ -47,9 +47,7 @@ class Error(Exception):
 
 
 class ConnectionError(Error, builtins.ConnectionError):
-    """The server can't be reached, or the connection broke. What had arrived of a result is not
-    whole.
-    """
+    """The server can't be reached, or the connection broke. A result read so far is incomplete."""
 
     kind = "connection"
 
@@ -73,13 +71,13 @@ class ExecutionError(Error):
 
 
 class ResourcesError(Error):
-    """The server ran out of memory, disk or connections."""
+    """Memory, disk or connections ran out: at the server, or here for :func:`dray.sort`."""
 
     kind = "resources"
 
 
 class LimitError(Error):
-    """A row or chunk is larger than a limit; the message says what it needs."""
+    """A row or chunk exceeds a limit. The message says how large the limit must be."""
 
     kind = "limit"
 
@@ -91,18 +89,18 @@ class Cancelled(Error):
 
 
 class ProtocolError(Error):
-    """One end broke the protocol, or bytes were damaged on their way."""
+    """The client or the server broke the protocol, or bytes were damaged in transit."""
 
     kind = "protocol"
 
 
 class UsageError(Error, ValueError):
-    """The call can't be done: a bad uri, option or parameter; a connection that is busy or closed."""
+    """The call is wrong: a bad uri, option or parameter, or a busy or closed connection."""
 
     kind = "usage"
 
 
 class InternalError(Error):
-    """A defect in the server."""
+    """A defect in Dray, at the server or in this package."""
 
     kind = "internal"

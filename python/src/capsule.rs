@@ -1,5 +1,10 @@
-//! Arrow data for other libraries in this process, by the PyCapsule protocol: pointers change
-//! hands, no bytes are copied.
+//! Exchanges Arrow data with other libraries of this process without copying it, by the Arrow
+//! PyCapsule interface.
+//!
+//! What a capsule holds, who owns it and when it is released is defined by
+//! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html> ("Capsule
+//! Structure", "Lifetime Semantics") and by the C data and C stream interfaces that it builds on.
+//! The `SAFETY` comments below refer to these pages.
 
 #![allow(unsafe_code, reason = "Python's C interface")]
 
@@ -20,10 +25,15 @@ use pyo3::types::PyCapsule;
 use crate::error::{panic_text, usage};
 use crate::export;
 
+// The names of capsules, which say what struct they hold ("Capsule Structure").
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
+/// A capsule with a schema.
+///
+/// # Errors
+/// A `ValueError` when the C data interface can't express the schema.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -33,6 +43,7 @@ pub(crate) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, SCHEMA)
 }
 
+/// A capsule with a stream that owns the reader.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     reader: Box<dyn RecordBatchReader + Send>,
@@ -40,49 +51,58 @@ pub(crate) fn stream_capsule<'py>(
     PyCapsule::new_with_value(py, export::stream(reader), STREAM)
 }
 
-/// An array that another library hands over by `__arrow_c_array__`.
+/// Imports an array from an object with `__arrow_c_array__`.
+///
+/// # Errors
+/// The exception that the method raised, or a `UsageError` when the array breaks Arrow's rules.
 pub(crate) fn import_array(exporter: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let capsules = exporter.call_method0("__arrow_c_array__")?;
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) = capsules.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<FFI_ArrowSchema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
-    // SAFETY: the capsules have the protocol's names, so that they hold these structs; they live to
-    // the end of this function. The array is moved out, which leaves a released one to its capsule;
-    // the schema is only read.
+    // SAFETY: `pointer_checked` saw the interface's names, so the capsules hold these structs
+    // ("Capsule Structure"), and the array's buffers are those that the C data interface demands of
+    // the schema. Both capsules live to the end of this function. `from_raw` moves the array out
+    // and leaves a released one to its capsule ("Lifetime Semantics"); the schema is only read.
     let import = || unsafe { from_ffi(FFI_ArrowArray::from_raw(array.as_ptr()), schema.as_ref()) };
-    caught(|| import().map(make_array))
+    catch_panics(|| import().map(make_array))
         .map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
-/// A stream that another library hands over by `__arrow_c_stream__`.
-pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<Imported> {
+/// Imports a stream from an object with `__arrow_c_stream__`.
+///
+/// # Errors
+/// The exception that the method raised, or a `UsageError` when the stream breaks Arrow's rules.
+pub(crate) fn import_stream(exporter: &Bound<'_, PyAny>) -> PyResult<ImportedStream> {
     let capsule: Bound<'_, PyCapsule> = exporter.call_method0("__arrow_c_stream__")?.extract()?;
     let stream = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>();
-    // SAFETY: `pointer_checked` has seen that the capsule has the protocol's name, so that it holds
-    // this struct; it lives to the end of this function. The stream is moved out, which leaves a
-    // released one to its capsule; a released one is refused.
+    // SAFETY: `pointer_checked` saw the interface's name, so the capsule holds this struct
+    // ("Capsule Structure"). It lives to the end of this function. `from_raw` refuses a released
+    // stream, and moves any other out and leaves a released one to its capsule ("Lifetime
+    // Semantics").
     let import = || unsafe { ArrowArrayStreamReader::from_raw(stream.as_ptr()) };
-    caught(import)
-        .map(|reader| Imported(Some(reader)))
+    catch_panics(import)
+        .map(|reader| ImportedStream(Some(reader)))
         .map_err(|error| usage(exporter.py(), &error.to_string(), None))
 }
 
-/// The batches of another library. Arrow panics at what breaks the interface's rules, an error
-/// without a text among them.
-pub(crate) struct Imported(Option<ArrowArrayStreamReader>);
+/// The batches of another library's stream. arrow-rs panics when a stream breaks the interface's
+/// rules, for example with an error that has no text; here that is an error too. After an error the
+/// stream ends.
+pub(crate) struct ImportedStream(Option<ArrowArrayStreamReader>);
 
-impl Imported {
+impl ImportedStream {
     pub(crate) fn schema(&self) -> SchemaRef {
         self.0.as_ref().map_or_else(|| Schema::empty().into(), ArrowArrayStreamReader::schema)
     }
 }
 
-impl Iterator for Imported {
+impl Iterator for ImportedStream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let reader = self.0.as_mut()?;
-        let next = caught(|| reader.next().transpose()).transpose();
+        let next = catch_panics(|| reader.next().transpose()).transpose();
         if !matches!(next, Some(Ok(_))) {
             self.0 = None;
         }
@@ -90,7 +110,8 @@ impl Iterator for Imported {
     }
 }
 
-fn caught<T>(import: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
+/// Runs arrow-rs's import and turns a panic into an error.
+fn catch_panics<T>(import: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowError> {
     catch_unwind(AssertUnwindSafe(import)).unwrap_or_else(|panic| {
         Err(ArrowError::CDataInterface(format!(
             "the other library's data breaks Arrow's rules: {}",
@@ -99,14 +120,15 @@ fn caught<T>(import: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, ArrowE
     })
 }
 
-/// Raises the interrupt again, once Python runs on: a consumer of a C stream has made an error of
-/// its own of the first one.
-pub(crate) fn interrupt_again() {
-    // SAFETY: may be called at any time, even without Python's lock.
+/// Simulates another SIGINT, which Python handles when it next runs. The consumer of a C stream
+/// turns the first `KeyboardInterrupt` into an exception of its own.
+pub(crate) fn raise_interrupt_again() {
+    // SAFETY: Python's C API reference ("Signal Handling") allows calling `PyErr_SetInterrupt`
+    // without the lock, and from a signal handler.
     unsafe { pyo3::ffi::PyErr_SetInterrupt() }
 }
 
-/// One batch, on its way to another library, once.
+/// A batch that can be exported once.
 #[pyclass(frozen, module = "dray._dray")]
 pub struct Batch(Mutex<Option<RecordBatch>>);
 
@@ -124,18 +146,19 @@ impl Batch {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-        // Conversion is at best an offer in this protocol.
+        // The interface allows producers to ignore the requested schema.
         let _ = requested_schema;
+        // Taken, not cloned: the stream receives into the batch's memory again once nothing refers
+        // to it.
         let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Its memory is the stream's next receive buffer, so it must not be kept here.
-        let batch = taken.ok_or_else(|| usage(py, "the batch has been handed over", None))?;
+        let batch = taken.ok_or_else(|| usage(py, "the batch was exported already", None))?;
         let schema = schema_capsule(py, &batch.schema())?;
         let array = FFI_ArrowArray::new(&StructArray::from(batch).to_data());
         Ok((schema, PyCapsule::new_with_value(py, array, ARRAY)?))
     }
 }
 
-/// A whole result.
+/// All batches of a result. It can be exported any number of times.
 #[pyclass(frozen, module = "dray._dray")]
 pub struct Table {
     pub(crate) schema: SchemaRef,

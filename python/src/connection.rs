@@ -1,4 +1,4 @@
-//! Connections.
+//! The compiled part of `dray.Connection`: connecting, and starting statements.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,13 +11,14 @@ use dray_client::{
 use pyo3::prelude::*;
 
 use crate::error::{detached, exception, usage};
-use crate::home::{Home, Refusal};
+use crate::lease::{ConnectionSlot, LeaseError};
+use crate::monitor::{Monitor, connecting_check};
 use crate::parameters::parameters;
 use crate::reader::Reader;
 use crate::result::Result;
-use crate::watch::{Watched, wanted};
 
-/// Connects to a server.
+/// Connects to a server. `dray.connect` documents the parameters; `timeout` and `read_timeout` are
+/// in seconds.
 #[pyfunction]
 pub fn connect(
     py: Python<'_>,
@@ -41,12 +42,18 @@ pub fn connect(
         client,
     };
     let mut raised = None;
-    let connect =
-        || dray_client::Connection::connect_while(uri, &options, &mut wanted(&mut raised));
+    let connect = || {
+        dray_client::Connection::connect_while(uri, &options, &mut connecting_check(&mut raised))
+    };
     let connection = detached(py, connect)?;
+    // What a signal handler raised comes before the error of the connection that it ended.
     let connection = connection.map_err(|error| raised.unwrap_or_else(|| exception(py, &error)))?;
-    let place = connection.place().to_owned();
-    Ok(Connection { server: connection.server().to_owned(), place, home: Home::new(connection) })
+    let address = connection.place().to_owned();
+    Ok(Connection {
+        server: connection.server().to_owned(),
+        address,
+        slot: ConnectionSlot::new(connection),
+    })
 }
 
 fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
@@ -60,22 +67,22 @@ pub struct Connection {
     #[pyo3(get)]
     server: String,
     #[pyo3(get)]
-    place: String,
-    home: Home,
+    address: String,
+    slot: ConnectionSlot,
 }
 
 #[pymethods]
 impl Connection {
     #[getter]
     fn closed(&self) -> bool {
-        self.home.is_closed()
+        self.slot.is_closed()
     }
 
     fn close(&self, py: Python<'_>) {
-        py.detach(|| self.home.close());
+        py.detach(|| self.slot.close());
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the options of a query, which Python names")]
+    #[allow(clippy::too_many_arguments, reason = "Python passes each option by name")]
     fn query(
         &self,
         py: Python<'_>,
@@ -127,26 +134,31 @@ impl Connection {
                 ordered,
             },
         };
-        let loan = self.home.lend().map_err(|refusal| match refusal {
-            Refusal::Lent => usage(
+        let lease = self.slot.lease().map_err(|error| match error {
+            LeaseError::Leased => usage(
                 py,
                 "the connection is busy with another result",
-                Some("read that result to its end, close it, or connect once more: a connection runs one statement at a time"),
+                Some(
+                    "read that result to its end, close it, or open another connection: \
+                     a connection runs one statement at a time",
+                ),
             ),
-            Refusal::Closed => usage(py, "the connection is closed", Some("connect again")),
+            LeaseError::Closed => usage(py, "the connection is closed", Some("connect again")),
         })?;
-        let watched = Arc::new(Watched::new(progress));
-        let watch = watched.clone().watch();
-        let results =
-            detached(py, || dray_client::Connection::query_with(loan, sql, &options, Some(watch)))?;
+        let monitor = Arc::new(Monitor::new(progress));
+        let watch = monitor.clone().watch();
+        let results = detached(py, || {
+            dray_client::Connection::query_with(lease, sql, &options, Some(watch))
+        })?;
         let results = results
-            .map_err(|error| watched.take_raised().unwrap_or_else(|| exception(py, &error)))?;
-        watched.set_progress(results.progress());
+            .map_err(|error| monitor.take_raised().unwrap_or_else(|| exception(py, &error)))?;
+        monitor.set_progress(results.progress());
         let (schema, estimate) = (results.schema(), results.progress().estimate);
-        Ok(Result { reader: Reader::new(results, watched), schema, estimate })
+        Ok(Result { reader: Reader::new(results, monitor), schema, estimate })
     }
 }
 
+/// The layout of strings that the option `strings` names. Any other name is an error.
 pub(crate) fn string_layout(name: &str) -> std::result::Result<StringLayout, String> {
     match name {
         "utf8" => Ok(StringLayout::Offsets),

@@ -1,4 +1,4 @@
-//! A COPY that a driver receives on its own connection: its data in, a table out.
+//! Reads the data of a COPY that a driver receives on its own connection, and builds a table.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -11,25 +11,27 @@ use crate::capsule::Table;
 use crate::connection::string_layout;
 use crate::error::{exception, usage};
 
-/// A statement without what follows its last token, if it can be put between parentheses.
+/// Strips a statement of everything after its last token. None if the statement can't stand between
+/// parentheses. `escapes` says whether backslashes escape in ordinary string literals.
 #[pyfunction]
 pub fn enclosable(sql: &str, escapes: bool) -> Option<String> {
     dray_client::enclosable(sql, escapes).map(str::to_owned)
 }
 
-/// Whether a statement is one that COPY takes.
+/// Whether COPY accepts the statement as its query.
 #[pyfunction]
 pub fn is_query(sql: &str) -> bool {
     dray_client::is_query(sql)
 }
 
-/// Why the extension's library that gave this answer can't be used, if so.
+/// Why this client can't use the extension's library that gave this answer; None if it can.
 #[pyfunction]
 pub fn other_library(answer: &str) -> Option<String> {
     dray_client::other_library(answer)
 }
 
-/// The compiled part of reading from a driver's connection.
+/// One COPY on a driver's connection. Call `describe` and, if it returns a question, `learn`, then
+/// `rows`; or `frames` alone. Then `write` for all data, and `finish`.
 #[pyclass(frozen, module = "dray._dray")]
 pub struct Copy {
     state: Mutex<State>,
@@ -68,13 +70,14 @@ impl Copy {
         })
     }
 
-    /// Whether a statement can be described by running it for no rows.
+    /// Whether running the statement with `LIMIT 0` is a safe way to learn its columns.
     #[staticmethod]
     fn is_describable(sql: &str, escapes: bool) -> bool {
         Description::is_possible(sql, escapes)
     }
 
-    /// Takes the columns of a statement, and says what to ask the server about them.
+    /// Takes the name, type OID and type modifier of each column. Returns the query that asks the
+    /// server's catalog about unknown types, or None if all are known.
     fn describe(&self, columns: Vec<(String, u32, i32)>, server_version: u32) -> Option<String> {
         let description = Description::new(columns, server_version);
         let question = description.question();
@@ -82,15 +85,15 @@ impl Copy {
         question
     }
 
-    /// Takes the server's answer.
+    /// Takes the server's answer to the query that `describe` returned.
     fn learn(&self, py: Python<'_>, rows: Vec<Vec<Option<String>>>) -> PyResult<()> {
         let mut state = self.lock();
         let description = state.description.as_mut().ok_or_else(|| out_of_order(py))?;
         description.learn(rows).map_err(|error| exception(py, &error.into()))
     }
 
-    /// The COPY of a statement's rows, and whether some of its columns are text in which there may
-    /// be floats.
+    /// The COPY statement that returns rows, and whether any column comes as text that may contain
+    /// floats.
     fn rows(&self, py: Python<'_>, sql: &str) -> PyResult<(String, bool)> {
         let mut state = self.lock();
         let description = state.description.take().ok_or_else(|| out_of_order(py))?;
@@ -106,26 +109,29 @@ impl Copy {
         Ok((description.copy_statement(sql, &self.types), description.has_text(&self.types)))
     }
 
-    /// The COPY of a statement through the extension.
+    /// The COPY statement that goes through the extension and returns frames.
     fn frames(&self, sql: &str) -> String {
         self.lock().feed = Some(Feed::of_frames(self.limits, self.strings));
         let Limits { chunk_bytes_max, decoded_bytes_max, row_bytes_max } = self.limits;
         let TypeOptions { numeric, nonfinite, .. } = &self.types;
         format!(
-            "COPY ({sql}\n) TO STDOUT (FORMAT dray, chunk_bytes_max {chunk_bytes_max}, decoded_bytes_max \
-             {decoded_bytes_max}, row_bytes_max {row_bytes_max}, numeric '{numeric}', nonfinite '{nonfinite}')"
+            "COPY ({sql}\n) TO STDOUT (FORMAT dray, chunk_bytes_max {chunk_bytes_max}, \
+             decoded_bytes_max {decoded_bytes_max}, row_bytes_max {row_bytes_max}, \
+             numeric '{numeric}', nonfinite '{nonfinite}')"
         )
     }
 
-    /// Takes data; a driver calls it as it would a file's.
+    /// Takes the next bytes of the COPY, any number at a time. Drivers call it like a file's
+    /// `write`.
     fn write(&self, py: Python<'_>, data: &[u8]) -> PyResult<usize> {
-        // A row takes less time than giving Python's lock away and getting it back.
+        // Parsing a row takes less time than releasing Python's lock and acquiring it again.
         let fed = self.lock().feed.as_mut().ok_or_else(|| out_of_order(py))?.feed(data);
         fed.map_err(|error| exception(py, &error))?;
         Ok(data.len())
     }
 
-    /// The table, after all data, which the server says to be of so many rows.
+    /// Returns the table after all data has been written. `counted` is the number of rows that the
+    /// server reported, if the driver passes it on; a mismatch is an error.
     fn finish(&self, py: Python<'_>, counted: Option<u64>) -> PyResult<Table> {
         let feed = self.lock().feed.take().ok_or_else(|| out_of_order(py))?;
         let (schema, batches) = feed.finish(counted).map_err(|error| exception(py, &error))?;
@@ -140,5 +146,5 @@ impl Copy {
 }
 
 fn out_of_order(py: Python<'_>) -> PyErr {
-    usage(py, "the copy is used out of order", None)
+    usage(py, "the methods of Copy were called in the wrong order", None)
 }

@@ -1,4 +1,5 @@
-//! Errors as Python's exceptions, one class a kind.
+//! Errors of the client and the sort as Python exceptions. Each kind has its class in
+//! `dray.errors`.
 
 use std::any::Any;
 use std::error::Error as _;
@@ -35,17 +36,17 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     build(py, class_name(error.kind()), &message, error.help(), error.sqlstate())
 }
 
-/// The exception for a call that can't be done.
+/// The exception for a call that is wrong: a bad argument, or a call at the wrong moment.
 pub(crate) fn usage(py: Python<'_>, message: &str, hint: Option<&str>) -> PyErr {
     build(py, class_name(ErrorKind::Usage), message, hint, None)
 }
 
-/// The exception for what failed while it ran.
+/// The exception for a failure while a statement or a sort runs.
 pub(crate) fn execution(py: Python<'_>, message: &str) -> PyErr {
     build(py, class_name(ErrorKind::Execution), message, None, None)
 }
 
-/// The exception of a statement that was cancelled.
+/// The exception for a cancelled statement.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     build(py, class_name(ErrorKind::Cancelled), "the statement was cancelled", None, None)
 }
@@ -68,8 +69,8 @@ pub(crate) fn sort_exception(py: Python<'_>, error: &dray_sort::Error) -> PyErr 
     build(py, class_name(kind), &error.to_string(), hint, None)
 }
 
-/// Runs something without Python's lock. A defect of ours raises an `InternalError`, not pyo3's
-/// exception that `except Exception` misses.
+/// Runs a function without Python's lock. A panic becomes an `InternalError`: pyo3's own exception
+/// for panics is a `BaseException`, which `except Exception` does not catch.
 pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) -> PyResult<T> {
     let ran =
         py.detach(|| catch_unwind(AssertUnwindSafe(run)).map_err(|panic| panic_text(&*panic)));
@@ -84,13 +85,13 @@ pub(crate) fn detached<T: Send>(py: Python<'_>, run: impl FnOnce() -> T + Send) 
     })
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let said = panic
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("an assumption of Dray does not hold: {}", said.unwrap_or("it panicked"))
+    format!("an assumption of Dray does not hold: {}", message.unwrap_or("it panicked"))
 }
 
 fn build(
@@ -114,7 +115,7 @@ fn build(
     }
 }
 
-/// The name of a value's type, for messages.
+/// The qualified name of a value's type, for messages.
 pub(crate) fn type_name(value: &Bound<'_, PyAny>) -> String {
     value.get_type().fully_qualified_name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }

@@ -1,6 +1,9 @@
-//! Arrow's C data interface, on the way out. No panic leaves through it, because that would end the
-//! process: Arrow's own stream panics at a NUL in a time zone or in an error's text, and forgets
-//! that a map's keys are sorted.
+//! Exports schemas and streams by Arrow's C data and C stream interfaces
+//! (<https://arrow.apache.org/docs/format/CDataInterface.html> and `CStreamInterface.html`).
+//!
+//! This replaces arrow-rs's own export for two reasons. A panic must not unwind into C, since that
+//! would abort the process, and arrow-rs's stream panics at a NUL byte in a time zone or in the
+//! text of an error. It also loses the flag that a map's keys are sorted.
 
 #![allow(unsafe_code, reason = "Arrow's C interface")]
 
@@ -18,15 +21,15 @@ use arrow_schema::ffi::Flags;
 
 use crate::error::panic_text;
 
-/// Codes of errno.h, from which consumers tell kinds of errors.
+/// Codes of `errno.h`. Consumers map them to kinds of errors.
 const EIO: c_int = 5;
 const ENOMEM: c_int = 12;
 const EINVAL: c_int = 22;
 
-/// A schema as C has it.
+/// A schema as a struct of the C data interface.
 ///
 /// # Errors
-/// When a name or a zone can't be a string of C, or a type is unknown there.
+/// When a name or a time zone contains a NUL byte, or the interface has no such type.
 pub(crate) fn schema(schema: &Schema) -> Result<FFI_ArrowSchema, ArrowError> {
     of_type(&DataType::Struct(schema.fields().clone()))?.with_metadata(schema.metadata())
 }
@@ -69,14 +72,15 @@ fn of_type(data_type: &DataType) -> Result<FFI_ArrowSchema, ArrowError> {
     )
 }
 
-/// What a stream of C has here.
+/// The private data of an exported stream.
 struct Exported {
     /// None after a panic.
     reader: Option<Box<dyn RecordBatchReader + Send>>,
+    /// The text of the last error, which C may read until the next call.
     error: CString,
 }
 
-/// The batches of a reader as C's stream.
+/// The batches of a reader as a C stream. The stream owns the reader until C releases it.
 pub(crate) fn stream(reader: Box<dyn RecordBatchReader + Send>) -> FFI_ArrowArrayStream {
     let exported = Box::new(Exported { reader: Some(reader), error: CString::default() });
     FFI_ArrowArrayStream {
@@ -89,16 +93,21 @@ pub(crate) fn stream(reader: Box<dyn RecordBatchReader + Send>) -> FFI_ArrowArra
 }
 
 impl Exported {
-    /// What stands behind a stream that was made here.
+    /// The private data of a stream, borrowed for as long as the stream.
     ///
     /// # Safety
-    /// The stream is one of [`stream`], not released, and nobody else uses it now.
-    unsafe fn of<'a>(stream: *mut FFI_ArrowArrayStream) -> &'a mut Self {
-        // SAFETY: `stream` has put the pointer of a box there, which stands until the release.
-        unsafe { &mut *(*stream).private_data.cast::<Self>() }
+    /// - [`stream`] made the stream, or it is a bitwise move of such a stream.
+    /// - The stream has not been released.
+    /// - No other reference to its private data exists while the returned one lives.
+    unsafe fn of(stream: &mut FFI_ArrowArrayStream) -> &mut Self {
+        debug_assert!(!stream.private_data.is_null() && stream.release.is_some());
+        // SAFETY: `stream` stored the pointer of a `Box<Exported>` there, which only `release`
+        // frees; the caller promises that `release` has not run and that the borrow is unique.
+        unsafe { &mut *stream.private_data.cast::<Self>() }
     }
 
-    /// Makes something, or keeps the error for who asks: 0, or a code of errno.h.
+    /// Makes a value and hands it over, or stores the error for `get_last_error`. Returns 0 or a
+    /// code of `errno.h`. Catches panics of `make`.
     fn answer<T>(
         &mut self,
         make: impl FnOnce(&mut dyn RecordBatchReader) -> Result<T, ArrowError>,
@@ -121,7 +130,7 @@ impl Exported {
                 ArrowError::ExternalError(panic_text(&*panic).into())
             }
         };
-        // A NUL would end the text.
+        // C strings end at a NUL.
         self.error = CString::new(error.to_string().replace('\0', " ")).unwrap_or_default();
         match error {
             ArrowError::IoError(..) => EIO,
@@ -132,44 +141,65 @@ impl Exported {
 
     fn drop_reader(&mut self) {
         let reader = self.reader.take();
-        // There is nobody to tell.
+        // A panic in the reader's `drop` has nowhere to go.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(reader)));
     }
 }
 
+/// `get_schema` of the C stream interface.
+///
+/// # Safety
+/// As the C stream interface demands of consumers:
+/// - `stream` points to a stream made by [`stream`] that has not been released; no other call on
+///   the stream runs at the same time.
+/// - `out` points to memory for a schema: aligned, writable, its old contents need no release.
 unsafe extern "C" fn get_schema(
     stream: *mut FFI_ArrowArrayStream,
     out: *mut FFI_ArrowSchema,
 ) -> c_int {
-    // SAFETY: the consumer calls with the stream, from one thread at a time, before its release.
-    let exported = unsafe { Exported::of(stream) };
-    // SAFETY: the consumer gives a place for a schema, whatever is in it.
+    // SAFETY: the caller promises a live stream of ours, and that no other call uses it.
+    let exported = unsafe { Exported::of(&mut *stream) };
+    // SAFETY: the caller promises that `out` may be overwritten.
     exported.answer(|reader| schema(&reader.schema()), |schema| unsafe { out.write(schema) })
 }
 
+/// `get_next` of the C stream interface.
+///
+/// # Safety
+/// As [`get_schema`], with memory for an array at `out`.
 unsafe extern "C" fn get_next(
     stream: *mut FFI_ArrowArrayStream,
     out: *mut FFI_ArrowArray,
 ) -> c_int {
-    // SAFETY: as in `get_schema`.
-    let exported = unsafe { Exported::of(stream) };
+    // SAFETY: the caller promises a live stream of ours, and that no other call uses it.
+    let exported = unsafe { Exported::of(&mut *stream) };
     let next = |reader: &mut dyn RecordBatchReader| match reader.next() {
         Some(batch) => Ok(FFI_ArrowArray::new(&StructArray::from(batch?).to_data())),
-        // A released array is the end.
+        // A released array marks the end of the stream.
         None => Ok(FFI_ArrowArray::empty()),
     };
-    // SAFETY: the consumer gives a place for an array, whatever is in it.
+    // SAFETY: the caller promises that `out` may be overwritten.
     exported.answer(next, |array| unsafe { out.write(array) })
 }
 
+/// `get_last_error` of the C stream interface. The text is valid until the next call on the stream.
+///
+/// # Safety
+/// `stream` points to a stream made by [`stream`] that has not been released; no other call on the
+/// stream runs at the same time.
 unsafe extern "C" fn get_last_error(stream: *mut FFI_ArrowArrayStream) -> *const c_char {
-    // SAFETY: as in `get_schema`; the text stands until the next call.
-    unsafe { Exported::of(stream) }.error.as_ptr()
+    // SAFETY: the caller promises a live stream of ours, and that no other call uses it.
+    unsafe { Exported::of(&mut *stream) }.error.as_ptr()
 }
 
+/// `release` of the C stream interface.
+///
+/// # Safety
+/// `stream` points to a stream made by [`stream`] that has not been released; no other call on the
+/// stream runs at the same time, and none follows.
 unsafe extern "C" fn release(stream: *mut FFI_ArrowArrayStream) {
-    // SAFETY: the consumer releases a stream once; the box is that of `stream`, and is nobody's
-    // after this.
+    // SAFETY: the caller promises a live stream of ours. Its private data is the box that `stream`
+    // leaked; clearing `release` marks the stream as released, so the box is freed once.
     unsafe {
         let mut exported = Box::from_raw((*stream).private_data.cast::<Exported>());
         exported.drop_reader();

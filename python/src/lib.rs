@@ -1,17 +1,18 @@
-//! The compiled half of the Python package: connections, results and their conversions. What users
-//! see is in `dray/`.
+//! The compiled half of the Python package: connections, results and their conversions. The public
+//! half is Python code in `dray/`.
 //!
 //! ```text
-//!   dray.Connection ── _dray.Connection ── Home ──lends──▶ Loan, within the Results of one statement
-//!   dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
-//! ```
-//!   dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
+//! dray.Connection ── _dray.Connection ── ConnectionSlot ──▶ Lease, held by the statement's Results
+//! dray.Result     ── _dray.Result ── Reader ──▶ batches ──▶ Arrow capsules, or tuples
 //!
-//!   dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
+//! dray.read(a driver's connection) ── _dray.Copy ◀── the driver's COPY
+//!
+//! dray.sort(any Arrow stream) ── _dray.sort ──▶ _dray.Sorted ──▶ an Arrow stream
 //! ```
 //!
-//! Python's lock is released wherever a socket is read or a chunk decoded. At most every 45 ms the statement's watch takes
-//! it, looks for signals and calls the user's progress function (`watch`).
+//! Python's lock is released while a socket is read or a chunk is decoded. At most every 45 ms the
+//! statement's monitor acquires it, checks for signals and calls the user's progress function
+//! (`monitor`).
 
 #![deny(unsafe_code)]
 
@@ -20,18 +21,18 @@ mod connection;
 mod copy;
 mod error;
 mod export;
-mod home;
+mod lease;
+mod monitor;
 mod parameters;
 mod reader;
 mod result;
 mod rows;
 mod sort;
-mod watch;
 
 use pyo3::prelude::*;
 
-/// What chunks decode to and are joined in is freed batch by batch; the system's allocator would
-/// hand the pages back and clear new ones each time.
+/// Decoded chunks and joined batches are freed batch by batch. The system's allocator would return
+/// their pages to the kernel and get zeroed ones for the next batch.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -44,11 +45,11 @@ mod _dray {
     #[pymodule_export]
     use crate::copy::{Copy, enclosable, is_query, other_library};
     #[pymodule_export]
+    use crate::monitor::{Estimate, Progress};
+    #[pymodule_export]
     use crate::result::Result;
     #[pymodule_export]
     use crate::sort::{SortProgress, Sorted, sort};
-    #[pymodule_export]
-    use crate::watch::{Estimate, Progress};
 
     use pyo3::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Python values as a statement's parameters: a batch of one row, each column with the type that
-//! holds its value exactly.
+//! Python values as the parameters of a statement: a batch of one row, in which each column has the
+//! type that holds its value exactly.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -30,13 +30,16 @@ use pyo3::types::{
 use crate::capsule::import_array;
 use crate::error::{is, type_name, usage};
 
-/// Days from 0001-01-01, which Python counts as 1, to 1970-01-01.
+/// The ordinal of 1970-01-01 in Python, where 0001-01-01 has ordinal 1.
 pub(crate) const EPOCH_ORDINAL: i32 = 719_163;
 const DAY_MICROSECONDS: i64 = 86_400_000_000;
-/// The widest decimal holds integers of this many bits for certain.
+/// Integers of more bits have more than 76 digits, which no decimal type holds.
 const DECIMAL_BITS: u64 = 253;
 
-/// One row of `params`, a sequence of values.
+/// A batch of one row with a column for each value. `params` is a sequence.
+///
+/// # Errors
+/// A `UsageError` if `params` is not a sequence, or if a value has no type here.
 pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
     let py = params.py();
     let not_a_sequence = is::<PyString>(params)
@@ -68,7 +71,7 @@ pub(crate) fn parameters(params: &Bound<'_, PyAny>) -> PyResult<RecordBatch> {
         .map_err(|error| usage(py, &error.to_string(), None))
 }
 
-/// An array of one value, and the extension type that it has.
+/// An array of one value, and the name of its Arrow extension type, if it has one.
 fn parameter(value: &Bound<'_, PyAny>, name: &str) -> PyResult<(ArrayRef, Option<&'static str>)> {
     static UUID: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = value.py();
@@ -146,7 +149,7 @@ fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let (negative, digits, exponent): (u8, Vec<u8>, Bound<'_, PyAny>) =
         value.call_method0("as_tuple")?.extract()?;
     let Ok(exponent) = exponent.extract::<i32>() else {
-        return Err(refuse(value, name, "a decimal is a finite number here"));
+        return Err(refuse(value, name, "only finite decimals can be sent"));
     };
     let max = usize::from(DECIMAL256_MAX_PRECISION);
     let zeros = usize::try_from(exponent).unwrap_or(0);
@@ -160,7 +163,7 @@ fn decimal(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     decimal_of_digits(&text, scale).map_err(|what| refuse(value, name, &what))
 }
 
-/// A decimal of these digits, the last `scale` of them behind the point.
+/// A decimal of these digits, of which the last `scale` are behind the point.
 fn decimal_of_digits(text: &str, scale: usize) -> Result<ArrayRef, String> {
     let digits = text.trim_start_matches('-').trim_start_matches('0').len().max(scale).max(1);
     let precision = u8::try_from(digits).unwrap_or(u8::MAX);
@@ -212,7 +215,7 @@ fn time(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
         return Err(refuse(
             value,
             name,
-            "a time has no zone here; give a datetime, or drop its tzinfo",
+            "a time with a zone has no type here; use a datetime, or drop its tzinfo",
         ));
     }
     let seconds = (i64::from(time.get_hour()) * 60 + i64::from(time.get_minute())) * 60
@@ -265,7 +268,7 @@ fn list(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     Ok(as_list(values))
 }
 
-/// A type that holds the values of both exactly; none if there is none.
+/// A type that holds the values of both types exactly, if one exists.
 fn unite(one: &DataType, other: &DataType) -> Option<DataType> {
     use DataType::{Decimal128, Decimal256, List, Null, Timestamp};
     match (one, other) {
@@ -296,7 +299,7 @@ fn unite(one: &DataType, other: &DataType) -> Option<DataType> {
     }
 }
 
-/// How many digits stand before and behind the point of an exact number.
+/// The digits before and behind the point of an exact numeric type; None for other types.
 fn exact_digits(data_type: &DataType) -> Option<(u8, u8)> {
     match *data_type {
         DataType::Int64 => Some((19, 0)),
@@ -309,7 +312,7 @@ fn exact_digits(data_type: &DataType) -> Option<(u8, u8)> {
     }
 }
 
-/// A list column whose one value is this list.
+/// A list column with one value, the list of all `values`.
 fn as_list(values: ArrayRef) -> ArrayRef {
     let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
     Arc::new(ListArray::new(field, OffsetBuffer::from_lengths([values.len()]), values, None))
@@ -328,8 +331,8 @@ fn numpy(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let kind: String = value.getattr("dtype")?.getattr("kind")?.extract()?;
     if kind != "M" {
         let item = value.call_method0("item")?;
-        // A timedelta64 of nanoseconds, or of months, is a bare number as an item; a longdouble
-        // remains one.
+        // `item()` turns a timedelta64 of nanoseconds or months into a bare number, and leaves a
+        // longdouble as it is. Both would lose their meaning.
         return match kind != "m" || is::<PyDelta>(&item) || item.is_none() {
             true if !item.get_type().is(value.get_type()) => plain(&item, name),
             _ => Err(refuse(value, name, "it would lose digits; convert it to another type")),

@@ -1,4 +1,4 @@
-//! Reading a result, whoever asks: methods of the result, or a consumer of its C stream.
+//! Reads a result, for the methods of the result and for consumers of its C stream.
 
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
@@ -11,38 +11,44 @@ use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::capsule::interrupt_again;
+use crate::capsule::raise_interrupt_again;
 use crate::error::{cancelled, detached, exception, usage};
-use crate::home::Loan;
+use crate::lease::Lease;
+use crate::monitor::Monitor;
 use crate::rows::rows;
-use crate::watch::Watched;
 
-/// Rows become Python's objects so many values at a time, while the columns are in the processor's
-/// cache.
-const VALUES: usize = 1 << 16;
-const ROWS_MAX: usize = 4096;
-/// What to do about a result that can't be read on.
-const AGAIN: Option<&str> = Some("run the query again");
+/// The number of values that become Python objects in one go, so that the columns stay in the
+/// processor's cache.
+const BLOCK_VALUES: usize = 1 << 16;
+const BLOCK_ROWS_MAX: usize = 4096;
+/// The hint for a result that can't be read any further.
+const RERUN_HINT: Option<&str> = Some("run the query again");
 
-/// A result that is read by one thread at a time. Cloning shares it.
+/// A result that one thread reads at a time. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Reader {
     state: Arc<Mutex<State>>,
-    pub(crate) watched: Arc<Watched>,
+    pub(crate) monitor: Arc<Monitor>,
 }
 
-/// A result, and what is left of it after its end.
+/// A result, and what remains of it after its end.
 struct State {
     phase: Phase,
+    /// Valid once the phase is not `Reading`.
     stats: Stats,
-    /// A batch that is handed out as rows, and how many of them were.
-    rows: Option<(RecordBatch, usize)>,
+    /// The batch that is being returned as rows.
+    rows: Option<RowCursor>,
 }
 
-/// Only a result that was read to its end has no more batches: after any other end, reading on is
-/// an error.
+/// A position between two rows of a batch.
+struct RowCursor {
+    batch: RecordBatch,
+    next_row: usize,
+}
+
+/// Reading on after `Whole` returns no more batches. After any other end it is an error.
 enum Phase {
-    Reading(Box<Results<Loan>>),
+    Reading(Box<Results<Lease>>),
     Whole,
     Failed,
     Cancelled,
@@ -50,10 +56,10 @@ enum Phase {
 }
 
 impl State {
-    fn next_batch(&mut self, watched: &Watched) -> Result<Option<RecordBatch>, Error> {
+    fn next_batch(&mut self, monitor: &Monitor) -> Result<Option<RecordBatch>, Error> {
         let Phase::Reading(results) = &mut self.phase else { return Ok(None) };
         let next = results.next_batch();
-        watched.set_progress(results.progress());
+        monitor.set_progress(results.progress());
         match next {
             Ok(Some(_)) => {}
             Ok(None) => self.end(Phase::Whole),
@@ -62,15 +68,15 @@ impl State {
         next
     }
 
-    fn read_all(&mut self, watched: &Watched) -> Result<Vec<RecordBatch>, Error> {
+    fn read_all(&mut self, monitor: &Monitor) -> Result<Vec<RecordBatch>, Error> {
         let Phase::Reading(results) = &mut self.phase else { return Ok(Vec::new()) };
         let all = results.read_all();
-        watched.set_progress(results.progress());
+        monitor.set_progress(results.progress());
         self.end(if all.is_ok() { Phase::Whole } else { Phase::Failed });
         all
     }
 
-    /// Gives the connection back; a statement that still runs is cancelled.
+    /// Ends the result: cancels the statement if it still runs, and returns the connection.
     fn end(&mut self, phase: Phase) {
         if let Phase::Reading(mut results) = std::mem::replace(&mut self.phase, phase) {
             results.cancel();
@@ -80,46 +86,48 @@ impl State {
 }
 
 impl Reader {
-    pub(crate) fn new(results: Results<Loan>, watched: Arc<Watched>) -> Self {
+    pub(crate) fn new(results: Results<Lease>, monitor: Arc<Monitor>) -> Self {
         let state =
             State { phase: Phase::Reading(Box::new(results)), stats: Stats::default(), rows: None };
-        Self { state: Arc::new(Mutex::new(state)), watched }
+        Self { state: Arc::new(Mutex::new(state)), monitor }
     }
 
-    /// Whether nobody else has this reader.
-    pub(crate) fn is_last(&self) -> bool {
+    /// Whether this is the only clone of the reader.
+    pub(crate) fn is_unique(&self) -> bool {
         Arc::strong_count(&self.state) == 1
     }
 
-    /// The next batch; none after the last.
+    /// The next batch, or None after the last one.
     pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
         let next = self.read(py, State::next_batch)?;
         if next.is_none() {
-            self.watched.report(py)?;
+            self.monitor.report(py)?;
         }
         Ok(next)
     }
 
-    /// All batches that are left.
+    /// All remaining batches.
     pub(crate) fn read_all(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
         let all = self.read(py, State::read_all)?;
-        self.watched.report(py)?;
+        self.monitor.report(py)?;
         Ok(all)
     }
 
-    /// The next rows of the cached batch, as tuples; none after the last.
+    /// The next rows as tuples, at most `BLOCK_ROWS_MAX`, or None after the last one.
     pub(crate) fn next_rows<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyList>>> {
         let cached = self.lock(py)?.rows.take();
         let next = match cached {
             Some(cached) => Some(cached),
-            None => self.next_batch(py)?.map(|batch| (batch, 0)),
+            None => self.next_batch(py)?.map(|batch| RowCursor { batch, next_row: 0 }),
         };
-        let Some((batch, from)) = next else { return Ok(None) };
-        let count =
-            (batch.num_rows() - from).min((VALUES / batch.num_columns().max(1)).clamp(1, ROWS_MAX));
-        let rows = rows(py, &batch.slice(from, count))?;
-        if from + count < batch.num_rows() {
-            self.lock(py)?.rows = Some((batch, from + count));
+        let Some(RowCursor { batch, next_row }) = next else { return Ok(None) };
+        debug_assert!(next_row == 0 || next_row < batch.num_rows());
+        let block_rows = (BLOCK_VALUES / batch.num_columns().max(1)).clamp(1, BLOCK_ROWS_MAX);
+        let count = (batch.num_rows() - next_row).min(block_rows);
+        let rows = rows(py, &batch.slice(next_row, count))?;
+        let next_row = next_row + count;
+        if next_row < batch.num_rows() {
+            self.lock(py)?.rows = Some(RowCursor { batch, next_row });
         }
         Ok(Some(rows))
     }
@@ -127,27 +135,29 @@ impl Reader {
     fn read<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&mut State, &Watched) -> Result<T, Error> + Send,
+        read: impl FnOnce(&mut State, &Monitor) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
         let mut state = self.lock(py)?;
         match state.phase {
             Phase::Reading(_) | Phase::Whole => {}
-            Phase::Failed => return Err(usage(py, "reading the result has failed before", AGAIN)),
+            Phase::Failed => {
+                return Err(usage(py, "reading the result has failed before", RERUN_HINT));
+            }
             Phase::Cancelled => return Err(cancelled(py)),
-            Phase::Closed => return Err(usage(py, "the result is closed", AGAIN)),
+            Phase::Closed => return Err(usage(py, "the result is closed", RERUN_HINT)),
         }
         let state = &mut *state;
-        let read = match detached(py, || read(&mut *state, &self.watched)) {
+        let read = match detached(py, || read(&mut *state, &self.monitor)) {
             Ok(read) => read,
             Err(defect) => {
                 detached(py, || state.end(Phase::Failed))?;
                 return Err(defect);
             }
         };
-        read.map_err(|error| self.watched.take_raised().unwrap_or_else(|| exception(py, &error)))
+        read.map_err(|error| self.monitor.take_raised().unwrap_or_else(|| exception(py, &error)))
     }
 
-    /// Where time and bytes went, so far.
+    /// The statistics so far.
     pub(crate) fn stats(&self, py: Python<'_>) -> PyResult<Stats> {
         let state = self.lock(py)?;
         Ok(match &state.phase {
@@ -156,7 +166,7 @@ impl Reader {
         })
     }
 
-    /// Stops the statement, here or in the thread that is reading.
+    /// Cancels the statement, or asks the thread that is reading to do so.
     pub(crate) fn cancel(&self, py: Python<'_>) -> PyResult<()> {
         match self.stop(py, Phase::Cancelled) {
             Some(_) => self.raise(),
@@ -164,18 +174,18 @@ impl Reader {
         }
     }
 
-    /// As [`Self::cancel`], where nobody is asked who could be told of an interrupt: it is met
-    /// again later.
-    pub(crate) fn cancel_unasked(&self, py: Python<'_>) {
+    /// Cancels where no caller can receive an exception, as in a destructor. A `KeyboardInterrupt`
+    /// is raised again later; others go to `sys.unraisablehook`.
+    pub(crate) fn cancel_on_drop(&self, py: Python<'_>) {
         if let Err(raised) = self.cancel(py) {
             match raised.is_instance_of::<PyKeyboardInterrupt>(py) {
-                true => interrupt_again(),
+                true => raise_interrupt_again(),
                 false => raised.write_unraisable(py, None),
             }
         }
     }
 
-    /// Cancels, and refuses further reading.
+    /// Cancels the statement and refuses further reading.
     pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
         let Some(mut state) = self.stop(py, Phase::Closed) else { return Ok(()) };
         state.phase = Phase::Closed;
@@ -183,14 +193,15 @@ impl Reader {
         self.raise()
     }
 
-    /// What a signal's handler raised while the server was waited for.
+    /// Raises what a signal handler raised while the client waited for the server.
     fn raise(&self) -> PyResult<()> {
-        self.watched.take_raised().map_or(Ok(()), Err)
+        self.monitor.take_raised().map_or(Ok(()), Err)
     }
 
-    /// None if another thread is reading: it stops at its next look.
+    /// Ends the result with this phase. None if another thread is reading; that thread stops at its
+    /// next check.
     fn stop(&self, py: Python<'_>, phase: Phase) -> Option<MutexGuard<'_, State>> {
-        self.watched.cancel();
+        self.monitor.cancel();
         let mut state = self.lock(py).ok()?;
         if let Phase::Reading(_) = state.phase {
             let state = &mut *state;
@@ -199,13 +210,13 @@ impl Reader {
         Some(state)
     }
 
-    /// Waiting here could wait for ever: the reading thread may be this one, within the user's
-    /// progress function.
+    /// Does not wait: the reading thread may be this one, inside the user's progress function, and
+    /// would deadlock.
     fn lock(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, State>> {
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if self.watched.is_cancelled() => Err(cancelled(py)),
+            Err(TryLockError::WouldBlock) if self.monitor.is_cancelled() => Err(cancelled(py)),
             Err(TryLockError::WouldBlock) => Err(usage(
                 py,
                 "the result is being read",
@@ -215,8 +226,8 @@ impl Reader {
     }
 }
 
-/// The batches of a reader for consumers of Arrow's C stream, who call without Python's lock and
-/// know only messages.
+/// The batches of a reader for consumers of Arrow's C stream. They call without Python's lock, and
+/// the interface passes on only the text of an exception.
 pub(crate) struct Stream {
     pub(crate) reader: Reader,
     pub(crate) schema: SchemaRef,
@@ -228,11 +239,11 @@ impl Iterator for Stream {
     fn next(&mut self) -> Option<Self::Item> {
         let next = Python::try_attach(|py| {
             self.reader.next_batch(py).map_err(|error| {
-                // A message with a NUL can't leave through the C stream.
+                // C strings end at a NUL.
                 let message = error.to_string().replace('\0', " ");
                 if error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                    // After the message, whose making would meet the interrupt.
-                    interrupt_again();
+                    // After `to_string`, which runs Python code that would raise the interrupt.
+                    raise_interrupt_again();
                 }
                 ArrowError::ExternalError(message.into())
             })
@@ -250,6 +261,6 @@ impl RecordBatchReader for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        Python::try_attach(|py| self.reader.cancel_unasked(py));
+        Python::try_attach(|py| self.reader.cancel_on_drop(py));
     }
 }

@@ -1,4 +1,4 @@
-//! A statement's result.
+//! The compiled part of `dray.Result`, and the dict of its statistics.
 
 use arrow::datatypes::SchemaRef;
 use dray_client::{Estimate as ClientEstimate, PriceSet, RouteKind, Stats};
@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
 use crate::capsule::{Batch, Table, schema_capsule, stream_capsule};
+use crate::monitor::{Estimate, Progress};
 use crate::reader::{Reader, Stream};
-use crate::watch::{Estimate, Progress};
 
 /// The compiled part of `dray.Result`.
 #[pyclass(frozen, module = "dray._dray")]
@@ -31,7 +31,7 @@ impl Result {
 
     #[getter]
     fn progress(&self) -> Progress {
-        Progress(self.reader.watched.progress())
+        Progress(self.reader.monitor.progress())
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
@@ -71,11 +71,11 @@ impl Result {
     }
 }
 
-/// A result that nobody has any more is cancelled, unless a stream still reads it.
+/// Dropping a result cancels its statement, unless a stream still reads it.
 impl Drop for Result {
     fn drop(&mut self) {
-        if self.reader.is_last() {
-            Python::try_attach(|py| self.reader.cancel_unasked(py));
+        if self.reader.is_unique() {
+            Python::try_attach(|py| self.reader.cancel_on_drop(py));
         }
     }
 }
@@ -123,7 +123,7 @@ fn stats_dict<'py>(
         let column = PyDict::new(py);
         column.set_item("name", field.name())?;
         column.set_item("type", field.data_type().to_string())?;
-        // Of rows it is not known.
+        // Rows of PostgreSQL interleave the columns, so no column has a size or a time of its own.
         let wire_bytes = (stats.route.kind != RouteKind::Rows).then_some(profile.body_bytes);
         column.set_item("wire_bytes", wire_bytes)?;
         column.set_item("decoded_bytes", profile.decoded_bytes)?;

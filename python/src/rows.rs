@@ -1,4 +1,5 @@
-//! Rows as Python tuples. Values are made a column at a time: one match on the type, then one loop.
+//! Rows as Python tuples. Values are converted column by column: one match on the type, then one
+//! loop over the values.
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, GenericByteArray, GenericByteViewArray,
@@ -22,13 +23,15 @@ use crate::parameters::EPOCH_ORDINAL;
 
 const DAY_SECONDS: i64 = 86_400;
 
+/// The Python values of a column, one for each row.
 type Values<'py> = PyResult<Vec<Bound<'py, PyAny>>>;
 
-/// The rows of a batch as tuples.
+/// The rows of a batch as a list of tuples.
 pub(crate) fn rows<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyList>> {
     let schema = batch.schema();
     let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
         let values = values(py, array, field)?;
+        debug_assert_eq!(values.len(), batch.num_rows());
         Ok(values.into_iter())
     });
     let mut columns = columns.collect::<PyResult<Vec<_>>>()?;
@@ -119,7 +122,7 @@ fn values<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> 
     }
 }
 
-/// A Python value for each item, None for a missing one.
+/// Converts each item to a Python value, and a missing item to None.
 fn each<'py, T>(
     py: Python<'py>,
     items: impl Iterator<Item = Option<T>>,
@@ -161,7 +164,7 @@ fn byte_views<'py, T: ByteViewType<Native = [u8]>>(
     each(py, array.iter(), |bytes| Ok(PyBytes::new(py, bytes).into_any()))
 }
 
-/// As bytes; as UUIDs, if the column has that extension type.
+/// Values of fixed width as bytes, or as UUIDs if the column has that extension type.
 fn fixed_bytes<'py>(py: Python<'py>, array: &ArrayRef, field: &Field) -> Values<'py> {
     let array = array.as_fixed_size_binary();
     if field.extension_type_name() != Some("arrow.uuid") {
@@ -194,7 +197,7 @@ fn dates<'py, T: ArrowPrimitiveType>(
     })
 }
 
-/// The values of a time, timestamp or duration, whatever their width.
+/// The values of a column of times, timestamps or durations as 64-bit integers.
 fn numbers(array: &ArrayRef, field: &Field) -> PyResult<Vec<Option<i64>>> {
     let wide = cast(array, &DataType::Int64);
     let wide = wide.map_err(|error| {
@@ -203,7 +206,8 @@ fn numbers(array: &ArrayRef, field: &Field) -> PyResult<Vec<Option<i64>>> {
     Ok(wide.as_primitive::<Int64Type>().iter().collect())
 }
 
-/// Whole seconds and the microseconds beyond; an error where nanoseconds would be lost.
+/// Splits a value into whole seconds and the remaining microseconds, 0 to 999,999. Fails if the
+/// value has nanoseconds, which Python's types don't hold.
 fn split(py: Python<'_>, value: i64, unit: TimeUnit, field: &Field) -> PyResult<(i64, i32)> {
     let units = match unit {
         TimeUnit::Second => 1,
@@ -249,7 +253,7 @@ fn times<'py>(py: Python<'py>, array: &ArrayRef, unit: TimeUnit, field: &Field) 
         let part = |value: i64| u8::try_from(value).map_err(|_| out_of_range(py, field, "time"));
         let (hour, minute, second) =
             (part(seconds.div_euclid(3600))?, part(seconds / 60 % 60)?, part(seconds % 60)?);
-        // 24:00:00, which SQL has and Python has not.
+        // Fails for 24:00:00, which SQL allows and Python does not.
         let time = PyTime::new(py, hour, minute, second, microseconds.unsigned_abs(), None);
         Ok(time.map_err(|_| out_of_range(py, field, "time"))?.into_any())
     })
@@ -281,7 +285,7 @@ fn timestamps<'py>(
     })
 }
 
-/// The zone of a column, which Python may not know.
+/// The time zone of a column. Fails with a hint if Python does not know the zone.
 fn known_zone<'py>(py: Python<'py>, zone: &str, field: &Field) -> PyResult<Bound<'py, PyAny>> {
     time_zone(py, zone).map_err(|cause| {
         let message = format!(
@@ -298,7 +302,7 @@ fn known_zone<'py>(py: Python<'py>, zone: &str, field: &Field) -> PyResult<Bound
     })
 }
 
-/// `Europe/Vienna` or `+01:00`.
+/// Parses a name such as `Europe/Vienna`, or an offset such as `+01:00`.
 fn time_zone<'py>(py: Python<'py>, zone: &str) -> PyResult<Bound<'py, PyAny>> {
     let offset = zone
         .strip_prefix('+')
@@ -348,7 +352,8 @@ fn nested<'py>(
     nested_with(py, array, items, range, |part| values(py, part, item))
 }
 
-/// A list for each row, of the items in the row's range. The items of all rows are made at once.
+/// A list for each row, of the items in the row's range. `range` gives the first item of a row and
+/// the one after its last; `convert` runs once, for the items of all rows.
 fn nested_with<'py>(
     py: Python<'py>,
     array: &ArrayRef,
@@ -359,6 +364,7 @@ fn nested_with<'py>(
     let Some(last) = array.len().checked_sub(1) else { return Ok(Vec::new()) };
     let (start, end) = (range(0).0, range(last).1);
     let objects = convert(&items.slice(start, end - start))?;
+    debug_assert_eq!(objects.len(), end - start);
     let rows = (0..array.len()).map(|row| match array.is_valid(row) {
         true => {
             let (from, to) = range(row);
@@ -388,7 +394,7 @@ fn structs<'py>(
     rows.collect()
 }
 
-/// The entries of maps as pairs: keys need not be hashable.
+/// The entries of maps as pairs rather than dicts, because Arrow's keys need not be hashable.
 fn pairs_as_tuples<'py>(py: Python<'py>, entries: &ArrayRef) -> Values<'py> {
     let entries = entries.as_struct();
     let fields = entries.fields();

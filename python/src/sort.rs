@@ -1,8 +1,8 @@
-//! `dray.sort`: the rows of any Arrow stream, in order.
+//! `dray.sort`: sorts the rows of any Arrow stream.
 //!
 //! ```text
-//!   stream ──▶ batches, numbered ──▶ a thread, a dray_sort::Writer ──┐
-//!                               └──▶ a thread, a dray_sort::Writer ──┴──▶ dray_sort::Sorted ──▶ stream
+//! stream ──▶ numbered batches ─┬▶ thread with a dray_sort::Writer ─┐
+//!                              └▶ thread with a dray_sort::Writer ─┴▶ dray_sort::Sorted ──▶ stream
 //! ```
 
 use std::path::PathBuf;
@@ -22,30 +22,32 @@ use dray_sort::{
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use crate::capsule::{Imported, import_stream, schema_capsule, stream_capsule};
+use crate::capsule::{ImportedStream, import_stream, schema_capsule, stream_capsule};
 use crate::error::{detached, execution, sort_exception, usage};
 
-/// Larger batches are handed to several threads.
+/// Larger batches are split, so that several threads share them.
 const BATCH_ROWS: usize = 16 << 10;
-/// How often signals are looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(45);
+/// The time between two checks for signals.
+const CHECK_INTERVAL: Duration = Duration::from_millis(45);
 
 /// Why a sort ended early.
-enum Ended {
+enum Failure {
     Sort(Error),
+    /// A signal handler or the progress function raised this.
     Python(PyErr),
-    /// The source has failed.
+    /// The source failed with this message.
     Source(String),
+    /// A batch has values that can't be sorted.
     Arrow(String),
 }
 
-impl From<Error> for Ended {
+impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self::Sort(error)
     }
 }
 
-impl Ended {
+impl Failure {
     fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Self::Sort(error) => sort_exception(py, &error),
@@ -58,10 +60,10 @@ impl Ended {
     }
 }
 
-/// Sorts the rows of what has `__arrow_c_stream__`; what it means is said in `dray/_sort.py`.
+/// Sorts the rows of an object with `__arrow_c_stream__`. `dray/_sort.py` documents the parameters.
 #[pyfunction]
 #[pyo3(signature = (source, by, memory, spill, distinct, limit, threads, progress))]
-#[allow(clippy::too_many_arguments, reason = "they have names in Python")]
+#[allow(clippy::too_many_arguments, reason = "Python passes each option by name")]
 pub fn sort(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
@@ -105,67 +107,72 @@ pub fn sort(
     };
     let sorted = detached(py, || {
         let sorter = Sorter::new(schema, options)?;
-        let watch = Watch { progress: sorter.progress(), report: progress, cancel };
-        take(stream, &sorter, threads.max(1), &watch)?;
-        finish(sorter, threads.max(1), &watch)
+        let monitor = Monitor { progress: sorter.progress(), report: progress, cancel };
+        append_all(stream, &sorter, threads.max(1), &monitor)?;
+        finish(sorter, threads.max(1), &monitor)
     })?;
-    let rows = sorted.map_err(|ended: Ended| ended.raise(py))?;
+    let rows = sorted.map_err(|failure: Failure| failure.raise(py))?;
     Ok(Sorted { rows: Mutex::new(Some(rows)), schema: arrow_schema })
 }
 
-/// What Python may want meanwhile.
-struct Watch {
+/// What a running sort checks now and then: signals, and the user's progress function.
+struct Monitor {
     progress: Progress,
     /// The user's function.
     report: Option<Py<PyAny>>,
     cancel: Cancel,
 }
 
-impl Watch {
-    /// Looks for signals, and tells the user how far the sort is. It ends when either raises.
-    fn look(&self) -> Result<(), Ended> {
-        let looked = Python::attach(|py| {
+impl Monitor {
+    /// Checks for signals and reports the progress. Cancels the sort if either raises.
+    fn check(&self) -> Result<(), Failure> {
+        let checked = Python::attach(|py| {
             py.check_signals()?;
             match &self.report {
                 Some(report) => report.call1(py, (SortProgress(self.progress.clone()),)).map(drop),
                 None => Ok(()),
             }
         });
-        looked.inspect_err(|_| self.cancel.cancel()).map_err(Ended::Python)
+        checked.inspect_err(|_| self.cancel.cancel()).map_err(Failure::Python)
     }
 }
 
-/// Finishes the sort in a thread of its own, while this one looks around.
-fn finish(sorter: Sorter, threads: usize, watch: &Watch) -> Result<dray_sort::Sorted, Ended> {
+/// Finishes the sort in a thread of its own, while this one keeps checking.
+fn finish(sorter: Sorter, threads: usize, monitor: &Monitor) -> Result<dray_sort::Sorted, Failure> {
     let (done, finished) = sync_channel(1);
     let finishing = move || {
-        // Nobody waits after an interrupt.
+        // After an interrupt nobody receives the result.
         let _ = done.send(sorter.finish(threads));
     };
     let refused = |error| Error::Thread(format!("can't start a thread to sort: {error}"));
     std::thread::Builder::new().spawn(finishing).map_err(refused)?;
     loop {
-        match finished.recv_timeout(LOOK_EVERY) {
+        match finished.recv_timeout(CHECK_INTERVAL) {
             Ok(sorted) => {
                 let sorted = sorted?;
-                watch.look()?;
+                monitor.check()?;
                 return Ok(sorted);
             }
-            Err(RecvTimeoutError::Timeout) => watch.look()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(lost().into()),
+            Err(RecvTimeoutError::Timeout) => monitor.check()?,
+            Err(RecvTimeoutError::Disconnected) => return Err(thread_panicked().into()),
         }
     }
 }
 
-fn lost() -> Error {
+fn thread_panicked() -> Error {
     Error::Thread("a thread that sorted has ended too early".to_owned())
 }
 
-/// Takes in all rows, in so many threads.
-fn take(stream: Imported, sorter: &Sorter, threads: usize, watch: &Watch) -> Result<(), Ended> {
-    let cancel = &watch.cancel;
+/// Appends all rows of the stream, in `threads` threads.
+fn append_all(
+    stream: ImportedStream,
+    sorter: &Sorter,
+    threads: usize,
+    monitor: &Monitor,
+) -> Result<(), Failure> {
+    let cancel = &monitor.cancel;
     let (batches, queue) = sync_channel(threads);
-    // The threads alone have it, so that nothing is sent any more when all have failed.
+    // Only the threads own the receiver, so sending fails once all of them have failed.
     let queue = Arc::new(Mutex::new(queue));
     let held = &Mutex::new(Held::new(sorter.surplus_bytes_max()));
     std::thread::scope(|scope| {
@@ -177,51 +184,56 @@ fn take(stream: Imported, sorter: &Sorter, threads: usize, watch: &Watch) -> Res
             workers.push(std::thread::Builder::new().spawn_scoped(scope, work).map_err(refused)?);
         }
         drop(queue);
-        let mut ended = read(stream, batches, watch).inspect_err(|_| cancel.cancel());
+        let mut result = distribute(stream, batches, monitor).inspect_err(|_| cancel.cancel());
         for worker in workers {
-            let other = worker.join().unwrap_or_else(|_| Err(lost().into()));
-            // Who failed first has cancelled the others.
-            if matches!(ended, Ok(()) | Err(Ended::Sort(Error::Cancelled))) && other.is_err() {
-                ended = other;
+            let other = worker.join().unwrap_or_else(|_| Err(thread_panicked().into()));
+            // A thread that fails cancels the others: its error is the cause.
+            if matches!(result, Ok(()) | Err(Failure::Sort(Error::Cancelled))) && other.is_err() {
+                result = other;
             }
         }
-        ended
+        result
     })
 }
 
-/// Hands on the stream's batches, numbered, until it ends or nobody takes them.
-fn read(stream: Imported, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) -> Result<(), Ended> {
-    let (mut number, mut looked) = (0, Instant::now());
+/// Sends the stream's batches, numbered from 0, until the stream ends or all receivers are gone.
+fn distribute(
+    stream: ImportedStream,
+    out: SyncSender<(u64, RecordBatch)>,
+    monitor: &Monitor,
+) -> Result<(), Failure> {
+    let (mut number, mut checked) = (0, Instant::now());
     for batch in stream {
         let batch = batch.map_err(|error| match error {
-            // What the source says, by the C interface.
-            ArrowError::CDataInterface(message) => Ended::Source(message),
-            error => Ended::Source(error.to_string()),
+            // The source's own message, as the C stream interface passes it on.
+            ArrowError::CDataInterface(message) => Failure::Source(message),
+            error => Failure::Source(error.to_string()),
         })?;
         for from in (0..batch.num_rows()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(batch.num_rows() - from);
             if out.send((number, batch.slice(from, rows))).is_err() {
-                // All threads have failed, and say why.
+                // All threads have failed. They return their errors.
                 return Ok(());
             }
             number += 1;
-            if looked.elapsed() >= LOOK_EVERY {
-                watch.look()?;
-                looked = Instant::now();
+            if checked.elapsed() >= CHECK_INTERVAL {
+                monitor.check()?;
+                checked = Instant::now();
             }
         }
     }
     Ok(())
 }
 
+/// Appends batches from the queue until it is closed.
 fn append(
     mut writer: Writer,
     queue: &Mutex<Receiver<(u64, RecordBatch)>>,
     held: &Mutex<Held>,
-) -> Result<(), Ended> {
-    let refused = |error: dray_format::Error| Ended::Arrow(error.to_string());
+) -> Result<(), Failure> {
+    let refused = |error: dray_format::Error| Failure::Arrow(error.to_string());
     loop {
-        // Who waits with the lock gets the next batch; the others wait for the lock.
+        // The thread that holds the lock waits for the next batch; the others wait for the lock.
         let next = lock(queue).recv();
         let Ok((number, arrays)) = next else { break };
         let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
@@ -231,13 +243,13 @@ fn append(
     Ok(writer.finish()?)
 }
 
-/// How far a sort is.
+/// The progress of a sort.
 #[pyclass(frozen, module = "dray")]
 pub struct SortProgress(Progress);
 
 #[pymethods]
 impl SortProgress {
-    /// Rows taken in.
+    /// Rows read from the source.
     #[getter]
     fn rows_read(&self) -> u64 {
         self.0.rows()
@@ -258,7 +270,7 @@ impl SortProgress {
     }
 }
 
-/// Sorted rows, which are handed over once.
+/// Sorted rows, as an Arrow stream that can be read once.
 #[pyclass(frozen, module = "dray._dray")]
 pub struct Sorted {
     rows: Mutex<Option<dray_sort::Sorted>>,
@@ -267,7 +279,7 @@ pub struct Sorted {
 
 #[pymethods]
 impl Sorted {
-    /// How many bytes were written to disk; None once the rows have been handed over.
+    /// Bytes written to disk; None once a consumer has taken the rows.
     #[getter]
     fn spilled_bytes(&self) -> Option<u64> {
         lock(&self.rows).as_ref().map(dray_sort::Sorted::spilled_bytes)
@@ -283,12 +295,11 @@ impl Sorted {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Conversion is at best an offer in this protocol.
+        // The interface allows producers to ignore the requested schema.
         let _ = requested_schema;
         let rows = lock(&self.rows).take();
-        let rows = rows.ok_or_else(|| {
-            usage(py, "the sorted rows have been handed over", Some("sort again"))
-        })?;
+        let rows =
+            rows.ok_or_else(|| usage(py, "the sorted rows were read already", Some("sort again")))?;
         stream_capsule(py, Box::new(Stream { rows, schema: self.schema.clone() }))
     }
 }

@@ -9,13 +9,22 @@ from pathlib import Path
 import data
 import pytest
 
-# What they assert is to be explained as it is in tests.
+# Explain failed assertions of these modules as in tests.
 pytest.register_assert_rewrite("postgres_client", "postgres_types")
 
 import postgres_client
+import postgres_parallel
+import postgres_type_cases
 import postgres_types
 from postgres_client import Client
-from postgres_server import VERSIONS, WAYS, Installation, PgBouncer, PostgresServer, make_locales
+from postgres_server import (
+    VERSIONS,
+    EXTENSION_CHOICES,
+    Installation,
+    PgBouncer,
+    PostgresServer,
+    make_locales,
+)
 from postgres_types import Types
 from server import Server
 
@@ -31,7 +40,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(files: Path) -> Iterator[Server]:
-    # A Unix socket's path is short.
+    # Paths of Unix sockets have to be short.
     folder = Path(tempfile.mkdtemp(prefix="dray"))
     server = Server(folder, str(files))
     yield server
@@ -52,7 +61,7 @@ def connection(server: Server) -> Iterator[dray.Connection]:
 
 @pytest.fixture(scope="session")
 def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
-    """One server a version, started when it is first asked for, with the extension if it is there."""
+    """Starts one server for each version on first use, with the extension if it was built."""
     servers: dict[int, PostgresServer] = {}
     tried: set[int] = set()
     with ExitStack() as stack:
@@ -63,7 +72,7 @@ def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
 
         def start(version: int) -> PostgresServer:
             if version not in servers:
-                # What does not start is not tried again for each test.
+                # A server that does not start is not tried again for each test.
                 assert version not in tried, (
                     f"PostgreSQL {version} did not start, see the first error"
                 )
@@ -72,17 +81,17 @@ def start_postgres() -> Iterator[Callable[[int], PostgresServer]]:
                     locales.mkdir()
                     make_locales(locales)
                 installation = Installation(version, folder / str(version))
-                if True in WAYS:
+                if True in EXTENSION_CHOICES:
                     installation.install_extension(folder)
                 server = PostgresServer(installation, locales=locales)
                 stack.callback(server.stop)
-                if True in WAYS:
+                if True in EXTENSION_CHOICES:
                     server.run("CREATE EXTENSION dray")
                 servers[version] = server
             return servers[version]
 
         yield start
-        # However a statement ends, the backend lives on.
+        # No statement may crash its backend.
         crashes = {version: server.crashes() for version, server in servers.items()}
         assert not any(crashes.values()), crashes
 
@@ -94,7 +103,9 @@ def postgres(
     return start_postgres(request.param)
 
 
-@pytest.fixture(scope="session", params=WAYS, ids=lambda way: "extension" if way else "rows")
+@pytest.fixture(
+    scope="session", params=EXTENSION_CHOICES, ids=lambda choice: "extension" if choice else "rows"
+)
 def extension(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
@@ -111,6 +122,14 @@ def filled(postgres: PostgresServer) -> PostgresServer:
     with postgres.connect() as connection:
         if connection.execute("SELECT to_regclass('numbers')").fetchone() == (None,):
             postgres.run(postgres_client.DDL)
+    return postgres
+
+
+@pytest.fixture(scope="session")
+def big(postgres: PostgresServer) -> PostgresServer:
+    with postgres.connect() as connection:
+        if connection.execute("SELECT to_regclass('many')").fetchone() == (None,):
+            postgres.run(postgres_parallel.DDL)
     return postgres
 
 
@@ -131,9 +150,11 @@ def database(postgres: PostgresServer) -> PostgresServer:
         ):
             connection.execute(f"CREATE DATABASE {name}")
             postgres.run(
-                f"ALTER DATABASE {name} SET timezone = 'UTC'", postgres_types.DDL, database=name
+                f"ALTER DATABASE {name} SET timezone = 'UTC'",
+                postgres_type_cases.DDL,
+                database=name,
             )
-            if True in WAYS:
+            if True in EXTENSION_CHOICES:
                 postgres.run("CREATE EXTENSION dray", database=name)
     return postgres
 

@@ -1,4 +1,4 @@
-"""Tables that the server serves, and that pyarrow reads again for the answers."""
+"""The tables that the server serves. pyarrow reads the same files for the expected values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _integers(width: int, signed: bool) -> list[int]:
 
 
 def parquet_types() -> pa.Table:
-    """A column for each type that Parquet holds; the last row is NULL."""
+    """A column for each type that Parquet can store; the last row is NULL."""
     columns: dict[str, pa.Array] = {"id": pa.array(range(ROWS), pa.int32())}
     columns["boolean"] = _array([True, False, True], pa.bool_())
     for width in (8, 16, 32, 64):
@@ -86,7 +86,7 @@ def parquet_types() -> pa.Table:
 
 
 def arrow_types() -> pa.Table:
-    """As above, and what only Arrow's own files hold."""
+    """The same columns, and types that only Arrow files can store."""
     table = parquet_types()
     columns: dict[str, pa.Array] = {
         "null": pa.nulls(ROWS),
@@ -119,7 +119,7 @@ def arrow_types() -> pa.Table:
 
 
 def write(folder: Path) -> None:
-    """Write all files into a folder; each becomes a table of its name."""
+    """Write all files into a folder; each becomes a table of that name."""
     parquet = pyarrow.parquet.write_table
     parquet(parquet_types(), folder / "parquet_types.parquet")
     with pa.ipc.new_file(folder / "arrow_types.arrow", arrow_types().schema) as file:

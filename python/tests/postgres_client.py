@@ -1,6 +1,4 @@
-"""Statements that tests run over and over, the tables that they read, and a client that goes one of
-the two ways.
-"""
+"""Statements and tables that several tests use, and a client that uses or avoids the extension."""
 
 from __future__ import annotations
 
@@ -8,11 +6,11 @@ from typing import Any
 
 import dray
 
-# A set-returning function in FROM would first be written to a tuple store.
+# A set-returning function in FROM would be materialized in a tuple store first.
 FOREVER = "SELECT generate_series(1, 1000000000000) AS i"
 SILENT = "SELECT count(*) FROM (SELECT generate_series(1, 1000000000000)) t"
-# The planner expects the second one to end at once: with the extension its result begins with its
-# first row.
+# The planner expects the second one to end at once, so with the extension its result begins only
+# with its first row.
 SLEEP = "SELECT pg_sleep(3600) FROM generate_series(1, 1000000)"
 CHEAP_SLEEP = "SELECT pg_sleep(3600)"
 BIG = 100_000
@@ -23,7 +21,8 @@ INSERT INTO numbers SELECT i, 'row ' || i, i / 100.0 FROM generate_series(0, 999
 CREATE TABLE pets (id serial PRIMARY KEY, name text UNIQUE DEFERRABLE INITIALLY DEFERRED);
 INSERT INTO pets (name) VALUES ('cat'), ('dog');
 CREATE PROCEDURE add_one(INOUT n integer) LANGUAGE sql AS 'SELECT n + 1';
-CREATE FUNCTION noisy(n integer) RETURNS integer LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'n is %', n; RETURN n; END $$;
+CREATE FUNCTION noisy(n integer) RETURNS integer LANGUAGE plpgsql
+    AS $$ BEGIN RAISE NOTICE 'n is %', n; RETURN n; END $$;
 CREATE ROLE reader LOGIN;
 GRANT SELECT (id, text) ON numbers TO reader;
 CREATE TABLE rows_of (owner name, n integer);
@@ -35,7 +34,7 @@ GRANT SELECT ON rows_of TO reader;
 
 
 class Client:
-    """A connection whose statements go one of the two ways where both can be gone."""
+    """A connection whose statements use the extension, or don't."""
 
     def __init__(self, uri: str, extension: bool) -> None:
         self.uri = uri

@@ -30,14 +30,14 @@ CACHE = Path(
     os.environ.get("DRAY_CACHE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dray"
 )
-# Locales whose money has no digits behind the point, two, and three.
+# Locales whose money has zero, two and three digits behind the point.
 LOCALES = {"ja_JP.UTF-8": 0, "de_DE.UTF-8": 2, "ar_TN.UTF-8": 3}
 
-# The distribution's, and those that scripts/setup unpacks.
+# Debian's versions, and those that scripts/setup unpacks.
 _DISTRIBUTED = max((int(path.name) for path in DEBIAN.glob("[0-9]*")), default=15)
 VERSIONS = sorted({_DISTRIBUTED, 16, 18})
-# Whether statements go through the server's extension; each test runs both ways.
-WAYS = [False, True] if (EXTENSION / "Makefile").exists() else [False]
+# The values of the fixture `extension`: whether statements use the server's extension.
+EXTENSION_CHOICES = [False, True] if (EXTENSION / "Makefile").exists() else [False]
 
 
 class Installation:
@@ -47,7 +47,7 @@ class Installation:
         self.version = version
         distributed = DEBIAN / str(version)
         if version == _DISTRIBUTED:
-            # Servers find their files by the way from the program to them: both keep their names.
+            # Servers find their files relative to the program, so both keep their names.
             root = folder / distributed.relative_to("/")
             _copy(distributed / "bin", root / "bin")
             _copy(distributed / "lib", root / "lib")
@@ -67,12 +67,12 @@ class Installation:
         self.bin = root / "bin"
 
     def install_extension(self, folder: Path) -> None:
-        """Build the extension for this version, in a folder of its own, and install it."""
+        """Build the extension for this version in a folder of its own, and install it."""
         build = folder / f"extension-{self.version}"
         build.mkdir()
         for path in EXTENSION.iterdir():
             if path.name == "rust":
-                # Cargo builds it once for all versions.
+                # Cargo builds the library once for all versions.
                 (build / "rust").symlink_to(path)
             elif path.is_dir() and path.name != "build":
                 shutil.copytree(
@@ -91,14 +91,15 @@ class Installation:
 
 
 def _copy(source: Path, target: Path) -> None:
-    # What only linkers read is left out.
+    # The server does not need bitcode and static libraries.
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("bitcode", "*.a"))
 
 
 def make_locales(folder: Path) -> Path:
     """Compile :data:`LOCALES` into a folder, for a server's ``LOCPATH``."""
     for name in LOCALES:
-        # It warns of what the locale's authors left out, and then fails, having written everything.
+        # localedef warns about gaps in the sources, writes everything, and then exits with an
+        # error.
         made = subprocess.run(
             ["localedef", "--no-archive", "-i", name.split(".")[0], "-f", "UTF-8", folder / name],
             capture_output=True,
@@ -108,8 +109,8 @@ def make_locales(folder: Path) -> Path:
 
 
 class PostgresServer:
-    """A server on a free port of 127.0.0.1 and on a Unix socket, with a folder of its own. It
-    trusts everybody.
+    """A server with a data directory of its own, on a free port of 127.0.0.1 and on a Unix socket.
+    It trusts every user.
     """
 
     def __init__(
@@ -120,7 +121,7 @@ class PostgresServer:
     ) -> None:
         self.version = installation.version
         self.installation = installation
-        # A Unix socket's path is short.
+        # Paths of Unix sockets have to be short.
         self.folder = Path(tempfile.mkdtemp(prefix=f"dray-pg{self.version}-"))
         self._user = server_user(self.folder)
         self._environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"} | (
@@ -148,10 +149,10 @@ class PostgresServer:
             "fsync": "off",
             "shared_buffers": "32MB",
             "autovacuum": "off",
-            # Compiling takes longer than any test's plan.
+            # JIT compilation takes longer than any plan of the tests.
             "jit": "off",
             "max_connections": 40,
-            # A test that would hang fails.
+            # Tests must fail rather than hang.
             "statement_timeout": "30s",
             "log_statement": "all",
             "log_line_prefix": "%p %a ",
@@ -166,26 +167,26 @@ class PostgresServer:
         self._wait()
 
     def uri(self, database: str = SUPERUSER, user: str = SUPERUSER, options: str = "") -> str:
-        """The server over TCP; options begin with ``?``."""
+        """The uri of the server over TCP; options begin with ``?``."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}{options}"
 
     @property
     def unix(self) -> str:
-        """The server over its Unix socket."""
+        """The uri of the server over its Unix socket."""
         return f"host={self.folder} port={self.port} user={SUPERUSER} dbname={SUPERUSER}"
 
     def connect(self, database: str = SUPERUSER) -> psycopg.Connection[Any]:
-        """A connection that tests look at the server with, each statement a transaction."""
+        """A connection in autocommit mode, for tests to inspect the server."""
         return psycopg.connect(self.uri(database), autocommit=True, application_name="test")
 
     def run(self, *statements: str, database: str = SUPERUSER) -> None:
-        """Run statements that have no result."""
+        """Run statements that return no rows."""
         with self.connect(database) as connection:
             for statement in statements:
                 connection.execute(statement)
 
     def log(self, start: int = 0) -> str:
-        """The log, from a byte of it on."""
+        """The text of the log from a byte on."""
         with (self.folder / "log").open("rb") as log:
             log.seek(start)
             return log.read().decode(errors="replace")
@@ -194,14 +195,18 @@ class PostgresServer:
         return (self.folder / "log").stat().st_size
 
     def crashes(self) -> list[str]:
-        """What the log says about processes that died of a signal."""
-        pattern = "terminated by signal|server process .* exited|PANIC|panicked|all server processes terminated"
+        """The lines of the log about processes that crashed."""
+        pattern = (
+            "terminated by signal|server process .* exited|PANIC|panicked|all server processes "
+            "terminated"
+        )
         return [line for line in self.log().splitlines() if re.search(pattern, line)]
 
     def wait_for_statement(self, statement: str, count: int) -> None:
-        """Wait until this many other sessions run a statement that contains this text."""
+        """Wait until this many other sessions run a statement that contains the text."""
         sql = (
-            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() "
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' "
+            "AND pid <> pg_backend_pid() "
             "AND strpos(query, %s) > 0"
         )
         deadline = time.monotonic() + 60
@@ -213,7 +218,7 @@ class PostgresServer:
                 time.sleep(0.02)
 
     def stop(self) -> None:
-        # An immediate shutdown: the server ends all of its sessions, and writes nothing.
+        # An immediate shutdown: the server ends all of its sessions without writing anything.
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(timeout=60)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -242,7 +247,7 @@ class PostgresServer:
 
 
 class PgBouncer:
-    """The pooler in transaction mode, with one connection to the server for all clients."""
+    """The pooler in transaction mode, with one server connection for all clients."""
 
     def __init__(self, server: PostgresServer, pool_size: int = 1) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="dray-bouncer-"))
@@ -294,7 +299,9 @@ pidfile =
 
 
 def server_user(folder: Path) -> dict[str, Any]:
-    """Whom a server runs as, since it refuses to be root; the folder becomes theirs."""
+    """The user to run a server as, since PostgreSQL refuses to run as root. The folder is given to
+    that user.
+    """
     if os.geteuid() != 0:
         return {}
     user = pwd.getpwnam(SUPERUSER)

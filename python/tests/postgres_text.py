@@ -1,9 +1,9 @@
-"""PostgreSQL's own text of a value, read into what a column of section 3 of spec/types.md is to
-hold.
+"""Parses PostgreSQL's own text of a value into what the column must hold (spec/types.md section 3).
 
-This is the oracle: it shares nothing with the product. Values are what :func:`values` makes of an
-Arrow column: whole numbers for dates and times, text of hexadecimal digits for floats (so that NaN
-and -0 can be compared), Decimal, str, bytes, list, dict."""
+This is the oracle: it shares nothing with the product. Values have the form that :func:`values`
+gives to an Arrow column: integers for dates and times, hexadecimal digits for floats (so that NaN
+and -0 can be compared), Decimal, str, bytes, list, dict.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from typing import Any
 import pyarrow as pa
 
 TYPE_KEY = b"dray:postgresql:type"
-# A value that Arrow's type does not have.
+# A value that Arrow's type can't hold.
 NOT_FINITE = type("NotFinite", (), {"__repr__": lambda self: "not finite"})()
 EXACT = Context(prec=400)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a type of PostgreSQL becomes."""
+    """How a type of PostgreSQL maps to Arrow."""
 
     name: str
     data_type: pa.DataType
     read: Callable[[str], Any]
-    # Whether the field's metadata name the type.
+    # Whether the field's metadata names the type.
     named: bool = False
-    # What it becomes with nonfinite=text, if that is something else.
+    # The mapping with nonfinite=text, if it differs.
     as_text: Shape | None = None
-    # The type's output function writes it, and what holds it is text as a whole; but for arrays of
-    # base types.
+    # Whether values are text as the type's output function writes them. Then types that contain it
+    # are text as a whole, except for arrays of base types.
     written: bool = False
     base: bool = True
 
@@ -58,7 +58,7 @@ def plain(
 
 
 def finite(name: str, data_type: pa.DataType, read: Callable[[str], Any]) -> Shape:
-    """A type of which not all values are finite."""
+    """A type of PostgreSQL with values that Arrow can't hold."""
     return Shape(name, data_type, read, as_text=written(name))
 
 
@@ -67,7 +67,7 @@ def _or_null(shape: Shape, text: str | None) -> Any:
 
 
 def list_of(item: Shape, delimiter: str = ",", name: str = "") -> Shape:
-    """Arrays are named for their items, but those of domains."""
+    """An array. It is named after its items, except for arrays of domains."""
     name = name or f"{item.name}[]"
     if item.written and not item.base:
         return written(name, base=False)
@@ -137,7 +137,7 @@ def multirange_of(name: str, bound: Shape) -> Shape:
         return written(name, base=False)
 
     def read(text: str) -> list[Any]:
-        # A quoted bound may hold a bracket.
+        # A quoted bound may contain a bracket.
         found = re.findall(r'[\[(](?:"(?:[^"\\]|""|\\.)*"|[^"\])])*[\])]', text[1:-1])
         return [inner.read(part) for part in found]
 
@@ -147,7 +147,7 @@ def multirange_of(name: str, bound: Shape) -> Shape:
     return replace(shape, as_text=multirange_of(name, bound.as_text)) if bound.as_text else shape
 
 
-# How values are written within others: sections 8.15.6, 8.16.6 and 8.17.5 of PostgreSQL's manual.
+# How values are quoted within others: sections 8.15.6, 8.16.6 and 8.17.5 of PostgreSQL's manual.
 
 
 def split_array(text: str, delimiter: str = ",") -> list[str | None]:
@@ -180,8 +180,8 @@ def split_composite(text: str) -> list[str | None]:
 
 
 def split_quoted(body: str) -> list[str | None]:
-    """Parts with commas between them; nothing is NULL, quotes and backslashes are doubled within
-    quotes.
+    """Split text at commas. An empty part is NULL; within quotes, quotes and backslashes are
+    doubled.
     """
     parts: list[str | None] = []
     at = 0
@@ -201,7 +201,7 @@ def split_quoted(body: str) -> list[str | None]:
         at += 1
 
 
-# Readers of scalars.
+# Parsers of scalars.
 
 
 def read_boolean(text: str) -> bool:
@@ -213,7 +213,7 @@ def read_float64(text: str) -> str:
 
 
 def read_float32(text: str) -> str:
-    # The nearest float32: the text has as many digits as tell it from its neighbours.
+    # The nearest float32: the text has just enough digits to identify it.
     try:
         return float(struct.unpack("f", struct.pack("f", float(text)))[0]).hex()
     except OverflowError:
@@ -238,7 +238,7 @@ def read_bytes(text: str) -> bytes:
 
 
 def days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar, extended in both directions; year 0 is 1 BC."""
+    """Days since 1970-01-01 in the proleptic Gregorian calendar; year 0 is 1 BC."""
     years = year - (month < 3)
     since_march = (month + 9) % 12
     leaps = years // 4 - years // 100 + years // 400
@@ -266,7 +266,7 @@ def read_time(text: str) -> Any:
 
 
 def read_timestamp(text: str) -> Any:
-    """With ``+00`` behind it for those with a zone: the session's is UTC."""
+    """Text with ``+00`` at its end if the type has a zone, since the session's zone is UTC."""
     if "infinity" in text:
         return NOT_FINITE
     found = re.fullmatch(r"(\d+-\d\d-\d\d) (\d\d:\d\d:\d\d(?:\.\d+)?)(?:\+00)?( BC)?", text)
@@ -278,13 +278,14 @@ def read_timestamp(text: str) -> Any:
 
 
 def read_interval(text: str) -> Any:
-    """Months, days, nanoseconds of ``IntervalStyle`` postgres: ``-1 years -2 mons +3 days
+    """Months, days and nanoseconds of ``IntervalStyle`` postgres: ``-1 years -2 mons +3 days
     -04:05:06.789``.
     """
     if "infinity" in text:
         return NOT_FINITE
     found = re.fullmatch(
-        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?",
+        r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? "
+        r"?)?(?:([+-]?)(\d+:\d\d:\d\d(?:\.\d+)?))?",
         text,
     )
     assert found, text
@@ -315,7 +316,7 @@ INTEGER = plain("integer", pa.int32(), int)
 BIGINT = plain("bigint", pa.int64(), int)
 REAL = plain("real", pa.float32(), read_float32)
 DOUBLE = plain("double precision", pa.float64(), read_float64)
-# PostgreSQL's digits are the text itself.
+# PostgreSQL's digits are compared as text.
 NUMERIC = plain("numeric", pa.string(), str, named=True)
 TEXT = plain("text", pa.string(), str)
 VARCHAR = plain("character varying", pa.string(), str)
@@ -365,15 +366,15 @@ def enum(name: str) -> Shape:
 
 
 def money(scale: int) -> Shape:
-    """Of what a cast to numeric gives: its own text is of a language."""
+    """The value of a cast to numeric, because money's own text depends on the locale."""
     return plain("money", pa.decimal128(19, scale), read_decimal(19, scale), named=True)
 
 
-# Arrow columns.
+# Values of Arrow columns.
 
 
 def values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
-    """The values of a column, whatever Python's own types hold."""
+    """The values of a column, in a form that is not limited to the range of Python's own types."""
     if isinstance(column, pa.ChunkedArray):
         return [value for chunk in column.chunks for value in values(chunk)]
     data_type = column.type
@@ -412,7 +413,7 @@ def _parts(column: pa.Array, flat: list[Any]) -> list[Any]:
 
 
 def without_infinities(value: Any) -> Any:
-    """As nonfinite=null has it."""
+    """The value with nonfinite=null."""
     if value is NOT_FINITE:
         return None
     if isinstance(value, dict):

@@ -1,5 +1,5 @@
-"""Between a client and a server, over TCP or Unix sockets: bytes pass as they are, slowly, or not
-at all; messages are changed.
+"""Proxies between a client and a server, over TCP or Unix sockets. They pass bytes on unchanged,
+slowly or not at all, or change messages.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-# What becomes of a message: its tag and body in, the bytes to send out.
+# Maps a message, given as tag and body, to the bytes to send instead.
 Change = Callable[[bytes, bytes], bytes]
 
 
 class Proxy:
-    """Passes on what a server says, after each byte with a pause if there is one; without a server
-    it says nothing.
+    """Passes on what a server sends, with an optional pause after each byte. Without a server it is
+    silent.
 
-    It listens on TCP, or on a Unix socket. Pipes that a client offers there do not arrive.
+    It listens on TCP or on a Unix socket, and does not pass on pipes that a client offers there.
     """
 
     def __init__(
@@ -66,12 +66,12 @@ class Proxy:
         _forward(client, server)
 
     def down(self, server: socket.socket, client: socket.socket) -> None:
-        """Pass on what the server says, until it ends."""
+        """Pass on what the server sends until it ends."""
         _forward(server, client, self._pause)
 
 
 class PostgresProxy(Proxy):
-    """Passes PostgreSQL's messages on, over TCP without TLS; what comes from the server through
+    """Passes on PostgreSQL's messages over TCP without TLS. The server's messages go through
     ``change``.
     """
 
@@ -96,7 +96,7 @@ class PostgresProxy(Proxy):
 
 
 def message(tag: bytes, body: bytes) -> bytes:
-    """A message of PostgreSQL's protocol, as it is."""
+    """A message of PostgreSQL's protocol, unchanged."""
     return tag + struct.pack("!I", len(body) + 4) + body
 
 
@@ -120,7 +120,7 @@ def _until_an_end(
     source: socket.socket,
     target: socket.socket,
 ) -> None:
-    """Pass bytes on until one end closes, which then both do."""
+    """Pass bytes on until one end closes, then close both."""
     try:
         work(source, target)
     except (OSError, struct.error):

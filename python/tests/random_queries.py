@@ -1,5 +1,5 @@
-"""Queries over a few tables of many types, made from a seed, in SQL that means the same to the
-server and to DuckDB.
+"""Random queries over a few tables of many types, from a seed, in SQL that the server and DuckDB
+interpret alike.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ NUMBERS = [*INTEGERS, "d", "f"]
 TEXTS = ["s", "c"]
 COLUMNS = [*NUMBERS, *TEXTS, "b", "day", "ts"]
 FIRST_DAY = datetime.date(2020, 1, 1)
+MOMENTS = ["2021-06-12 10:30:00", "9999-12-31 23:59:59", "1066-10-14 00:00:00"]
 
 
 def table(rng: random.Random, rows: int) -> pa.Table:
-    """Columns of many types with missing values; `k` has few values, `id` is a key."""
+    """Columns of many types with missing values; `k` has few distinct values, `id` is unique."""
 
     def some(make: object, share: float = 0.9) -> list[object]:
         return [make() if rng.random() < share else None for _ in range(rows)]  # type: ignore[operator]
@@ -75,7 +76,7 @@ def table(rng: random.Random, rows: int) -> pa.Table:
 
 
 class Queries:
-    """Queries over tables `t`, `u` and `v` as `table` makes them."""
+    """Queries over tables `t`, `u` and `v` that `table` made."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -94,7 +95,7 @@ class Queries:
         )
         return kind()
 
-    # Expressions. `q` is what stands before a column's name.
+    # Expressions. `q` is the qualifier before a column's name.
 
     def number(self, q: str, depth: int = 2) -> str:
         r = self.rng
@@ -165,15 +166,15 @@ class Queries:
                 lambda: f"{q}s {r.choice(['', 'NOT '])}LIKE {r.choice(PATTERNS)}",
                 lambda: f"{q}b",
                 lambda: (
-                    f"{q}k {r.choice(['', 'NOT '])}IN ({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})"
+                    f"{q}k {r.choice(['', 'NOT '])}IN "
+                    f"({', '.join(r.sample(['0', '3', '4', '7', '11'], 3))})"
                 ),
                 lambda: (
-                    f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} AND {r.randrange(900000)}"
+                    f"{q}i32 {r.choice(['', 'NOT '])}BETWEEN {r.randrange(-9000, 0)} "
+                    f"AND {r.randrange(900000)}"
                 ),
                 lambda: f"{q}day {compare} DATE '2021-06-{r.randrange(10, 30)}'",
-                lambda: (
-                    f"{q}ts {compare} TIMESTAMP '{r.choice(['2021-06-12 10:30:00', '9999-12-31 23:59:59', '1066-10-14 00:00:00'])}'"
-                ),
+                lambda: f"{q}ts {compare} TIMESTAMP '{r.choice(MOMENTS)}'",
                 lambda: f"{q}k IS {r.choice(['', 'NOT '])}DISTINCT FROM {q}i8",
             ]
         )()
@@ -217,11 +218,14 @@ class Queries:
         having = self.rng.choice(["", " HAVING count(*) > 3"])
         named = ", ".join(f"{key} AS g{i}" for i, key in enumerate(keys))
         where = self.rng.choice(["", f" WHERE {self.condition('')}"])
-        return f"SELECT {named}, {self.columns(self.aggregate, '')} FROM t{where} GROUP BY {', '.join(keys)}{having}"
+        return (
+            f"SELECT {named}, {self.columns(self.aggregate, '')} FROM t{where} "
+            f"GROUP BY {', '.join(keys)}{having}"
+        )
 
     def joined(self) -> str:
         r = self.rng
-        way = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
+        join = r.choice(["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"])
         on = r.choice(
             [
                 "t.id = u.i16",
@@ -231,14 +235,20 @@ class Queries:
                 "t.day = u.day",
             ]
         )
-        if way in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
+        if join in ("JOIN", "LEFT JOIN") and r.random() < 0.3:
             on += " AND t.i16 < u.i16"
         columns = ", ".join(f"{self.value(q)} AS x{i}" for i, q in enumerate(["t.", "u.", "t."]))
-        return f"SELECT {columns} FROM t {way} u ON {on} WHERE {self.condition(r.choice(['t.', 'u.']), 1)}"
+        return (
+            f"SELECT {columns} FROM t {join} u ON {on} "
+            f"WHERE {self.condition(r.choice(['t.', 'u.']), 1)}"
+        )
 
     def windowed(self) -> str:
         r = self.rng
-        order = f"ORDER BY {r.choice(['k', 'i16', 'c'])} {r.choice(['ASC', 'DESC'])} NULLS {r.choice(['FIRST', 'LAST'])}, id"
+        order = (
+            f"ORDER BY {r.choice(['k', 'i16', 'c'])} {r.choice(['ASC', 'DESC'])} NULLS "
+            f"{r.choice(['FIRST', 'LAST'])}, id"
+        )
         function = r.choice(
             [
                 "row_number()",
@@ -259,13 +269,13 @@ class Queries:
         return f"SELECT id, {function} OVER {window} AS w FROM t WHERE {self.condition('', 1)}"
 
     def united(self) -> str:
-        way = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
+        operator = self.rng.choice(["UNION", "UNION ALL", "INTERSECT", "EXCEPT"])
         columns = self.rng.sample(["k", "c", "b", "s"], 2)
         sides = (
             f"SELECT {', '.join(columns)} FROM {t} WHERE {self.condition('', 1)}"
             for t in ("t", "u")
         )
-        return f" {way} ".join(sides)
+        return f" {operator} ".join(sides)
 
     def nested(self) -> str:
         r = self.rng
@@ -279,7 +289,10 @@ class Queries:
                 "i32 = (SELECT max(i32) FROM t)",
             ]
         )
-        return f"WITH w AS (SELECT * FROM t WHERE {where}) SELECT {self.columns(self.value, '')} FROM w"
+        return (
+            f"WITH w AS (SELECT * FROM t WHERE {where}) "
+            f"SELECT {self.columns(self.value, '')} FROM w"
+        )
 
     def sorted(self) -> str:
         r = self.rng
@@ -294,7 +307,10 @@ class Queries:
                 f" LIMIT {r.randrange(1, 50)} OFFSET {r.randrange(50)}",
             ]
         )
-        return f"SELECT {', '.join(keys)}, id FROM t WHERE {self.condition('', 1)} ORDER BY {order}, id{limit}"
+        return (
+            f"SELECT {', '.join(keys)}, id FROM t WHERE {self.condition('', 1)} "
+            f"ORDER BY {order}, id{limit}"
+        )
 
 
 PATTERNS = ["'a%'", "'%b'", "'_'", "'%!%%' ESCAPE '!'", "'b#_c' ESCAPE '#'", "'%é%'", "'A'", "'%'"]

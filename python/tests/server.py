@@ -1,4 +1,4 @@
-"""The real server, as a process of its own."""
+"""The real server, as a process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def binary() -> Path:
 
 
 class Server:
-    """`dray serve` over some files, on a Unix socket, on TCP, and with metrics."""
+    """`dray serve` over some files, on a Unix socket and on TCP, with metrics."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         listeners = [

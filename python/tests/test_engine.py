@@ -1,5 +1,5 @@
-"""The server's answers to SQL beside DuckDB's: TPC-H's queries, and random ones over tables of many
-types.
+"""The server's answers to SQL, compared with DuckDB's: TPC-H's queries, and random queries over
+tables of many types.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def engines(
 
 
 def comparable(value: object) -> object:
-    """What both engines mean by a value, whatever type they gave it."""
+    """The meaning of a value, whatever type an engine gave it."""
     match value:
         case bool() | None:
             return value
@@ -65,7 +65,7 @@ def comparable(value: object) -> object:
 
 
 def order(row: tuple[object, ...]) -> list[tuple[str, object]]:
-    # Numbers that differ in their last digits stay neighbours.
+    # Numbers that differ only in their last digits stay neighbours.
     return [
         (type(value).__name__, f"{value:.10e}" if isinstance(value, float) else str(value))
         for value in row

@@ -1,5 +1,5 @@
-"""Expressions by the server beside PostgreSQL's answers, and integer arithmetic beside Python's,
-which knows no overflow.
+"""The server's expressions, compared with PostgreSQL's answers, and its integer arithmetic,
+compared with Python's, which does not overflow.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ import dray
 
 ROUNDS = int(os.environ.get("DRAY_TEST_ROUNDS", "1"))
 SEED = int(os.environ.get("DRAY_TEST_SEED", "1"))
-# Most chains of operators mean nothing: both servers refuse them.
+# Most random chains of operators are invalid, and both servers refuse them.
 CHAINS = 6000 * ROUNDS
 CHAINS_MEANT_MIN = 300
 SUMS = 400 * ROUNDS
 
 BOOLEANS, NUMBERS, TEXTS = ["p", "q"], ["i", "j", "k"], ["s", "u"]
 INFIX = [
-    "OR", "AND", "=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE", "NOT LIKE", "ILIKE", "||", "+", "-",
+    "OR", "AND", "=", "<>", "<", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM", "LIKE",
+    "NOT LIKE", "ILIKE", "||", "+", "-",
     "*", "/", "%", "&", "|", "<<", ">>", "^", "~", "!~", "SIMILAR TO",
 ]  # fmt: skip
 POSTFIX = [
-    "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "IS UNKNOWN", "ISNULL", "NOTNULL", "::text", "IN (p, q)", "NOT IN (i, 2)",
+    "IS NULL", "IS NOT NULL", "IS TRUE", "IS NOT FALSE", "IS UNKNOWN", "ISNULL", "NOTNULL",
+    "::text", "IN (p, q)", "NOT IN (i, 2)",
     "BETWEEN i AND j", "NOT BETWEEN p AND q", "IN (s, 'b')",
 ]  # fmt: skip
 PREFIX = ["NOT", "-", "+", "NOT EXISTS (SELECT 1 WHERE p) OR"]
@@ -78,7 +80,7 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Con
 
 
 def chain(rng: random.Random) -> str:
-    """Operators one behind the other, and no parentheses."""
+    """A chain of operators without parentheses."""
     kinds = rng.choice(
         [
             [BOOLEANS],
@@ -106,7 +108,7 @@ def comparable(value: object) -> object:
         case bool() | None:
             return value
         case str():
-            # Floating point numbers as text have a fraction here, and none there.
+            # As text, floats always have a fraction here, and whole ones have none in PostgreSQL.
             return value.replace(".0", "")
         case int() | float() | decimal.Decimal():
             return float(value)
@@ -131,7 +133,8 @@ def test_operators_bind_as_in_postgresql(
     table = pa.table({"id": pa.array(range(len(rows))), **dict(zip(columns, arrays))})
     ours = served({"t": table})
     postgresql.execute(
-        f"CREATE TABLE t (id bigint, {', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})"
+        "CREATE TABLE t (id bigint, "
+        f"{', '.join(f'{name} {theirs}' for name, (_, _, theirs) in columns.items())})"
     )
     with postgresql.cursor() as cursor:
         cursor.executemany(
@@ -150,7 +153,7 @@ def test_operators_bind_as_in_postgresql(
         try:
             result = [comparable(row[0]) for row in ours.query(sql).rows()]
         except dray.Error:
-            # Types that the engine does not take together.
+            # Pairs of types that the engine does not combine.
             continue
         answered += 1
         assert result == expected, f"chain {number} of DRAY_TEST_SEED={SEED}: {sql}"
@@ -160,7 +163,7 @@ def test_operators_bind_as_in_postgresql(
 def calculation(
     rng: random.Random, depth: int
 ) -> tuple[str, Callable[[dict[str, int]], int | None]]:
-    """SQL over columns of edges, and what it is for a row; None where it is divided by nothing."""
+    """SQL over columns of edge cases, and its value for a row; None if it divides by zero."""
     if depth == 0 or rng.random() < 0.2:
         name = rng.choice("abcdefgh")
         return name, lambda row: row[name]
@@ -199,7 +202,7 @@ def test_integers_are_exact_or_out_of_range(
     for number in range(SUMS):
         sql, exact = calculation(rng, 2)
         id = rng.randrange(len(rows))
-        # As a column's value, and as a constant, which the optimizer computes.
+        # As a column's value, and as a constant that the optimizer evaluates.
         constant = (
             "(SELECT "
             + ", ".join(
@@ -267,7 +270,8 @@ def test_sums_are_exact_or_out_of_range(
         different = added(list(set(of_key)))
         check(f"SELECT sum(DISTINCT n) FROM t WHERE k = {key}", [different])
         check(
-            f"SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t WHERE k = {key}) AS s",
+            "SELECT x FROM (SELECT sum(DISTINCT n) AS x, count(DISTINCT id) FROM t "
+            f"WHERE k = {key}) AS s",
             [different],
         )
         running = [added(of_key[: end + 1]) for end in range(len(of_key))]
@@ -289,7 +293,10 @@ def test_casts_of_one_column_are_told_apart(
 ) -> None:
     ours = served({"t": pa.table({"n": [10, 9, 8], "g": [1, 1, 2]})})
     casts = "min(CAST(n AS text)) AS a, min(n) AS b, min(CAST(n AS double)) AS c, min(n)"
-    grouped = f"SELECT g, {casts} FROM t GROUP BY g HAVING min(CAST(n AS text)) < '9' ORDER BY min(CAST(n AS text)), g"
+    grouped = (
+        f"SELECT g, {casts} FROM t GROUP BY g HAVING min(CAST(n AS text)) < '9' "
+        "ORDER BY min(CAST(n AS text)), g"
+    )
     result = ours.query(grouped).arrow()
     assert result.column_names == ["g", "a", "b", "c", "min(n)"]
     assert [tuple(row.values()) for row in result.to_pylist()] == [
@@ -297,6 +304,7 @@ def test_casts_of_one_column_are_told_apart(
         (2, "8", 8, 8.0, 8),
     ]
     result = ours.query(
-        "SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n AS text) ORDER BY n LIMIT 1"
+        "SELECT CAST(n AS text), n, CAST(n AS text) || 'x' FROM t GROUP BY n, CAST(n "
+        "AS text) ORDER BY n LIMIT 1"
     ).arrow()
     assert [tuple(row.values()) for row in result.to_pylist()] == [("8", 8, "8x")]

@@ -29,7 +29,7 @@ SILENT = "SELECT count(*) FROM generate_series(1, 1000000000000)"
 
 @pytest.fixture
 def mortal() -> Iterator[Server]:
-    """A server of one's own."""
+    """A server that the test may kill."""
     folder = Path(tempfile.mkdtemp(prefix="dray"))
     server = Server(folder)
     yield server
@@ -120,7 +120,7 @@ def test_token(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def own_address() -> str:
-    """An address of this host that is not loopback. Nothing is sent."""
+    """An address of this host that is not loopback. Finding it sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.connect(("198.51.100.1", 9))
         return str(probe.getsockname()[0])
@@ -146,7 +146,7 @@ def test_a_token_does_not_travel_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         dray.connect(f"dray://{address}", plain_token=True).close()
         dray.connect(f"dray://{address}?plain_token=true").close()
         monkeypatch.delenv("DRAY_TOKEN")
-        # Without one there is nothing to hide.
+        # Without a token there is nothing to hide.
         with pytest.raises(dray.AuthenticationError, match="asks for a token"):
             dray.connect(f"dray://{address}")
     finally:
@@ -200,7 +200,7 @@ with dray.connect(sys.argv[1]) as connection:
 
 
 def test_interrupt_of_a_stream(server: Server) -> None:
-    # pyarrow raises an error of its own, and the interrupt follows as soon as Python runs on.
+    # pyarrow raises an error of its own, and the interrupt follows as soon as Python runs again.
     script = """
 import sys, pyarrow, dray
 try:
@@ -390,8 +390,8 @@ def test_threads_that_share_a_result(connection: dray.Connection) -> None:
 
 
 def test_other_threads_run_meanwhile(connection: dray.Connection) -> None:
-    # The reading thread holds no lock of Python's: this one counts while a statement runs that
-    # sends nothing.
+    # The reading thread must not hold Python's lock: this thread counts while a silent statement
+    # runs.
     counted: list[int] = []
     result = connection.query(SILENT)
 

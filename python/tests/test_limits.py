@@ -1,4 +1,4 @@
-"""What one client's statements may take of a server's memory, and that others are served meanwhile."""
+"""Limits of a server's memory that one client's statements may take, while others are served."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from server import Server
 import dray
 
 MIB = 1 << 20
-# What a server takes beside its --memory: the program, tables, threads, what the allocator keeps.
+# Memory of a server beyond its --memory: the program, tables, threads, and what the allocator
+# retains.
 BESIDE = 160 * MIB
 
 
 class Limited(Server):
-    """A server whose peak of memory can be read."""
+    """A server whose peak memory can be read."""
 
     def restart_peak(self) -> int:
         Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
@@ -83,7 +84,8 @@ def limited(files: Path) -> Iterator[Callable[[str], Limited]]:
     [
         "SELECT range(0, 2000000000)",
         "SELECT generate_series(1, 1000000000) FROM numbers",
-        "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '1 second')",
+        "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2030-01-01', INTERVAL '1 "
+        "second')",
         "SELECT array_resize([1], 1500000000, 0)",
         "SELECT array_repeat(text, 1000000) FROM numbers",
         "SELECT rpad(text, 2000000000) FROM numbers",
@@ -183,7 +185,7 @@ def test_unfinished_requests(limited: Callable[[str], Limited]) -> None:
         clients.append(
             (client, bytearray(struct.pack("<IBxxx", 15 << 20, 2) + b"\1\0\0\0" + bytes(14 << 20)))
         )
-    # As much as each takes.
+    # Send as much as each socket accepts.
     for _ in range(200):
         for client, rest in clients:
             try:

@@ -1,5 +1,5 @@
-"""What the program writes, read again by others: every type through every output of export, query
-and sort.
+"""The program's output files, read by other programs: every type through every format of export,
+query and sort.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def run(*arguments: Any) -> subprocess.CompletedProcess[str]:
 
 
 def far_types() -> pa.Table:
-    """Values at the ends of their types, beyond what calendars, floats and JSON have."""
-    # The least of all is NumPy's NaT.
+    """Values at the ends of their types, beyond the range of calendars, floats and JSON."""
+    # The least value is NumPy's NaT.
     numbers = [2**63 - 1, -(2**63) + 1, 0, None]
     days = [
         d - d % 86_400_000 if d is not None else None
@@ -61,7 +61,7 @@ def far_types() -> pa.Table:
 
 
 def dictionaries() -> tuple[pa.Schema, list[pa.RecordBatch]]:
-    """Batches of which each has a dictionary of its own, as chunks of a result may have."""
+    """Batches with a dictionary each, as chunks of a result may have."""
     words = [["a", "b"], ["b", "c", None], ["x", "a"]]
     batches = []
     for number, dictionary in enumerate(words):
@@ -74,7 +74,7 @@ def dictionaries() -> tuple[pa.Schema, list[pa.RecordBatch]]:
 
 
 def words(number: int) -> pa.Array:
-    """More rows than a batch of a result has, so that their dictionary is not made one with others."""
+    """More rows than a batch of a result, so that its dictionary is not unified with others."""
     keys = pa.array(np.arange(70_000) % 100, pa.int8())
     return pa.DictionaryArray.from_arrays(
         keys, pa.array([f"word {number + key % 90}" for key in range(100)])
@@ -104,7 +104,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, p
 
 
 def write(folder: Path, schema: pa.Schema, batches: list[pa.RecordBatch]) -> None:
-    """A file for each batch, since a file has one dictionary for a column."""
+    """Write a file for each batch, since a file has one dictionary for each column."""
     folder.mkdir()
     for number, batch in enumerate(batches):
         with pa.ipc.new_file(folder / f"{number}.arrow", schema) as file:
@@ -121,7 +121,7 @@ def output(
     tmp_path: Path,
     served: Server,
 ) -> Outputs:
-    """What one of the commands makes of some columns of a source."""
+    """The file that one of the commands makes of some columns of a source."""
     formats = {"arrows": "arrow", "ndjson": "json"}
 
     def make(name: str, ending: str, columns: list[str]) -> Path:
@@ -161,7 +161,7 @@ def served(
 
 
 def plain(array: pa.ChunkedArray) -> list[Any]:
-    """Values that can be compared: instants and spans as nanoseconds, days as their number."""
+    """Values that can be compared: instants and durations as nanoseconds, days as numbers."""
     data_type = array.type
     if pa.types.is_dictionary(data_type):
         return plain(
@@ -213,8 +213,7 @@ def test_arrow_stream(
     )
 
 
-# What `query` writes goes to a pipe, too, and so never is a file, whose end says where its parts
-# are.
+# `query` writes to a pipe. An Arrow file needs a file, because its footer has offsets.
 @pytest.mark.parametrize("output", ["export", "sort"], indirect=True)
 @pytest.mark.parametrize("name", ["all", "far", "words", "large"])
 def test_arrow_file(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], name: str) -> None:
@@ -226,7 +225,7 @@ def check_arrow(found: pa.Table, expected: pa.Table) -> None:
     found.validate(full=True)
     check(found, expected)
     for field in expected.schema:
-        # What only differs in its layout has one on the wire.
+        # Variants that differ only in layout have one form on the wire.
         if not any(
             kind(field.type)
             for kind in (pa.types.is_large_string, pa.types.is_large_binary, pa.types.is_large_list)
@@ -260,7 +259,7 @@ def test_parquet(output: Outputs, sources: dict[str, tuple[Path, pa.Table]], nam
                 and types["timestamp_s"].startswith("TIMESTAMP")
             )
             assert types["decimal32"] == "DECIMAL(7,2)" and types["decimal64"] == "DECIMAL(16,4)"
-        # Without Arrow's own schema, which pyarrow reads beside Parquet's.
+        # Ignore Arrow's own schema, which pyarrow would read beside Parquet's.
         for column in expected.column_names:
             if pa.types.is_integer(expected.schema.field(column).type) or column in (
                 "decimal32",
@@ -293,7 +292,7 @@ def test_what_parquet_lacks(served: Server, tmp_path: Path) -> None:
 
 
 def text_of(value: Any, data_type: pa.DataType) -> Callable[[str], bool]:
-    """What tells whether a text stands for a value, as NumPy and Python have it."""
+    """A predicate that tells whether a text stands for a value, according to NumPy and Python."""
     if pa.types.is_float64(data_type) or pa.types.is_float16(data_type):
         return lambda text: repr(float(text.replace("Infinity", "inf"))) == repr(float(value))
     if pa.types.is_float32(data_type):
@@ -332,13 +331,13 @@ def text_of(value: Any, data_type: pa.DataType) -> Callable[[str], bool]:
 
 
 def moment(text: str) -> tuple[str, D]:
-    """Up to the minute, and the seconds."""
+    """The text up to the minute, and the seconds."""
     minute, _, seconds = text.lstrip("+").rpartition(":")
     return minute, D(seconds)
 
 
 def instant(text: str) -> tuple[str, D]:
-    """In UTC."""
+    """The same in UTC."""
     if text[-6] not in "+-" or text[-3] != ":":
         return moment(text.rstrip("Z"))
     local = dt.datetime.fromisoformat(text)
@@ -350,7 +349,7 @@ def has_text(data_type: pa.DataType) -> bool:
 
 
 def exactly(table: pa.Table, name: str) -> list[Any]:
-    """The values, but those of times as they are counted."""
+    """The values of a column; times as integers."""
     column = table.column(name)
     return [
         value

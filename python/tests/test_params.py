@@ -1,4 +1,4 @@
-"""Parameters of every type come back as they were."""
+"""Parameters of every type come back unchanged."""
 
 from __future__ import annotations
 
@@ -172,5 +172,5 @@ def test_surplus_values_are_refused(
     with pytest.raises(dray.QueryError, match=f"{len(params)} values were given") as caught:
         connection.query(sql, params)
     assert caught.value.sqlstate == "07001"
-    # One that is not used, before one that is, is no mistake that can be told.
+    # An unused parameter before a used one can't be detected.
     assert list(connection.query("SELECT $2", [1, "b"])) == [("b",)]

@@ -13,10 +13,10 @@ def test_batches_end_at_their_bytes(postgres: PostgresServer, extension: bool) -
     with dray.connect(postgres.uri()) as connection:
         result = connection.query(sql, decoded_bytes_max=8 << 20, extension=extension)
         batches = list(result.batches())
-        # Rows are weighed with every 64th at the latest.
+        # Sizes are checked at least every 64 rows.
         assert max(batch.nbytes for batch in batches) < (8 << 20) + 64 * 100_100
         assert [i for batch in batches for i in batch["i"].to_pylist()] == list(range(1, 1001))
-        # A limit that no row fits into: rows come nevertheless.
+        # No row fits this limit, but rows are returned nevertheless.
         table = connection.query(
             "SELECT repeat('x', 5000) AS s", decoded_bytes_max=4096, extension=extension
         ).arrow()

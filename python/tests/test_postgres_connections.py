@@ -24,7 +24,7 @@ from server import binary
 import dray
 
 
-# Connections.
+# Connecting.
 
 
 WHOLE = "(0.1,0.30000000000000004)"
@@ -146,7 +146,7 @@ def test_no_connection_left(filled: PostgresServer) -> None:
         server.stop()
 
 
-# The pooler.
+# Through a pooler.
 
 
 def test_through_a_pooler(filled: PostgresServer, extension: bool, pgbouncer: PgBouncer) -> None:
@@ -160,7 +160,8 @@ def test_through_a_pooler(filled: PostgresServer, extension: bool, pgbouncer: Pg
                 assert result.stats["path"] == ("extension" if extension else "rows")
                 assert client.list("SELECT $1 || 'x'", ["a"]) == [("ax",)]
                 assert client.list(
-                    "SELECT typtype, typname, '2000-01-02'::date::text FROM pg_type WHERE typname = 'bool'"
+                    "SELECT typtype, typname, '2000-01-02'::date::text FROM pg_type "
+                    "WHERE typname = 'bool'"
                 ) == [("b", "bool", "2000-01-02")]
                 assert client.list(
                     "SELECT ROW(1, 'x')::pets, '1.5'::money IS NULL, ARRAY['cat'::name]"
@@ -188,8 +189,8 @@ def test_cancel_through_a_pooler(
 
 
 def test_parts_through_a_pooler(filled: PostgresServer, extension: bool) -> None:
-    """The coordinator may hold the last connection that the pooler has: workers do not wait for
-    another as long as for a server.
+    """The coordinator may have the pooler's last connection. Workers wait for another one less long
+    than for a server.
     """
     sql = "SELECT id, text FROM numbers"
     script = """
@@ -226,14 +227,14 @@ def test_digits_of_floats_through_a_pooler(filled: PostgresServer, extension: bo
         client = Client(pgbouncer.uri(), extension)
         for _ in range(2):
             assert client.list(FLOATS) == [(WHOLE, [WHOLE])]
-        # Others have the same session.
+        # Other clients share the session, so its setting must be unchanged.
         assert client.list("SHOW extra_float_digits") == [("-3",)]
     finally:
         pgbouncer.stop()
         filled.run("ALTER ROLE postgres IN DATABASE postgres RESET extra_float_digits")
 
 
-# The program.
+# Through the program.
 
 
 def run(*arguments: object, code: int = 0, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -250,7 +251,7 @@ def run(*arguments: object, code: int = 0, **options: Any) -> subprocess.Complet
     return ran
 
 
-def way(extension: bool) -> list[str]:
+def extension_options(extension: bool) -> list[str]:
     return ["--extension", "always" if extension else "never"]
 
 
@@ -258,9 +259,11 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
     sql = (
         "SELECT id, text, amount, NULL AS nothing FROM numbers WHERE id BETWEEN 5 AND 6 ORDER BY id"
     )
-    ran = run("query", filled.uri(), sql, "--format", "csv", *way(extension))
+    ran = run("query", filled.uri(), sql, "--format", "csv", *extension_options(extension))
     assert ran.stdout.splitlines() == ["id,text,amount,nothing", "5,row 5,0.05,", "6,row 6,0.06,"]
-    ran = run("query", filled.uri(), "-", "--format", "json", *way(extension), input=sql)
+    ran = run(
+        "query", filled.uri(), "-", "--format", "json", *extension_options(extension), input=sql
+    )
     assert [json.loads(line)["id"] for line in ran.stdout.splitlines()] == [5, 6]
     params = [
         "--param",
@@ -274,9 +277,12 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
         "--param",
         "NULL",
     ]
-    sql = "SELECT id, $4 + 1 AS day FROM numbers WHERE id = $1 AND text = $2 AND amount = $3 AND $5::text IS NULL"
+    sql = (
+        "SELECT id, $4 + 1 AS day FROM numbers WHERE id = $1 AND text = $2 "
+        "AND amount = $3 AND $5::text IS NULL"
+    )
     assert run(
-        "query", filled.uri(), sql, *params, "--format", "csv", *way(extension)
+        "query", filled.uri(), sql, *params, "--format", "csv", *extension_options(extension)
     ).stdout.splitlines() == ["id,day", "5,2000-01-03"]
     assert (
         "row 5"
@@ -286,7 +292,7 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
             "SELECT text FROM numbers WHERE id = 5",
             "--format",
             "table",
-            *way(extension),
+            *extension_options(extension),
         ).stdout
     )
 
@@ -294,14 +300,16 @@ def test_program_query(filled: PostgresServer, extension: bool) -> None:
 def test_program_options(filled: PostgresServer, extension: bool) -> None:
     def lines(sql: str, *options: str) -> list[str]:
         return run(
-            "query", filled.uri(), sql, "--format", "csv", *way(extension), *options
+            "query", filled.uri(), sql, "--format", "csv", *extension_options(extension), *options
         ).stdout.splitlines()[1:]
 
     assert lines("SELECT 1.50 AS v") == ["1.50"]
     assert lines("SELECT 1.50 AS v", "--numeric", "float64") == ["1.5"]
     assert lines("SELECT 1.50 AS v", "--numeric", "decimal(9,3)") == ["1.500"]
     sql = "SELECT 'infinity'::date AS v, 'x' AS w"
-    assert "nonfinite" in run("query", filled.uri(), sql, *way(extension), code=1).stderr
+    assert (
+        "nonfinite" in run("query", filled.uri(), sql, *extension_options(extension), code=1).stderr
+    )
     assert lines(sql, "--nonfinite", "null") == [",x"]
     assert lines(sql, "--nonfinite", "text") == ["infinity,x"]
     assert (
@@ -311,22 +319,34 @@ def test_program_options(filled: PostgresServer, extension: bool) -> None:
 
 def test_program_export(filled: PostgresServer, extension: bool, tmp_path: Path) -> None:
     want = dray.read(filled.uri(), NUMBERS)
-    run("export", filled.uri(), NUMBERS, "-o", tmp_path / "n.parquet", *way(extension))
+    run(
+        "export", filled.uri(), NUMBERS, "-o", tmp_path / "n.parquet", *extension_options(extension)
+    )
     assert pyarrow.parquet.read_table(tmp_path / "n.parquet").cast(want.schema).equals(want)
-    run("export", filled.uri(), NUMBERS, "-o", tmp_path / "n.arrow", *way(extension))
+    run("export", filled.uri(), NUMBERS, "-o", tmp_path / "n.arrow", *extension_options(extension))
     with pa.ipc.open_file(tmp_path / "n.arrow") as file:
         assert file.read_all().cast(want.schema).equals(want)
     failing = "SELECT 1 / (id - 90000) FROM numbers"
-    run("export", filled.uri(), failing, "-o", tmp_path / "n.parquet", *way(extension), code=1)
+    run(
+        "export",
+        filled.uri(),
+        failing,
+        "-o",
+        tmp_path / "n.parquet",
+        *extension_options(extension),
+        code=1,
+    )
     assert pyarrow.parquet.read_table(tmp_path / "n.parquet").num_rows == BIG
     assert sorted(path.name for path in tmp_path.iterdir()) == ["n.arrow", "n.parquet"]
 
 
 def test_program_explain(filled: PostgresServer, extension: bool) -> None:
-    ran = run("explain", filled.uri(), NUMBERS, "--format", "json", *way(extension))
+    ran = run("explain", filled.uri(), NUMBERS, "--format", "json", *extension_options(extension))
     explained = json.loads(ran.stdout)
     assert explained["path"] == ("extension" if extension else "rows") and explained["path_reason"]
-    assert "extension" in run("explain", filled.uri(), NUMBERS, *way(extension)).stdout
+    assert (
+        "extension" in run("explain", filled.uri(), NUMBERS, *extension_options(extension)).stdout
+    )
     ran = run(
         "explain",
         filled.uri(),
@@ -335,10 +355,10 @@ def test_program_explain(filled: PostgresServer, extension: bool) -> None:
         "1",
         "--format",
         "json",
-        *way(extension),
+        *extension_options(extension),
     )
     assert json.loads(ran.stdout)["path"] == ("extension" if extension else "rows")
-    planned = run("explain", filled.uri(), NUMBERS, "--plan", *way(extension)).stdout
+    planned = run("explain", filled.uri(), NUMBERS, "--plan", *extension_options(extension)).stdout
     assert "amount" in planned
     with filled.connect() as oracle:
         before = oracle.execute("SELECT count(*) FROM pets").fetchone()
@@ -354,7 +374,9 @@ def test_program_explain(filled: PostgresServer, extension: bool) -> None:
 def test_program_that_fails(filled: PostgresServer, extension: bool) -> None:
     assert (
         "nowhere"
-        in run("query", filled.uri(), "SELECT * FROM nowhere", *way(extension), code=1).stderr
+        in run(
+            "query", filled.uri(), "SELECT * FROM nowhere", *extension_options(extension), code=1
+        ).stderr
     )
     assert (
         "2 parameters"
@@ -370,7 +392,7 @@ def test_program_that_fails(filled: PostgresServer, extension: bool) -> None:
 def test_program_interrupted(filled: PostgresServer, extension: bool) -> None:
     marked = f"/* {uuid.uuid4()} */ {CHEAP_SLEEP}"
     client = subprocess.Popen(
-        [binary(), "query", filled.uri(), marked, *way(extension)],
+        [binary(), "query", filled.uri(), marked, *extension_options(extension)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,4 +1,4 @@
-"""The server counts its rows, and so does the client."""
+"""The client counts rows and compares with the server's count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def proxy(postgres: PostgresServer) -> Iterator[PostgresProxy]:
 
 
 def _nth(tag: bytes, at: int, how: Callable[[bytes], bytes]) -> Change:
-    """Do something to one message of this tag."""
+    """Apply a change to the nth message with a tag."""
     seen = 0
 
     def change(found: bytes, body: bytes) -> bytes:
@@ -82,7 +82,7 @@ def test_a_drivers_count(
 ) -> None:
     connection = driver.connect(proxy.uri)
     try:
-        # The signature is a message of its own.
+        # The header of the binary format is a message of its own.
         proxy.change = _nth(b"d", 100, fault)
         with pytest.raises(dray.ProtocolError, match=r"has sent 200 rows, but (199|201) arrived"):
             _read(connection, False)
@@ -106,7 +106,8 @@ COUNTED = [
     ("INSERT INTO counted SELECT generate_series(1, 5) RETURNING n", 5),
     ("INSERT INTO counted VALUES (1), (2), (9) ON CONFLICT DO NOTHING RETURNING n", 1),
     (
-        "INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE SET n = excluded.n + 100 RETURNING n",
+        "INSERT INTO counted VALUES (1), (3) ON CONFLICT (n) DO UPDATE "
+        "SET n = excluded.n + 100 RETURNING n",
         2,
     ),
     ("UPDATE counted SET n = n + 1000 WHERE n > 100 RETURNING n", 2),
@@ -126,12 +127,12 @@ COUNTED = [
     ("EXPLAIN SELECT 1", 1),
     ("SHOW work_mem", 1),
 ]
-# The extension refuses rules, as COPY does.
+# The extension refuses rules, like COPY.
 NOT_FOR_COPY = ("INSERT INTO counted_also VALUES (1), (2) RETURNING n", 2)
 
 
 def test_counts_of_all_kinds(postgres: PostgresServer, extension: bool) -> None:
-    """No right count is taken for a wrong one."""
+    """Correct counts are accepted for all kinds of statements."""
     with dray.connect(postgres.uri()) as connection:
         for sql in [
             "BEGIN",
@@ -144,9 +145,11 @@ def test_counts_of_all_kinds(postgres: PostgresServer, extension: bool) -> None:
             "CREATE TABLE counted_quiet (n integer)",
             "CREATE FUNCTION counted_skip() RETURNS trigger LANGUAGE plpgsql"
             " AS $$ BEGIN RETURN CASE WHEN new.n > 0 THEN new END; END $$",
-            "CREATE TRIGGER skip BEFORE INSERT ON counted_quiet FOR EACH ROW EXECUTE FUNCTION counted_skip()",
+            "CREATE TRIGGER skip BEFORE INSERT ON counted_quiet FOR EACH ROW EXECUTE FUNCTION "
+            "counted_skip()",
             "CREATE TABLE counted_also (n integer)",
-            "CREATE RULE also AS ON INSERT TO counted_also DO ALSO INSERT INTO counted_quiet VALUES (new.n)",
+            "CREATE RULE also AS ON INSERT TO counted_also DO ALSO "
+            "INSERT INTO counted_quiet VALUES (new.n)",
             "PREPARE counted_rows AS SELECT generate_series(1, 4)",
             "DECLARE counted_cursor SCROLL CURSOR FOR SELECT generate_series(1, 9)",
         ]:

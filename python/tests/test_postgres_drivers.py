@@ -1,4 +1,4 @@
-"""Connections that a driver has opened."""
+"""Reading on connections that a driver opened."""
 
 from __future__ import annotations
 
@@ -56,11 +56,13 @@ def run(connection: Any, sql: str) -> None:
 def test_its_transaction_and_temporary_tables(connection: Any, extension: bool) -> None:
     run(
         connection,
-        "CREATE TEMPORARY TABLE mine (id integer, amount numeric(9,2), total numeric, tags text[], ip inet)",
+        "CREATE TEMPORARY TABLE mine (id integer, amount numeric(9,2), "
+        "total numeric, tags text[], ip inet)",
     )
     run(
         connection,
-        "INSERT INTO mine VALUES (1, 1.50, 0.10, ARRAY['a', NULL], '10.0.0.1'), (2, NULL, NULL, NULL, NULL)",
+        "INSERT INTO mine VALUES (1, 1.50, 0.10, ARRAY['a', NULL], '10.0.0.1'), "
+        "(2, NULL, NULL, NULL, NULL)",
     )
     table = dray.read(connection, "SELECT * FROM mine ORDER BY id", extension=extension)
     assert table.to_pylist() == [
@@ -126,7 +128,8 @@ def test_values_without_a_place(connection: Any, extension: bool) -> None:
 def test_text_that_is_not_utf8(connection: Any, extension: bool) -> None:
     run(
         connection,
-        "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'",
+        "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
+        "LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'",
     )
     with pytest.raises(Exception, match='column "bad": a string is not UTF-8'):
         dray.read(
@@ -140,7 +143,7 @@ def test_options(connection: Any, extension: bool) -> None:
         connection, sql, extension=extension, numeric="decimal(10,3)", nonfinite="null"
     )
     assert table.to_pylist() == [{"n": Decimal("1.500"), "d": None}]
-    # NaN among decimals is to be text, too: all of them are.
+    # With nonfinite=text all decimals become text, because any of them may be NaN.
     table = dray.read(
         connection,
         sql,
@@ -181,7 +184,7 @@ def test_its_transaction_survives_our_questions(driver_connection: Any) -> None:
 
 def test_autocommit_is_one_transaction(driver_connection: Any, extension: bool) -> None:
     driver_connection.autocommit = True
-    # The transaction has begun before the statement that tells.
+    # The transaction began before the statement that checks it.
     sql = "SELECT now() < statement_timestamp() AS is_within"
     assert dray.read(driver_connection, sql, extension=extension)["is_within"].to_pylist() == [True]
     assert driver_connection.info.transaction_status == 0
@@ -274,7 +277,10 @@ def test_functions_of_somebody_else(driver_connection: Any, extension: bool) -> 
             f"CREATE FUNCTION hostile.{name}({left}, {right}) RETURNS boolean {raises}",
         )
         for operator in ("=", "<>"):
-            sql = f"CREATE OPERATOR hostile.{operator} (FUNCTION = hostile.{name}, LEFTARG = {left}, RIGHTARG = {right})"
+            sql = (
+                f"CREATE OPERATOR hostile.{operator} (FUNCTION = hostile.{name}, LEFTARG = "
+                f"{left}, RIGHTARG = {right})"
+            )
             run(driver_connection, sql)
     run(driver_connection, "CREATE TYPE hostile.pair AS (a integer, b text)")
     run(driver_connection, "SET LOCAL search_path TO hostile, pg_catalog")
@@ -296,5 +302,5 @@ def test_what_it_does_not_run(connection: Any, sql: str) -> None:
 
 
 def test_what_is_no_connection() -> None:
-    with pytest.raises(dray.UsageError, match="no source"):
+    with pytest.raises(dray.UsageError, match="can't read from a "):
         dray.read(5, "SELECT 1")

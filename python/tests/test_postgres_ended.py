@@ -1,5 +1,5 @@
-"""Backends that end at random moments while a table is read in parts: all of its rows, or an error;
-never some of them.
+"""Backends are ended at random moments while a table is read in parts: all of its rows or an error,
+never some of the rows.
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ DATABASE = "ended"
 ROWS = 120_000
 DDL = (
     "CREATE TABLE many (id integer NOT NULL, filler text, amount numeric(12,2), items integer[])",
-    f"INSERT INTO many SELECT i, repeat('x', i % 90), i / 100.0, ARRAY[i] FROM generate_series(1, {ROWS}) i",
+    "INSERT INTO many SELECT i, repeat('x', i % 90), i / 100.0, ARRAY[i] "
+    f"FROM generate_series(1, {ROWS}) i",
     "ANALYZE many",
 )
 SEED = 20
 SECONDS = 3.2
 ROUNDS = 4
 READERS = 2
-# What a user can make something of: who ended it, or that the connection is gone.
+# Messages that a user understands: who ended the session, or that the connection is gone.
 CLEAR = (
-    "terminating connection due to administrator command|canceling statement due to user request|connection|"
+    "terminating connection due to administrator command|canceling statement due to user "
+    "request|connection|"
     "the database system is|could not import the requested snapshot: The source process"
 )
-# Allocators keep some of what was freed, which settles at some 300 MB. Were the tables of failed
-# reads kept, at 12 MB each, it would be several times as much after all versions and ways.
+# Allocators retain some freed memory, about 300 MB here. If the tables of failed reads leaked, at
+# 12 MB each, it would be several times as much.
 GROWTH_MAX = 768 << 20
 
 
@@ -110,7 +112,7 @@ class Readers:
             check_whole(pa.Table.from_batches(list(result.batches())))
 
     def is_usable(self, connection: dray.Connection) -> bool:
-        """What was not broken for good answers at once, and right."""
+        """Whether an intact connection answers at once and correctly."""
         for _ in range(5):
             try:
                 rows = list(connection.query("SELECT 1, 'x'").rows())
@@ -118,7 +120,7 @@ class Readers:
                     self.unclear.append(AssertionError(rows))
                 return True
             except dray.Error as error:
-                # The next one to be ended may be this.
+                # This session may be ended next.
                 if not re.search(CLEAR, str(error)):
                     self.unclear.append(error)
                     return False
@@ -127,14 +129,15 @@ class Readers:
 
 def backends(killer: psycopg.Connection[tuple[int]]) -> list[int]:
     rows = killer.execute(
-        "SELECT pid FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend' ORDER BY backend_start",
+        "SELECT pid FROM pg_stat_activity WHERE datname = %s "
+        "AND backend_type = 'client backend' ORDER BY backend_start",
         [DATABASE],
     )
     return [pid for (pid,) in rows]
 
 
 def end_backends(server: PostgresServer, seconds: float, choices: random.Random) -> Counter[str]:
-    """End or cancel a random one again and again: coordinators, workers, those that have just come."""
+    """Repeatedly end or cancel a random backend: coordinators, workers, new ones."""
     counts: Counter[str] = Counter()
     until = time.monotonic() + seconds
     with server.connect() as killer:
@@ -180,7 +183,7 @@ def test_all_rows_or_an_error(postgres: PostgresServer, extension: bool) -> None
         pa.default_memory_pool().release_unused()
         sizes.append(private_bytes())
     print(counts, dict(ended), [size >> 20 for size in sizes])
-    # There was something to see.
+    # Both outcomes occurred.
     assert ended["whole"] > 0 and len(ended) > 1 and all(counts.values())
     assert min(sizes) <= BEFORE + GROWTH_MAX, sizes
     with postgres.connect() as killer:

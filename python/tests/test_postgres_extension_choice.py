@@ -1,4 +1,4 @@
-"""Whether the extension is used: as it was asked for, and where it can't be."""
+"""Whether the extension is used: as requested, and if it is not available."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import psycopg
 import psycopg2
 import pytest
-from postgres_server import WAYS, PostgresServer
+from postgres_server import EXTENSION_CHOICES, PostgresServer
 
 import dray
 
-pytestmark = pytest.mark.skipif(True not in WAYS, reason="there is no extension")
+pytestmark = pytest.mark.skipif(True not in EXTENSION_CHOICES, reason="there is no extension")
 
 IS_LOADED = "SELECT current_setting('dray.encoding_threads', true) IS NOT NULL"
 SQL = "SELECT i FROM generate_series(1, 100) i"
-# Why the library can't be loaded.
+# Reasons why the library can't be loaded.
 HINDRANCES = {
     "not allowed": "REVOKE EXECUTE ON FUNCTION pg_catalog.dray_load() FROM PUBLIC",
     "missing": "UPDATE pg_proc SET probin = '$libdir/gone' WHERE proname = 'dray_load'",
@@ -55,10 +55,14 @@ def test_it_is_loaded_when_it_is_used(postgres: PostgresServer) -> None:
 
 
 def test_an_error_of_the_users_own(postgres: PostgresServer, extension: bool) -> None:
-    """It is raised when the statement is planned, and is not COPY's, which would be tried without."""
+    """The error is raised while the statement is planned. It does not come from COPY, so there is
+    no second attempt without the extension.
+    """
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
-        oracle.execute("CREATE SEQUENCE raised; CREATE FUNCTION unsupported() RETURNS integer IMMUTABLE LANGUAGE plpgsql"
-                       " AS $$ BEGIN PERFORM nextval('raised'); RAISE feature_not_supported; END $$")  # fmt: skip
+        oracle.execute("CREATE SEQUENCE raised; CREATE FUNCTION unsupported() "
+            "RETURNS integer IMMUTABLE LANGUAGE plpgsql"
+                       " AS $$ BEGIN PERFORM nextval('raised'); "
+                           "RAISE feature_not_supported; END $$")  # fmt: skip
         try:
             with pytest.raises(dray.Error) as caught:
                 connection.query(
@@ -76,7 +80,8 @@ def test_an_error_of_the_users_own(postgres: PostgresServer, extension: bool) ->
 def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
         oracle.execute(
-            "CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT TO ruled DO ALSO DELETE FROM ruled WHERE n < 0"
+            "CREATE TABLE ruled (n integer); CREATE RULE also AS ON INSERT "
+            "TO ruled DO ALSO DELETE FROM ruled WHERE n < 0"
         )
         try:
             result = connection.query("INSERT INTO ruled VALUES (1), (2) RETURNING n")
@@ -88,15 +93,16 @@ def test_what_copy_does_not_take(postgres: PostgresServer) -> None:
 
 
 def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> None:
-    """They double with each level; and what is evaluated when the statement is planned is evaluated
-    once.
+    """Types double with each level. Expressions that are evaluated during planning are evaluated
+    only once.
     """
     with postgres.connect() as oracle, dray.connect(postgres.uri()) as connection:
         oracle.execute(
             "CREATE SCHEMA deep; CREATE SEQUENCE deep.planned; CREATE TYPE deep.t0 AS (a integer)"
         )
         oracle.execute(
-            "CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql AS 'SELECT nextval(''deep.planned'')'"
+            "CREATE FUNCTION deep.plan() RETURNS bigint IMMUTABLE LANGUAGE sql "
+            "AS 'SELECT nextval(''deep.planned'')'"
         )
         try:
             for i in range(15):
@@ -117,7 +123,7 @@ def test_more_types_than_the_extension_describes(postgres: PostgresServer) -> No
 
 @pytest.fixture(params=HINDRANCES)
 def hindered(postgres: PostgresServer, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A database whose extension can't be loaded, as a role without privileges sees it."""
+    """A database whose extension can't be loaded, seen by a role without privileges."""
     postgres.run("CREATE ROLE plain LOGIN", "CREATE DATABASE hindered")
     try:
         hindrance = HINDRANCES[request.param].split("; ")
@@ -151,7 +157,7 @@ def test_what_can_not_be_loaded(hindered: str, begin: bool) -> None:
         )
 
 
-# What the library answers, and what is to be done about it.
+# The library's answer, and the advice.
 OTHER_VERSIONS = {
     "0.0.9": f"install dray {dray.__version__} at the server, then ALTER EXTENSION dray UPDATE",
     "0.99.0": "upgrade the client to dray 0.99.0",
@@ -162,11 +168,12 @@ OTHER_VERSIONS = {
 def other_version(
     postgres: PostgresServer, request: pytest.FixtureRequest
 ) -> Iterator[tuple[str, str]]:
-    """A database whose library, loaded, says that it is of another version."""
+    """A database whose library reports another version once it is loaded."""
     postgres.run("CREATE DATABASE other_version")
     try:
         postgres.run(
-            "CREATE EXTENSION dray", "SET allow_system_table_mods = on", "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
+            "CREATE EXTENSION dray", "SET allow_system_table_mods = on",
+            "ALTER EXTENSION dray DROP FUNCTION pg_catalog.dray_load()",
             "ALTER FUNCTION pg_catalog.dray_load() RENAME TO dray_load_own",
             f"CREATE FUNCTION pg_catalog.dray_load() RETURNS text STABLE LANGUAGE sql AS $$ SELECT"
             f" replace(pg_catalog.dray_load_own(), '{dray.__version__}', '{request.param}') $$",
@@ -180,7 +187,10 @@ def other_version(
 
 def test_a_library_of_another_version(other_version: tuple[str, str]) -> None:
     uri, version = other_version
-    expected = f"the server's library is dray {version}, this client dray {dray.__version__}: {OTHER_VERSIONS[version]}"
+    expected = (
+        f"the server's library is dray {version}, this client dray {dray.__version__}: "
+        f"{OTHER_VERSIONS[version]}"
+    )
     for begin in (False, True):
         for sql, params in [(SQL, None), (SQL.replace("100", "$1"), [100]), (SQL, None)]:
             with dray.connect(uri) as connection:
@@ -192,7 +202,7 @@ def test_a_library_of_another_version(other_version: tuple[str, str]) -> None:
                 result = connection.query(sql, params)
                 assert result.arrow().num_rows == 100
                 assert expected in result.stats["path_reason"]
-    # It runs once.
+    # The statement runs only once.
     with dray.connect(uri) as connection:
         sql = "INSERT INTO inserted VALUES (1), (2) RETURNING n"
         assert connection.query(sql).arrow().num_rows == 2

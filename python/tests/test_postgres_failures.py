@@ -1,4 +1,4 @@
-"""Statements of PostgreSQL that fail, and ends that come early."""
+"""Failing statements of PostgreSQL, and early ends."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def test_errors_within_the_scan(client: Client, row: int) -> None:
         client.query(failing).arrow()
     assert caught.value.sqlstate == "22012"
     client.check_usable()
-    late = f"SELECT CASE WHEN id = {row - 1} THEN 'infinity'::date END AS d, text FROM (SELECT * FROM numbers ORDER BY id) t"
+    late = (
+        f"SELECT CASE WHEN id = {row - 1} THEN 'infinity'::date END AS d, text FROM "
+        "(SELECT * FROM numbers ORDER BY id) t"
+    )
     with pytest.raises(dray.ExecutionError, match=f'column "d", row {row}: .*infinity') as caught:
         for batch in client.query(late, batch_rows=1000).batches():
             del batch
@@ -96,7 +99,10 @@ def test_a_batch_does_not_follow_an_error(client: Client) -> None:
 
 
 def test_rows_over_the_limit(client: Client) -> None:
-    sql = "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t FROM generate_series(1, 5) i"
+    sql = (
+        "SELECT i, repeat('x', CASE WHEN i = 3 THEN 100000 ELSE 5 END) AS t "
+        "FROM generate_series(1, 5) i"
+    )
     with pytest.raises(dray.LimitError, match=r"\d{5}") as caught:
         client.query(
             sql,
@@ -110,8 +116,11 @@ def test_rows_over_the_limit(client: Client) -> None:
     assert client.query(sql).arrow().num_rows == 5
 
 
-# Bytes that nobody has looked at, as text: so they come from functions in C, too.
-AS_TEXT = "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
+# Text that was never validated; functions in C can return such bytes.
+AS_TEXT = (
+    "CREATE FUNCTION pg_temp.as_text(bytea, integer) RETURNS text "
+    "LANGUAGE internal IMMUTABLE STRICT AS 'bytea_substr_no_len'"
+)
 BAD = r"pg_temp.as_text('\x61ff62'::bytea, 1)"
 
 
@@ -130,7 +139,10 @@ BAD = r"pg_temp.as_text('\x61ff62'::bytea, 1)"
 def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> None:
     client.list(AS_TEXT)
     bad, good = value.format(BAD), value.format("'good'")
-    sql = f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad FROM generate_series(1, 70001) i"
+    sql = (
+        f"SELECT i, CASE WHEN i = 70000 THEN {bad} ELSE {good} END AS bad "
+        "FROM generate_series(1, 70001) i"
+    )
     for _ in range(2):
         with pytest.raises(
             dray.ExecutionError, match='column "bad": a string is not UTF-8; textsend'
@@ -141,7 +153,7 @@ def test_text_that_is_not_utf8(client: Client, value: str, compression: str) -> 
         with pytest.raises(dray.ExecutionError, match="is not UTF-8"):
             list(client.query(sql, compression=compression).rows())
         client.check_usable()
-    # Its bytes can be had.
+    # The bytes can be read as bytea.
     assert client.list(f"SELECT textsend({BAD})") == [(b"a\xffb",)]
     result = client.query(sql.replace("i = 70000", "i = 0"), compression=compression)
     assert result.arrow().num_rows == 70_001
@@ -151,7 +163,8 @@ def test_text_in_parts_that_is_not_utf8(client: Client, filled: PostgresServer) 
     with filled.connect() as oracle:
         oracle.execute(AS_TEXT)
         oracle.execute(
-            f"CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i"
+            "CREATE TABLE unsound AS SELECT i, CASE WHEN i = 90000 "
+            f"THEN {BAD} ELSE 'good' END AS bad FROM generate_series(1, 100000) i"
         )
         try:
             for partitions in (1, 3):
@@ -186,12 +199,12 @@ def test_privileges(filled: PostgresServer, extension: bool) -> None:
     client.check_usable()
 
 
-# Ends that come early.
+# Early ends.
 
 
 @pytest.fixture
 def pid_is_idle(client: Client, filled: PostgresServer) -> Callable[[int], None]:
-    """Waits until a session does nothing any more."""
+    """Wait until a session is idle."""
 
     def wait(pid: int) -> None:
         deadline = time.monotonic() + 60
@@ -361,7 +374,8 @@ def test_killed_client(filled: PostgresServer, extension: bool) -> None:
     script = f"""
 import sys, pyarrow, dray
 connection = dray.connect(sys.argv[1])
-for batch in connection.query(sys.argv[2], extension={extension}).batches(): print("running", flush=True)
+for batch in connection.query(sys.argv[2], extension={extension}).batches():
+    print("running", flush=True)
 """
     marked = f"/* {uuid.uuid4()} */ {FOREVER}"
     client = subprocess.Popen(
@@ -382,7 +396,9 @@ def test_memory_of_a_stream(filled: PostgresServer, extension: bool) -> None:
 import resource, sys, pyarrow, dray
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 with dray.connect(sys.argv[1]) as connection:
-    for batch in connection.query(sys.argv[2].replace("1000000", "1000"), extension={extension}).batches(): del batch
+    few = sys.argv[2].replace("1000000", "1000")
+    for batch in connection.query(few, extension={extension}).batches():
+        del batch
     before, rows, bytes = peak(), 0, 0
     for batch in connection.query(sys.argv[2], extension={extension}).batches():
         rows, bytes = rows + batch.num_rows, bytes + batch.nbytes

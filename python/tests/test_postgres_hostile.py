@@ -1,8 +1,8 @@
-"""A server on which somebody else's functions, operators, types and tables stand before the
-system's own.
+"""A server with hostile functions, operators, types and tables that shadow the system's own.
 
-Whoever may create a schema and set a role's ``search_path`` must not get their code run by a
-statement that Dray sends by itself: each name in these is qualified."""
+Whoever may create a schema and set a role's ``search_path`` must not get code run by the statements
+that Dray itself sends. Every name in those statements is qualified.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import dray
 
 DATABASE = "hostile"
 ROLE = "victim"
-# In two pieces, so that the log has the whole in no statement.
+# In two parts, so that no logged statement contains the whole.
 TRAP = """
     RAISE LOG 'hos%', 'tile call';
     RAISE EXCEPTION 'a hostile function was called';
@@ -28,7 +28,8 @@ CALLED = "hostile call"
 DDL = f"""
 CREATE SCHEMA evil;
 CREATE FUNCTION evil.trap() RETURNS boolean LANGUAGE plpgsql AS $trap$ BEGIN {TRAP} END $trap$;
-CREATE FUNCTION evil.try(statement text) RETURNS void LANGUAGE plpgsql SET search_path = pg_catalog AS $try$
+CREATE FUNCTION evil.try(statement text) RETURNS void
+    LANGUAGE plpgsql SET search_path = pg_catalog AS $try$
 BEGIN
     EXECUTE statement;
 EXCEPTION WHEN others THEN
@@ -39,12 +40,15 @@ DECLARE
     body text := '$trap$ BEGIN {TRAP.replace("'", "''")} END $trap$';
     f record;
 BEGIN
-    FOR f IN SELECT o.oid, o.oprname AS name, o.oprleft::regtype AS l, o.oprright::regtype AS r, o.oprresult::regtype AS result
+    FOR f IN SELECT o.oid, o.oprname AS name, o.oprleft::regtype AS l, o.oprright::regtype AS r,
+            o.oprresult::regtype AS result
         FROM pg_operator o WHERE o.oprleft <> 0 AND o.oprresult <> 0
     LOOP
-        PERFORM evil.try(format('CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %s',
+        PERFORM evil.try(format(
+            'CREATE FUNCTION evil.operator_%s(%s, %s) RETURNS %s LANGUAGE plpgsql AS %s',
             f.oid, f.l, f.r, f.result, body));
-        PERFORM evil.try(format('CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
+        PERFORM evil.try(format(
+            'CREATE OPERATOR evil.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = evil.operator_%s)',
             f.name, f.l, f.r, f.oid));
     END LOOP;
     FOR f IN SELECT p.proname AS name, pg_get_function_identity_arguments(p.oid) AS arguments,
@@ -57,28 +61,38 @@ BEGIN
     FOR f IN SELECT c.relname AS name FROM pg_class c
         WHERE c.relnamespace = 'pg_catalog'::regnamespace AND c.relkind IN ('r', 'v')
     LOOP
-        PERFORM evil.try(format('CREATE VIEW evil.%I AS SELECT c.* FROM pg_catalog.%I c WHERE evil.trap()', f.name, f.name));
+        PERFORM evil.try(format(
+            'CREATE VIEW evil.%I AS SELECT c.* FROM pg_catalog.%I c WHERE evil.trap()',
+            f.name, f.name));
     END LOOP;
     FOR f IN SELECT t.typname AS name FROM pg_type t
-        WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype IN ('b', 'r') AND t.typcategory <> 'A'
+        WHERE t.typnamespace = 'pg_catalog'::regnamespace AND t.typtype IN ('b', 'r')
+        AND t.typcategory <> 'A'
     LOOP
-        PERFORM evil.try(format('CREATE DOMAIN evil.%I AS pg_catalog.%I CHECK (evil.trap())', f.name, f.name));
+        PERFORM evil.try(format(
+            'CREATE DOMAIN evil.%I AS pg_catalog.%I CHECK (evil.trap())', f.name, f.name));
     END LOOP;
 END $$;
-CREATE FUNCTION evil.concat(VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
-CREATE FUNCTION evil.concat_ws(VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
-CREATE FUNCTION evil.format(text, VARIADIC text[]) RETURNS text LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
+CREATE FUNCTION evil.concat(VARIADIC text[]) RETURNS text
+    LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
+CREATE FUNCTION evil.concat_ws(VARIADIC text[]) RETURNS text
+    LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
+CREATE FUNCTION evil.format(text, VARIADIC text[]) RETURNS text
+    LANGUAGE plpgsql AS $$ BEGIN {TRAP} END $$;
 GRANT USAGE ON SCHEMA evil TO public;
 GRANT SELECT ON ALL TABLES IN SCHEMA evil TO public;
 
 CREATE TABLE public.plain (id integer NOT NULL, text text, day date, price numeric(9,2));
-INSERT INTO public.plain SELECT i, 'row ' || i, '2026-01-01'::date + i % 300, i / 100.0 FROM generate_series(0, 49999) i;
+INSERT INTO public.plain SELECT i, 'row ' || i, '2026-01-01'::date + i % 300, i / 100.0
+    FROM generate_series(0, 49999) i;
 CREATE TYPE public.mood AS ENUM ('sad', 'glad');
 CREATE DOMAIN public.positive AS integer CHECK (VALUE > 0);
 CREATE TYPE public.pair AS (a integer, b text);
-CREATE TABLE public.rich (m public.mood, p public.positive, c public.pair, cs public.pair[], r int4range, b money, x point,
+CREATE TABLE public.rich (m public.mood, p public.positive, c public.pair, cs public.pair[],
+    r int4range, b money, x point,
     ts timestamptz[], j jsonb);
-INSERT INTO public.rich VALUES ('glad', 1, (1, 'x'), ARRAY[(2, 'y')::public.pair], '[1,5)', '1.25', '(1,2)', '{{now}}', '{{}}');
+INSERT INTO public.rich VALUES ('glad', 1, (1, 'x'), ARRAY[(2, 'y')::public.pair], '[1,5)',
+    '1.25', '(1,2)', '{{now}}', '{{}}');
 CREATE ROLE {ROLE} LOGIN;
 GRANT SELECT ON public.plain, public.rich TO {ROLE};
 ALTER ROLE {ROLE} SET search_path = evil, pg_catalog, public;
@@ -151,7 +165,7 @@ def test_only_what_is_asked_for_runs(
     uri: str, extension: bool, sql: str, options: dict[str, Any]
 ) -> None:
     with dray.connect(uri + "?target_session_attrs=read-write") as connection:
-        # From the third on, statements are prepared.
+        # From the third run on, statements are prepared.
         tables = [
             connection.query(sql, extension="auto" if extension else False, **options).arrow()
             for _ in range(4)
@@ -162,7 +176,10 @@ def test_only_what_is_asked_for_runs(
 
 
 def test_parameters(uri: str, extension: bool) -> None:
-    sql = "SELECT price FROM public.plain WHERE id OPERATOR(pg_catalog.=) $1 AND text OPERATOR(pg_catalog.=) $2"
+    sql = (
+        "SELECT price FROM public.plain WHERE id OPERATOR(pg_catalog.=) $1 "
+        "AND text OPERATOR(pg_catalog.=) $2"
+    )
     with dray.connect(uri) as connection:
         for number in range(4):
             result = connection.query(

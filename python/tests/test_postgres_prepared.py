@@ -1,4 +1,4 @@
-"""Statements that are run again: the server has them prepared, and nothing else is different."""
+"""Statements that run again are prepared at the server, with the same results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from postgres_server import PgBouncer, PostgresServer
 
 import dray
 
-# : The first run describes the statement, the second prepares it, those after it use that.
+# The first run describes the statement, the second prepares it, later ones use that.
 RUNS = 5
 PET = "SELECT id, name FROM pets WHERE name = $1"
 PREPARED = "SELECT statement FROM pg_prepared_statements WHERE name LIKE 'dray\\_%' ORDER BY 1"
@@ -28,7 +28,7 @@ def test_parameters_are_those_of_each_run(client: Client) -> None:
     for name, rows in (("cat", [(1, "cat")]), ("dog", [(2, "dog")]), ("cow", []), (None, [])) * 2:
         assert client.list(PET, [name]) == rows
     assert (PET,) in client.list(PREPARED)
-    # Another type is another statement.
+    # Other types make it another statement.
     assert client.list("SELECT $1", ["1"]) == [("1",)] and client.list("SELECT $1", [1]) == [(1,)]
 
 
@@ -61,7 +61,8 @@ def test_no_more_than_so_many(client: Client) -> None:
 )
 def test_they_may_be_gone(client: Client, filled: PostgresServer, sql: str) -> None:
     filled.run(
-        "CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"
+        "CREATE OR REPLACE FUNCTION forget() RETURNS void LANGUAGE plpgsql "
+        "AS 'BEGIN EXECUTE $q$DEALLOCATE ALL$q$; END'"
     )
     again(client)
     client.list(sql)
@@ -70,7 +71,8 @@ def test_they_may_be_gone(client: Client, filled: PostgresServer, sql: str) -> N
 
 def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
     filled.run(
-        "CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; INSERT INTO changing VALUES (1)"
+        "CREATE TABLE IF NOT EXISTS changing (a integer); TRUNCATE changing; "
+        "INSERT INTO changing VALUES (1)"
     )
     select = "SELECT * FROM changing"
     for _ in range(RUNS):
@@ -93,7 +95,8 @@ def test_columns_that_change(client: Client, filled: PostgresServer) -> None:
 
 def test_what_a_name_means_now(client: Client, filled: PostgresServer) -> None:
     filled.run(
-        "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql AS 'CREATE TEMPORARY TABLE pets ()'"
+        "CREATE OR REPLACE FUNCTION shadow() RETURNS void LANGUAGE sql "
+        "AS 'CREATE TEMPORARY TABLE pets ()'"
     )
     for _ in range(RUNS):
         assert client.list("SELECT count(*) FROM pets") == [(2,)]

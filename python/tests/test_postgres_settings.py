@@ -1,4 +1,4 @@
-"""Settings by which results are read, changed by statements."""
+"""Statements that change settings on which the reading of results depends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_settings_that_statements_change(
             client.list(sql)
     client.list(reset)
     assert client.list(f"SELECT '{TEXT}'") == [(TEXT,)]
-    # Within a transaction, and back at its end.
+    # Changed within a transaction, and restored at its end.
     client.list("BEGIN")
     client.list(set_it.replace("SET", "SET LOCAL"))
     with pytest.raises(dray.UsageError, match=name):
@@ -47,7 +47,8 @@ def test_settings_that_statements_change(
 
 def test_settings_that_change_while_rows_come(client: Client) -> None:
     client.list(
-        "CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql"
+        "CREATE FUNCTION pg_temp.latin1() RETURNS text AS $$ "
+        "SELECT set_config('client_encoding', 'LATIN1', false) $$ LANGUAGE sql"
     )
     with pytest.raises(
         dray.UsageError, match="client_encoding was, by this statement or while it ran, set to"
@@ -87,7 +88,7 @@ def test_a_drivers_settings(
 ) -> None:
     connection = driver.connect(postgres.uri())
     try:
-        # The driver's own notion of the encoding is left alone: it is the server's that counts.
+        # The driver's own notion of the encoding is not updated; the server's setting counts.
         for sql in (
             f"SELECT set_config('{name}', '{value}', false), '{TEXT}' AS v",
             f"SELECT '{TEXT}' AS v",

@@ -1,4 +1,4 @@
-"""What the user's options, the session's settings and the database's encoding make of values."""
+"""How the user's options, the session's settings and the database's encoding affect values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import postgres_text as pt
 import psycopg
 import pyarrow as pa
 import pytest
-from postgres_server import WAYS
+from postgres_server import EXTENSION_CHOICES
 from postgres_types import DATABASE, Types
 
 import dray
@@ -34,11 +34,15 @@ def test_numeric_as_float64(types: Types) -> None:
         "123456789012345678901234567890",
         "9007199254740993",
     ]
-    sql = f"SELECT v::numeric AS v FROM (VALUES {', '.join(f'({i}, {row}::numeric)' for i, row in enumerate(rows))}) t(id, v) ORDER BY id"
+    sql = (
+        "SELECT v::numeric AS v FROM (VALUES "
+        f"{', '.join(f'({i}, {row}::numeric)' for i, row in enumerate(rows))}) t(id, v) "
+        "ORDER BY id"
+    )
     want = [value.hex() for (value,) in types.oracle.execute(f"SELECT v::float8 FROM ({sql}) t")]
     field, got = types.column(sql, numeric="float64")
     assert field.type == pa.float64() and got == want
-    # PostgreSQL's own cast refuses it; an infinity would be another value.
+    # PostgreSQL's own cast fails, and infinity would be another value.
     with pytest.raises(psycopg.errors.NumericValueOutOfRange):
         types.oracle.execute("SELECT 1e400::numeric::float8")
     with pytest.raises(dray.Error, match='column "v", row 1'):
@@ -60,9 +64,9 @@ def test_numeric_as_decimal(types: Types) -> None:
             types.query(NUMERICS, numeric=option).arrow()
     with pytest.raises(dray.Error, match=r'column "v", row 1: ') as caught:
         types.query("SELECT 1e131071 AS v", numeric="decimal(76,0)").arrow()
-    # All of its digits help nobody.
+    # Messages don't repeat thousands of digits.
     assert len(str(caught.value)) < 500
-    # A declared numeric is what it was declared, whatever the option says.
+    # The option does not affect a declared numeric.
     field, got = types.column("SELECT 1.5::numeric(5,2) AS v", numeric="decimal(12,4)")
     assert (field.type, got) == (pa.decimal128(5, 2), [Decimal("1.50")])
 
@@ -107,8 +111,10 @@ def test_wrong_options(types: Types, options: dict[str, Any], what: str) -> None
 
 
 SETTINGS = [
-    "DateStyle = 'German, DMY'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'", "TimeZone = 'Asia/Kathmandu'",
-    "extra_float_digits = -5", "client_encoding = 'LATIN1'", "xmloption = 'document'", "search_path = 'pg_catalog'",
+    "DateStyle = 'German, DMY'", "IntervalStyle = 'iso_8601'", "bytea_output = 'escape'",
+    "TimeZone = 'Asia/Kathmandu'",
+    "extra_float_digits = -5", "client_encoding = 'LATIN1'", "xmloption = 'document'",
+    "search_path = 'pg_catalog'",
     "array_nulls = off", "standard_conforming_strings = off", "lc_monetary = 'ja_JP.UTF-8'",
 ]  # fmt: skip
 
@@ -119,9 +125,12 @@ def test_settings_of_a_role_change_no_value(types: Types) -> None:
             "CREATE ROLE strange SUPERUSER LOGIN",
             *(f"ALTER ROLE strange SET {setting}" for setting in SETTINGS),
         )
-    sql = """SELECT 'Grüße'::text AS a, 0.1::float8 AS b, '2000-01-02'::date AS c, '2000-01-02 03:04:05'::timestamp AS d,
-        '2000-01-02 03:04:05+00'::timestamptz AS e, '1 mon 2 days 00:00:03'::interval AS f, decode('00ff', 'hex') AS g,
-        '04:05:06+01'::timetz AS h, int4range(1, 2) AS i, ARRAY['a', NULL] AS j, '2000-01-02'::date::text AS k,
+    sql = """SELECT 'Grüße'::text AS a, 0.1::float8 AS b, '2000-01-02'::date AS c,
+    '2000-01-02 03:04:05'::timestamp AS d,
+        '2000-01-02 03:04:05+00'::timestamptz AS e, '1 mon 2 days 00:00:03'::interval AS f,
+        decode('00ff', 'hex') AS g,
+        '04:05:06+01'::timetz AS h, int4range(1, 2) AS i, ARRAY['a', NULL] AS j,
+        '2000-01-02'::date::text AS k,
         daterange('2000-01-02', NULL) AS l, 'it''s'::name AS m, 1.10::numeric AS n,
         '(0.1,0.30000000000000004)'::point AS o"""
     with dray.connect(types.server.uri(DATABASE, "strange")) as connection:
@@ -132,7 +141,7 @@ def test_settings_of_a_role_change_no_value(types: Types) -> None:
             differing = {
                 name for name in want.column_names if not got.column(name).equals(want.column(name))
             }
-            # As text, a moment is of the session's zone, and an interval in its style.
+            # As text, timestamps are in the session's zone, and intervals in its style.
             assert differing == ({"e", "f"} if options else set())
 
 
@@ -148,10 +157,12 @@ def test_latin1(types: Types) -> None:
                 "CREATE TYPE größe AS ENUM ('weiß'); CREATE TYPE paar AS (ä text, b größe)"
             )
             oracle.execute(
-                'CREATE TABLE t ("spälte" text, j json, e größe, p paar, a text[], c char(3), n name)'
+                'CREATE TABLE t ("spälte" text, j json, e größe, p paar, a text[], c char(3), '
+                "n name)"
             )
             oracle.execute(
-                "INSERT INTO t VALUES (%s, '{\"ü\": 1}', 'weiß', ROW('é', 'weiß'), '{ö,NULL}', 'ü', 'ñ')",
+                "INSERT INTO t VALUES (%s, '{\"ü\": 1}', 'weiß', ROW('é', 'weiß'), "
+                "'{ö,NULL}', 'ü', 'ñ')",
                 [text],
             )
         got = connection.query("SELECT * FROM t", extension=types.extension).arrow()
@@ -186,8 +197,11 @@ def test_sql_ascii(types: Types) -> None:
         assert connection.query(good, extension=types.extension).arrow().to_pylist() == [
             {"v": "Grüße 🐴"}
         ]
-        # Nobody knows what such bytes mean.
-        bad = "SELECT CASE WHEN i < 3 THEN 'x' ELSE convert_from('\\x61ff62', 'SQL_ASCII') END AS v FROM generate_series(1, 5) i"
+        # The meaning of such bytes is unknown.
+        bad = (
+            "SELECT CASE WHEN i < 3 THEN 'x' ELSE convert_from('\\x61ff62', 'SQL_ASCII') END "
+            "AS v FROM generate_series(1, 5) i"
+        )
         with pytest.raises(
             dray.Error, match='column "v".*UTF-8|UTF-8.*column "v"|invalid byte sequence'
         ):
@@ -207,5 +221,5 @@ def _create_database(types: Types, name: str, encoding: str) -> None:
         types.server.run(
             f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LOCALE 'C'"
         )
-        if True in WAYS:
+        if True in EXTENSION_CHOICES:
             types.server.run("CREATE EXTENSION dray", database=name)

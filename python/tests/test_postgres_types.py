@@ -1,4 +1,4 @@
-"""Every type of section 3 of spec/types.md, against PostgreSQL's own text output."""
+"""Every type of section 3 of spec/types.md, compared with PostgreSQL's own text."""
 
 from __future__ import annotations
 
@@ -15,17 +15,8 @@ import pyarrow as pa
 import pytest
 from postgres_server import LOCALES
 from postgres_text import Shape
-from postgres_types import (
-    CASES,
-    COMPOSITES,
-    DATABASE,
-    PAIR,
-    RELATION,
-    Case,
-    Types,
-    array_case,
-    fill,
-)
+from postgres_type_cases import CASES, COMPOSITES, PAIR, RELATION, Case, array_case
+from postgres_types import DATABASE, Types, fill
 
 import dray
 
@@ -41,8 +32,8 @@ def test_values(types: Types, case: Case) -> None:
 
 
 def test_char_of_every_byte(types: Types) -> None:
-    # Before version 16 its text is the bare byte, which is no UTF-8: the expected is section 3's
-    # own rule.
+    # Before version 16 the text is the bare byte, which is not UTF-8. The expected values follow
+    # section 3 directly.
     numbers = [*range(128), *range(-128, 0)]
     want = ["", *map(chr, range(1, 128)), *(f"\\{byte:03o}" for byte in range(128, 256))]
     field, got = types.column(
@@ -68,7 +59,8 @@ def test_arrays_of_more_dimensions(types: Types, array: str) -> None:
     assert types.query(f"SELECT ({array})::text AS grid").arrow().num_rows == 1
     with pytest.raises(dray.Error, match='column "grid", row 1: .*more than one dimension'):
         types.query(
-            "SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, NULL)::nested AS grid"
+            "SELECT ROW(NULL, NULL, NULL, '{{a}}', NULL, NULL, NULL, NULL, NULL, "
+            "NULL)::nested AS grid"
         ).arrow()
 
 
@@ -82,8 +74,8 @@ def test_money(types: Types, locale: str, scale: int) -> None:
     uri = types.server.uri(DATABASE, user)
     shape = pt.money(scale)
     with psycopg.connect(uri) as oracle, dray.connect(uri) as connection:
-        # As integers: the text is of a language, and a cast to numeric goes through a float's
-        # digits in none.
+        # As integers: the text depends on the locale, and a cast to numeric goes through a float's
+        # digits in locales without any.
         extreme = oracle.execute("SELECT (-9223372036854775807 - 1)::numeric::text").fetchone()
         assert extreme == ("-9223372036854775808",)
         units = [-(2**63) + 1, 2**63 - 1, 0, -1, 123456]
@@ -151,7 +143,7 @@ def test_types_of_extensions(types: Types) -> None:
     available = {
         name for (name,) in types.oracle.execute("SELECT name FROM pg_available_extensions")
     }
-    # The distribution has them all but one, the wheel only that one.
+    # Debian has all of them but one, the wheel only that one.
     assert available & set(AVAILABLE) == (
         set(AVAILABLE) - {"vector"} if "hstore" in available else {"vector"}
     )
@@ -199,17 +191,20 @@ def test_xml(types: Types) -> None:
         ("SELECT 'literal' AS v", pt.TEXT),
         ("SELECT NULL AS v", pt.TEXT),
         ("SELECT r AS v FROM (VALUES (ROW('x', 1.5, NULL)::relation), (NULL)) t(r)", RELATION),
-        ("SELECT t AS v FROM c_relation t ORDER BY id", pt.composite("public.c_relation", id=pt.INTEGER, v=RELATION)),
+        ("SELECT t AS v FROM c_relation t ORDER BY id",
+            pt.composite("public.c_relation", id=pt.INTEGER, v=RELATION)),
         ("SELECT sum(x) AS v FROM (VALUES (1.5::numeric(9,2)), (2)) t(x)", pt.NUMERIC),
         ("SELECT avg(x) AS v FROM (VALUES (1), (2)) t(x)", pt.NUMERIC),
         ("SELECT sum(x) AS v FROM (VALUES (9223372036854775807), (1)) t(x)", pt.NUMERIC),
-        ("SELECT array_agg(x ORDER BY x) AS v FROM generate_series(1, 3) x", pt.list_of(pt.INTEGER)),
+        ("SELECT array_agg(x ORDER BY x) AS v FROM generate_series(1, 3) x",
+            pt.list_of(pt.INTEGER)),
         ("SELECT count(*) AS v FROM pg_class", pt.BIGINT),
         ("SELECT prokind AS v FROM pg_proc ORDER BY oid LIMIT 5", pt.CHAR),
         ("SELECT proargtypes AS v FROM pg_proc ORDER BY oid", pt.OIDVECTOR),
         ("SELECT proacl AS v FROM pg_proc ORDER BY oid", pt.list_of(pt.written("aclitem"))),
         ("SELECT conkey AS v FROM pg_constraint ORDER BY oid", pt.list_of(pt.SMALLINT)),
-        ("SELECT histogram_bounds AS v FROM pg_stats ORDER BY schemaname, tablename, attname", pt.written("anyarray")),
+        ("SELECT histogram_bounds AS v FROM pg_stats ORDER BY schemaname, tablename, attname",
+            pt.written("anyarray")),
         ("SELECT ev_action AS v FROM pg_rewrite ORDER BY oid LIMIT 20", pt.written("pg_node_tree")),
     ],
 )  # fmt: skip
@@ -220,7 +215,8 @@ def test_results_that_are_no_tables(types: Types, sql: str, shape: Shape) -> Non
 
 def test_nullable_columns(types: Types) -> None:
     types.oracle.execute(
-        "CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, CHECK (w IS NOT NULL))"
+        "CREATE TABLE IF NOT EXISTS whole (id integer PRIMARY KEY, v text NOT NULL, w text, "
+        "CHECK (w IS NOT NULL))"
     )
     types.oracle.execute("INSERT INTO whole VALUES (1, 'x', 'y') ON CONFLICT DO NOTHING")
 
@@ -230,15 +226,19 @@ def test_nullable_columns(types: Types) -> None:
     assert nullable("SELECT id, v, w FROM whole") == (
         [False, False, True] if types.extension else [True] * 3
     )
-    # Rows that a join makes up.
+    # Joins add rows of NULLs.
     outer = "SELECT a.id, b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1"
     assert nullable(outer)[1]
     assert list(types.query(outer)) == [(1, None)]
     for sql in (
-        "SELECT b.v FROM whole b RIGHT JOIN whole a ON b.id = a.id + 1", "SELECT b.v FROM whole b FULL JOIN whole a ON b.id = a.id + 1",
-        "SELECT v FROM whole GROUP BY GROUPING SETS ((v), ())", "SELECT NULL AS v UNION ALL SELECT v FROM whole",
-        "SELECT v FROM (SELECT b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1) t", "SELECT max(v) AS v FROM whole WHERE false",
-        "SELECT (SELECT v FROM whole WHERE false) AS v", "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
+        "SELECT b.v FROM whole b RIGHT JOIN whole a ON b.id = a.id + 1",
+        "SELECT b.v FROM whole b FULL JOIN whole a ON b.id = a.id + 1",
+        "SELECT v FROM whole GROUP BY GROUPING SETS ((v), ())",
+        "SELECT NULL AS v UNION ALL SELECT v FROM whole",
+        "SELECT v FROM (SELECT b.v FROM whole a LEFT JOIN whole b ON b.id = a.id + 1) t",
+        "SELECT max(v) AS v FROM whole WHERE false",
+        "SELECT (SELECT v FROM whole WHERE false) AS v",
+        "WITH t AS (SELECT b.v FROM whole a LEFT JOIN whole b ON false) SELECT v FROM t",
         "SELECT v FROM whole TABLESAMPLE SYSTEM (0)",
     ):  # fmt: skip
         assert types.column(sql)[1] == [
@@ -247,10 +247,11 @@ def test_nullable_columns(types: Types) -> None:
 
 
 def test_all_of_the_catalog(types: Types) -> None:
-    """Every table and view that a server is born with is readable, with all of its columns."""
+    """Every table and view of a new server is readable, with all of its columns."""
     names = types.texts(
         "SELECT c.oid::regclass::text FROM pg_class c WHERE relkind IN ('r', 'v') "
-        "AND relnamespace IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY 1"
+        "AND relnamespace IN ('pg_catalog'::regnamespace, "
+        "'information_schema'::regnamespace) ORDER BY 1"
     )
     assert len(names) > 150
     for name in names:
@@ -258,7 +259,7 @@ def test_all_of_the_catalog(types: Types) -> None:
         try:
             described = types.oracle.execute(sql).description or []
         except psycopg.Error as error:
-            # Such as views of memory that this machine does not have.
+            # Some views need features that this machine lacks.
             with pytest.raises(dray.Error) as caught:
                 types.query(sql).arrow()
             assert caught.value.sqlstate == error.sqlstate
@@ -280,7 +281,7 @@ def test_catalog_changes(types: Types) -> None:
         "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, b=pt.TEXT)
     )
     types.oracle.execute("ALTER TYPE growing RENAME ATTRIBUTE b TO c")
-    # The same statement, described as before.
+    # The same statement again: its earlier description is outdated.
     types.check(
         "SELECT ROW(1, 'x')::growing AS v", pt.composite("public.growing", a=pt.INTEGER, c=pt.TEXT)
     )
@@ -293,9 +294,12 @@ def test_catalog_changes(types: Types) -> None:
 
 
 def test_rows_have_python_values(types: Types) -> None:
-    sql = """SELECT true, 5::smallint, 1.5::float4, 1.50::numeric(5,2), 1.50::numeric, 'x', '\\x00'::bytea, '2000-01-02'::date,
-        '03:04:05.000006'::time, '2000-01-02 03:04'::timestamp, '2000-01-02 03:04+00'::timestamptz, '1 mon 2 days 3 s'::interval,
-        '00000000-0000-0000-0000-000000000007'::uuid, ARRAY[1, NULL], ROW(1, 'x')::pair, int4range(1, NULL), NULL::integer"""
+    sql = """SELECT true, 5::smallint, 1.5::float4, 1.50::numeric(5,2), 1.50::numeric, 'x',
+    '\\x00'::bytea, '2000-01-02'::date,
+        '03:04:05.000006'::time, '2000-01-02 03:04'::timestamp,
+        '2000-01-02 03:04+00'::timestamptz, '1 mon 2 days 3 s'::interval,
+        '00000000-0000-0000-0000-000000000007'::uuid, ARRAY[1, NULL], ROW(1, 'x')::pair,
+        int4range(1, NULL), NULL::integer"""
     (row,) = types.query(sql.replace("'\\x", "E'\\\\x")).rows()
     span = {
         "lower": 1,
@@ -306,15 +310,20 @@ def test_rows_have_python_values(types: Types) -> None:
     }
     noon = dt.datetime(2000, 1, 2, 3, 4)
     assert row == (
-        True, 5, 1.5, Decimal("1.50"), "1.50", "x", b"\0", dt.date(2000, 1, 2), dt.time(3, 4, 5, 6), noon,
-        noon.replace(tzinfo=dt.timezone.utc), dray.Interval(1, 2, 3_000_000_000), uuid.UUID(int=7), [1, None],
+        True, 5, 1.5, Decimal("1.50"), "1.50", "x", b"\0", dt.date(2000, 1, 2),
+        dt.time(3, 4, 5, 6), noon,
+        noon.replace(tzinfo=dt.timezone.utc), dray.Interval(1, 2, 3_000_000_000), uuid.UUID(int=7),
+        [1, None],
         {"n": 1, 'Text, "quoted" ü': "x"}, span, None,
     )  # fmt: skip
     assert str(row[3]) == "1.50" and type(row[11]) is dray.Interval
 
 
 def test_no_rows_have_types(types: Types) -> None:
-    sql = "SELECT NULL::numeric(5,2) AS a, NULL::pair AS b, NULL::date[] AS c, NULL::mood AS d WHERE false"
+    sql = (
+        "SELECT NULL::numeric(5,2) AS a, NULL::pair AS b, NULL::date[] AS c, NULL::mood "
+        "AS d WHERE false"
+    )
     got = types.query(sql).arrow()
     assert got.num_rows == 0
     assert got.schema.types == [
@@ -334,12 +343,15 @@ def test_as_many_columns_as_a_result_may_have(types: Types) -> None:
 def test_stored_out_of_line(types: Types) -> None:
     if not types.has("class", "toasted"):
         types.oracle.execute(
-            "CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], f numeric)"
+            "CREATE TABLE toasted (id integer, a text, b text, c bytea, d jsonb, e integer[], "
+            "f numeric)"
         )
         types.oracle.execute("ALTER TABLE toasted ALTER a SET STORAGE EXTERNAL")
         types.oracle.execute(
-            "INSERT INTO toasted SELECT i, repeat(md5(i::text), 3000), repeat('x', 300000), decode(repeat(md5(i::text), 5000), 'hex'), "
-            "jsonb_build_object('k', repeat('y', 100000)), array_agg(g), (repeat('7', 20000) || '.5')::numeric "
+            "INSERT INTO toasted SELECT i, repeat(md5(i::text), 3000), "
+            "repeat('x', 300000), decode(repeat(md5(i::text), 5000), 'hex'), "
+            "jsonb_build_object('k', repeat('y', 100000)), array_agg(g), "
+            "(repeat('7', 20000) || '.5')::numeric "
             "FROM generate_series(1, 5) i, generate_series(1, 20000) g GROUP BY i"
         )
     for column, shape in zip(
@@ -348,37 +360,48 @@ def test_stored_out_of_line(types: Types) -> None:
         types.check(f"SELECT {column} AS v FROM toasted ORDER BY id", shape)
 
 
-# Values drawn by the server: an expression of random() for each type.
+# For each type an expression of random() that generates values.
 DRAWN: dict[str, tuple[str, Shape]] = {
     "smallint": ("(random() * 65535 - 32768)::integer", pt.SMALLINT),
     "bigint": ("((random() - 0.5) * 1.8e19)::bigint", pt.BIGINT),
     "real": ("((random() - 0.5) * 10 ^ (random() * 70 - 35))::real", pt.REAL),
     "float8": ("(random() - 0.5) * 10 ^ (random() * 600 - 300)", pt.DOUBLE),
     "numeric": (
-        "round(((random() - 0.5) * 10 ^ (random() * 40 - 20))::numeric * random()::numeric, (random() * 30)::integer)", pt.NUMERIC),
+        "round(((random() - 0.5) * 10 ^ (random() * 40 - 20))::numeric * random()::numeric, "
+            "(random() * 30)::integer)", pt.NUMERIC),
     "numeric(15,2)": ("((random() - 0.5) * 10 ^ (random() * 13))::numeric", pt.numeric(15, 2)),
-    "numeric(38,19)": ("((random() - 0.5)::numeric * (10 ^ (random() * 18))::numeric * random()::numeric)", pt.numeric(38, 19)),
+    "numeric(38,19)": (
+        "((random() - 0.5)::numeric * (10 ^ (random() * 18))::numeric * random()::numeric)",
+        pt.numeric(38, 19)),
     "numeric(76,38)": (
-        "((random() - 0.5)::numeric * ('1e' || (random() * 36)::integer)::numeric * random()::numeric * random()::numeric)",
+        "((random() - 0.5)::numeric * ('1e' || (random() * 36)::integer)::numeric * "
+            "random()::numeric * random()::numeric)",
         pt.numeric(76, 38)),
     "numeric(9,-3)": ("((random() - 0.5) * 10 ^ (random() * 11))::numeric", pt.numeric(9, -3)),
     "numeric(4,9)": ("((random() - 0.5) * 0.00001)::numeric", pt.numeric(4, 9)),
     "date": ("'2000-01-01'::date + ((random() - 0.3) * 2000000)::integer", pt.DATE),
-    "timestamp": ("to_timestamp((random() - 0.3) * 100000000000)::timestamp + random() * '1 second'::interval", pt.TIMESTAMP),
+    "timestamp": ("to_timestamp((random() - 0.3) * 100000000000)::timestamp + random() * '1 "
+        "second'::interval", pt.TIMESTAMP),
     "timestamptz": ("to_timestamp((random() - 0.3) * 100000000000)", pt.TIMESTAMPTZ),
     "time": ("random() * '86399 seconds'::interval", pt.TIME),
-    "timetz": ("((random() * '86399 seconds'::interval)::time::text || '+' || (random() * 14)::integer)::timetz", pt.TIMETZ),
-    "interval": ("make_interval(months => ((random() - 0.5) * 1e6)::integer, days => ((random() - 0.5) * 1e6)::integer, "
+    "timetz": ("((random() * '86399 seconds'::interval)::time::text || '+' || (random() * "
+        "14)::integer)::timetz", pt.TIMETZ),
+    "interval": ("make_interval(months => ((random() - 0.5) * 1e6)::integer, days => ((random() - "
+        "0.5) * 1e6)::integer, "
                  "secs => (random() - 0.5) * 1e9)", pt.INTERVAL),
-    "text": ("repeat(chr((random() * 50000)::integer + 1) || md5(random()::text), (random() * 4)::integer)", pt.TEXT),
+    "text": ("repeat(chr((random() * 50000)::integer + 1) || md5(random()::text), "
+        "(random() * 4)::integer)", pt.TEXT),
     "bytea": ("decode(repeat(md5(random()::text), (random() * 5)::integer), 'hex')", pt.BYTEA),
     "uuid": ("md5(random()::text)::uuid", pt.UUID),
     "varbit": ("(random() * 2e9)::integer::bit(31)::varbit", pt.VARBIT),
     "integer[]": ("ARRAY[(random() * 1e9)::integer, NULL, id]", pt.list_of(pt.INTEGER)),
     "text[]": ("ARRAY[md5(random()::text), '', NULL, 'a\"b,{}' || id]", pt.list_of(pt.TEXT)),
-    "numeric[]": ("ARRAY[round(random()::numeric, (random() * 20)::integer), NULL, 'NaN']", pt.list_of(pt.NUMERIC)),
-    "int8range": ("int8range(id, id + (random() * 1e9)::bigint)", pt.range_of("int8range", pt.BIGINT)),
-    "pair": ("ROW((random() * 1e9)::integer, CASE WHEN random() < 0.5 THEN md5(id::text) || '\",(' END)::pair", PAIR),
+    "numeric[]": ("ARRAY[round(random()::numeric, (random() * 20)::integer), NULL, 'NaN']",
+        pt.list_of(pt.NUMERIC)),
+    "int8range": ("int8range(id, id + (random() * 1e9)::bigint)",
+        pt.range_of("int8range", pt.BIGINT)),
+    "pair": ("ROW((random() * 1e9)::integer, CASE WHEN random() < 0.5 "
+        "THEN md5(id::text) || '\",(' END)::pair", PAIR),
 }  # fmt: skip
 ROWS = 3000
 
@@ -388,7 +411,7 @@ def test_random_values(types: Types) -> None:
     print(f"DRAY_SEED={seed}")
     types.oracle.execute("DROP TABLE IF EXISTS drawn")
     columns = ", ".join(f"c{i} {name}" for i, name in enumerate(DRAWN))
-    # Some columns have no NULL, some a few, some have little else.
+    # Some columns have no NULL, some a few, some many.
     drawn = ", ".join(
         f"CASE WHEN random() >= {(0, 0.1, 0.9)[i % 3]} THEN {expression} END"
         for i, (expression, _) in enumerate(DRAWN.values())

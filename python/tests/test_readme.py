@@ -1,4 +1,4 @@
-"""The examples of the README files, run as they stand."""
+"""The examples of the README files run as they are written."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def python_blocks(path: Path) -> list[str]:
 
 
 def placed(text: str, server: Server) -> str:
-    """At the server of this test."""
+    """The text with the address of this test's server."""
     return text.replace(f"dray+unix://{SOCKET}", server.unix).replace(
         "dray://localhost", server.tcp
     )

@@ -1,4 +1,4 @@
-"""What a result becomes, and how it is read."""
+"""The forms of a result, and how it is read."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_arrow_copies_nothing(connection: dray.Connection) -> None:
     table = result.arrow()
     table.validate(full=True)
     assert sorted(table.column("id").to_pylist()) == list(range(data.BIG))
-    # Where the socket's bytes were put: at the layout's alignment. The last chunks of a partition
-    # are joined, so copied.
+    # The columns point to where the socket's bytes were received, at the layout's alignment. Only
+    # the last chunks of a partition are joined, so copied.
     whole = [chunk for chunk in table.column("id").chunks if len(chunk) == 16_384]
     assert whole and all(chunk.buffers()[1].address % 64 == 0 for chunk in whole)
     assert pa.total_allocated_bytes() < 2**20
@@ -72,7 +72,8 @@ def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 with dray.connect(sys.argv[1]) as connection:
     connection.query("SELECT 1").arrow()
     before, rows, size = peak(), 0, 0
-    for batch in connection.query("SELECT value, value + 1 FROM generate_series(1, 40000000)").batches():
+    sql = "SELECT value, value + 1 FROM generate_series(1, 40000000)"
+    for batch in connection.query(sql).batches():
         rows += batch.num_rows
         size += batch.nbytes
         del batch
@@ -115,7 +116,8 @@ def test_capsule_reports_failures(connection: dray.Connection) -> None:
 def test_pandas(connection: dray.Connection) -> None:
     frame = connection.query("SELECT * FROM nullable").pandas()
     assert [str(t) for t in frame.dtypes] == [
-        "Int64", "int64", "boolean", "float64", "decimal128(38, 2)[pyarrow]", "datetime64[us]", "str",
+        "Int64", "int64", "boolean", "float64", "decimal128(38, 2)[pyarrow]", "datetime64[us]",
+        "str",
     ]  # fmt: skip
     assert list(frame.columns) == ["i", "whole", "b", "f", "d", "t", "s"]
     assert frame["i"].tolist() == [2**53 + 1, pd.NA, -1]
@@ -138,7 +140,7 @@ def test_pandas_dates(connection: dray.Connection) -> None:
     sql = "SELECT date32 FROM parquet_types ORDER BY id"
     days = connection.query(sql).pandas()["date32"]
     assert str(days.dtype) == "datetime64[ms]" and days[3] is pd.NaT
-    # What people write, and what raises with Arrow's own dates.
+    # Common comparisons, which fail with Arrow's own dates.
     assert (days > "2024-01-01").tolist() == [False, True, False, False]
     assert (days == pd.Timestamp("9999-12-31")).tolist() == [False, True, False, False]
     assert days.dt.year.tolist()[:3] == [1969, 9999, 1]
@@ -293,7 +295,7 @@ def test_representations(server: Server, connection: dray.Connection) -> None:
 
 
 def test_optional_packages(server: Server, tmp_path: Path) -> None:
-    # A folder of modules that refuse, before the real ones.
+    # A folder with modules that fail to import, ahead of the real ones.
     for name in ("pyarrow", "pandas", "polars", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise ImportError('not here')")
     script = """

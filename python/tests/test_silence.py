@@ -1,6 +1,4 @@
-"""Servers that say nothing, or too little: deadlines, interrupts, and connections that a fork has
-doubled.
-"""
+"""Servers that are silent or slow: deadlines, interrupts, and connections after a fork."""
 
 from __future__ import annotations
 
@@ -20,7 +18,8 @@ from pathlib import Path
 import postgres_client
 import pytest
 import trustme
-from postgres_server import VERSIONS, WAYS, PostgresServer, server_user
+from postgres_server import VERSIONS, EXTENSION_CHOICES, PostgresServer, server_user
+from client_process import Client, python
 from proxy import Proxy
 from server import Server, binary
 
@@ -28,105 +27,17 @@ import dray
 
 FOREVER = "SELECT * FROM generate_series(1, 1000000000000)"
 SILENT = "SELECT count(*) FROM generate_series(1, 1000000000000)"
-# A statement that is cancelled has two seconds, and this machine may be busy.
+# A cancel may take two seconds, and this machine may be busy.
 STOPPED_IN = 5.0
 AT_ONCE = 1.5
-
-CLIENT = """
-import sys, time, dray
-uri, sql, state, timeout, extension = sys.argv[1:]
-def go():
-    print("ready", flush=True)
-    sys.stdin.readline()
-    print("going", flush=True)
-options = {"extension": extension == "True", "partitions": 1} if uri.startswith("postgresql") else {}
-try:
-    limits = {"read_timeout": float(timeout)} if timeout else {}
-    if state == "connecting":
-        go()
-        dray.connect(uri, timeout=float(timeout or 60))
-    connection = dray.connect(uri, timeout=30, **limits)
-    if state == "waiting":
-        go()
-    result = connection.query(sql, batch_rows=1000, **options)
-    rows = result.rows()
-    next(rows)
-    go()
-    for row in rows:
-        pass
-except KeyboardInterrupt:
-    print("interrupted")
-except dray.ConnectionError as error:
-    print("gave up:", error)
-"""
-
-
-class Client:
-    """A client in some state, which goes on when it is told to."""
-
-    def __init__(self, command: list[str]) -> None:
-        self.command = command
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.ended = 0.0
-        self.out = ""
-        self._reader: threading.Thread | None = None
-
-    def wait_until(self, word: str) -> None:
-        assert self.process.stdout is not None and self.process.stderr is not None
-        line = self.process.stdout.readline()
-        assert line == f"{word}\n", (
-            self.command[3:],
-            line,
-            self.process.poll() and self.process.stderr.read(),
-        )
-
-    def go(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.wait_until("going")
-
-    def follow(self) -> None:
-        """Notes when it ends."""
-
-        def read() -> None:
-            self.out, errors = self.process.communicate()
-            self.ended = time.monotonic()
-            self.out += errors
-
-        self._reader = threading.Thread(target=read)
-        self._reader.start()
-
-    def interrupt(self) -> None:
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-
-    def seconds_after(self, began: float) -> float:
-        assert self._reader is not None
-        self._reader.join(timeout=20)
-        if self._reader.is_alive():
-            self.process.kill()
-            self._reader.join()
-            raise AssertionError(f"{self.command[3:]} did not end")
-        return self.ended - began
-
-
-def python(uri: str, sql: str, state: str, timeout: str = "", extension: bool = False) -> Client:
-    return Client([sys.executable, "-c", CLIENT, uri, sql, state, timeout, str(extension)])
 
 
 @contextmanager
 def stopped(process: int) -> Iterator[None]:
-    """A server whose processes stand still."""
+    """Stops all processes of a server for the duration of the block."""
     processes: list[int] = []
     try:
-        # A process that stands still starts no others.
+        # A stopped process starts no others.
         for pid in [process, None, None]:
             found = (
                 [pid]
@@ -169,7 +80,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def servers(certificates: dict[str, Path]) -> Iterator[dict[str, tuple[int, str]]]:
-    """Each way to a Dray server, with the server's process."""
+    """The process and uri of a Dray server, for each way to connect."""
     with ExitStack() as stack:
         folders = [Path(tempfile.mkdtemp(prefix="dray")) for _ in range(2)]
         plain = Server(folders[0])
@@ -199,7 +110,7 @@ def servers(certificates: dict[str, Path]) -> Iterator[dict[str, tuple[int, str]
 def own_postgres(
     start_postgres: Callable[[int], PostgresServer], certificates: dict[str, Path]
 ) -> Iterator[PostgresServer]:
-    """A server that may be stopped, with TLS and the extension."""
+    """A server with TLS and the extension, which tests may stop."""
     folder = Path(tempfile.mkdtemp(prefix="dray-tls-"))
     for name in ("chain", "key"):
         shutil.copy(certificates[name], folder / name)
@@ -210,25 +121,25 @@ def own_postgres(
             os.chown(folder / name, user["user"], user["group"])
     settings = {"ssl": "on", "ssl_cert_file": folder / "chain", "ssl_key_file": folder / "key"}
     server = PostgresServer(start_postgres(VERSIONS[0]).installation, settings)
-    if True in WAYS:
+    if True in EXTENSION_CHOICES:
         server.run("CREATE EXTENSION dray")
     yield server
     server.stop()
     shutil.rmtree(folder)
 
 
-def interrupt_all(process: int, ways: list[tuple[str, bool]]) -> None:
-    """Clients in every state meet a server that stands still: one interrupt, two, or a timeout ends
-    them in time.
+def interrupt_all(process: int, targets: list[tuple[str, bool]]) -> None:
+    """Clients in every state talk to a stopped server. One interrupt, two interrupts or a timeout
+    must end them in time.
     """
     once, twice, timed = [], [], []
-    for uri, extension in ways:
+    for uri, extension in targets:
         of = postgres_client if uri.startswith("postgresql") else sys.modules[__name__]
         for clients, timeout in ((once, ""), (twice, ""), (timed, "1")):
             clients.append(python(uri, of.SILENT, "waiting", timeout, extension))
             clients.append(python(uri, of.FOREVER, "reading", timeout, extension))
-    connecting = [python(uri, SILENT, "connecting") for uri, _ in ways]
-    late = [python(uri, SILENT, "connecting", "1") for uri, _ in ways]
+    connecting = [python(uri, SILENT, "connecting") for uri, _ in targets]
+    late = [python(uri, SILENT, "connecting", "1") for uri, _ in targets]
     everybody = [*once, *twice, *timed, *connecting, *late]
     try:
         for client in everybody:
@@ -265,18 +176,18 @@ def interrupt_all(process: int, ways: list[tuple[str, bool]]) -> None:
             client.process.kill()
 
 
-@pytest.mark.parametrize("way", ["tcp", "unix", "unix without pipes", "tls"])
-def test_a_stopped_server(servers: dict[str, tuple[int, str]], way: str) -> None:
-    process, uri = servers[way]
+@pytest.mark.parametrize("transport", ["tcp", "unix", "unix without pipes", "tls"])
+def test_a_stopped_server(servers: dict[str, tuple[int, str]], transport: str) -> None:
+    process, uri = servers[transport]
     interrupt_all(process, [(uri, False)])
-    # It goes on, and serves.
+    # The server continues to serve.
     assert dray.read(uri, "SELECT 1 AS one", timeout=30).num_rows == 1
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_a_stopped_postgres(own_postgres: PostgresServer, tls: bool) -> None:
     uri = own_postgres.uri(options="?sslmode=require" if tls else "?sslmode=disable")
-    interrupt_all(own_postgres.process.pid, [(uri, way) for way in WAYS])
+    interrupt_all(own_postgres.process.pid, [(uri, choice) for choice in EXTENSION_CHOICES])
     assert dray.read(uri, "SELECT 1 AS one", timeout=30).num_rows == 1
 
 
@@ -305,7 +216,7 @@ def test_the_program_at_a_stopped_server(servers: dict[str, tuple[int, str]]) ->
 
 
 def connect_in_time(uris: list[str]) -> None:
-    """Each fails by its timeout of one second, and not later."""
+    """Each connection fails by its timeout of one second, and not later."""
     taken: dict[str, float] = {}
 
     def connect(uri: str) -> None:
@@ -326,7 +237,7 @@ def connect_in_time(uris: list[str]) -> None:
 
 def test_a_silent_peer(tmp_path: Path) -> None:
     peer = Proxy()
-    # A Unix socket that nobody accepts from, with its queue full.
+    # A Unix socket with a full backlog that nobody accepts from.
     folder = Path(tempfile.mkdtemp(prefix="dray"))
     full = socket.socket(socket.AF_UNIX)
     full.bind(str(folder / "full.sock"))
@@ -362,7 +273,10 @@ def test_a_silent_peer(tmp_path: Path) -> None:
 def test_a_trickling_peer(
     servers: dict[str, tuple[int, str]], certificates: dict[str, Path], own_postgres: PostgresServer
 ) -> None:
-    port = {way: int(servers[way][1].split("?")[0].rsplit(":")[-1]) for way in ("tcp", "tls")}
+    port = {
+        transport: int(servers[transport][1].split("?")[0].rsplit(":")[-1])
+        for transport in ("tcp", "tls")
+    }
     upstreams = [port["tcp"], port["tls"], own_postgres.port]
     peers = [Proxy(("127.0.0.1", upstream), pause=0.1) for upstream in upstreams]
     plain, tls, postgres = (peer.port for peer in peers)
@@ -378,7 +292,7 @@ def test_a_trickling_peer(
     finally:
         for peer in peers:
             peer.close()
-    # What trickles is not silent.
+    # A slow server is not silent.
     peer = Proxy(("127.0.0.1", port["tcp"]), pause=0.01)
     with dray.connect(f"dray://127.0.0.1:{peer.port}", timeout=30, read_timeout=0.5) as connection:
         assert connection.query("SELECT 1 AS one").arrow().to_pydict() == {"one": [1]}
@@ -402,7 +316,7 @@ def test_read_timeouts_in_a_uri(uri: str) -> None:
 
 
 def sockets() -> dict[str, int]:
-    """This process's sockets: their names, and their descriptors."""
+    """The sockets of this process, by name, with their descriptors."""
     found = {}
     for path in Path("/proc/self/fd").iterdir():
         try:
@@ -449,7 +363,11 @@ rows = result.rows()
 first = next(rows)
 child = os.fork()
 if child == 0:
-    for work in (lambda: idle.query("SELECT 1"), lambda: next(begun.batches()), lambda: list(rows)[9_999_999]):
+    for work in (
+        lambda: idle.query("SELECT 1"),
+        lambda: next(begun.batches()),
+        lambda: list(rows)[9_999_999],
+    ):
         try:
             work()
         except dray.UsageError as error:
@@ -472,23 +390,24 @@ print("whole")
 """
 
 
-@pytest.mark.parametrize("way", ["tcp", "unix", "tls", "postgres", "extension", "parallel"])
+@pytest.mark.parametrize("transport", ["tcp", "unix", "tls", "postgres", "extension", "parallel"])
 def test_a_fork(
-    servers: dict[str, tuple[int, str]], request: pytest.FixtureRequest, way: str
+    servers: dict[str, tuple[int, str]], request: pytest.FixtureRequest, transport: str
 ) -> None:
     sql = "SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)"
-    if way in servers:
-        uri = servers[way][1]
+    if transport in servers:
+        uri = servers[transport][1]
     else:
         own_postgres: PostgresServer = request.getfixturevalue("own_postgres")
         uri = own_postgres.uri(options="?sslmode=prefer")
-    if way == "parallel":
+    if transport == "parallel":
         own_postgres.run(
-            "CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) FROM generate_series(1, 200000) AS t(n)"
+            "CREATE TABLE IF NOT EXISTS forked AS SELECT n, repeat('x', 100) "
+            "FROM generate_series(1, 200000) AS t(n)"
         )
         sql = "SELECT * FROM forked"
     ran = subprocess.run(
-        [sys.executable, "-c", FORK, uri, sql, str(way == "extension")],
+        [sys.executable, "-c", FORK, uri, sql, str(transport == "extension")],
         capture_output=True,
         text=True,
         timeout=60,

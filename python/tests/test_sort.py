@@ -1,4 +1,4 @@
-"""dray.sort: any Arrow stream, in memory and on disk, held against pyarrow's own sort."""
+"""dray.sort: any Arrow stream, in memory and on disk, compared with pyarrow's own sort."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 60_000
 
 @pytest.fixture(scope="module")
 def table() -> pa.Table:
-    """With a column that tells each row from all others."""
+    """A table with a column that identifies each row."""
     numbers = random.Random(7)
     words = ["", "a", "ab", "a longer one than a view", "é", "z"]
 
@@ -49,7 +49,7 @@ def table() -> pa.Table:
 
 
 def expected(table: pa.Table, keys: list[tuple[str, str, str]]) -> pa.Table:
-    """By pyarrow's sort, which is stable, too."""
+    """The result of pyarrow's sort, which is stable, too."""
     return table.take(pc.sort_indices(table, sort_keys=keys))
 
 
@@ -138,7 +138,7 @@ def test_a_source_that_fails(table: pa.Table) -> None:
 
 
 def test_sources_of_others_that_fail(table: pa.Table) -> None:
-    """What hands on no more than Arrow's C interface does: the text."""
+    """Arrow's C stream interface passes on only the text of an error."""
 
     class Other:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -154,7 +154,10 @@ def test_sources_of_others_that_fail(table: pa.Table) -> None:
         dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
     ):
         dray.sort(Other(), "i")
-    failing = "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END AS i FROM range(1000000)"
+    failing = (
+        "SELECT CASE WHEN range > 900000 THEN error('no more of this') ELSE range END "
+        "AS i FROM range(1000000)"
+    )
     with pytest.raises(
         dray.ExecutionError, match="^the source of the rows failed: .*no more of this"
     ):
@@ -187,8 +190,8 @@ def test_names_with_colons() -> None:
 @pytest.mark.parametrize("memory", ["512MiB", 2 << 20])
 @pytest.mark.parametrize("seed", range(5))
 def test_numbers_against_others(seed: int, memory: int | str) -> None:
-    """Keys of which more than eight bytes vary, and whose last ones have few values: against
-    pyarrow's sort and DuckDB's.
+    """Keys with more than eight varying bytes, whose last columns have few values, compared with
+    the sorts of pyarrow and DuckDB.
     """
     numbers = numpy.random.default_rng(seed)
     n = 100_000
@@ -231,7 +234,7 @@ def test_rows_are_handed_over_once(table: pa.Table) -> None:
     assert pa.schema(result) == table.schema
     assert pa.table(result).num_rows == ROWS
     assert result.spilled_bytes is None
-    with pytest.raises(dray.UsageError, match="have been handed over"):
+    with pytest.raises(dray.UsageError, match="were read already"):
         pa.table(result)
 
 

@@ -1,5 +1,5 @@
-"""What other ends of an interface may do: bytes that no name has, flags that few set, dictionaries
-of different chunks, broken streams.
+"""Unusual data from the other side of an interface: NUL bytes in names, rare flags, dictionaries
+that differ between chunks, broken streams.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dray.errors import Error
 
 PARTS = 5
 ROWS = 3000
-# More than keys of eight bits can tell apart, once all parts are together.
+# More entries than 8-bit keys can tell apart, once all parts are combined.
 WORDS = [[f"part {part} word {word}" for word in range(100)] for part in range(PARTS)]
 
 
@@ -100,8 +100,8 @@ def words(table: pa.Table, column: str) -> list[Any]:
 def test_dictionaries_of_different_chunks(
     server: Server, strings: Any, table: str, column: str, batch_rows: int
 ) -> None:
-    # Where the engine's filter would put rows of several files together, of which keys of eight
-    # bits can't tell all entries apart, an Arrow file's rows come without one.
+    # A filter of the engine would combine rows of several Arrow files, whose 8-bit keys can't tell
+    # all entries apart, so these are read without one.
     condition = "" if (table, column) == ("arrows", "many") else "WHERE row % 2 = 0"
     expected = [
         value for number in range(PARTS) for value in part(number).column(column).to_pylist()
@@ -154,7 +154,8 @@ def test_bytes_that_no_name_has(server: Server) -> None:
     with dray.connect(server.unix) as connection:
         for sql in (
             "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at",
-            "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at FROM parts WHERE row < 0",
+            "SELECT arrow_cast(now(), 'Timestamp(Microsecond, Some(\"U\0C\"))') AS at "
+            "FROM parts WHERE row < 0",
             'SELECT 1 AS "a\0b"',
             "SELECT named_struct('a\0b', 1) AS s",
         ):
@@ -164,7 +165,7 @@ def test_bytes_that_no_name_has(server: Server) -> None:
 
 
 class Stream(ctypes.Structure):
-    """Arrow's C stream, whose schema is an error without a text."""
+    """Arrow's C stream whose schema fails with an error without text."""
 
     REFUSE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
     SILENT = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -179,7 +180,7 @@ class Stream(ctypes.Structure):
 
 
 class Broken:
-    """Its stream has a schema, then an error without a text."""
+    """A stream with a schema, then an error without text."""
 
     def __init__(self) -> None:
         self.schema = pa.schema({"x": pa.int64()})

@@ -1,4 +1,4 @@
-"""Every type, against what pyarrow reads from the same file."""
+"""Every type, compared with what pyarrow reads from the same file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import dray
 
 
 def as_rows(value: Any) -> Any:
-    """pyarrow's Python values as rows() has them."""
+    """pyarrow's Python values in the form that rows() returns."""
     if type(value).__name__ == "MonthDayNano":
         return dray.Interval(*value)
     if type(value).__name__ == "Timestamp":
@@ -72,7 +72,7 @@ def test_types(uri: str, files: Path) -> None:
 def test_compression_changes_no_value(uri: str, files: Path, table: str, compression: str) -> None:
     got = dray.read(uri, f"SELECT * FROM {table}", compression=compression, checksums="on")
     got.validate(full=True)
-    # Row groups are read in parallel.
+    # Row groups are read in parallel, in any order.
     want = expected(files, table).to_pylist()
     if table == "numbers":
         got = got.sort_by("id")

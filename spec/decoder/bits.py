@@ -1,4 +1,4 @@
-"""Bits: packed integers (encodings.md section 4) and Huffman codes (section 3.2)."""
+"""Bit-packed integers (encodings.md section 4) and Huffman codes (section 3.2)."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ def unpack_bits(data: bytes) -> np.ndarray:
 
 
 def packed_bytes(n: int, bits: int) -> int:
-    """encodings.md section 4."""
+    """encodings.md section 4: the size of n packed values."""
     return n // 1024 * 128 * bits + -(-(n % 1024) * bits // 8)
 
 
@@ -43,7 +43,7 @@ def unpack_block(data: bytes, bits: int) -> np.ndarray:
 
 
 def join_bits(bits: np.ndarray) -> np.ndarray:
-    """The last axis, least significant bit first, becomes one uint64."""
+    """Joins the bits of the last axis, least significant first, to one uint64 each."""
     joined = np.zeros(bits.shape[:-1], np.uint64)
     for place in range(bits.shape[-1]):
         joined |= bits[..., place].astype(np.uint64) << np.uint64(place)
@@ -62,7 +62,7 @@ def add_reference(reference: int, packed: np.ndarray, width: int) -> np.ndarray:
 
 
 def huffman_codes(lengths: list[int]) -> dict[str, int]:
-    """The canonical codes, as text of their bits from the most significant on, and their values."""
+    """The value of each canonical code; a code is text, its most significant bit first."""
     codes, code, before = {}, 0, 0
     for length, value in sorted((length, value) for value, length in enumerate(lengths) if length):
         code <<= length - before
@@ -81,7 +81,7 @@ def huffman_quarter(data: bytes, codes: dict[str, int], n: int) -> list[int]:
                 at = end
                 break
         else:
-            raise Refused("length", f"the bits of {len(values)} values, expected {n}")
+            raise Refused("length", f"bits of {len(values)} values, expected {n}")
     if len(bits) - at > 7 or "1" in bits[at:]:
-        raise Refused("length", f"{len(bits) - at} bits behind {n} values")
+        raise Refused("length", f"{len(bits) - at} bits after {n} values")
     return values

@@ -1,5 +1,5 @@
-"""Descriptors and the body's buffers, side by side (chunk.md section 4), and what may still be
-decoded of them (section 5).
+"""Descriptors and the buffers of the body (chunk.md section 4), and the decoded size that remains
+(section 5).
 """
 
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from cursor import Cursor, Refused
 from header import check_count, pad
 from tables import Tables
 
-WEIGHTLESS_MAX = 1 << 24
+ZERO_SIZED_MAX = 1 << 24
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer's descriptor, and where it lies in the body."""
+    """A buffer's descriptor, and its offset in the body."""
 
     codec: int
     raw: int
@@ -27,7 +27,7 @@ class Buffer:
 
 
 class Body:
-    """Walks through descriptors and body side by side."""
+    """Walks through descriptors and body in parallel."""
 
     def __init__(self, descriptors: bytes, body: bytes, decoded_bytes: int, tables: Tables):
         self.tables = tables
@@ -35,12 +35,12 @@ class Body:
         self.body = body
         self.at = 0
         self.decoded_left = decoded_bytes
-        self.weightless_left = WEIGHTLESS_MAX
+        self.zero_sized_left = ZERO_SIZED_MAX
 
     # --- section 4: buffers ---
 
-    def place(self, what: str) -> Buffer:
-        """Reads a buffer's descriptor and finds its place in the body."""
+    def locate(self, what: str) -> Buffer:
+        """Reads a buffer's descriptor and locates the buffer in the body."""
         codec = self.cursor.u8(f"codec of {what}")
         if codec > 2:
             raise Refused("code", f"compressor {codec} of {what}")
@@ -57,14 +57,14 @@ class Body:
         return Buffer(codec, raw, start, size)
 
     def buffer(self, raw: int, what: str) -> bytes:
-        """A buffer whose contents are known to need `raw` bytes."""
-        place = self.place(what)
-        if place.raw != raw:
-            raise Refused("length", f"{what} has {place.raw} bytes, expected {raw}")
-        return self.unpack(place, what)
+        """A buffer that must unpack to `raw` bytes."""
+        buffer = self.locate(what)
+        if buffer.raw != raw:
+            raise Refused("length", f"{what} has {buffer.raw} bytes, expected {raw}")
+        return self.unpack(buffer, what)
 
     def unpack(self, buffer: Buffer, what: str) -> bytes:
-        """encodings.md section 5. The caller has checked `raw` against what it may hold."""
+        """encodings.md section 5. The caller has checked `raw` against its limits."""
         stored = self.body[buffer.at : buffer.at + buffer.bytes]
         if buffer.codec == 0:
             return stored
@@ -84,22 +84,20 @@ class Body:
 
     # --- section 5: decoded size ---
 
-    def hold(self, count: int):
+    def allocate(self, count: int):
         if count > self.decoded_left:
             raise Refused(
                 "decoded", f"{count} bytes more, {self.decoded_left} of those declared are left"
             )
         self.decoded_left -= count
 
-    def count_weightless(self, count: int):
-        if count > self.weightless_left:
-            raise Refused("limit", f"more than {WEIGHTLESS_MAX} values that take no bytes")
-        self.weightless_left -= count
+    def count_zero_sized(self, count: int):
+        if count > self.zero_sized_left:
+            raise Refused("limit", f"more than {ZERO_SIZED_MAX} values that take no bytes")
+        self.zero_sized_left -= count
 
     def check_string_bytes(self, count: int):
-        """Before string data is unpacked: a reader must be able to hold it, even when it is a
-        dictionary's.
-        """
+        """Checks the size of string data, a dictionary's included, before it is unpacked."""
         check_count(count, "bytes of strings")
         if count > self.decoded_left:
             raise Refused(

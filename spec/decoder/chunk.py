@@ -1,8 +1,9 @@
-"""A chunk: bytes to columns (chunk.md), and state frames: bytes to tables (state.md), with every
-check of a reader.
+"""Decodes chunks to columns (chunk.md) and state frames to tables (state.md), with every check of a
+reader.
 
-Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3.
-What stands below it are encoded.py, body.py and header.py."""
+Read from the top: decode_chunk, then Reader.column, which is the grammar of chunk.md section 3. It
+builds on encoded.py, body.py and header.py.
+"""
 
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from columns import (
     bitmap_bytes,
     fixed_list_total,
     fixed_part,
-    is_weightless,
+    is_zero_sized,
     offsets_of,
     slices,
     spread,
@@ -46,18 +47,17 @@ class Chunk:
 def decode_chunk(
     data: bytes, fields: list[Field], limits: Limits = Limits(), tables: Tables = Tables()
 ) -> Chunk:
-    """The columns of one whole chunk, or Refused. The order of the checks is that of chunk.md
-    section 9.
+    """Decodes one whole chunk. The checks are in the order of chunk.md section 9.
+
+    Raises Refused.
     """
     header = decode_header(data, limits)
     reader = reader_of(data, header, tables)
     if header.states != tables.frames:
-        raise Refused(
-            "state", f"behind {header.states} state frames, {tables.frames} were received"
-        )
+        raise Refused("state", f"after {header.states} state frames, {tables.frames} were received")
     columns: list[Column] = []
     if not fields:
-        reader.count_weightless(header.rows)
+        reader.count_zero_sized(header.rows)
     for field in fields:
         columns.append(reader.field(field, header.rows, columns))
     reader.check_used_up()
@@ -65,12 +65,12 @@ def decode_chunk(
 
 
 def receive_state(data: bytes, tables: Tables, limits: Limits = Limits()) -> Header:
-    """Takes in one whole state frame, or Refused (state.md)."""
+    """Adds the tables of one whole state frame to `tables` (state.md). Raises Refused."""
     header = decode_header(data, limits, magic=b"DRYS")
     reader = reader_of(data, header, Tables())
     for _ in range(header.rows):
-        reader.table(tables.standing)
-        decoded_bytes = sum(table.decoded_bytes for table in tables.standing.values())
+        reader.table(tables.live)
+        decoded_bytes = sum(table.decoded_bytes for table in tables.live.values())
         if decoded_bytes > limits.decoded_bytes_max:
             raise Refused(
                 "limit",
@@ -82,7 +82,7 @@ def receive_state(data: bytes, tables: Tables, limits: Limits = Limits()) -> Hea
 
 
 def take_states(data: bytes, tables: Tables, limits: Limits = Limits()) -> bytes:
-    """Takes in the state frames that `data` begins with; what is behind them."""
+    """Receives the state frames at the beginning of `data`; returns the rest."""
     while data.startswith(b"DRYS"):
         size = decode_header(data, limits, magic=b"DRYS").chunk_bytes()
         receive_state(data[:size], tables, limits)
@@ -91,7 +91,7 @@ def take_states(data: bytes, tables: Tables, limits: Limits = Limits()) -> bytes
 
 
 def reader_of(data: bytes, header: Header, tables: Tables) -> "Reader":
-    """A reader of a whole chunk or state frame, whose size and checksum are checked here."""
+    """Checks the size and checksum of a whole chunk or state frame; returns a reader of it."""
     if len(data) != header.chunk_bytes():
         raise Refused("size", f"{len(data)} bytes, the header says {header.chunk_bytes()}")
     check_checksum(data, header)
@@ -103,17 +103,17 @@ def reader_of(data: bytes, header: Header, tables: Tables) -> "Reader":
 
 
 class Reader(Encoded):
-    """Columns and tables, by the grammar."""
+    """Reads columns and tables by the grammar of the specification."""
 
     # --- chunk.md section 3 ---
 
     def field(self, field: Field, n: int, earlier: list[Column]) -> Column:
-        """column(T, n) of a field of the schema, which may be relative to an earlier one."""
+        """column(T, n) of a field of the schema, which may be relative to an earlier field."""
         width = field.type.width
         if width is None or self.cursor.ahead(2) != bytes([0, RELATIVE]):
             return self.column(field, n)
         self.cursor.take(2, "nulls and encoding")
-        self.hold(n * width)
+        self.allocate(n * width)
         return Column(field.type, n, values=self.relative(width, n, earlier))
 
     def column(self, field: Field, n: int) -> Column:
@@ -122,7 +122,7 @@ class Reader(Encoded):
         if type.name == "null":
             if code != 3:
                 raise Refused("code", f"nulls {code} of type null")
-            self.count_weightless(n)
+            self.count_zero_sized(n)
             return all_missing(type, n)
         packable = type.name in ("boolean", "utf8", "binary") or type.width is not None
         if code > 3 or code == 2 and not packable or code != 0 and n == 0:
@@ -131,7 +131,7 @@ class Reader(Encoded):
             return self.values(type, n, sent=n)
         if not field.nullable:
             raise Refused("missing", f"in field {field.name!r}, which is not nullable")
-        self.hold(bitmap_bytes(n))
+        self.allocate(bitmap_bytes(n))
         if code == 3:
             column = self.zeros(type, n)
             column.present = all_missing(type, n).present
@@ -152,15 +152,15 @@ class Reader(Encoded):
         return column
 
     def values(self, type: Type, n: int, sent: int, present: np.ndarray | None = None) -> Column:
-        """values(T, sent), for a column of n values. Only nulls 02 makes the two differ."""
-        self.hold(fixed_part(type, n))
+        """values(T, sent), for a column of n values. The two differ only with nulls 02."""
+        self.allocate(fixed_part(type, n))
         if type.name == "boolean":
             return Column(type, sent, values=self.booleans(sent))
         if type.width is not None:
             return Column(type, sent, values=self.fixed(type.width, sent))
         if type.name in ("utf8", "binary"):
             offsets, data = self.strings(type, sent)
-            self.hold(len(data))
+            self.allocate(len(data))
             return Column(type, sent, offsets=offsets, data=data)
         if type.name in ("list", "map"):
             offsets = self.list_offsets(n)
@@ -173,10 +173,10 @@ class Reader(Encoded):
             )
         if type.name == "fixed_list":
             total = fixed_list_total(type, n)
-            self.count_weightless(n if is_weightless(type) else 0)
+            self.count_zero_sized(n if is_zero_sized(type) else 0)
             return Column(type, n, children=[self.column(type.children[0], total)])
         if type.name == "struct":
-            self.count_weightless(n if is_weightless(type) else 0)
+            self.count_zero_sized(n if is_zero_sized(type) else 0)
             return Column(type, n, children=[self.column(child, n) for child in type.children])
         assert type.name == "dictionary"
         count = self.cursor.u32("count")
@@ -200,11 +200,11 @@ class Reader(Encoded):
         return offsets
 
     def zeros(self, type: Type, n: int) -> Column:
-        """What a column that is all missing counts as and decodes to (nulls 03)."""
-        self.hold(fixed_part(type, n))
+        """The column of n missing values that nulls 03 stands for; it counts as decoded."""
+        self.allocate(fixed_part(type, n))
         if type.name == "fixed_list":
             fixed_list_total(type, n)
-        self.count_weightless(n if is_weightless(type) else 0)
+        self.count_zero_sized(n if is_zero_sized(type) else 0)
         if type.name == "null":
             return all_missing(type, n)
         if type.name == "boolean":
@@ -225,8 +225,8 @@ class Reader(Encoded):
 
     # --- state.md section 2 ---
 
-    def table(self, standing: dict[int, Table]):
-        """Reads one table, which stands from now on."""
+    def table(self, live: dict[int, Table]):
+        """Reads one table and makes it live."""
         number = self.cursor.u32("number")
         if number >= TABLE_NUMBERS:
             raise Refused("state", f"table {number}, below {TABLE_NUMBERS}")
@@ -236,11 +236,11 @@ class Reader(Encoded):
             raise Refused("code", f"table code {code}")
         if code == TABLE_SYMBOLS:
             table = Table(code, entries=self.symbol_table())
-            self.hold(len(table.entries) + sum(map(len, table.entries)))
+            self.allocate(len(table.entries) + sum(map(len, table.entries)))
         else:
             first, count = self.cursor.u32("first"), self.cursor.u32("count")
             width = self.cursor.u32("width") if code == TABLE_FIXED else 0
-            table = Table(code, width) if first == 0 else standing.get(number, Table(code, width))
+            table = Table(code, width) if first == 0 else live.get(number, Table(code, width))
             if (table.code, table.width, len(table.entries)) != (code, width, first):
                 raise Refused(
                     "state", f"entries of code {code} and width {width} appended from {first} on"
@@ -248,16 +248,16 @@ class Reader(Encoded):
             if code == TABLE_FIXED and not 1 <= width <= TABLE_BYTES_MAX:
                 raise Refused("state", f"entries of {width} bytes")
             if not 1 <= count <= TABLE_ENTRIES_MAX - first:
-                raise Refused("state", f"{count} entries behind {first}")
+                raise Refused("state", f"{count} entries after {first}")
             if code == TABLE_FIXED:
                 check_table_bytes((first + count) * width)
-                self.hold(count * width)
+                self.allocate(count * width)
                 table.entries += list(self.fixed(width, count, (PLAIN, CONSTANT)))
             else:
-                self.hold(count * 4)
+                self.allocate(count * 4)
                 type = Type("utf8" if code == TABLE_UTF8 else "binary", None)
                 table.entries += slices(*self.strings(type, count, (OFFSETS, LENGTHS)))
                 check_table_bytes(sum(map(len, table.entries)))
-                self.hold(sum(map(len, table.entries[first:])))
+                self.allocate(sum(map(len, table.entries[first:])))
         table.decoded_bytes += before - self.decoded_left
-        standing[number] = table
+        live[number] = table

@@ -1,4 +1,4 @@
-"""Columns in memory, and what chunk.md section 5 counts of them."""
+"""Decoded columns, and the decoded size that chunk.md section 5 gives them."""
 
 from dataclasses import dataclass
 from dataclasses import field as with_default
@@ -11,11 +11,15 @@ from schema import Type
 
 @dataclass
 class Column:
-    """n values of a type. What is used depends on the type:
+    """n values of a type. The fields in use depend on the type:
 
-    boolean: values, bool[n]. Fixed width: values, uint8[n, width]. utf8, binary: offsets, int64[n +
-    1], and data. list, map: offsets and children. fixed_list, struct: children. dictionary: values,
-    the indexes, and children."""
+    - boolean: values as bool[n];
+    - fixed width: values as uint8[n, width];
+    - utf8, binary: offsets as int64[n + 1], and data;
+    - list, map: offsets and children;
+    - fixed_list, struct: children;
+    - dictionary: values (the indexes) and children (the entries).
+    """
 
     type: Type
     n: int
@@ -31,7 +35,7 @@ def all_missing(type: Type, n: int) -> Column:
 
 
 def fixed_part(type: Type, n: int) -> int:
-    """chunk.md section 5: what n values hold, but for the bytes of strings, children and the nulls."""
+    """chunk.md section 5: the size of n values without nulls, children and bytes of strings."""
     if type.name == "boolean":
         return bitmap_bytes(n)
     if type.width is not None:
@@ -41,10 +45,8 @@ def fixed_part(type: Type, n: int) -> int:
     return n * type.index.width if type.name == "dictionary" else 0
 
 
-def is_weightless(type: Type) -> bool:
-    """chunk.md section 5: whether values of the type take no bytes, and have no children that
-    might.
-    """
+def is_zero_sized(type: Type) -> bool:
+    """chunk.md section 5: whether values of the type, and their children, take no bytes."""
     return (
         type.name == "null"
         or type.name == "struct"
@@ -60,7 +62,7 @@ def fixed_list_total(type: Type, n: int) -> int:
 
 
 def spread(packed: Column, present: np.ndarray) -> Column:
-    """Puts packed values in their places (nulls 02)."""
+    """Spreads packed values (nulls 02) over the places of present values."""
     n = len(present)
     if packed.offsets is not None:
         lengths = np.zeros(n, np.int64)

@@ -1,5 +1,6 @@
-"""Buffers that LZ4 or zstd has packed (encodings.md section 5), where the libraries take less than
-the format refuses.
+"""Unpacks LZ4 blocks and zstd frames (encodings.md section 5).
+
+Refuses what the libraries accept but the formats don't allow.
 """
 
 import lz4.block
@@ -8,19 +9,19 @@ import zstandard
 
 def unpack_lz4(stored: bytes, raw: int) -> bytes | None:
     if raw == 0:
-        # A last sequence has no match, so half of its token says nothing, which the library does
-        # not ignore here.
+        # The last sequence has no match, so the low half of its token has no meaning; the library
+        # does not ignore it here.
         return b"" if len(stored) == 1 and stored[0] < 16 else None
     try:
         data = lz4.block.decompress(stored, uncompressed_size=raw)
     except lz4.block.LZ4BlockError:
         return None
-    # The library takes an offset of 0 for zeros; the format has none.
+    # The library reads an offset of 0 as zeros; the format does not allow it.
     return None if 0 in lz4_offsets(stored) else data
 
 
 def lz4_offsets(block: bytes) -> list[int]:
-    """How far back the matches of a valid block begin."""
+    """The offsets of the matches of a valid block."""
     offsets, at = [], 0
 
     def length(low: int) -> int:
@@ -44,17 +45,18 @@ def lz4_offsets(block: bytes) -> list[int]:
 
 
 def unpack_zstd(stored: bytes, raw: int) -> bytes | None:
-    if stored[:4] != b"\x28\xb5\x2f\xfd":  # the library would read a skippable frame too
+    # The library would accept a skippable frame, too.
+    if stored[:4] != b"\x28\xb5\x2f\xfd":
         return None
     try:
         frame = zstandard.get_frame_parameters(stored)
         if frame.dict_id or frame.content_size not in (raw, zstandard.CONTENTSIZE_UNKNOWN):
             return None
-        # A limit of 0 means none to this library, so ask for one byte more than is allowed.
+        # A limit of 0 means no limit to this library, so ask for one byte more than is allowed.
         data = zstandard.ZstdDecompressor().decompress(
             stored, max_output_size=raw + 1, allow_extra_data=False
         )
-        # Behind a frame without a content size the library lets bytes follow.
+        # The library accepts bytes after a frame without a content size.
         frame = zstandard.ZstdDecompressor().decompressobj()
         return (
             data

@@ -1,9 +1,9 @@
-"""The one way in which bytes from outside are read, and the one exception for refusing them."""
+"""Reads fields of untrusted bytes, and the exception for refusing them."""
 
 
 class Refused(Exception):
-    """Bytes that a reader refuses. `name` is the specification's (chunk.md section 9, protocol.md
-    section 8).
+    """Bytes break a rule. `name` is the specification's (chunk.md section 9, protocol.md section
+    8).
     """
 
     def __init__(self, name: str, why: str):
@@ -12,7 +12,7 @@ class Refused(Exception):
 
 
 class Cursor:
-    """Reads little-endian fields one after the other; running out of bytes is refused as `short`."""
+    """Reads little-endian fields in sequence. Running out of bytes is refused as `short`."""
 
     def __init__(self, data: bytes, short: str):
         self.data = data
@@ -29,7 +29,7 @@ class Cursor:
         return self.data[self.at - count : self.at]
 
     def ahead(self, count: int) -> bytes:
-        """The next bytes, fewer at the end; they stay to be read."""
+        """The next bytes, or fewer at the end, without consuming them."""
         return self.data[self.at : self.at + count]
 
     def uint(self, width: int, field: str) -> int:

@@ -1,4 +1,4 @@
-"""Values of fixed width, booleans and strings, by their encodings (encodings.md)."""
+"""Decodes booleans, values of fixed width and strings (encodings.md)."""
 
 from fractions import Fraction
 
@@ -21,21 +21,21 @@ from tables import TABLE_BINARY, TABLE_FIXED, TABLE_SYMBOLS, TABLE_UTF8
     PATCHED,
     DECIMALS,
     RELATIVE,
-    KEPT_DICTIONARY,
+    STREAM_DICTIONARY,
     HUFFMAN,
 ) = range(11)
-VALUES = (*range(RELATIVE), KEPT_DICTIONARY, HUFFMAN)
-INNER = (PLAIN, CONSTANT, FRAME)
-CODE_LENGTHS = (*INNER, PATCHED)
-PARTS = (*CODE_LENGTHS, HUFFMAN)
+VALUE_CODES = (*range(RELATIVE), STREAM_DICTIONARY, HUFFMAN)
+EXCEPTION_CODES = (PLAIN, CONSTANT, FRAME)
+CODE_LENGTHS = (*EXCEPTION_CODES, PATCHED)
+INNER_CODES = (*CODE_LENGTHS, HUFFMAN)
 HUFFMAN_BITS_MAX, HUFFMAN_VALUES_MAX = 13, 4096
-OFFSETS, LENGTHS, SYMBOLS, KEPT_STRINGS = 0, 2, 4, 5
+OFFSETS, LENGTHS, SYMBOLS, STREAM_STRINGS = 0, 2, 4, 5
 EXPONENT_MAX = 22
 SYMBOLS_MAX, SYMBOL_BYTES_MAX = 3840, 16
 
 
 class Encoded(Body):
-    """Reads values where descriptors and body are."""
+    """Reads encoded values from descriptors and body."""
 
     def booleans(self, n: int) -> np.ndarray:
         """Section 1."""
@@ -49,7 +49,7 @@ class Encoded(Body):
             return np.broadcast_to(np.bool_(value), n)
         raise Refused("code", f"encoding {code} of booleans")
 
-    def fixed(self, width: int, n: int, codes=VALUES) -> np.ndarray:
+    def fixed(self, width: int, n: int, codes=VALUE_CODES) -> np.ndarray:
         """Section 2: values as uint8[n, width]."""
         code = self.cursor.u8("encoding of fixed width")
         if code not in codes:
@@ -73,7 +73,7 @@ class Encoded(Body):
             return self.decimals(width, n)
         if code == HUFFMAN:
             return self.huffman(width, n)
-        if code == KEPT_DICTIONARY:
+        if code == STREAM_DICTIONARY:
             entries = self.tables.get(self.cursor.u32("table"), TABLE_FIXED, width).entries
             return np.array(entries)[self.entry_indexes(n, len(entries))]
         count = self.entry_count(n)
@@ -92,7 +92,7 @@ class Encoded(Body):
         count = self.cursor.u32("count")
         if not 1 <= count <= n:
             raise Refused("runs", f"{count} of {n} values")
-        entries = self.fixed(width, count, PARTS)
+        entries = self.fixed(width, count, INNER_CODES)
         lengths = self.lengths(count)
         if not lengths.all() or lengths.sum() != n:
             raise Refused("runs", f"lengths whose sum is {lengths.sum()} for {n} values")
@@ -104,7 +104,7 @@ class Encoded(Body):
         first = np.frombuffer(self.cursor.take(width, "first"), np.uint8).reshape(1, width)
         if n == 0:
             raise Refused("constant", "the first of no values")
-        differences = self.fixed(width, n - 1, PARTS)
+        differences = self.fixed(width, n - 1, INNER_CODES)
         steps = (
             np.ascontiguousarray(np.concatenate([first, differences])).view(f"<u{width}").reshape(n)
         )
@@ -118,7 +118,7 @@ class Encoded(Body):
         base = earlier[number] if number < len(earlier) else None
         if base is None or base.type.width != width or base.present is not None:
             raise Refused("base", f"field {number} for a column of width {width}")
-        differences = self.fixed(width, n, (*PARTS, DICTIONARY))
+        differences = self.fixed(width, n, (*INNER_CODES, DICTIONARY))
         words = [
             np.ascontiguousarray(part).view(f"<u{width}").reshape(n)
             for part in (base.values, differences)
@@ -147,36 +147,38 @@ class Encoded(Body):
         return self.with_exceptions(values, count) if count else values
 
     def with_exceptions(self, values: np.ndarray, count: int) -> np.ndarray:
-        """The positions and exceptions of patched and of decimals, put among the values."""
+        """Reads the positions and exceptions of patched or decimals, and sets the values there."""
         n, width = values.shape
         if count > n:
             raise Refused("positions", f"{count} exceptions among {n} values")
-        positions = number_view(self.fixed(4, count, INNER), Type("uint32", 4)).astype(np.int64)
+        positions = number_view(self.fixed(4, count, EXCEPTION_CODES), Type("uint32", 4)).astype(
+            np.int64
+        )
         if (np.diff(positions) <= 0).any() or positions[-1] >= n:
-            raise Refused("positions", f"they do not rise, or reach {n}")
-        values[positions] = self.fixed(width, count, INNER)
+            raise Refused("positions", f"they do not increase, or reach {n}")
+        values[positions] = self.fixed(width, count, EXCEPTION_CODES)
         return values
 
     def strings(
         self,
         type: Type,
         n: int,
-        codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS, KEPT_STRINGS),
+        codes=(OFFSETS, CONSTANT, LENGTHS, DICTIONARY, SYMBOLS, STREAM_STRINGS),
     ) -> tuple[np.ndarray, bytes]:
-        """Section 3: offsets and data, which the caller takes out of decoded_bytes."""
+        """Section 3: offsets and data. The caller subtracts them from decoded_bytes."""
         code = self.cursor.u8("encoding of strings")
         if code not in codes:
             raise Refused("code", f"encoding {code} of {type.name}, expected one of {codes}")
         if code == CONSTANT:
-            place = self.place("constant")
+            buffer = self.locate("constant")
             if n == 0:
                 raise Refused("constant", "for no values")
-            self.check_string_bytes(n * place.raw)
-            value = self.unpack(place, "constant")
+            self.check_string_bytes(n * buffer.raw)
+            value = self.unpack(buffer, "constant")
             offsets = np.arange(n + 1, dtype=np.int64) * len(value)
             check_utf8(type, offsets[:2], value)
             return offsets, value * n
-        if code in (DICTIONARY, KEPT_STRINGS):
+        if code in (DICTIONARY, STREAM_STRINGS):
             if code == DICTIONARY:
                 count = self.entry_count(n)
                 entries = slices(*self.strings(type, count, (OFFSETS, LENGTHS, SYMBOLS)))
@@ -192,15 +194,15 @@ class Encoded(Body):
         if code == SYMBOLS:
             data = self.symbols(int(offsets[-1]))
         else:
-            place = self.place("string data")
-            if place.raw != offsets[-1]:
-                raise Refused("offsets", f"strings end at {offsets[-1]}, their data at {place.raw}")
-            data = self.unpack(place, "string data")
+            buffer = self.locate("string data")
+            if buffer.raw != offsets[-1]:
+                raise Refused("offsets", f"strings end at {offsets[-1]}, data at {buffer.raw}")
+            data = self.unpack(buffer, "string data")
         check_utf8(type, offsets, data)
         return offsets, data
 
     def symbols(self, total: int) -> bytes:
-        """Section 3.1: the data, `total` bytes, from the table and the codes."""
+        """Section 3.1: the `total` bytes of data that the codes stand for."""
         table = self.cursor.u8("table")
         if table > 1:
             raise Refused("code", f"table of symbols {table}")
@@ -212,7 +214,7 @@ class Encoded(Body):
         codes = self.cursor.u32("count of codes")
         if codes > total:
             raise Refused("offsets", f"{codes} codes for {total} bytes")
-        codes = number_view(self.fixed(2, codes, PARTS), Type("uint16", 2))
+        codes = number_view(self.fixed(2, codes, INNER_CODES), Type("uint16", 2))
         if np.any(codes >= len(meanings)):
             raise Refused("index", f"a code above {len(meanings) - 1}")
         data = b"".join(meanings[code] for code in codes)
@@ -260,18 +262,18 @@ class Encoded(Body):
         return slices(ends, self.buffer(int(ends[-1]), "symbols"))
 
     def offsets(self, n: int) -> np.ndarray:
-        """n + 1 offsets, checked but for their end."""
+        """n + 1 offsets. The caller checks the last one."""
         offsets = np.frombuffer(self.buffer(4 * (n + 1), "offsets"), "<u4").astype(np.int64)
         if offsets[0] != 0 or np.any(np.diff(offsets) < 0):
-            raise Refused("offsets", "they do not begin with 0, or fall")
+            raise Refused("offsets", "they do not begin with 0, or decrease")
         return offsets
 
     def lengths(self, n: int) -> np.ndarray:
         return self.integers(Type("uint32", 4), n)
 
     def integers(self, type: Type, n: int) -> np.ndarray:
-        """Lengths and indexes."""
-        return number_view(self.fixed(type.width, n, PARTS), type)
+        """Inner values that are numbers of an integer type, such as lengths and indexes."""
+        return number_view(self.fixed(type.width, n, INNER_CODES), type)
 
     def entry_count(self, n: int) -> int:
         count = self.cursor.u32("count")
@@ -287,7 +289,7 @@ class Encoded(Body):
 
 
 def check_utf8(type: Type, offsets: np.ndarray, data: bytes):
-    """encodings.md section 3: all of it is valid, and no value begins within a character."""
+    """encodings.md section 3: the data is valid, and no value begins within a character."""
     if type.name != "utf8":
         return
     try:

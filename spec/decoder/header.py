@@ -1,5 +1,5 @@
-"""The header of a chunk or state frame, and what can be checked of it alone (chunk.md sections 2, 6
-and 7, state.md section 1).
+"""The header of a chunk or state frame, and the checks that need only the header (chunk.md sections
+2, 6 and 7, state.md section 1).
 """
 
 from dataclasses import dataclass
@@ -37,8 +37,8 @@ class Header:
 
 
 def decode_header(data: bytes, limits: Limits = Limits(), magic: bytes = b"DRYC") -> Header:
-    """chunk.md section 2, and the limits of section 7, which need no more than the header; state.md
-    section 1, where rows are tables.
+    """Reads a header and checks it against the limits: chunk.md sections 2 and 7, or state.md
+    section 1, where `rows` is the number of tables. Raises Refused.
     """
     state = magic == b"DRYS"
     cursor = Cursor(data[:HEADER_BYTES], short="size")

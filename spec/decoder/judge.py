@@ -1,8 +1,8 @@
-"""Says what this decoder makes of containers of chunks (vectors/README.md): python judge.py <
-containers.
+"""Decodes containers of chunks (vectors/README.md): python judge.py < containers.
 
-Each is a u32 length and its bytes. For each comes a line: the values of its columns as the vectors
-write them, or the refusal's name."""
+Each container is a u32 length and its bytes. The output has a line for each: the values of its
+columns in the form of the vectors, or the refusal's name.
+"""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Writes spec/vectors anew: python make_vectors.py [directory]. The same bytes every time."""
+"""Writes spec/vectors: python make_vectors.py [directory]. Every run makes the same bytes."""
 
 import json
 import sys
@@ -6,20 +6,35 @@ from pathlib import Path
 
 from vectors_accept import Accepted, accepted_chunks
 from vectors_coded import accepted_coded
+from vectors_compressed import accepted_compressed
 from vectors_encodings import accepted_encodings
-from vectors_page import accepted_pages, rejected_pages
-from vectors_reject import container, rejected_chunks
+from vectors_huffman import accepted_huffman
+from vectors_nested import accepted_nested
+from vectors_page import accepted_pages
+from vectors_page_reject import rejected_pages
+from vectors_reject import rejected_chunks
 from vectors_sessions import accepted_sessions, rejected_sessions
 from vectors_state import accepted_states
-from writer import schema
+from vectors_strings import accepted_strings
+from writer import container, schema
 
 VECTORS = Path(__file__).resolve().parent.parent / "vectors"
 
 
 def files() -> dict[str, bytes]:
-    """Every vector: path below spec/vectors -> contents."""
+    """The contents of every vector by its path below spec/vectors."""
     out = {}
-    for vector in accepted_chunks() + accepted_encodings() + accepted_coded() + accepted_states():
+    groups = (
+        accepted_chunks,
+        accepted_nested,
+        accepted_encodings,
+        accepted_strings,
+        accepted_compressed,
+        accepted_coded,
+        accepted_huffman,
+        accepted_states,
+    )
+    for vector in (vector for group in groups for vector in group()):
         assert f"accept/{vector.name}.chunk" not in out, vector.name
         out[f"accept/{vector.name}.chunk"] = container(schema(*vector.schema), vector.chunk)
         out[f"accept/{vector.name}.json"] = chunk_json(vector)
@@ -59,7 +74,7 @@ def chunk_json(vector: Accepted) -> bytes:
 
 
 def json_lines(members: dict) -> bytes:
-    """An object with a line a member."""
+    """A JSON object with one line for each member."""
     lines = [
         f"  {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}"
         for key, value in members.items()

@@ -1,4 +1,4 @@
-"""A page: bytes to rows of the vectors' JSON values (page.md). Every violation is refused by its
+"""Decodes pages to rows of the vectors' JSON values (page.md). Every violation is refused by its
 name.
 """
 
@@ -12,8 +12,8 @@ from values import fixed_value
 HEADER_BYTES = 64
 EXTENT_BYTES_END = 1 << 31
 INLINE_MAX = 12
-# : Of items that take no bytes, of which a few bytes can say billions.
-WEIGHTLESS_MAX = 1 << 16
+# The maximum number of items that take no bytes: a few bytes can declare billions of them.
+ZERO_SIZED_MAX = 1 << 16
 
 
 @dataclass
@@ -25,64 +25,61 @@ class Page:
 
 
 @dataclass
-class Place:
-    """A field of a record. Of a struct `offset` has no meaning; its fields are fields of the record
-    too.
-    """
+class FieldLayout:
+    """The position of a field in a record. The fields of a struct are fields of the record, too."""
 
-    type: Type  # of a dictionary that of its values
+    type: Type  # for a dictionary the type of its values
     bit: int | None  # its validity bit
-    around: int | None  # its own, or that of the nearest struct around it that has one
-    offset: int = 0
-    fields: list["Place"] = field(default_factory=list)  # of a struct
-    items: "Record | None" = None
+    around: int | None  # its validity bit, or that of the nearest struct around it with one
+    offset: int = 0  # unused for a struct
+    fields: list["FieldLayout"] = field(default_factory=list)  # of a struct
+    items: "RecordLayout | None" = None
     items_nullable: bool = False
 
 
-class Record:
-    """Where the fields of an object or an item are (page.md section 3)."""
+class RecordLayout:
+    """The positions of the fields of an object or an item (page.md section 3)."""
 
     def __init__(self, fields: list[Field], bits_at: int):
         self.bits_at = bits_at
         self.bits = 0
-        self.leaves: list[Place] = []  # in the schema's order
-        self.structs: list[Place] = []
-        self.fields = [self.place(field.type, field.nullable, None) for field in fields]
+        self.leaves: list[FieldLayout] = []  # in the schema's order
+        self.structs: list[FieldLayout] = []
+        self.fields = [self.layout(field.type, field.nullable, None) for field in fields]
         self.bits_end = bits_at + (self.bits + 7) // 8
         alignment = max((align(leaf.type) for leaf in self.leaves), default=1)
         self.fixed_at = self.end = pad(self.bits_end, alignment)
-        for leaf in sorted(
-            self.leaves, key=lambda leaf: -align(leaf.type)
-        ):  # keeps their order otherwise
+        # The sort is stable.
+        for leaf in sorted(self.leaves, key=lambda leaf: -align(leaf.type)):
             leaf.offset = self.end
             self.end += width(leaf.type)
         if self.end >= EXTENT_BYTES_END:
             raise Refused("limit", f"a record of {self.end} bytes")
         self.stride = pad(self.end, alignment)
 
-    def place(self, type: Type, nullable: bool, around: int | None) -> Place:
+    def layout(self, type: Type, nullable: bool, around: int | None) -> FieldLayout:
         while type.name == "dictionary":
             type = type.children[0].type
         bit = None
         if nullable and type.name != "null":
             bit = around = self.bits
             self.bits += 1
-        place = Place(type, bit, around)
+        layout = FieldLayout(type, bit, around)
         if type.name == "struct":
-            self.structs.append(place)
-            place.fields = [
-                self.place(child.type, child.nullable, around) for child in type.children
+            self.structs.append(layout)
+            layout.fields = [
+                self.layout(child.type, child.nullable, around) for child in type.children
             ]
         elif type.name == "map":
             pair = Type("struct", children=type.children)
-            place.items = Record([Field("", pair, nullable=False)], 0)
+            layout.items = RecordLayout([Field("", pair, nullable=False)], 0)
         elif type.name in ("list", "fixed_list"):
             item = type.children[0]
-            place.items = Record([Field("", item.type, nullable=False)], 0)
-            place.items_nullable = item.nullable and not is_null(item.type)
+            layout.items = RecordLayout([Field("", item.type, nullable=False)], 0)
+            layout.items_nullable = item.nullable and not is_null(item.type)
         if type.name not in ("struct", "null"):
-            self.leaves.append(place)
-        return place
+            self.leaves.append(layout)
+        return layout
 
 
 def is_null(type: Type) -> bool:
@@ -104,7 +101,7 @@ def pad(count: int, multiple: int) -> int:
 
 
 def decode_page(data: bytes, fields: list[Field]) -> Page:
-    record = Record(fields, bits_at=4)
+    record = RecordLayout(fields, bits_at=4)
     page, objects, objects_end = decode_header(data)
     at = HEADER_BYTES
     for i in range(objects):
@@ -165,9 +162,9 @@ def check_zeros(data: bytes, where: str, name: str = "padding"):
 
 
 class Object:
-    """An extent, whose tails must come in their order."""
+    """Decodes the extent of one object. The tails must be in order (section 6)."""
 
-    def __init__(self, extent: bytes, record: Record):
+    def __init__(self, extent: bytes, record: RecordLayout):
         self.extent = extent
         self.cursor = record.end
         self.row = self.record(record, 0)
@@ -178,8 +175,8 @@ class Object:
     def u32(self, at: int) -> int:
         return int.from_bytes(self.extent[at : at + 4], "little")
 
-    def record(self, record: Record, at: int) -> list:
-        """The values of a record, once it and its tails are checked."""
+    def record(self, record: RecordLayout, at: int) -> list:
+        """Checks a record and its tails, and returns its values."""
         bits = int.from_bytes(self.extent[at + record.bits_at : at + record.bits_end], "little")
         if bits >> record.bits:
             raise Refused("bitmap", "a bit past the last validity bit")
@@ -210,18 +207,18 @@ class Object:
         for leaf in record.leaves:
             values[leaf.offset] = self.value(leaf, at + leaf.offset) if there(leaf.around) else None
 
-        def of(place: Place):
-            if place.type.name == "null" or not there(place.bit):
+        def of(layout: FieldLayout):
+            if layout.type.name == "null" or not there(layout.bit):
                 return None
             return (
-                [of(child) for child in place.fields]
-                if place.type.name == "struct"
-                else values[place.offset]
+                [of(child) for child in layout.fields]
+                if layout.type.name == "struct"
+                else values[layout.offset]
             )
 
-        return [of(place) for place in record.fields]
+        return [of(layout) for layout in record.fields]
 
-    def value(self, leaf: Place, at: int):
+    def value(self, leaf: FieldLayout, at: int):
         name = leaf.type.name
         if name == "boolean":
             return self.extent[at] == 1
@@ -252,7 +249,7 @@ class Object:
         self.cursor = end
         return data
 
-    def items(self, leaf: Place, at: int) -> list:
+    def items(self, leaf: FieldLayout, at: int) -> list:
         offset, count = self.u32(at), self.u32(at + 4)
         size = leaf.type.parameters.get("size") if leaf.type.name == "fixed_list" else None
         if count >= 1 << 31 or count == 0 and offset != 0 or size not in (None, count):
@@ -266,7 +263,7 @@ class Object:
             raise Refused("tail", f"items at {offset}, expected at {start}")
         check_zeros(self.extent[self.cursor : start], "before items")
         self.cursor = end
-        if leaf.items.stride == 0 and not leaf.items_nullable and count > WEIGHTLESS_MAX:
+        if leaf.items.stride == 0 and not leaf.items_nullable and count > ZERO_SIZED_MAX:
             raise Refused("limit", f"{count} items that take no bytes")
         bitmap = self.extent[start : start + (count + 7) // 8] if leaf.items_nullable else None
         if bitmap is not None:

@@ -1,4 +1,4 @@
-"""Writes pages from the vectors' JSON values. It shares nothing with the decoder but crc32c."""
+"""Writes pages from the vectors' JSON values. Shares nothing with the decoder but crc32c."""
 
 from crc32c import crc32c
 from writer import u16, u32, u64
@@ -6,16 +6,17 @@ from writer import u16, u32, u64
 WIDTHS = {
     "boolean": 1, "int8": 1, "uint8": 1,
     "int16": 2, "uint16": 2, "float16": 2,
-    "int32": 4, "uint32": 4, "float32": 4, "decimal32": 4, "date32": 4, "time32": 4, "interval_months": 4,
-    "int64": 8, "uint64": 8, "float64": 8, "decimal64": 8, "date64": 8, "time64": 8, "timestamp": 8, "duration": 8,
-    "interval_day_time": 8, "list": 8, "map": 8, "fixed_list": 8,
+    "int32": 4, "uint32": 4, "float32": 4, "decimal32": 4, "date32": 4, "time32": 4,
+    "interval_months": 4,
+    "int64": 8, "uint64": 8, "float64": 8, "decimal64": 8, "date64": 8, "time64": 8,
+    "timestamp": 8, "duration": 8, "interval_day_time": 8, "list": 8, "map": 8, "fixed_list": 8,
     "decimal128": 16, "interval_month_day_nano": 16, "utf8": 16, "binary": 16,
     "decimal256": 32,
 }  # fmt: skip
 
 
 def stored(words: dict) -> dict:
-    """A field's words, a dictionary's as those of its values."""
+    """A field's words; for a dictionary those of its values."""
     while words["type"] == "dictionary":
         words = words["values"] | {"nullable": words["nullable"]}
     return words
@@ -29,7 +30,7 @@ def size_of(words: dict) -> tuple[int, int]:
 
 
 def scalar(words: dict, value) -> bytes:
-    """A value of fixed width, from what vectors/README.md writes for it."""
+    """The bytes of a value of fixed width, given as in vectors/README.md."""
     name, width = words["type"], size_of(words)[0]
     if name == "fixed_binary":
         return bytes.fromhex(value)
@@ -55,8 +56,8 @@ class Extent:
         self.data += bytes(-len(self.data) % multiple)
 
     def record(self, fields: list[dict], values: list) -> list:
-        """Appends a record (without padding at its end); returns its strings and lists, with where
-        their places are.
+        """Appends a record, without padding at its end. Returns offset, words and value of each of
+        its strings and lists.
         """
         bits, leaves = [], []
 
@@ -145,7 +146,7 @@ class Extent:
 
 
 def stride_of(record: list[dict]) -> int:
-    """Of an item, by writing an empty one where a multiple of 8 is."""
+    """The stride of an item, found by writing an empty one at a multiple of 8."""
     extent = Extent.__new__(Extent)
     extent.data = bytearray()
     extent.record(record, [empty(record[0])])
@@ -164,7 +165,7 @@ def alignments(fields: list[dict]) -> list[int]:
 
 
 def empty(words: dict):
-    """A struct must have its fields, anything else may be missing."""
+    """A value that can be written: None, or for a struct a list of such values."""
     words = stored(words)
     return [empty(child) for child in words["children"]] if words["type"] == "struct" else None
 

@@ -1,4 +1,4 @@
-"""A recorded session: frames and messages of one direction, and the rules between them
+"""Checks a recorded session: the frames and messages of one direction, and the rules between them
 (protocol.md).
 """
 
@@ -47,7 +47,7 @@ class Message:
 
 @dataclass
 class Asked:
-    """What the answer to a query is held against."""
+    """What a query asked for, which its answer must match."""
 
     checksum: int = 0  # of the query's payload; 0 for a COPY of PostgreSQL
     limits: Limits = Limits()
@@ -56,8 +56,8 @@ class Asked:
 
 
 def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Message]:
-    """What a server sent on one connection, where `asked` knows the statements' queries by their
-    numbers.
+    """Checks what a server sent on one connection. `asked` returns the query of a statement by its
+    number. Raises Refused.
     """
     session = _ServerSession(asked)
     return [
@@ -67,7 +67,7 @@ def check_server_session(data: bytes, asked: Callable[[int], Asked]) -> list[Mes
 
 
 def check_client_session(data: bytes) -> list[Message]:
-    """What a client sent on one connection."""
+    """Checks what a client sent on one connection. Raises Refused."""
     session = _ClientSession()
     return [
         session.message(kind, payload)
@@ -76,7 +76,7 @@ def check_client_session(data: bytes) -> list[Message]:
 
 
 def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
-    """What both said on one connection: the server's answers are those to the client's queries."""
+    """Checks both directions of one connection: the answers must match the queries."""
     session = _ClientSession()
     for kind, payload in frames(requests, CLIENT_KINDS, HELLO, session):
         session.message(kind, payload)
@@ -84,9 +84,7 @@ def check_exchange(requests: bytes, answers: bytes) -> list[Message]:
 
 
 def standard_query(statement: int) -> Asked:
-    """The one of vectors/README.md that recorded answers are to: SELECT 1, with default limits, the
-    rest 0.
-    """
+    """The query of recorded answers (vectors/README.md): SELECT 1 with default limits."""
     limits = Limits()
     sql = b"SELECT 1"
     payload = struct.pack("<II", statement, len(sql)) + sql + struct.pack("<I", 0)
@@ -97,8 +95,8 @@ def standard_query(statement: int) -> Asked:
 
 
 def frames(data: bytes, kinds: tuple, first: int, session):
-    """Section 1: kind and payload of each frame. The session is asked for its limits, and at the
-    end whether it may end.
+    """Section 1: yields kind and payload of each frame. The session provides the limits, and checks
+    at the end whether it may end.
     """
     cursor = Cursor(data, short="cut")
     greeted = False
@@ -116,7 +114,8 @@ def frames(data: bytes, kinds: tuple, first: int, session):
         if any(reserved) or payload_bytes > payload_bytes_max:
             raise Refused(
                 "frame",
-                f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; reserved {reserved.hex()}",
+                f"payload of {payload_bytes} bytes, at most {payload_bytes_max}; "
+                f"reserved {reserved.hex()}",
             )
         if kind != first and not greeted and kind != ERROR or kind == first and greeted:
             raise Refused("order", f"kind {kind:#04x}, greeted: {greeted}")
@@ -313,9 +312,7 @@ class _ServerSession:
 
 
 class _ClientSession:
-    """Section 2. Whether a statement still runs when the next query comes cannot be seen from this
-    side.
-    """
+    """Section 2. The client's side does not show whether a statement still runs."""
 
     def __init__(self):
         self.greeted = False
@@ -389,7 +386,7 @@ class _ClientSession:
 
 
 def decode_parameters(data: bytes) -> tuple[list[Field], Chunk] | None:
-    """Section 2: nothing, or a schema and a chunk of one row."""
+    """Section 2: None, or a schema and a chunk of one row."""
     if not data:
         return None
     cursor = Cursor(data, short="payload")

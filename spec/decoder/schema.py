@@ -1,4 +1,4 @@
-"""A schema: bytes to fields, and fields to the words of the vectors' JSON (types.md)."""
+"""Decodes schemas to fields (types.md), and converts fields to the words of the vectors' JSON."""
 
 from dataclasses import dataclass, field
 
@@ -40,7 +40,7 @@ DECIMALS = {
     15: ("decimal128", 16, 38),
     16: ("decimal256", 32, 76),
 }
-# id -> name, width, the units that it may have.
+# id -> name, width, allowed units.
 TIMES = {
     19: ("time32", 4, (0, 1)),
     20: ("time64", 8, (2, 3)),
@@ -52,14 +52,13 @@ INDEX_IDS = range(2, 10)
 
 @dataclass(frozen=True)
 class Type:
-    """A type. `width` is set for types of fixed width only."""
+    """A type. `width`, in bytes, is set only for types of fixed width."""
 
     name: str
     width: int | None = None
     parameters: dict = field(default_factory=dict)
-    children: tuple[
-        "Field", ...
-    ] = ()  # of list, fixed_list, struct, map (key, value); of dictionary: its values
+    # The fields of list, fixed_list, struct and map (key, value); the values of dictionary.
+    children: tuple["Field", ...] = ()
     index: "Type | None" = None  # of dictionary
 
 
@@ -150,7 +149,7 @@ class _SchemaReader:
             values = self.type(level + 1)
             if values.name == "dictionary":
                 raise Refused("schema", "a dictionary of dictionaries")
-            # A dictionary's entries are no field, but may be missing: chunk.md section 3.
+            # Entries of a dictionary are not a field, but may be missing: chunk.md section 3.
             child = Field("", values, nullable=True)
             return Type(
                 "dictionary",
@@ -173,7 +172,7 @@ class _SchemaReader:
 
 
 def field_words(field: Field) -> dict:
-    """A field as vectors/README.md writes it in JSON."""
+    """A field in the form that vectors/README.md defines for JSON."""
     words = {"name": field.name} | type_words(field.type) | {"nullable": field.nullable}
     if field.metadata:
         words["metadata"] = [list(pair) for pair in field.metadata]

@@ -1,4 +1,4 @@
-"""Tables that stand behind state frames (state.md section 2)."""
+"""The live tables of a stream (state.md section 2)."""
 
 from dataclasses import dataclass
 from dataclasses import field as with_default
@@ -11,7 +11,7 @@ TABLE_SYMBOLS, TABLE_FIXED, TABLE_UTF8, TABLE_BINARY = range(4)
 
 @dataclass
 class Table:
-    """state.md section 2. Symbols and strings: bytes; values of fixed width: uint8[width]."""
+    """A table of state.md section 2. Entries are bytes, or uint8[width] for fixed width."""
 
     code: int
     width: int = 0
@@ -21,13 +21,13 @@ class Table:
 
 @dataclass
 class Tables:
-    """Those that stand, by their numbers."""
+    """The live tables by number, and how many state frames made them."""
 
     frames: int = 0
-    standing: dict[int, Table] = with_default(default_factory=dict)
+    live: dict[int, Table] = with_default(default_factory=dict)
 
     def get(self, number: int, code: int, width: int = 0) -> Table:
-        table = self.standing.get(number)
+        table = self.live.get(number)
         if table is None or (table.code, table.width) != (code, width):
             raise Refused("state", f"no table {number} of code {code}, width {width}")
         return table

@@ -1,4 +1,4 @@
-"""The decoder against the vectors, and the vectors against their declarations."""
+"""Checks the decoder against the vectors, and the vectors against their declarations."""
 
 import json
 import random
@@ -12,13 +12,13 @@ from cursor import Cursor, Refused
 from header import Limits, decode_header
 from make_vectors import VECTORS, files
 from protocol import check_client_session, check_exchange, check_server_session, standard_query
+from session_messages import exchange
+from session_messages import query as session_query
 from schema import Field, decode_schema, field_words
 from tables import Tables
 from test_page import decode_container as decode_page_container
 from values import column_values
 from vectors_accept import worked_example
-from vectors_sessions import exchange
-from vectors_sessions import query as session_query
 from vectors_state import worked_frame
 from writer import ALL_MISSING, NONE_MISSING, chunk, constant, field, list_offsets, schema, u32, u64
 
@@ -32,7 +32,7 @@ def named(path: Path) -> str:
 
 
 def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
-    """vectors/README.md"""
+    """Parts of a file of vectors/README.md."""
     cursor = Cursor(data, short="schema")
     fields = decode_schema(cursor.bytes("schema"))
     tables = Tables()
@@ -41,7 +41,7 @@ def decode_container(data: bytes) -> tuple[list[Field], Chunk]:
 
 
 def exchange_parts(data: bytes) -> tuple[bytes, bytes]:
-    """vectors/README.md"""
+    """Parts of a file of vectors/README.md."""
     cursor = Cursor(data, short="cut")
     return cursor.bytes("requests"), cursor.take(cursor.left(), "answers")
 
@@ -89,13 +89,13 @@ def test_rejected(path: Path):
 
 def test_vectors_are_those_declared():
     made = files()
-    kept = {
+    published = {
         str(path.relative_to(VECTORS)): path.read_bytes()
         for folder in (ACCEPT, REJECT)
         for path in folder.iterdir()
     }
-    assert made.keys() == kept.keys()
-    assert [path for path in made if made[path] != kept[path]] == []
+    assert made.keys() == published.keys()
+    assert [path for path in made if made[path] != published[path]] == []
 
 
 def test_every_refusal_of_the_specification_has_vectors():
@@ -116,9 +116,9 @@ def test_worked_bytes_of_the_specification():
         assert drawn == bytes_made, page
 
 
-def test_no_bit_of_an_exchange_can_be_another_one():
-    """Whichever single bit is flipped on the way, in either direction: the same table comes, or
-    none.
+def test_flipped_bits_of_an_exchange_are_detected():
+    """Whichever single bit is flipped in transit, in either direction, the client gets the same
+    table or none.
     """
     requests, answers = exchange_parts((ACCEPT / "checksums.exchange").read_bytes())
 
@@ -143,7 +143,7 @@ def test_no_bit_of_an_exchange_can_be_another_one():
             unharmed += 1
         except Refused:
             pass
-    # The server's name.
+    # Only the server's name is not protected.
     assert unharmed <= 8 * len("dray 0.1")
     query_at, query_bytes = len(requests) - 8 - len(SESSION_QUERY), len(SESSION_QUERY)
     assert requests[query_at : query_at + query_bytes] == SESSION_QUERY
@@ -153,8 +153,8 @@ def test_no_bit_of_an_exchange_can_be_another_one():
             check_client_session(heard)
         except Refused:
             continue
-        # A server that heard something else answers that, and the client holds the answer against
-        # what it said.
+        # A server that received something else answers that; the client compares the answer with
+        # what it sent.
         with pytest.raises(Refused, match="^query"):
             check_exchange(
                 requests, exchange_parts(exchange(SESSION_QUERY, heard=heard[query_at:-8]))[1]
@@ -172,7 +172,7 @@ def test_crc32c_check_value():
 
 
 def test_jumbo_lifts_the_limits():
-    """Too large to keep as a file: one row of 128 MiB, in a handful of bytes."""
+    """One row of 128 MiB in a handful of bytes. Its JSON would be too large for a vector."""
     words = field("f", "fixed_list", size=1 << 24, children=[field("item", "int64")])
     parts, decoded = [NONE_MISSING, NONE_MISSING, constant(u64(7))], 1 << 27
     fields = decode_schema(schema(words))
@@ -184,8 +184,8 @@ def test_jumbo_lifts_the_limits():
         decode_header(jumbo, Limits(row_bytes_max=decoded - 1))
 
 
-def test_as_many_values_without_bytes_as_there_may_be():
-    """Too many values for a file beside it."""
+def test_maximum_of_values_that_take_no_bytes():
+    """The JSON of so many values would be too large for a vector."""
     fields = decode_schema(
         schema(field("l", "list", children=[field("item", "null", nullable=True)]))
     )
@@ -194,7 +194,7 @@ def test_as_many_values_without_bytes_as_there_may_be():
 
 
 def test_limits_of_a_schema():
-    """Too large to keep as files."""
+    """These schemas are too large for vectors."""
     one = schema(field("", "int8"))[4:]
     pairs = schema(field("", "int8", metadata=[["", ""]] * 65_535))[4:]
     assert len(decode_schema(u32(65_536) + one * 65_536)) == 65_536
@@ -215,7 +215,7 @@ def test_limits_of_a_schema():
 
 @pytest.mark.parametrize("path", accepted_paths(), ids=named)
 def test_damaged_bytes_are_refused_or_decode(path: Path):
-    """Only Refused may come out, whatever the bytes."""
+    """Damaged bytes raise Refused or decode; no other exception."""
     whole = path.read_bytes()
     rng = random.Random(f"{SEED} {path.name}")
     print(f"seed {SEED}")
@@ -224,7 +224,7 @@ def test_damaged_bytes_are_refused_or_decode(path: Path):
         if rng.random() < 0.2:
             del data[rng.randrange(len(data) + 1) :]
         for _ in range(rng.choice((1, 1, 1, 2, 8)) if data else 0):
-            # Most of the meaning stands at the beginning.
+            # Prefer the beginning, which has most of the structure.
             at = min(rng.randrange(len(data)), rng.randrange(len(data)))
             data[at] ^= 1 << rng.randrange(8)
         try:

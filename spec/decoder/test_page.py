@@ -1,5 +1,5 @@
-"""The decoder of pages against the vectors, and the vectors against the page. Refusals and damaged
-bytes: test_decoder.py.
+"""Checks the decoder of pages against the vectors, and the worked bytes of page.md. test_decoder.py
+tests refusals and damaged bytes.
 """
 
 import json
@@ -42,7 +42,7 @@ def test_every_refusal_of_the_page_has_vectors():
 
 
 def drawn(section: str) -> bytes:
-    """The bytes of a section's last block: what stands before two spaces."""
+    """The bytes of a section's last code block; two spaces begin a comment."""
     text = (VECTORS.parent / "page.md").read_text().split(section)[1].split("\n## ")[0]
     return bytes.fromhex(
         " ".join(line.split("  ")[0] for line in text.split("```")[-2].splitlines())

@@ -1,4 +1,4 @@
-"""A decoded column as the plain values of the vectors' JSON (vectors/README.md)."""
+"""Converts decoded columns to the plain values of the vectors' JSON (vectors/README.md)."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def column_values(column: Column) -> list:
 
 
 def integer(value: int) -> int | str:
-    """A number where every JSON reader keeps it exactly, else a decimal string."""
+    """A number if every JSON reader preserves it exactly, otherwise a decimal string."""
     value = int(value)
     return value if abs(value) <= 1 << 53 else str(value)
 

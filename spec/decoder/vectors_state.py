@@ -1,6 +1,4 @@
-"""State frames, and chunks made with their tables (state.md): what every reader accepts, and what
-it refuses.
-"""
+"""State frames, and chunks that use their tables (state.md): accepted and refused."""
 
 from vectors_accept import NONE, Accepted
 from vectors_coded import CARE
@@ -11,15 +9,15 @@ X, D = [field("x", "int32")], [field("d", "float64")]
 CARRIERS = strings_lengths(constant(u32(2)), b"AADL")
 
 
-def kept_values(table: int, indexes: list) -> list:
+def stream_values(table: int, indexes: list) -> list:
     return [b"\x09", u32(table), indexes]
 
 
-def kept_strings(table: int, indexes: list) -> list:
+def stream_strings(table: int, indexes: list) -> list:
     return [b"\x05", u32(table), indexes]
 
 
-def kept_symbols(table: int) -> list:
+def stream_symbols(table: int) -> list:
     return [b"\1", u32(table)]
 
 
@@ -48,61 +46,142 @@ def accepted_states() -> list[Accepted]:
     symbols = table_symbols(65535, CARE[1:])
     return [
         accept(
-            "spec-example", "state.md section 5", S, [["DL", "DL", "AA"]], [worked_frame()],
-            [NONE, kept_strings(3, indexes(1, 1, 0))], 16 + 6,
+            "spec-example",
+            "state.md section 5",
+            S,
+            [["DL", "DL", "AA"]],
+            [worked_frame()],
+            [NONE, stream_strings(3, indexes(1, 1, 0))],
+            16 + 6,
         ),
         accept(
-            "values", "entries of fixed width, appended in the next frame; checksums", X, [[7, 9, -1, 9]],
+            "values",
+            "entries of fixed width, appended in the next frame; checksums",
+            X,
+            [[7, 9, -1, 9]],
             [state([sevens], 8, checksummed=True), state([more], 4, sequence=1, checksummed=True)],
-            [NONE, kept_values(0, indexes(0, 2, 1, 2))], 16, checksummed=True,
+            [NONE, stream_values(0, indexes(0, 2, 1, 2))],
+            16,
+            checksummed=True,
         ),
         accept(
-            "two-tables", "a frame of two tables, each of another column; a bit pattern that is no number", D + B,
+            "two-tables",
+            "a frame of two tables, each of another column; a bit pattern that is no number",
+            D + B,
             [["7ff8000000000001", "0000000000000000"], ["ff", ""]],
-            [state([table_fixed(1, 0, 2, 8, plain(u64(0x7FF8000000000001) + u64(0))),
-                    table_strings(2, 3, 0, 2, strings(b"", b"\xff"))], 16 + 8 + 1)],
-            [NONE, kept_values(1, indexes(0, 1)), NONE, kept_strings(2, frame(1, u32(0), [1, 0]))], 16 + 12 + 1,
+            [
+                state(
+                    [
+                        table_fixed(1, 0, 2, 8, plain(u64(0x7FF8000000000001) + u64(0))),
+                        table_strings(2, 3, 0, 2, strings(b"", b"\xff")),
+                    ],
+                    16 + 8 + 1,
+                )
+            ],
+            [
+                NONE,
+                stream_values(1, indexes(0, 1)),
+                NONE,
+                stream_strings(2, frame(1, u32(0), [1, 0])),
+            ],
+            16 + 12 + 1,
         ),
         accept(
-            "appended-in-one-frame", "a table that is begun and continued in one frame", S, [["DL", "é", ""]],
+            "appended-in-one-frame",
+            "a table that is begun and continued in one frame",
+            S,
+            [["DL", "é", ""]],
             [state([carriers(), carriers(3, 2, 2, strings("é".encode(), b""))], 12 + 8 + 2)],
-            [NONE, kept_strings(3, indexes(1, 2, 3))], 16 + 4,
+            [NONE, stream_strings(3, indexes(1, 2, 3))],
+            16 + 4,
         ),
         accept(
-            "replaced", "a number that is used again, for entries of another kind", X, [[9]],
-            [worked_frame(), state([table_fixed(3, 0, 1, 4, plain(numbers("i", 9)))], 4, sequence=1)],
-            [NONE, kept_values(3, constant(u32(0)))], 4,
+            "replaced",
+            "a number that is used again, for entries of another kind",
+            X,
+            [[9]],
+            [
+                worked_frame(),
+                state([table_fixed(3, 0, 1, 4, plain(numbers("i", 9)))], 4, sequence=1),
+            ],
+            [NONE, stream_values(3, constant(u32(0)))],
+            4,
         ),
         accept(
-            "symbols", "encodings.md section 3.1, the table in a state frame", S, [["carefully", "care"]],
+            "symbols",
+            "encodings.md section 3.1, the table in a state frame",
+            S,
+            [["carefully", "care"]],
             [state([symbols], 2 + 9)],
-            [NONE, strings_symbols(plain(numbers("I", 9, 4)), kept_symbols(65535), 3, plain(numbers("H", 0, 1, 0)))], 12 + 13,
+            [
+                NONE,
+                strings_symbols(
+                    plain(numbers("I", 9, 4)),
+                    stream_symbols(65535),
+                    3,
+                    plain(numbers("H", 0, 1, 0)),
+                ),
+            ],
+            12 + 13,
         ),
         accept(
-            "symbols-of-entries", "a dictionary in the chunk whose entries are coded with a table that stands", S, [["care", "care"]],
+            "symbols-of-entries",
+            "a dictionary in the chunk whose entries are coded with a table that stands",
+            S,
+            [["care", "care"]],
             [state([symbols], 2 + 9)],
-            [NONE, dictionary(1, strings_symbols(constant(u32(4)), kept_symbols(65535), 1, constant(u16(0))), constant(u32(0)))],
+            [
+                NONE,
+                dictionary(
+                    1,
+                    strings_symbols(constant(u32(4)), stream_symbols(65535), 1, constant(u16(0))),
+                    constant(u32(0)),
+                ),
+            ],
             12 + 8,
         ),
         accept(
-            "unused", "a frame before a chunk that needs none", X, [[7]], [worked_frame()], [NONE, constant(numbers("i", 7))], 4,
+            "unused",
+            "a frame before a chunk that needs none",
+            X,
+            [[7]],
+            [worked_frame()],
+            [NONE, constant(numbers("i", 7))],
+            4,
         ),
         accept(
-            "compressed", "buffers of a state frame may be compressed, and need not be used whole", S, [["x" * 300]],
+            "compressed",
+            "buffers of a state frame may be compressed, and need not be used whole",
+            S,
+            [["x" * 300]],
             [state([table_strings(0, 2, 0, 1, [b"\2", constant(u32(300)), lz4(b"x" * 300)])], 304)],
-            [NONE, kept_strings(0, constant(u32(0)))], 8 + 300,
+            [NONE, stream_strings(0, constant(u32(0)))],
+            8 + 300,
         ),
         accept(
-            "largest", "as many entries and bytes as a table may have", B, [["61626364", "61626364"]],
-            [state([table_strings(0, 3, 0, 1 << 14, strings_lengths(constant(u32(4)), b"abcd" * (1 << 14)))], 8 << 14)],
-            [NONE, kept_strings(0, indexes(0, (1 << 14) - 1))], 12 + 8,
+            "largest",
+            "as many entries and bytes as a table may have",
+            B,
+            [["61626364", "61626364"]],
+            [
+                state(
+                    [
+                        table_strings(
+                            0, 3, 0, 1 << 14, strings_lengths(constant(u32(4)), b"abcd" * (1 << 14))
+                        )
+                    ],
+                    8 << 14,
+                )
+            ],
+            [NONE, stream_strings(0, indexes(0, (1 << 14) - 1))],
+            12 + 8,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def rejected_states():
-    """Name, schema, state frames and chunk."""
-    three = chunk(3, [NONE, kept_strings(3, indexes(1, 1, 0))], 16 + 6, states=1)
+    """Yields name, schema, and state frames followed by a chunk."""
+    three = chunk(3, [NONE, stream_strings(3, indexes(1, 1, 0))], 16 + 6, states=1)
     worked = worked_frame()
     plain_chunk = chunk(1, [NONE, constant(numbers("i", 7))], 4, states=1)
 
@@ -241,58 +320,58 @@ def rejected_states():
     yield (
         "state-table-missing",
         S,
-        worked + chunk(1, [NONE, kept_strings(2, constant(u32(0)))], 10, states=1),
+        worked + chunk(1, [NONE, stream_strings(2, constant(u32(0)))], 10, states=1),
     )
     yield (
         "state-table-of-strings",
         X,
-        worked + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1),
+        worked + chunk(1, [NONE, stream_values(3, constant(u32(0)))], 4, states=1),
     )
     yield (
         "state-table-of-utf8",
         B,
-        worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 10, states=1),
+        worked + chunk(1, [NONE, stream_strings(3, constant(u32(0)))], 10, states=1),
     )
     narrow = state([table_fixed(3, 0, 2, 2, plain(numbers("h", 7, 8)))], 4)
     yield (
         "state-table-of-another-width",
         X,
-        narrow + chunk(1, [NONE, kept_values(3, constant(u32(0)))], 4, states=1),
+        narrow + chunk(1, [NONE, stream_values(3, constant(u32(0)))], 4, states=1),
     )
     yield (
         "state-table-of-values",
         S,
-        narrow + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 8, states=1),
+        narrow + chunk(1, [NONE, stream_strings(3, constant(u32(0)))], 8, states=1),
     )
-    codes = strings_symbols(constant(u32(4)), kept_symbols(3), 1, constant(u16(0)))
+    codes = strings_symbols(constant(u32(4)), stream_symbols(3), 1, constant(u16(0)))
     yield "state-table-no-symbols", S, worked + chunk(1, [NONE, codes], 12, states=1)
     yield (
         "index-kept-strings",
         S,
-        worked + chunk(1, [NONE, kept_strings(3, constant(u32(2)))], 10, states=1),
+        worked + chunk(1, [NONE, stream_strings(3, constant(u32(2)))], 10, states=1),
     )
     yield (
         "index-kept-values",
         [field("x", "int16")],
-        narrow + chunk(1, [NONE, kept_values(3, constant(u32(2)))], 2, states=1),
+        narrow + chunk(1, [NONE, stream_values(3, constant(u32(2)))], 2, states=1),
     )
     symbols = state([table_symbols(3, CARE[1:])], 11)
-    codes = strings_symbols(constant(u32(1)), kept_symbols(3), 1, constant(u16(2 + 256)))
+    codes = strings_symbols(constant(u32(1)), stream_symbols(3), 1, constant(u16(2 + 256)))
     yield "index-kept-symbols", S, symbols + chunk(1, [NONE, codes], 9, states=1)
     yield (
         "decoded-kept-strings",
         S,
-        worked + chunk(1, [NONE, kept_strings(3, constant(u32(0)))], 9, states=1),
+        worked + chunk(1, [NONE, stream_strings(3, constant(u32(0)))], 9, states=1),
     )
     for place, nested in (
-        ("entries", dictionary(1, kept_values(3, constant(u32(0))), constant(u32(0)))),
-        ("indexes", kept_values(3, kept_values(3, constant(u32(0))))),
-        ("runs", runs(1, kept_values(3, constant(u32(0))), constant(u32(1)))),
+        ("entries", dictionary(1, stream_values(3, constant(u32(0))), constant(u32(0)))),
+        ("indexes", stream_values(3, stream_values(3, constant(u32(0))))),
+        ("runs", runs(1, stream_values(3, constant(u32(0))), constant(u32(1)))),
     ):
         yield (
             f"code-kept-in-{place}",
             [field("x", "int16")],
             narrow + chunk(1, [NONE, nested], 2, states=1),
         )
-    entries = dictionary(1, kept_strings(3, constant(u32(0))), constant(u32(0)))
+    entries = dictionary(1, stream_strings(3, constant(u32(0))), constant(u32(0)))
     yield "code-kept-strings-in-entries", S, worked + chunk(1, [NONE, entries], 10, states=1)

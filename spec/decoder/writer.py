@@ -1,9 +1,10 @@
-"""Writes chunks, schemas and messages from declarations, valid or not. It shares nothing with the
+"""Writes chunks, schemas and messages from declarations, valid or not. Shares nothing with the
 decoder but crc32c.
 
-A column is a list of parts, lists within lists allowed: `bytes` go into the descriptors, a `Buffer`
-into descriptors and body. So whatever the grammar can say, and what it cannot, is written down in
-the order of chunk.md section 3."""
+A column is a list of parts, which may be nested: `bytes` go into the descriptors, a `Buffer` into
+descriptors and body. So declarations can express both valid and invalid columns, in the order of
+chunk.md section 3.
+"""
 
 import struct
 from dataclasses import dataclass
@@ -31,12 +32,12 @@ def u64(value: int) -> bytes:
 
 
 def numbers(format: str, *values) -> bytes:
-    """Values of one struct format, such as h, after each other."""
+    """Values of one struct format, such as h, one after the other."""
     return struct.pack(f"<{len(values)}{format}", *values)
 
 
 def integers(width: int, *values: int) -> bytes:
-    """Two's complement of any width."""
+    """Values in two's complement of any width, one after the other."""
     return b"".join((value & (1 << 8 * width) - 1).to_bytes(width, "little") for value in values)
 
 
@@ -45,9 +46,7 @@ def integers(width: int, *values: int) -> bytes:
 
 @dataclass(frozen=True)
 class Buffer:
-    """What lies in the body. With a codec, `stored` is already compressed and `raw` is what it
-    unpacks to.
-    """
+    """A buffer of the body. With a codec, `stored` is compressed and `raw` is its unpacked size."""
 
     stored: bytes
     codec: int = PLAIN
@@ -74,9 +73,7 @@ def chunk(
     padding: bytes = b"\0",
     checksum_xor: int = 0,
 ) -> bytes:
-    """`parts` holds those of all columns. The last seven arguments are for chunks that break a
-    rule.
-    """
+    """A chunk. `parts` are those of all columns. The last seven arguments serve to break rules."""
     descriptors, body = bytearray(), bytearray()
     for part in flat(parts):
         if isinstance(part, bytes):
@@ -110,7 +107,7 @@ def chunk(
 
 
 def state(tables: list, decoded: int, rows: int | None = None, **header) -> bytes:
-    """A state frame (state.md): a chunk's fields, with tables instead of rows and columns."""
+    """A state frame (state.md): like a chunk, with tables instead of rows and columns."""
     return chunk(len(tables) if rows is None else rows, tables, decoded, magic=b"DRYS", **header)
 
 
@@ -126,7 +123,7 @@ def flat(parts):
 
 
 def bitmap(bits: str) -> bytes:
-    """From a drawing: the first character is the first value; 1 or 0."""
+    """A bitmap from text: the first character, 1 or 0, is the first value."""
     return b"".join(u8(int(bits[at : at + 8][::-1], 2)) for at in range(0, len(bits), 8))
 
 
@@ -155,7 +152,7 @@ def frame(bits: int, reference: bytes, values: list[int]) -> list:
 
 
 def dictionary(count: int, entries: list, indexes: list) -> list:
-    """The encoding."""
+    """The encoding, as opposed to the type."""
     return [b"\3", u32(count), entries, indexes]
 
 
@@ -192,7 +189,7 @@ def relative(field: int, differences: list) -> list:
 
 
 def strings(*values: bytes) -> list:
-    """Strings, offsets."""
+    """Strings in the encoding offsets."""
     return [b"\0", offsets(*values), Buffer(b"".join(values))]
 
 
@@ -241,7 +238,7 @@ def table_strings(number: int, code: int, first: int, count: int, values: list) 
 
 
 def list_offsets(*ends: int) -> list:
-    """A list's n + 1 offsets; its children follow."""
+    """The n + 1 offsets of lists; their children follow."""
     return [b"\0", Buffer(numbers("I", *ends))]
 
 
@@ -280,11 +277,13 @@ def _bit_string(values: list[int], bits: int) -> int:
     return sum(value << place * bits for place, value in enumerate(values))
 
 
-# --- encodings.md section 5: compressors, small and the same for ever ---
+# --- encodings.md section 5: small compressors whose output never changes ---
 
 
 def lz4(data: bytes) -> Buffer:
-    """Greedy LZ4 block: matches of at least 4 bytes, not in the last 12, the last 5 bytes literals."""
+    """A greedy LZ4 block: matches of at least 4 bytes, none in the last 12 bytes; the last 5 bytes
+    are literals.
+    """
     out, literals_at, at, seen = bytearray(), 0, 0, {}
     while at + 12 < len(data):
         before = seen.get(data[at : at + 4])
@@ -312,9 +311,7 @@ def _lz4_more(length: int) -> bytes:
 
 
 def zstd(data: bytes) -> Buffer:
-    """A zstd frame of one block: a repeated byte, or the bytes as they are (RFC 8878, section
-    3.1.1).
-    """
+    """A zstd frame of one block: a repeated byte, or the raw bytes (RFC 8878, section 3.1.1)."""
     assert len(data) < 1 << 17
     block = data[:1] if data and len(set(data)) == 1 else data
     kind = 1 if data and len(set(data)) == 1 else 0
@@ -330,11 +327,15 @@ def zstd(data: bytes) -> Buffer:
 # --- types.md: from the words of the JSON ---
 
 TYPE_IDS = {
-    "null": 0, "boolean": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
-    "float16": 10, "float32": 11, "float64": 12, "decimal32": 13, "decimal64": 14, "decimal128": 15, "decimal256": 16,
+    "null": 0, "boolean": 1,
+    "int8": 2, "int16": 3, "int32": 4, "int64": 5,
+    "uint8": 6, "uint16": 7, "uint32": 8, "uint64": 9,
+    "float16": 10, "float32": 11, "float64": 12,
+    "decimal32": 13, "decimal64": 14, "decimal128": 15, "decimal256": 16,
     "date32": 17, "date64": 18, "time32": 19, "time64": 20, "timestamp": 21, "duration": 22,
     "interval_months": 23, "interval_day_time": 24, "interval_month_day_nano": 25,
-    "utf8": 26, "binary": 27, "fixed_binary": 28, "list": 29, "fixed_list": 30, "struct": 31, "map": 32, "dictionary": 33,
+    "utf8": 26, "binary": 27, "fixed_binary": 28,
+    "list": 29, "fixed_list": 30, "struct": 31, "map": 32, "dictionary": 33,
 }  # fmt: skip
 
 
@@ -392,3 +393,15 @@ def string(value: str | bytes) -> bytes:
 def message(kind: int, *fields: bytes) -> bytes:
     payload = b"".join(fields)
     return u32(len(payload)) + u8(kind) + bytes(3) + payload
+
+
+# --- vectors/README.md ---
+
+
+def container(schema_bytes: bytes, chunk: bytes) -> bytes:
+    """vectors/README.md"""
+    return u32(len(schema_bytes)) + schema_bytes + chunk
+
+
+def patched(data: bytes, at: int, new: bytes) -> bytes:
+    return data[:at] + new + data[at + len(new) :]

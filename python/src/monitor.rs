@@ -1,5 +1,5 @@
-//! Looking around while a statement runs: signals, a cancel from another thread, and the user's
-//! progress function.
+//! What a running statement checks now and then: signals, a cancel from another thread, and the
+//! user's progress function.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 use dray_client::{Known, Progress as ClientProgress, Wish};
 use pyo3::prelude::*;
 
-/// At least this long between two looks, so that Python's lock is not taken for every chunk.
+/// The shortest time between two checks, so that not every chunk acquires Python's lock.
 const INTERVAL: Duration = Duration::from_millis(45);
 
-/// What the thread that reads a result shares with those that look at it.
-pub(crate) struct Watched {
+/// State that the thread that reads a result shares with threads that cancel or observe it.
+pub(crate) struct Monitor {
     cancelled: AtomicBool,
     progress: Mutex<ClientProgress>,
-    /// What a look raised: it goes before the error that the cancelled statement ends with.
+    /// The exception that a check raised. It takes precedence over the error with which the
+    /// cancelled statement ends.
     raised: Mutex<Option<PyErr>>,
+    /// The user's progress function.
     report: Option<Py<PyAny>>,
 }
 
-impl Watched {
+impl Monitor {
     pub(crate) fn new(report: Option<Py<PyAny>>) -> Self {
         Self {
             cancelled: AtomicBool::new(false),
@@ -38,7 +40,7 @@ impl Watched {
         *lock(&self.progress) = progress;
     }
 
-    /// Asks the reading thread to stop; it looks at least every 50 ms.
+    /// Asks the reading thread to stop. It checks at least every 50 ms.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -51,8 +53,8 @@ impl Watched {
         lock(&self.raised).take()
     }
 
-    /// The client's watch, for this statement. The first interrupt cancels it, and the next one
-    /// does not wait even for that.
+    /// The callback that the client runs during this statement. The first interrupt cancels the
+    /// statement; the second one abandons it without waiting for the server's answer.
     pub(crate) fn watch(self: std::sync::Arc<Self>) -> dray_client::Watch {
         let mut last = Instant::now();
         let mut wish = Wish::Continue;
@@ -65,17 +67,17 @@ impl Watched {
             }
             last = Instant::now();
             self.set_progress(*progress);
-            let looked = Python::try_attach(|py| {
+            let checked = Python::try_attach(|py| {
                 py.check_signals()?;
                 if wish == Wish::Continue { self.report(py) } else { Ok(()) }
             });
-            wish = match (looked, wish) {
+            wish = match (checked, wish) {
                 (Some(Ok(())), wish) => wish,
                 (Some(Err(raised)), wish) => {
                     *lock(&self.raised) = Some(raised);
                     if wish == Wish::Continue { Wish::Cancel } else { Wish::Leave }
                 }
-                // The interpreter shuts down.
+                // The interpreter is shutting down.
                 (None, _) => Wish::Leave,
             };
             wish
@@ -91,9 +93,9 @@ impl Watched {
     }
 }
 
-/// Whether a connection is still wanted that is being made: what a signal's handler has raised is
-/// kept.
-pub(crate) fn wanted(raised: &mut Option<PyErr>) -> impl FnMut() -> bool {
+/// A check that runs while a connection is being made. It returns false to give up, and stores the
+/// exception that a signal handler raised.
+pub(crate) fn connecting_check(raised: &mut Option<PyErr>) -> impl FnMut() -> bool {
     let mut last = Instant::now();
     move || {
         if last.elapsed() < INTERVAL {
@@ -115,7 +117,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How far a statement is.
+/// The progress of a statement.
 #[pyclass(frozen, module = "dray")]
 pub struct Progress(pub(crate) ClientProgress);
 
@@ -133,13 +135,13 @@ impl Progress {
         self.0.bytes
     }
 
-    /// Rows that the server's scans have read.
+    /// Rows that the server's scans read so far.
     #[getter]
     fn rows_read(&self) -> u64 {
         self.0.rows_read
     }
 
-    /// What the planner expects of the result.
+    /// The planner's estimate of the result's size.
     #[getter]
     fn estimate(&self) -> Estimate {
         Estimate(self.0.estimate)
@@ -153,31 +155,31 @@ impl Progress {
     }
 }
 
-/// What the planner expects of a result.
+/// The planner's estimate of a result's size.
 #[pyclass(frozen, module = "dray")]
 pub struct Estimate(pub(crate) dray_client::Estimate);
 
 #[pymethods]
 impl Estimate {
-    /// Rows, or None if nothing is known.
+    /// Rows, or None if unknown.
     #[getter]
     fn rows(&self) -> Option<u64> {
         self.0.rows.value()
     }
 
-    /// Whether `rows` is the number itself rather than a guess.
+    /// Whether `rows` is exact rather than an estimate.
     #[getter]
     fn rows_exact(&self) -> bool {
         matches!(self.0.rows, Known::Exact(_))
     }
 
-    /// Bytes of Arrow data, or None if nothing is known.
+    /// Bytes of Arrow data, or None if unknown.
     #[getter]
     fn bytes(&self) -> Option<u64> {
         self.0.bytes.value()
     }
 
-    /// Whether `bytes` is the number itself rather than a guess.
+    /// Whether `bytes` is exact rather than an estimate.
     #[getter]
     fn bytes_exact(&self) -> bool {
         matches!(self.0.bytes, Known::Exact(_))
