@@ -28,7 +28,8 @@ use bytes::Bytes;
 
 use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
-use crate::types::{COUNT_MAX, Field, Schema, Storage, Type};
+use crate::layout::COUNT_MAX;
+use crate::types::{Field, Schema, Storage, Type};
 
 /// The first room of a buffer: growing from nothing to a few values takes longer than they do.
 const FIRST_BYTES: usize = 256;

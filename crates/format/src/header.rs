@@ -1,6 +1,7 @@
 //! The headers of chunks and of state frames: `spec/chunk.md` section 2, `spec/state.md` section 1.
 
 use crate::error::{Result, refuse};
+use crate::layout::{COUNT_MAX, LARGE_ALIGNMENT};
 
 /// The size of a header in bytes.
 pub const HEADER_BYTES: usize = 64;
@@ -133,7 +134,7 @@ impl Header {
                 self.decoded_bytes
             );
         }
-        if self.rows as usize > crate::types::COUNT_MAX {
+        if self.rows as usize > COUNT_MAX {
             refuse!(Limit, "{} rows are too many for a chunk", self.rows);
         }
         Ok(())
@@ -163,7 +164,7 @@ impl Header {
 
     /// The bytes between the header and the body: descriptors and their padding.
     pub fn descriptor_bytes_padded(&self) -> u64 {
-        u64::from(self.descriptor_bytes).next_multiple_of(64)
+        u64::from(self.descriptor_bytes).next_multiple_of(LARGE_ALIGNMENT as u64)
     }
 
     /// The size of the whole chunk in bytes.

@@ -43,6 +43,7 @@ mod header;
 #[cfg(feature = "arrow")]
 mod held;
 mod huffman;
+mod layout;
 mod read;
 mod room;
 mod symbols;
@@ -58,11 +59,10 @@ pub use cursor::{Cursor, put_bytes};
 pub use encode::kept::TableRoom;
 pub use error::{Error, ErrorKind, Result};
 pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
+pub use layout::{COUNT_MAX, WEIGHTLESS_MAX};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
 pub use room::{Memory, Piece};
-pub use types::{
-    COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit, WEIGHTLESS_MAX,
-};
+pub use types::{DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
 pub use word::copy_few;
 pub use write::{
     Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write,

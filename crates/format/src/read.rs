@@ -17,7 +17,6 @@ use std::time::Instant;
 
 use bytes::Bytes;
 
-pub(crate) use self::checks::check_utf8;
 use self::checks::{check_indexes, check_offsets};
 use self::fixed::Codes;
 use self::strings::{Entries, even_offsets};
@@ -28,16 +27,12 @@ use crate::cursor::Cursor;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::expand::{expand_bits, expand_fixed, expand_offsets};
 use crate::header::{HEADER_BYTES, Header, Limits};
+use crate::layout::{
+    COUNT_MAX, WEIGHTLESS_MAX, alignment, check_count, check_padding, fixed_list_total,
+};
 use crate::room::{Memory, Piece, Room};
-use crate::types::{COUNT_MAX, Field, Schema, Storage, Type, WEIGHTLESS_MAX};
-
-/// Buffers of this size and more are aligned to 64 bytes, smaller ones to 8 (chunk.md section 4).
-pub(crate) const LARGE_BUFFER_BYTES: usize = 4096;
-
-/// The alignment of a buffer of `bytes` bytes in the body.
-pub(crate) fn alignment(bytes: usize) -> usize {
-    if bytes >= LARGE_BUFFER_BYTES { 64 } else { 8 }
-}
+use crate::text::check_utf8;
+use crate::types::{Field, Schema, Storage, Type};
 
 /// How the columns of a stream were coded: what `explain` shows.
 #[derive(Debug, Clone, Default)]
@@ -638,7 +633,7 @@ impl Reader<'_, '_> {
         };
         let count = self.descriptors.u32("count")? as usize;
         check_count(count)?;
-        let entries = self.column(&entries_field(value), count)?;
+        let entries = self.column(&value.entries_field(), count)?;
         self.charge(rows, width)?;
         let indexes = self.fixed(n, width, Codes::PARTS, Use::Kept)?;
         Ok(Values::Dictionary { width, indexes, entries: Box::new(entries) })
@@ -737,37 +732,11 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The entries of a dictionary type, as a field: they may be missing.
-pub(crate) fn entries_field(value: &Type) -> Field {
-    Field { name: "entries".into(), data_type: value.clone(), nullable: true, metadata: Vec::new() }
-}
-
 fn reserved<T>(count: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     match out.try_reserve_exact(count) {
         Ok(()) => Ok(out),
         Err(_) => refuse!(Limit, "no memory for {count} times {} bytes", size_of::<T>()),
-    }
-}
-
-fn check_padding(padding: &[u8]) -> Result<()> {
-    if padding.iter().any(|byte| *byte != 0) {
-        refuse!(Reserved, "a byte of padding is not 0");
-    }
-    Ok(())
-}
-
-pub(crate) fn check_count(count: usize) -> Result<()> {
-    if count > COUNT_MAX {
-        refuse!(Limit, "{count} values or bytes in one column, over the limit of {COUNT_MAX}");
-    }
-    Ok(())
-}
-
-pub(crate) fn fixed_list_total(n: usize, size: usize) -> Result<usize> {
-    match n.checked_mul(size) {
-        Some(total) if total <= COUNT_MAX => Ok(total),
-        _ => refuse!(Limit, "{n} lists of {size} items are too many"),
     }
 }
 

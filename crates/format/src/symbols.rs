@@ -47,12 +47,3 @@ impl Symbol {
         [u64::from_le_bytes(first), u64::from_le_bytes(rest)]
     }
 }
-
-// Of tables in state frames (`spec/state.md` section 2).
-
-/// Their numbers are below this.
-pub(crate) const TABLE_NUMBERS: u32 = 1 << 16;
-/// The most entries of one.
-pub(crate) const TABLE_ENTRIES_MAX: usize = 1 << 14;
-/// The most bytes of its entries.
-pub(crate) const TABLE_BYTES_MAX: usize = 1 << 16;

@@ -2,8 +2,11 @@
 
 use crate::column::{Batch, Column, Values, span, u32s};
 use crate::error::{Error, Result, refuse};
-use crate::read::check_utf8;
 use crate::types::{Field, Schema, Type};
+use crate::vector::widest;
+
+/// Bytes that are searched for anything but ASCII at a time.
+const ASCII_STEP: usize = 4096;
 
 impl Batch {
     /// Checks that all strings of these columns are UTF-8, those within others too. The batch fits
@@ -97,11 +100,44 @@ fn check_fields<'a>(
     fields.zip(children).try_for_each(|(field, child)| check(&field.data_type, child, from, rows))
 }
 
+widest! {
+    fn is_ascii[][](data: &[u8]) -> bool {
+        data.chunks(ASCII_STEP).all(|step| step.iter().fold(0, |all, byte| all | byte) < 0x80)
+    }
+}
+
+/// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
+pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
+    if is_ascii(data) {
+        return Ok(());
+    }
+    let splits = |offset: u32| data.get(offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    if simdutf8::basic::from_utf8(data).is_err() || offsets.any(splits) {
+        refuse!(Utf8, "a string is not UTF-8");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::build::BatchBuilder;
     use crate::error::ErrorKind;
+    use crate::vector::tests::at_each_level;
+
+    #[test]
+    fn one_wrong_byte_is_found_at_every_level() {
+        for n in [1, 2, 15, 64, 1000, 5000] {
+            for wrong in [0, n / 2, n - 1] {
+                let mut text = vec![b'a'; n];
+                let valid = || at_each_level(|| check_utf8(&text, [].into_iter()).is_ok());
+                assert!(valid().into_iter().all(|valid| valid), "{n}");
+                text[wrong] = 0xFF;
+                let valid = || at_each_level(|| check_utf8(&text, [].into_iter()).is_ok());
+                assert!(valid().into_iter().all(|valid| !valid), "{wrong} of {n}");
+            }
+        }
+    }
 
     fn field(data_type: Type) -> Field {
         Field { name: "f".into(), data_type, nullable: true, metadata: Vec::new() }

@@ -2,6 +2,7 @@
 
 use crate::cursor::{Cursor, put_bytes};
 use crate::error::{ErrorKind, Result, refuse};
+use crate::layout::COUNT_MAX;
 
 /// The largest schema, in bytes (types.md section 1).
 pub const SCHEMA_BYTES_MAX: usize = 16 << 20;
@@ -13,10 +14,6 @@ pub const METADATA_PAIRS_MAX: usize = 1 << 18;
 pub const DEPTH_MAX: usize = 32;
 /// The widest fixed-size binary (types.md section 2).
 pub const FIXED_BINARY_MAX: u32 = 1 << 24;
-/// Counts of values and bytes of strings stay below this (chunk.md section 3).
-pub const COUNT_MAX: usize = (1 << 31) - 1;
-/// Values of a chunk that take no bytes stay within this (chunk.md section 5).
-pub const WEIGHTLESS_MAX: usize = 1 << 24;
 
 /// The columns of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -123,6 +120,12 @@ impl Type {
             Self::Struct(fields) => fields.iter().all(|field| field.data_type.is_weightless()),
             _ => false,
         }
+    }
+
+    /// The entries of a dictionary of this type, as a field: an entry may be missing.
+    pub(crate) fn entries_field(&self) -> Field {
+        let (name, data_type) = ("entries".into(), self.clone());
+        Field { name, data_type, nullable: true, metadata: Vec::new() }
     }
 
     pub(crate) fn storage(&self) -> Storage {
@@ -233,7 +236,7 @@ impl Schema {
     }
 
     /// Whether there may be values that take no bytes, of which a chunk has at most
-    /// [`WEIGHTLESS_MAX`].
+    /// [`WEIGHTLESS_MAX`](crate::WEIGHTLESS_MAX).
     pub fn has_weightless(&self) -> bool {
         self.fields.is_empty() || self.fields.iter().any(|field| has_weightless(&field.data_type))
     }

@@ -23,10 +23,12 @@ use crate::encode::{self, Tried};
 use crate::error::{Error, Result, refuse};
 use crate::expand::ones;
 use crate::header::{HEADER_BYTES, Header, StateHeader, crc32c};
-use crate::read::{LARGE_BUFFER_BYTES, alignment, check_count, entries_field, fixed_list_total};
-use crate::types::{Field, Schema, Storage, Type, WEIGHTLESS_MAX};
+use crate::layout::{
+    LARGE_ALIGNMENT, LARGE_BUFFER_BYTES, WEIGHTLESS_MAX, alignment, check_count, fixed_list_total,
+};
+use crate::types::{Field, Schema, Storage, Type};
 
-static ZEROS: [u8; 64] = [0; 64];
+static ZEROS: [u8; LARGE_ALIGNMENT] = [0; LARGE_ALIGNMENT];
 /// Smaller buffers are not compressed: zstd takes some microseconds for each.
 const COMPRESSED_BYTES_MIN: usize = 512;
 
@@ -408,7 +410,7 @@ impl Writer {
         else {
             refuse!(Limit, "a chunk of {} bytes is too large", self.body.bytes)
         };
-        let padded = self.descriptors.len().next_multiple_of(64);
+        let padded = self.descriptors.len().next_multiple_of(LARGE_ALIGNMENT);
         self.descriptors.resize(padded, 0);
         let mut parts = vec![Bytes::from(self.descriptors)];
         parts.append(&mut self.body.finish());
@@ -770,7 +772,7 @@ impl Writer {
         }
         self.put_u32(count)?;
         self.column(
-            &entries_field(value),
+            &value.entries_field(),
             dictionaries.into_iter().cloned().collect(),
             count,
             memory.child(0),

@@ -17,7 +17,7 @@ use super::slots::Slots;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::error::Result;
 use crate::header::Limits;
-use crate::symbols::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
+use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
 use crate::write::Writer;
 
 /// What a table's descriptors and padding may take, the frame's header and padding included.

@@ -10,7 +10,7 @@ use super::{Reader, Use};
 use crate::column::u32s;
 use crate::error::{Error, Result, refuse};
 use crate::header::{HEADER_BYTES, Header, Limits, StateHeader};
-use crate::symbols::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
+use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
 
 /// The tables that stand at one place of a stream. A copy is the tables as they are now, for chunks
 /// that are decoded later.

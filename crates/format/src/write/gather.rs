@@ -7,7 +7,8 @@ use super::check_not_null;
 use crate::column::{Bitmap, Column, Values, u32_at, u32s};
 use crate::error::{Result, refuse};
 use crate::expand::ones;
-use crate::types::{COUNT_MAX, Field};
+use crate::layout::COUNT_MAX;
+use crate::types::Field;
 
 /// Whether two dictionaries have the same entries. Pieces of one batch share them, and then nothing
 /// is compared.
