@@ -106,6 +106,14 @@ impl Reader<'_, '_> {
         self.dictionary_values(n, width, &entries, to)
     }
 
+    pub(super) fn dictionary_count(&mut self, n: usize) -> Result<usize> {
+        let count = self.descriptors.u32("count")? as usize;
+        if count == 0 || count > n {
+            refuse!(Index, "a dictionary of {count} entries for {n} values");
+        }
+        Ok(count)
+    }
+
     /// n values, by their indexes among entries.
     fn dictionary_values(
         &mut self,
