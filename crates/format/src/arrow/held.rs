@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 
-use crate::arrow::{column_from_arrow, plain_type};
+use super::import::{column_from_arrow, plain_type};
 use crate::column::Batch;
 use crate::error::{Error, ErrorKind, Result};
 
