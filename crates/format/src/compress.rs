@@ -8,6 +8,45 @@ use crate::room::Room;
 /// The magic number of a zstd frame (RFC 8878 section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 
+/// How hard a writer tries to make a chunk small (encodings.md section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Every buffer plain, as batches have it.
+    #[default]
+    None,
+    /// What costs next to nothing and makes readers copy: where most values are missing these are
+    /// left out, and [`Values::Narrow`](crate::Values::Narrow) stays narrow.
+    Compact,
+    /// Light encodings alone: quick, and all that numbers mostly gain by.
+    Light,
+    /// Light encodings, and strings coded with a table of symbols that was trained on them.
+    Symbols,
+    /// Light encodings, then LZ4 on every buffer where that saves a tenth.
+    Lz4,
+    /// Light encodings, then zstd at this level on every buffer where that saves a tenth.
+    Zstd(i32),
+}
+
+impl Compression {
+    pub(crate) fn encodes(self) -> bool {
+        !matches!(self, Self::None | Self::Compact)
+    }
+
+    /// Whether a compressor comes after the encodings.
+    pub(crate) fn compresses(self) -> bool {
+        self.compressor().0 != Compressor::None
+    }
+
+    /// The compressor that comes after the encodings, and its level.
+    pub(crate) fn compressor(self) -> (Compressor, i32) {
+        match self {
+            Self::None | Self::Compact | Self::Light | Self::Symbols => (Compressor::None, 0),
+            Self::Lz4 => (Compressor::Lz4, 0),
+            Self::Zstd(level) => (Compressor::Zstd, level),
+        }
+    }
+}
+
 /// The compressor of a buffer, by its code on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compressor {

@@ -32,6 +32,7 @@
 pub mod arrow;
 mod bitpack;
 mod build;
+mod clock;
 mod column;
 mod compress;
 mod cursor;
@@ -40,12 +41,11 @@ mod encode;
 mod error;
 mod expand;
 mod header;
-#[cfg(feature = "arrow")]
-mod held;
 mod huffman;
 mod layout;
 mod read;
 mod room;
+mod sink;
 mod symbols;
 mod text;
 mod types;
@@ -54,16 +54,16 @@ mod word;
 mod write;
 
 pub use build::{BatchBuilder, Builder, Built};
+pub use clock::Clock;
 pub use column::{Batch, Bitmap, Column, Values};
+pub use compress::Compression;
 pub use cursor::{Cursor, put_bytes};
-pub use encode::kept::TableRoom;
 pub use error::{Error, ErrorKind, Result};
 pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
 pub use layout::{COUNT_MAX, WEIGHTLESS_MAX};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
 pub use room::{Memory, Piece};
+pub use sink::DictionaryBudget;
 pub use types::{DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
 pub use word::copy_few;
-pub use write::{
-    Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write,
-};
+pub use write::{Chunk, Encoder, StateFrame, Written, chunk_bytes_bound, write};

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use dray_format::{
-    Batch, Chunk, Column, Compression, Encoder, Field, Limits, Schema, TableRoom, Tables, Type,
-    Values, read_with,
+    Batch, Chunk, Column, Compression, DictionaryBudget, Encoder, Field, Limits, Schema, Tables,
+    Type, Values, read_with,
 };
 use random::Random;
 
@@ -124,8 +124,8 @@ fn batch(random: &mut Random, number: usize) -> Batch {
     Batch { rows: ROWS, columns }
 }
 
-fn room() -> Arc<TableRoom> {
-    Arc::new(TableRoom::new(&Limits::default()))
+fn room() -> Arc<DictionaryBudget> {
+    Arc::new(DictionaryBudget::new(&Limits::default()))
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn encoders_share_a_stream() {
 fn tables_keep_within_what_the_reader_holds() {
     let schema = schema();
     let limits = Limits { decoded_bytes_max: 200_000, ..Limits::default() };
-    let room = Arc::new(TableRoom::new(&Limits {
+    let room = Arc::new(DictionaryBudget::new(&Limits {
         decoded_bytes_max: 9000,
         chunk_bytes_max: 5000,
         ..limits

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_format::{Chunk, Compression, Encoder, Error, Schema, TableRoom};
+use dray_format::{Chunk, Compression, DictionaryBudget, Encoder, Error, Schema};
 
 use crate::adaptive::Adaptive;
 use crate::chunker::{Cut, Settings};
@@ -24,7 +24,7 @@ impl Maker {
         schema: Arc<Schema>,
         settings: Settings,
         adaptive: Option<Arc<Adaptive>>,
-        room: Option<Arc<TableRoom>>,
+        room: Option<Arc<DictionaryBudget>>,
     ) -> Self {
         let encoder = Encoder::new(schema.clone(), settings.checksum);
         let encoder = match room {
@@ -46,7 +46,7 @@ impl Maker {
 
     /// An encoder of some columns, whose chunks are not sent.
     fn probing_encoder(&self, columns: Arc<Schema>) -> Encoder {
-        let room = Arc::new(TableRoom::new(&self.settings.limits));
+        let room = Arc::new(DictionaryBudget::new(&self.settings.limits));
         let encoder = Encoder::new(columns, false).keeping_tables(room);
         match self.settings.clock {
             Some(clock) => encoder.timed_by(clock),

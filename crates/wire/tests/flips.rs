@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, Field, Schema, TableRoom, Type, Unit, Values,
+    Batch, Bitmap, Column, Compression, DictionaryBudget, Encoder, Field, Schema, Type, Unit,
+    Values,
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report,
@@ -93,7 +94,7 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     session.progress(7, &mut out).unwrap();
     if !query.plan_only {
         let mut encoder = Encoder::new(schema().into(), started.checksums);
-        encoder = encoder.keeping_tables(Arc::new(TableRoom::new(&query.limits)));
+        encoder = encoder.keeping_tables(Arc::new(DictionaryBudget::new(&query.limits)));
         for _ in 0..2 {
             let chunk = encoder.write(&[rows()], |_| Compression::Light, false).unwrap();
             let parts = session.chunk(chunk, &mut out).unwrap();

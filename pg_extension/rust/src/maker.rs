@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{
-    Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
+    Batch, COUNT_MAX, Chunk, Compression, DictionaryBudget, Encoder, Error, Limits, Schema,
     chunk_bytes_bound,
 };
 use dray_transfer::Adaptive;
@@ -57,7 +57,7 @@ pub(crate) struct Making {
     pub(crate) plain_bytes_max: u64,
     /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the
     /// next one begins without tables.
-    room: Option<Arc<TableRoom>>,
+    room: Option<Arc<DictionaryBudget>>,
     /// The limits that such tables have to keep.
     table_limits: Limits,
 }
@@ -87,7 +87,7 @@ impl Making {
                 * 64)
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
-            room: keeps.then(|| Arc::new(TableRoom::new(&table_limits))),
+            room: keeps.then(|| Arc::new(DictionaryBudget::new(&table_limits))),
             table_limits,
         }
     }
@@ -196,7 +196,7 @@ impl Maker {
         let pieces = [batch];
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
             adaptive.probe(schema, &pieces, |columns| {
-                let room = Arc::new(TableRoom::new(&making.table_limits));
+                let room = Arc::new(DictionaryBudget::new(&making.table_limits));
                 Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
             })?;
             let plan = adaptive.plan(plain_bytes);

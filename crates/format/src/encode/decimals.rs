@@ -8,7 +8,7 @@ use super::slots::{Order, Slots};
 use crate::bitpack::bits_for;
 use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
-use crate::write::Writer;
+use crate::sink::Sink;
 
 /// The exponent is chosen by so many values.
 const SAMPLE: usize = 256;
@@ -103,15 +103,15 @@ impl Decimals {
         Some(Self { exponent, bytes: integers.bytes + more, integers, exceptions, count })
     }
 
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn write(self, sink: &mut Sink) -> Result<()> {
         // At most 22.
-        writer.descriptors.extend_from_slice(&[7, self.exponent as u8]);
-        self.integers.write(writer)?;
-        writer.put_u32(self.count)?;
+        sink.descriptors.extend_from_slice(&[7, self.exponent as u8]);
+        self.integers.write(sink)?;
+        sink.put_u32(self.count)?;
         match self.exceptions {
             Some((positions, others)) => {
-                positions.write_inner(writer)?;
-                others.write_inner(writer)
+                positions.write_inner(sink)?;
+                others.write_inner(sink)
             }
             None => Ok(()),
         }

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use super::integers::Part;
+use super::range::Frame;
 use super::sample::distinct;
 use super::short_strings::{SHORT_BYTES_MAX, distinct_short};
+use super::slots::Slots;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
 use crate::word::Word;
@@ -24,6 +27,13 @@ const NEAR_MAX: u64 = (1 << 16) - 1;
 
 /// A number of each key, given in order of first sight.
 pub(super) type Index = u16;
+
+/// The entries that a table has already, which a search need not count.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
+}
 
 /// The distinct values of a column, and the number of each value among them.
 pub(super) struct Distinct<E> {
@@ -128,7 +138,7 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
 /// distance to the largest, where they are known.
 pub(super) fn distinct_words<T: Word>(
     values: &[u8],
-    frame: Option<(u64, u64)>,
+    frame: Option<Frame>,
     entry_bytes: usize,
     bytes_max: usize,
     known: usize,
@@ -137,14 +147,24 @@ pub(super) fn distinct_words<T: Word>(
     let count_max =
         (entries_that_pay(values.len(), entry_bytes, bytes_max) + known).min(DICTIONARY_COUNT_MAX);
     let found = match frame {
-        Some((min, range @ ..=NEAR_MAX)) => {
-            near::<T>(values, T::truncated(min.into()), range as usize, count_max)
+        Some(Frame { reference, range: range @ ..=NEAR_MAX }) => {
+            near::<T>(values, T::truncated(reference.into()), range as usize, count_max)
         }
         _ => hashed::<T>(values, count_max),
     }?;
     let bytes = dictionary_bytes(values.len(), found.entries.len(), entry_bytes)?;
     (bytes < bytes_max + known * entry_bytes)
         .then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
+}
+
+/// Indexes into `count` entries, at least one of them into each.
+pub(super) fn indexes_below(indexes: &[Index], count: usize) -> Part {
+    let raw: Vec<_> = indexes.iter().map(|index| index.to_le_bytes()).collect();
+    let slots = Slots::unsigned(raw.into_flattened(), size_of::<Index>());
+    match count {
+        1 => Part::new(slots),
+        _ => Part::below(slots, count),
+    }
 }
 
 /// By a table of all that lies between.
@@ -273,20 +293,20 @@ impl<'a> Searched<'a> {
     pub(super) fn distinct(
         &self,
         bytes_max: usize,
-        (known, known_bytes): (usize, usize),
+        known: Known,
     ) -> Option<Distinct<StringEntries>> {
         let n = self.count();
-        let bytes_max = bytes_max + known_bytes;
+        let bytes_max = bytes_max + known.bytes;
         if (self.shortest, self.longest) == (1, 1) {
-            let found =
-                distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max, known)?;
+            let frame = Frame { reference: 0, range: u8::MAX.into() };
+            let found = distinct_words::<u8>(self.data, Some(frame), 1, bytes_max, known.count)?;
             let lengths = vec![1u32.to_le_bytes(); found.entries.len()];
             return Some(Distinct {
                 entries: StringEntries { lengths, data: found.entries },
                 indexes: found.indexes,
             });
         }
-        let count_max = (n / DICTIONARY_SHARE + known).clamp(1, DICTIONARY_COUNT_MAX);
+        let count_max = (n / DICTIONARY_SHARE + known.count).clamp(1, DICTIONARY_COUNT_MAX);
         let found = match self.longest {
             ..=7 => distinct_short::<1>(self, count_max, bytes_max),
             8..=15 => distinct_short::<2>(self, count_max, bytes_max),
@@ -395,7 +415,7 @@ mod tests {
                 offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
             }
             let searched = Searched { offsets: &offsets, data: &data, shortest: 0, longest };
-            let Some(found) = searched.distinct(usize::MAX, (0, 0)) else {
+            let Some(found) = searched.distinct(usize::MAX, Known::default()) else {
                 panic!("{longest}: none")
             };
             assert_eq!(found.entries.lengths.len(), texts.len(), "{longest}");

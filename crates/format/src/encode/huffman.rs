@@ -6,7 +6,7 @@ use super::integers::Part;
 use super::slots::{Order, Slots};
 use crate::error::Result;
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
-use crate::write::Writer;
+use crate::sink::Sink;
 
 /// What the descriptors, and the padding of one more buffer, may take.
 const OVERHEAD_BYTES: usize = 64;
@@ -75,13 +75,13 @@ impl Huffman {
     }
 
     /// Writes them, and before them what is to be added to each.
-    pub(super) fn write(self, reference: &[u8], writer: &mut Writer) -> Result<()> {
-        writer.descriptors.push(10);
-        writer.descriptors.extend_from_slice(reference);
-        writer.put_u32(self.lengths.count())?;
-        self.lengths.write_inner(writer)?;
-        self.sizes.into_iter().try_for_each(|size| writer.put_u32(size))?;
-        writer.plain_buffer(Bytes::from(self.packed))
+    pub(super) fn write(self, reference: &[u8], sink: &mut Sink) -> Result<()> {
+        sink.descriptors.push(10);
+        sink.descriptors.extend_from_slice(reference);
+        sink.put_u32(self.lengths.count())?;
+        self.lengths.write_inner(sink)?;
+        self.sizes.into_iter().try_for_each(|size| sink.put_u32(size))?;
+        sink.plain_buffer(Bytes::from(self.packed))
     }
 }
 

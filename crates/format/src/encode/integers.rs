@@ -4,14 +4,15 @@
 use bytes::Bytes;
 
 use super::huffman::Huffman;
-use super::range::range;
+use super::range::{Frame, range};
 use super::sample::SPREAD;
 use super::slots::{Order, Slots};
 use crate::bitpack::{bits_for, pack, packed_bytes};
+use crate::compress::Compression;
 use crate::error::Result;
 use crate::huffman::VALUES_MAX;
+use crate::sink::Sink;
 use crate::word::{Word, for_word};
-use crate::write::{Compression, Writer};
 
 /// What the descriptors and the padding of a patched frame may take more than those of a frame.
 const PATCHED_SAVING_MIN: usize = 64;
@@ -36,15 +37,6 @@ enum Form {
     Patched(Box<Patched>, Option<Frame>),
     /// And the frame that they are in.
     Huffman(Box<Huffman>, Frame),
-}
-
-/// The frame that fits some values.
-#[derive(Clone, Copy)]
-pub(super) struct Frame {
-    /// The bits of the smallest value.
-    pub(super) reference: u64,
-    /// How far the largest is from it.
-    pub(super) range: u64,
 }
 
 /// A frame that fits most of them.
@@ -179,50 +171,50 @@ impl Part {
     }
 
     /// Writes the values, in Huffman codes too where the compressor would take such for bytes.
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
-        match writer.compression {
-            Compression::Zstd(_) => self.or_huffman().write_inner(writer),
-            _ => self.write_inner(writer),
+    pub(super) fn write(self, sink: &mut Sink) -> Result<()> {
+        match sink.compression {
+            Compression::Zstd(_) => self.or_huffman().write_inner(sink),
+            _ => self.write_inner(sink),
         }
     }
 
     /// The same for what Huffman codes are not allowed in: parts of theirs, positions and
     /// exceptions.
-    pub(super) fn write_inner(self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn write_inner(self, sink: &mut Sink) -> Result<()> {
         let Self { slots, form, bytes } = self;
         if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
-            && writer.compression.compresses()
-            && let Some((bits, raw, compressed)) = whole_bytes(&slots, frame, bytes, writer)
+            && sink.compression.compresses()
+            && let Some((bits, raw, compressed)) = whole_bytes(&slots, frame, bytes, sink)
         {
-            head(writer, 2, bits, &slots, frame.reference);
-            return writer.compressed_buffer(compressed, raw);
+            head(sink, 2, bits, &slots, frame.reference);
+            return sink.compressed_buffer(compressed, raw);
         }
         match form {
             Form::Plain => {
-                writer.descriptors.push(0);
-                writer.buffer(vec![slots.plain()])
+                sink.descriptors.push(0);
+                sink.buffer(vec![slots.plain()])
             }
             Form::Constant => {
-                writer.descriptors.push(1);
+                sink.descriptors.push(1);
                 let value = slots.widened(&slots.bytes[..slots.width]);
-                writer.descriptors.extend_from_slice(&value);
+                sink.descriptors.extend_from_slice(&value);
                 Ok(())
             }
             Form::Frame(Frame { reference, range }) => {
                 let bits = bits_for(range);
-                head(writer, 2, bits, &slots, reference);
-                writer.plain_buffer(packed::<false>(&slots, reference, bits, bytes))
+                head(sink, 2, bits, &slots, reference);
+                sink.plain_buffer(packed::<false>(&slots, reference, bits, bytes))
             }
             Form::Patched(patched, _) => {
                 let Patched { reference, bits, positions, exceptions } = *patched;
-                head(writer, 6, bits, &slots, reference);
-                writer.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
-                writer.put_u32(exceptions.slots.count())?;
-                positions.write_inner(writer)?;
-                exceptions.write_inner(writer)
+                head(sink, 6, bits, &slots, reference);
+                sink.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
+                sink.put_u32(exceptions.slots.count())?;
+                positions.write_inner(sink)?;
+                exceptions.write_inner(sink)
             }
             Form::Huffman(huffman, Frame { reference, .. }) => {
-                huffman.write(&reference_of(&slots, reference), writer)
+                huffman.write(&reference_of(&slots, reference), sink)
             }
         }
     }
@@ -234,11 +226,11 @@ fn whole_bytes(
     slots: &Slots,
     frame: Frame,
     bytes: usize,
-    writer: &mut Writer,
+    sink: &mut Sink,
 ) -> Option<(u32, usize, Bytes)> {
     let bits = bits_for(frame.range).next_power_of_two().max(u8::BITS);
     let raw = packed::<false>(slots, frame.reference, bits, slots.count() * bits as usize / 8);
-    let compressed = writer.compressed(&raw, bytes)?;
+    let compressed = sink.compressed(&raw, bytes)?;
     Some((bits, raw.len(), compressed))
 }
 
@@ -246,10 +238,10 @@ fn smallest<T: Word>(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Part {
     Part::inner::<T>(slots).or_patched::<T>(spread)
 }
 
-fn head(writer: &mut Writer, code: u8, bits: u32, slots: &Slots, reference: u64) {
+fn head(sink: &mut Sink, code: u8, bits: u32, slots: &Slots, reference: u64) {
     // At most 64.
-    writer.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
-    writer.descriptors.extend_from_slice(&reference_of(slots, reference));
+    sink.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
+    sink.descriptors.extend_from_slice(&reference_of(slots, reference));
 }
 
 /// A reference as it is sent.

@@ -4,6 +4,15 @@ use super::slots::Order;
 use crate::vector::widest;
 use crate::word::Word;
 
+/// The frame that fits some values.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    /// The bits of the smallest value.
+    pub(super) reference: u64,
+    /// How far the largest is from it.
+    pub(super) range: u64,
+}
+
 widest! {
     /// The smallest and the largest of some values, of which there is one, with `bias` flipped in
     /// each.

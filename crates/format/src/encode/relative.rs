@@ -67,9 +67,8 @@ impl Bases {
     /// them.
     pub(super) fn nearest(&self, slots: &Slots) -> Option<Near<'_>> {
         let likely = self.like(slots).filter_map(|base| {
-            let arguments = (slots, base);
             let bytes =
-                for_word!(slots.width, [u16 u32 u64], likely_bytes, (arguments), else None)?;
+                for_word!(slots.width, [u16 u32 u64], likely_bytes, (slots, base), else None)?;
             Some(Near { base, bytes })
         });
         likely.min_by_key(|near| near.bytes)
@@ -84,14 +83,14 @@ impl Near<'_> {
 
     /// The differences from it.
     pub(super) fn differences(&self, slots: &Slots) -> Slots {
-        let arguments = (&slots.bytes, &self.base.values);
+        let (values, bases) = (&slots.bytes, &self.base.values);
         let bytes =
-            for_word!(slots.width, [u16 u32 u64], differences_of, (arguments), else Vec::new());
+            for_word!(slots.width, [u16 u32 u64], differences_of, (values, bases), else Vec::new());
         Slots::new(Bytes::from(bytes), slots.width, Order::Signed)
     }
 }
 
-fn differences_of<T: Word>((values, bases): (&Bytes, &Bytes)) -> Vec<u8> {
+fn differences_of<T: Word>(values: &[u8], bases: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(values.len() / (T::BITS as usize / 8));
     differences::<T>(T::slice(values), T::slice(bases), &mut out);
     T::bytes(out)
@@ -99,7 +98,7 @@ fn differences_of<T: Word>((values, bases): (&Bytes, &Bytes)) -> Vec<u8> {
 
 /// What the differences between two columns likely take, packed or as a dictionary; none of too few
 /// values.
-fn likely_bytes<T: Word>((slots, base): (&Slots, &Base)) -> Option<usize> {
+fn likely_bytes<T: Word>(slots: &Slots, base: &Base) -> Option<usize> {
     let (values, bases) = (T::slice(&slots.bytes), T::slice(&base.values));
     let apart = values.len() / PAIRS;
     if apart == 0 {

@@ -17,12 +17,12 @@ use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
 use super::integers::Part;
-use super::kept::Place;
 use super::slots::{Order, Slots};
+use crate::clock::Clock;
 use crate::compress::{Compressor, Packer};
 use crate::error::Result;
+use crate::sink::{Sink, Sinks, TableClaim};
 use crate::symbols::Symbol;
-use crate::write::{Clock, Writer};
 
 /// Less data is not worth a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
@@ -38,15 +38,15 @@ const PAUSE_MAX: u32 = 64;
 
 /// What is kept of one column's strings from chunk to chunk.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct SymbolHistory {
     table: Option<Table>,
     /// Chunks to go before the next training, where the last did not help.
     pause: u32,
     next_pause: u32,
     /// How long trainings have taken that nobody has asked for yet.
-    learning: Duration,
+    training_time: Duration,
     /// Where tables stand at the reader.
-    place: Place,
+    claim: TableClaim,
 }
 
 /// A trained table.
@@ -70,11 +70,11 @@ struct Table {
 /// Strings as codes, ready to be written.
 pub(super) struct Coded<'a> {
     table: &'a mut Table,
-    place: &'a mut Place,
+    claim: &'a mut TableClaim,
     codes: Vec<[u8; 2]>,
 }
 
-impl Memory {
+impl SymbolHistory {
     /// The codes of `data`, if they save an eighth of it. With `keeps` the table may stand at the
     /// reader.
     pub(super) fn encode(&mut self, data: &[u8], clock: Clock, keeps: bool) -> Option<Coded<'_>> {
@@ -127,20 +127,20 @@ impl Memory {
             // Too little data for the table, which may fit the next chunk's.
             return None;
         }
-        let Self { table, place, .. } = self;
-        table.as_mut().map(|table| Coded { table, place, codes })
+        let Self { table, claim, .. } = self;
+        table.as_mut().map(|table| Coded { table, claim, codes })
     }
 
     fn train(&mut self, data: &[u8], clock: Clock) -> Option<Table> {
         let start = clock();
         let table = Table::train(data);
-        self.learning += clock().saturating_sub(start);
+        self.training_time += clock().saturating_sub(start);
         table
     }
 
     /// How long trainings have taken since this was last asked.
-    pub(crate) fn take_learning(&mut self) -> Duration {
-        std::mem::take(&mut self.learning)
+    pub(crate) fn take_training_time(&mut self) -> Duration {
+        std::mem::take(&mut self.training_time)
     }
 }
 
@@ -192,11 +192,11 @@ impl Table {
     }
 
     /// Writes the symbols, in a chunk or in a state frame.
-    fn write(&self, writer: &mut Writer) -> Result<()> {
-        writer.descriptors.push(0);
-        writer.put_u32(self.lengths.len())?;
-        Part::new(Slots::new(self.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
-        writer.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
+    fn write(&self, sink: &mut Sink) -> Result<()> {
+        sink.descriptors.push(0);
+        sink.put_u32(self.lengths.len())?;
+        Part::new(Slots::new(self.lengths.clone(), 1, Order::Unsigned)).write(sink)?;
+        sink.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
     }
 
     /// What so many codes take.
@@ -217,29 +217,30 @@ impl Table {
 
 impl Coded<'_> {
     /// Writes all but the strings' lengths.
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
-        let Self { table, place, codes } = self;
-        if let Some(tables) = &mut writer.tables
+    pub(super) fn write(self, sinks: &mut Sinks) -> Result<()> {
+        let Self { table, claim, codes } = self;
+        if let Some(state) = &mut sinks.state
             && table.stands.is_none()
         {
             let bytes = table.lengths.len() + table.raw_bytes;
-            table.stands = tables.claim(place, bytes, bytes);
+            table.stands = state.claim(claim, bytes, bytes);
             if let Some(number) = table.stands {
-                let state = tables.begin(number);
-                table.write(state)?;
-                state.count(bytes, 1);
+                let sink = state.begin(number);
+                table.write(sink)?;
+                sink.count(bytes, 1);
             }
         }
-        match table.stands.filter(|_| writer.tables.is_some()) {
+        let sink = &mut sinks.chunk;
+        match table.stands.filter(|_| sinks.state.is_some()) {
             Some(number) => {
-                writer.descriptors.push(1);
-                writer.descriptors.extend_from_slice(&number.to_le_bytes());
+                sink.descriptors.push(1);
+                sink.descriptors.extend_from_slice(&number.to_le_bytes());
             }
-            None => table.write(writer)?,
+            None => table.write(sink)?,
         }
-        writer.put_u32(codes.len())?;
+        sink.put_u32(codes.len())?;
         Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned))
             .or_huffman()
-            .write(writer)
+            .write(sink)
     }
 }

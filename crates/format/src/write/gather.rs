@@ -3,8 +3,9 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::check_not_null;
+use super::columns::check_not_null;
 use crate::column::{Bitmap, Column, Values, u32_at, u32s};
+use crate::encode::Strings;
 use crate::error::{Result, refuse};
 use crate::expand::ones;
 use crate::layout::COUNT_MAX;
@@ -22,31 +23,6 @@ pub(super) fn same_entries(a: &Column, b: &Column) -> bool {
         _ => false,
     };
     shared && a.rows == b.rows && a.validity == b.validity || a == b
-}
-
-/// The strings of one column, in one piece but for their data.
-pub(crate) struct Strings {
-    /// n + 1 offsets from 0.
-    pub(crate) offsets: Bytes,
-    pub(crate) data: Vec<Bytes>,
-}
-
-impl Strings {
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.data.iter().map(Bytes::len).sum()
-    }
-}
-
-/// All parts in one buffer.
-pub(crate) fn joined(mut parts: Vec<Bytes>) -> Bytes {
-    if parts.len() == 1
-        && let Some(part) = parts.pop()
-    {
-        return part;
-    }
-    let mut out = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
-    parts.iter().for_each(|part| out.extend_from_slice(part));
-    out.freeze()
 }
 
 pub(super) fn name(values: &Values) -> &'static str {

@@ -2,123 +2,44 @@
 //! `spec/state.md`.
 //!
 //! ```text
-//! a chunk's distinct values ──▶ Kept: which of them the table has ──▶ Plan ──▶ new entries into the state frame
+//! a chunk's distinct values ──▶ StreamDictionary: which of them the table has ──▶ Plan ──▶ new entries into the state frame
 //!                                                                        └───▶ indexes into the chunk
 //! ```
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
 use bytes::Bytes;
 
-use super::dictionary::{Index, Numbers, hash_bytes};
+use super::dictionary::{Index, Known, Numbers, hash_bytes, indexes_below};
 use super::integers::Part;
 use super::slots::Slots;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::error::Result;
-use crate::header::Limits;
-use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
-use crate::write::Writer;
-
-/// What a table's descriptors and padding may take, the frame's header and padding included.
-const OVERHEAD_BYTES: usize = 256;
-
-/// What is left for the tables of a stream: shared by all encoders that make its chunks.
-#[derive(Debug)]
-pub struct TableRoom {
-    next_number: AtomicU32,
-    decoded_bytes: AtomicU64,
-    frame_bytes_max: u64,
-}
-
-impl TableRoom {
-    /// Of a stream whose reader has these limits.
-    pub fn new(limits: &Limits) -> Self {
-        Self {
-            next_number: AtomicU32::new(0),
-            decoded_bytes: AtomicU64::new(limits.decoded_bytes_max),
-            frame_bytes_max: limits.chunk_bytes_max,
-        }
-    }
-}
-
-/// A number for a table, and the room that it has taken. The room is not given back: another
-/// encoder's table could arrive before the one that is smaller now.
-#[derive(Debug, Default)]
-pub(crate) struct Place {
-    number: Option<u32>,
-    claimed_bytes: u64,
-}
-
-/// The tables that a chunk adds, on their way into its state frame.
-pub(crate) struct NewTables {
-    room: Arc<TableRoom>,
-    pub(crate) writer: Box<Writer>,
-    pub(crate) count: u32,
-}
-
-impl NewTables {
-    pub(crate) fn new(room: Arc<TableRoom>, writer: Writer) -> Self {
-        Self { room, writer: Box::new(writer), count: 0 }
-    }
-
-    /// The number of a table of which `new_bytes` will be sent now, and that will decode to
-    /// `decoded_bytes`; none if there is no room.
-    pub(super) fn claim(
-        &self,
-        place: &mut Place,
-        new_bytes: usize,
-        decoded_bytes: usize,
-    ) -> Option<u32> {
-        if self.writer.written_bytes() + (new_bytes + OVERHEAD_BYTES) as u64
-            > self.room.frame_bytes_max
-        {
-            return None;
-        }
-        let more = (decoded_bytes as u64).saturating_sub(place.claimed_bytes);
-        let claim = |left: u64| left.checked_sub(more);
-        self.room.decoded_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claim).ok()?;
-        place.claimed_bytes += more;
-        if place.number.is_none() {
-            let next = |number: u32| (number < TABLE_NUMBERS).then_some(number + 1);
-            place.number =
-                self.room.next_number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next).ok();
-        }
-        place.number
-    }
-
-    /// Begins a table, whose code and contents the caller writes.
-    pub(super) fn begin(&mut self, number: u32) -> &mut Writer {
-        self.count += 1;
-        self.writer.descriptors.extend_from_slice(&number.to_le_bytes());
-        &mut self.writer
-    }
-}
+use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX};
+use crate::sink::{Sinks, StateSink, TableClaim};
 
 /// The table of one column's dictionary.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
-    place: Place,
-    entries: List,
+pub(crate) struct StreamDictionary {
+    claim: TableClaim,
+    entries: EntryList,
     /// The number of each entry.
     numbers: Numbers,
 }
 
 /// What entries are.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum EntryKind {
     Fixed(usize),
     Strings { utf8: bool },
 }
 
 /// Entries one after the other.
 #[derive(Debug, Default)]
-struct List {
+struct EntryList {
     ends: Vec<u32>,
     data: Vec<u8>,
 }
 
-impl List {
+impl EntryList {
     fn get(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.data[start as usize..self.ends[i] as usize]
@@ -160,27 +81,58 @@ pub(super) struct Plan {
     number: u32,
     /// Whether the table begins anew.
     anew: bool,
-    kind: Kind,
+    kind: EntryKind,
     /// The entries that it does not have.
-    new: List,
+    new: EntryList,
     pub(super) indexes: Part,
     /// What new entries and indexes take.
     pub(super) bytes: usize,
 }
 
-impl Kept {
-    /// How many entries the table has, and their bytes: a search need not count these.
-    pub(super) fn known(&self) -> (usize, usize) {
-        (self.entries.ends.len(), self.entries.data.len() + 4 * self.entries.ends.len())
+/// A stream dictionary, and the state frame that its new entries may go into.
+pub(super) struct Planner<'a> {
+    dictionary: &'a mut StreamDictionary,
+    state: &'a StateSink,
+}
+
+impl<'a> Planner<'a> {
+    /// A planner, where the chunk may have a state frame.
+    pub(super) fn new(
+        dictionary: &'a mut StreamDictionary,
+        state: Option<&'a StateSink>,
+    ) -> Option<Self> {
+        state.map(|state| Self { dictionary, state })
+    }
+
+    pub(super) fn known(&self) -> Known {
+        self.dictionary.known()
+    }
+
+    /// As [`StreamDictionary::plan`].
+    pub(super) fn plan(
+        &mut self,
+        kind: EntryKind,
+        entries: &Entries<'_>,
+        indexes: &[Index],
+    ) -> Option<Plan> {
+        self.dictionary.plan(self.state, kind, entries, indexes)
+    }
+}
+
+impl StreamDictionary {
+    /// The entries that the table has.
+    fn known(&self) -> Known {
+        let count = self.entries.ends.len();
+        Known { count, bytes: self.entries.data.len() + 4 * count }
     }
 
     /// How to write values that have these indexes among `entries`, none of which comes twice: with
     /// the new ones behind what is there, or with a table begun anew, whichever takes less. None
     /// where there is no room.
-    pub(super) fn plan(
+    fn plan(
         &mut self,
-        tables: &NewTables,
-        kind: Kind,
+        state: &StateSink,
+        kind: EntryKind,
         entries: &Entries<'_>,
         indexes: &[Index],
     ) -> Option<Plan> {
@@ -192,7 +144,7 @@ impl Kept {
         let mut count = there;
         let mut moved = Vec::with_capacity(entries.len());
         let entry_bytes =
-            |entry: &[u8]| entry.len() + if matches!(kind, Kind::Fixed(_)) { 0 } else { 4 };
+            |entry: &[u8]| entry.len() + if matches!(kind, EntryKind::Fixed(_)) { 0 } else { 4 };
         let (mut new_bytes, mut all_bytes) = (0, 0);
         for entry in &entries {
             let bytes = entry_bytes(entry);
@@ -210,11 +162,11 @@ impl Kept {
         let fits =
             |data: usize, count: usize| data <= TABLE_BYTES_MAX && count <= TABLE_ENTRIES_MAX;
         let anew = there == 0 || own < behind || !fits(self.entries.data.len() + new_bytes, count);
-        let mut new = List::default();
+        let mut new = EntryList::default();
         let kept_bytes = match kind {
             _ if anew => 0,
-            Kind::Fixed(_) => self.entries.data.len(),
-            Kind::Strings { .. } => self.known().1,
+            EntryKind::Fixed(_) => self.entries.data.len(),
+            EntryKind::Strings { .. } => self.known().bytes,
         };
         for (entry, number) in entries.iter().zip(&moved) {
             if anew || *number >= there {
@@ -227,9 +179,9 @@ impl Kept {
         if !fits(new.data.len(), new.ends.len()) {
             return None;
         }
-        let number = tables.claim(&mut self.place, sent_bytes, kept_bytes + sent_bytes)?;
+        let number = state.claim(&mut self.claim, sent_bytes, kept_bytes + sent_bytes)?;
         let indexes = match anew {
-            true => super::part_of_indexes(indexes, entries.len()),
+            true => indexes_below(indexes, entries.len()),
             false => {
                 // At most 2^14.
                 let moved: Vec<Index> = moved.iter().map(|number| *number as Index).collect();
@@ -242,33 +194,33 @@ impl Kept {
     }
 
     /// Writes what was planned: new entries into the state frame, the rest into the chunk.
-    pub(super) fn write(&mut self, plan: Plan, writer: &mut Writer) -> Result<()> {
+    pub(super) fn write(&mut self, plan: Plan, sinks: &mut Sinks) -> Result<()> {
         let Plan { number, anew, kind, new, indexes, .. } = plan;
-        writer.descriptors.push(if matches!(kind, Kind::Fixed(_)) { 9 } else { 5 });
-        writer.descriptors.extend_from_slice(&number.to_le_bytes());
+        sinks.chunk.descriptors.push(if matches!(kind, EntryKind::Fixed(_)) { 9 } else { 5 });
+        sinks.chunk.descriptors.extend_from_slice(&number.to_le_bytes());
         if anew {
-            (self.entries, self.numbers) = (List::default(), Numbers::default());
+            (self.entries, self.numbers) = (EntryList::default(), Numbers::default());
         }
         if !new.ends.is_empty()
-            && let Some(tables) = &mut writer.tables
+            && let Some(state) = &mut sinks.state
         {
-            let state = tables.begin(number);
-            state.descriptors.push(match kind {
-                Kind::Fixed(_) => 1,
-                Kind::Strings { utf8: true } => 2,
-                Kind::Strings { utf8: false } => 3,
+            let sink = state.begin(number);
+            sink.descriptors.push(match kind {
+                EntryKind::Fixed(_) => 1,
+                EntryKind::Strings { utf8: true } => 2,
+                EntryKind::Strings { utf8: false } => 3,
             });
-            state.put_u32(self.entries.ends.len())?;
-            state.put_u32(new.ends.len())?;
+            sink.put_u32(self.entries.ends.len())?;
+            sink.put_u32(new.ends.len())?;
             match kind {
-                Kind::Fixed(width) => {
-                    state.put_u32(width)?;
-                    state.count(new.ends.len(), width);
-                    state.descriptors.push(0);
+                EntryKind::Fixed(width) => {
+                    sink.put_u32(width)?;
+                    sink.count(new.ends.len(), width);
+                    sink.descriptors.push(0);
                 }
-                Kind::Strings { .. } => {
-                    state.count(new.ends.len(), 4);
-                    state.count(new.data.len(), 1);
+                EntryKind::Strings { .. } => {
+                    sink.count(new.ends.len(), 4);
+                    sink.count(new.data.len(), 1);
                     let starts = std::iter::once(&0).chain(&new.ends);
                     let lengths: Vec<_> = new
                         .ends
@@ -276,17 +228,17 @@ impl Kept {
                         .zip(starts)
                         .map(|(end, start)| (end - start).to_le_bytes())
                         .collect();
-                    state.descriptors.push(2);
-                    Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(state)?;
+                    sink.descriptors.push(2);
+                    Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(sink)?;
                 }
             }
-            state.buffer(vec![Bytes::copy_from_slice(&new.data)])?;
+            sink.buffer(vec![Bytes::copy_from_slice(&new.data)])?;
             self.append(&new);
         }
-        indexes.write(writer)
+        indexes.write(&mut sinks.chunk)
     }
 
-    fn append(&mut self, new: &List) {
+    fn append(&mut self, new: &EntryList) {
         let (start, there) = (self.entries.data.len() as u32, self.entries.ends.len());
         self.entries.data.extend_from_slice(&new.data);
         self.entries.ends.extend(new.ends.iter().map(|end| start + end));

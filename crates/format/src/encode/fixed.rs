@@ -1,0 +1,362 @@
+//! Which encoding a column of fixed width takes: the smallest of those that were tried, of which a
+//! sample promised enough (`spec/encodings.md` sections 2 and 6).
+
+use bytes::Bytes;
+
+use super::backoff::Backoff;
+use super::decimals::{Decimals, likely_exponent};
+use super::dictionary::{Distinct, dictionary_bytes, distinct_words, indexes_below};
+use super::history::ColumnHistory;
+use super::integers::Part;
+use super::range::{Frame, neighbours};
+use super::relative::Bases;
+use super::sample::{SPREAD, Sample, distinct};
+use super::slots::{Order, Slots};
+use super::stream_dictionary::{Entries, EntryKind, Plan, Planner, StreamDictionary};
+use crate::bitpack::{bits_for, packed_bytes};
+use crate::column::DECIMAL_BYTES;
+use crate::error::{Result, refuse};
+use crate::sink::Sinks;
+use crate::types::Type;
+use crate::word::{Word, for_word};
+
+/// What the descriptors and the padding of an encoding's parts may take more than those of plain
+/// values.
+const OVERHEAD_BYTES: usize = 128;
+
+/// Writes values of fixed width, as small as the rule makes them; by the differences from one of
+/// `bases` too.
+pub(crate) fn fixed(
+    sinks: &mut Sinks,
+    history: &mut ColumnHistory,
+    data_type: &Type,
+    width: usize,
+    values: Bytes,
+    bases: &Bases,
+) -> Result<()> {
+    use Type::*;
+    let order = match data_type {
+        Float16 | Float32 | Float64 | FixedBinary(_) | IntervalDayTime | IntervalMonthDayNano => {
+            Order::None
+        }
+        UInt8 | UInt16 | UInt32 | UInt64 => Order::Unsigned,
+        _ => Order::Signed,
+    };
+    let floats = matches!(data_type, Float32 | Float64);
+    let slots = Slots::new(values, width, order).narrowed();
+    smallest(slots, floats, sinks, history, bases).write(sinks, &mut history.dictionary)
+}
+
+/// The smallest of what a look at a few of the values promises to be small.
+fn smallest(
+    slots: Slots,
+    floats: bool,
+    sinks: &Sinks,
+    history: &mut ColumnHistory,
+    bases: &Bases,
+) -> ColumnEncoding {
+    let ColumnHistory { trials, dictionary: kept, .. } = history;
+    let spread = slots.spread();
+    let mut best = ColumnEncoding::Part(Part::with_spread(slots.clone(), spread.as_ref()));
+    if slots.count() < 2 || best.bytes() <= slots.wire {
+        return best;
+    }
+    if floats && let Some((exponent, likely_bytes)) = likely_exponent(&slots) {
+        best.consider(likely_bytes, &mut trials.decimals, || {
+            Decimals::of(&slots, exponent).map(ColumnEncoding::Decimals)
+        });
+    }
+    let sample = for_word!(slots.width, [u8 u16 u32 u64 u128], sampled, (&slots), else None);
+    if let Some(sample) = sample {
+        let (of_runs, of_delta) =
+            (likely_runs(&slots, &sample, best.bytes()), likely_delta(&slots, &sample));
+        // Differences are quicker than runs on both sides, and so are preferred to what is hardly
+        // smaller.
+        if of_delta <= of_runs / 8 * 9 {
+            best.consider(of_delta, &mut trials.delta, || delta(&slots));
+            best.consider(of_runs, &mut trials.runs, || runs(&slots));
+        } else {
+            best.consider(of_runs, &mut trials.runs, || runs(&slots));
+            best.consider(of_delta, &mut trials.delta, || delta(&slots));
+        }
+    }
+    let frame = match &best {
+        ColumnEncoding::Part(part) => part.frame(),
+        _ => None,
+    };
+    let bytes_max = best.bytes();
+    let planner = Planner::new(kept, sinks.state.as_ref());
+    let known = planner.as_ref().map_or(0, |planner| planner.known().count);
+    best.consider(
+        likely_dictionary(&slots, spread.as_ref(), known),
+        &mut trials.dictionary,
+        || dictionary(&slots, frame, bytes_max, planner),
+    );
+    if bases.fit(&slots) && trials.relative.is_due() {
+        // A look at the pairs is what takes its time where there are hundreds of columns.
+        let likely = bases.nearest(&slots).filter(|near| near.bytes <= best.bytes() / 8 * 7);
+        let better = likely.map(|near| relative(near.field(), near.differences(&slots)));
+        let better = better.filter(|better| better.bytes() + OVERHEAD_BYTES < best.bytes());
+        trials.relative.record(better.is_some());
+        best = better.unwrap_or(best);
+    }
+    best
+}
+
+fn relative(field: u32, differences: Slots) -> ColumnEncoding {
+    let spread = differences.spread();
+    let mut best = ColumnEncoding::Part(Part::with_spread(differences.clone(), spread.as_ref()));
+    let bytes_max = best.bytes();
+    if likely_dictionary(&differences, spread.as_ref(), 0) < bytes_max / 8 * 7
+        && let Some(smaller) = dictionary(&differences, None, bytes_max, None)
+    {
+        best = smaller;
+    }
+    ColumnEncoding::Relative { field, differences: Box::new(best) }
+}
+
+fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
+    Sample::of::<T>(&slots.bytes, slots.have_differences())
+}
+
+/// How a column is written.
+enum ColumnEncoding {
+    Part(Part),
+    Dictionary {
+        entries: Slots,
+        indexes: Part,
+    },
+    StreamDictionary(Plan),
+    Runs {
+        count: usize,
+        entries: Part,
+        lengths: Part,
+    },
+    Delta {
+        first: Vec<u8>,
+        differences: Part,
+    },
+    Decimals(Decimals),
+    /// The differences are a part or a dictionary.
+    Relative {
+        field: u32,
+        differences: Box<ColumnEncoding>,
+    },
+}
+
+impl ColumnEncoding {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Part(part) => part.bytes,
+            Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
+            Self::StreamDictionary(plan) => plan.bytes,
+            Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
+            Self::Delta { first, differences } => first.len() + differences.bytes,
+            Self::Decimals(decimals) => decimals.bytes,
+            Self::Relative { differences, .. } => differences.bytes(),
+        }
+    }
+
+    /// Tries another way that likely takes so many bytes, if that saves an eighth.
+    fn consider(
+        &mut self,
+        likely_bytes: usize,
+        backoff: &mut Backoff,
+        other: impl FnOnce() -> Option<Self>,
+    ) {
+        if likely_bytes > self.bytes() / 8 * 7 || !backoff.is_due() {
+            return;
+        }
+        let better = other().filter(|other| other.bytes() + OVERHEAD_BYTES < self.bytes());
+        backoff.record(better.is_some());
+        if let Some(better) = better {
+            *self = better;
+        }
+    }
+
+    fn write(self, sinks: &mut Sinks, dictionary: &mut StreamDictionary) -> Result<()> {
+        let sink = &mut sinks.chunk;
+        match self {
+            Self::Part(part) => part.write(sink),
+            Self::StreamDictionary(plan) => dictionary.write(plan, sinks),
+            Self::Dictionary { entries, indexes } => {
+                sink.descriptors.push(3);
+                sink.put_u32(entries.count())?;
+                sink.descriptors.push(0);
+                sink.buffer(vec![entries.plain()])?;
+                indexes.write(sink)
+            }
+            Self::Runs { count, entries, lengths } => {
+                sink.descriptors.push(4);
+                sink.put_u32(count)?;
+                entries.write(sink)?;
+                lengths.write(sink)
+            }
+            Self::Decimals(decimals) => decimals.write(sink),
+            Self::Relative { field, differences } => {
+                sink.descriptors.push(8);
+                sink.descriptors.extend_from_slice(&field.to_le_bytes());
+                differences.write(sinks, dictionary)
+            }
+            Self::Delta { first, differences } => {
+                sink.descriptors.push(5);
+                sink.descriptors.extend_from_slice(&first);
+                differences.write(sink)
+            }
+        }
+    }
+}
+
+/// What a dictionary likely takes, where a table has so many `known` entries.
+fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>, known: usize) -> usize {
+    // Values of one byte take no fewer bits as indexes of as many.
+    if slots.width == 1 || !matches!(slots.width, 2 | 4 | 8 | 16) {
+        return usize::MAX;
+    }
+    // Few values are all looked at.
+    let Some(spread) = spread else { return 0 };
+    if let Some(bits) = known.checked_sub(1).map(|last| bits_for(last as u64)) {
+        return packed_bytes(slots.count(), bits).unwrap_or(usize::MAX);
+    }
+    let entries = distinct(spread).filter(|entries| *entries <= slots.count() / 4);
+    entries
+        .and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire))
+        .unwrap_or(usize::MAX)
+}
+
+fn dictionary(
+    slots: &Slots,
+    frame: Option<Frame>,
+    bytes_max: usize,
+    planner: Option<Planner<'_>>,
+) -> Option<ColumnEncoding> {
+    let known = planner.as_ref().map_or(0, |planner| planner.known().count);
+    let Distinct { entries, indexes } = for_word!(
+        slots.width,
+        [u16 u32 u64 u128],
+        distinct_words,
+        (&slots.bytes, frame, slots.wire, bytes_max, known),
+        else None
+    )?;
+    let count = entries.len() / slots.width;
+    let entries = slots.of(entries);
+    if let Some(mut planner) = planner {
+        let values = entries.clone().plain();
+        let entries = Entries::Fixed { values: &values, width: slots.wire };
+        if let Some(plan) = planner.plan(EntryKind::Fixed(slots.wire), &entries, &indexes) {
+            return Some(ColumnEncoding::StreamDictionary(plan));
+        }
+    }
+    Some(ColumnEncoding::Dictionary { entries, indexes: indexes_below(&indexes, count) })
+}
+
+/// What runs of equal values likely take, where their values take `bytes` now.
+fn likely_runs(slots: &Slots, sample: &Sample, bytes: usize) -> usize {
+    let n = slots.count();
+    let likely = sample.runs(n);
+    // An entry takes what a value does now, a length its own bits.
+    let run_bits = bytes * 8 / n + bits_for((n / likely) as u64) as usize + 1;
+    likely.saturating_mul(run_bits) / 8
+}
+
+fn runs(slots: &Slots) -> Option<ColumnEncoding> {
+    let (entries, lengths) =
+        for_word!(slots.width, [u8 u16 u32 u64 u128], runs_of, (&slots.bytes), else None)?;
+    let count = lengths.len();
+    let entries = Part::new(slots.of(entries));
+    Some(ColumnEncoding::Runs {
+        count,
+        entries,
+        lengths: Part::new(Slots::unsigned(lengths.into_flattened(), 4)),
+    })
+}
+
+/// The entries and lengths of runs, unless there are more than make sense.
+fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
+    let values = T::slice(values);
+    let count_max = values.len() / 2;
+    let (mut entries, mut lengths) = (Vec::new(), Vec::new());
+    let mut start = 0;
+    for (at, pair) in values.windows(2).enumerate() {
+        if pair[0] != pair[1] {
+            if lengths.len() == count_max {
+                return None;
+            }
+            entries.push(pair[0]);
+            // A chunk has fewer than 2^31 values.
+            lengths.push(((at + 1 - start) as u32).to_le_bytes());
+            start = at + 1;
+        }
+    }
+    entries.push(*values.last()?);
+    lengths.push(((values.len() - start) as u32).to_le_bytes());
+    Some((T::bytes(entries), lengths))
+}
+
+/// What differences between neighbours likely take.
+fn likely_delta(slots: &Slots, sample: &Sample) -> usize {
+    if !slots.have_differences() {
+        return usize::MAX;
+    }
+    // An exception takes about as many bits for its position as make the distance to the last one,
+    // and its own.
+    let n = slots.count();
+    n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (slots.width + 2)
+}
+
+fn delta(slots: &Slots) -> Option<ColumnEncoding> {
+    let differences =
+        for_word!(slots.width, [u8 u16 u32 u64], differences_of, (&slots.bytes), else return None);
+    let differences = Part::new(Slots::new(Bytes::from(differences), slots.width, Order::Signed));
+    Some(ColumnEncoding::Delta { first: slots.bytes[..slots.width].to_vec(), differences })
+}
+
+fn differences_of<T: Word>(values: &[u8]) -> Vec<u8> {
+    T::bytes(neighbours::<T>(T::slice(values)))
+}
+
+/// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs
+/// nothing, so unless the values are to be made smaller than they came, this only moves zero to the
+/// middle of the unsigned range.
+pub(crate) fn narrow(
+    sinks: &mut Sinks,
+    history: &mut ColumnHistory,
+    data_type: &Type,
+    width: usize,
+    values: Bytes,
+) -> Result<()> {
+    if !matches!(data_type, Type::Decimal128 { .. }) {
+        refuse!(Unsupported, "narrow decimals instead of {data_type:?}");
+    }
+    let reference = match width {
+        4 => i128::from(i32::MIN),
+        8 => i128::from(i64::MIN),
+        _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
+    };
+    if sinks.chunk.compression.encodes() {
+        let slots = Slots::signed(values, width, DECIMAL_BYTES);
+        let encoding = smallest(slots, false, sinks, history, &Bases::default());
+        return encoding.write(sinks, &mut history.dictionary);
+    }
+    let moved = match width {
+        4 => values
+            .as_chunks()
+            .0
+            .iter()
+            .map(|raw| u32::from_le_bytes(*raw) ^ 1 << 31)
+            .flat_map(u32::to_le_bytes)
+            .collect(),
+        _ => values
+            .as_chunks()
+            .0
+            .iter()
+            .map(|raw| u64::from_le_bytes(*raw) ^ 1 << 63)
+            .flat_map(u64::to_le_bytes)
+            .collect(),
+    };
+    let sink = &mut sinks.chunk;
+    // 32 or 64.
+    sink.descriptors.extend_from_slice(&[2, 8 * width as u8]);
+    sink.descriptors.extend_from_slice(&reference.to_le_bytes());
+    sink.buffer(vec![moved])
+}
