@@ -21,8 +21,8 @@ use crate::build::Built;
 use crate::column::{Batch, Column};
 use crate::error::{Result, refuse};
 use crate::header::{Header, Limits};
+use crate::output::BufferSource;
 use crate::read::{Profile, Tables, decode, read_with};
-use crate::room::Memory;
 use crate::types::Schema;
 
 /// How a reader wants to hold strings and binary.
@@ -76,10 +76,10 @@ impl Decoder {
         descriptors: &[u8],
         body: &Bytes,
         tables: &Tables,
-        memory: Option<&mut dyn Memory>,
+        source: Option<&mut dyn BufferSource>,
         profile: Option<&mut Profile>,
     ) -> Result<RecordBatch> {
-        self.batch(decode(header, &self.schema, descriptors, body, tables, memory, profile)?)
+        self.batch(decode(header, &self.schema, descriptors, body, tables, source, profile)?)
     }
 
     /// As [`crate::read`], into Arrow.

@@ -5,7 +5,7 @@
 //! and stay in order. Values go in and come out in their own width, a row of lanes at a time: the
 //! reference is subtracted and added on the way, in registers.
 
-use crate::room::{Flat, Writer};
+use crate::output::{Appender, Flat};
 use crate::vector::widest;
 use crate::word::Word;
 
@@ -88,7 +88,7 @@ fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
 fn unpack_bytes<S: Sums, const BYTES: usize>(
     packed: &[u8],
     reference: S,
-    out: &mut Writer<'_, S::Raw>,
+    out: &mut Appender<'_, S::Raw>,
 ) {
     let sum = |raw: &[u8; BYTES]| {
         reference.sum_32(raw.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)))
@@ -253,7 +253,7 @@ impl Sums for Near {
 widest! {
     /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the
     /// size that [`packed_bytes`] gives.
-    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Writer<'_, S::Raw>) {
+    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Appender<'_, S::Raw>) {
         match bits {
             0 => return out.repeat(reference.sum_32(0), count),
             8 => return unpack_bytes::<S, 1>(packed, reference, out),
@@ -292,7 +292,7 @@ fn unpack_tail(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::tests::written;
+    use crate::output::tests::written;
     use crate::vector::tests::at_each_level;
 
     fn words<T: Word>(values: &[u64]) -> Vec<T::Raw> {

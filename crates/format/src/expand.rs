@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::column::{Bitmap, u32s};
-use crate::room::Writer;
+use crate::output::Appender;
 
 /// The positions of the ones of a bitmap.
 pub(crate) fn ones(validity: &Bitmap) -> impl Iterator<Item = usize> + '_ {
@@ -50,7 +50,7 @@ pub(crate) fn expand_bits(bits: &Bitmap, validity: &Bitmap) -> Bitmap {
 }
 
 /// Spreads offsets: a missing string is an empty one.
-pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, out: &mut Writer<'_, [u8; 4]>) {
+pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, out: &mut Appender<'_, [u8; 4]>) {
     let mut ends = u32s(offsets);
     let mut end = ends.next().unwrap_or(0);
     out.push(end.to_le_bytes());

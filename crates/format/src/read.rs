@@ -1,8 +1,8 @@
 //! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
 //!
-//! Plain buffers are shared with the chunk; everything else is decoded into memory of its own or of
-//! the caller's, each allocation taken out of the size that the chunk declared. All that is read
-//! here is hostile until checked.
+//! Plain buffers are shared with the chunk. Everything else is decoded into new buffers, on the heap
+//! or from a [`BufferSource`]; each allocation is taken out of the size that the chunk declared.
+//! Nothing in a chunk is trusted before it is checked.
 
 mod checks;
 mod columns;
@@ -23,15 +23,15 @@ use std::time::Instant;
 use bytes::Bytes;
 
 pub use self::profile::{ColumnProfile, Profile};
-use self::reader::{Reader, Use};
+use self::reader::{Destination, Reader};
 pub use self::tables::Tables;
 use crate::column::Batch;
 use crate::error::{Error, Result, refuse};
 use crate::header::{HEADER_BYTES, Header, Limits};
-use crate::room::Memory;
+use crate::output::BufferSource;
 use crate::types::Schema;
 
-/// Reads a whole chunk that lies in one buffer and stands for itself, checksum included.
+/// Reads a whole chunk, checksum included. It lies in one buffer and uses no tables.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification or is over a limit.
@@ -39,10 +39,10 @@ pub fn read(chunk: &Bytes, schema: &Schema, limits: &Limits) -> Result<(Header, 
     read_with(chunk, schema, limits, &Tables::default())
 }
 
-/// As [`read`], where these tables stand.
+/// Reads a whole chunk, checksum included, that may use `tables`.
 ///
 /// # Errors
-/// As there.
+/// When the chunk breaks a rule of the specification or is over a limit.
 pub fn read_with(
     chunk: &Bytes,
     schema: &Schema,
@@ -61,7 +61,7 @@ pub fn read_with(
             header.chunk_bytes()
         );
     }
-    // Both parts lie within the chunk, as its size has just shown.
+    // The check of the size above keeps both parts within the chunk.
     let (descriptors, _) = rest.split_at(rest.len() - header.body_bytes as usize);
     let body = chunk.slice(chunk.len() - header.body_bytes as usize..);
     header.verify(&[descriptors, &body])?;
@@ -69,9 +69,11 @@ pub fn read_with(
     Ok((header, batch))
 }
 
-/// Decodes a chunk whose header has been checked against the limits, with the tables that stand
-/// there. `descriptors` includes their padding. Buffers are decoded into `memory`, without one to
-/// the heap; `profile` gathers how the columns were coded.
+/// Decodes a chunk whose header has been checked against the limits.
+///
+/// `descriptors` includes their padding; `tables` are those that the chunk was made with. Buffers of
+/// columns come from `source`, or from the heap without one. `profile` collects how the columns were
+/// coded.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification.
@@ -81,12 +83,12 @@ pub fn decode(
     descriptors: &[u8],
     body: &Bytes,
     tables: &Tables,
-    memory: Option<&mut dyn Memory>,
+    source: Option<&mut dyn BufferSource>,
     mut profile: Option<&mut Profile>,
 ) -> Result<Batch> {
     let mut reader = Reader::new(header, descriptors, body, tables)?;
     tables.check(header)?;
-    reader.memory = memory;
+    reader.source = source;
     reader.encodings = profile.as_ref().map(|_| Vec::new());
     let rows = header.rows as usize;
     if schema.fields.is_empty() {

@@ -1,6 +1,6 @@
 //! Little-endian integers of one width, and the bytes that they are in a buffer.
 
-use crate::room::Flat;
+use crate::output::Flat;
 
 /// An unsigned integer that stands for a value of its width, whatever the value's type.
 pub(crate) trait Word: Copy + Ord + std::hash::Hash {

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::checks::check_offsets;
 use super::fixed::Codes;
-use super::{Reader, Use, relative};
+use super::{Destination, Reader, relative};
 use crate::column::{Bitmap, Column, Values};
 use crate::error::{Result, refuse};
 use crate::expand::{expand_bits, expand_fixed, expand_offsets};
@@ -49,7 +49,7 @@ impl Reader<'_, '_> {
         let bitmap_bytes = self.charge(n.div_ceil(8), 1)?;
         if nulls == 3 {
             self.note("missing");
-            let bytes = self.zeros(bitmap_bytes, Use::Kept).finish()?;
+            let bytes = self.zeros(bitmap_bytes, Destination::Column).finish()?;
             let validity = Some(Bitmap { bytes, offset: 0, len: n });
             return Ok(Column {
                 rows: n,
@@ -61,7 +61,7 @@ impl Reader<'_, '_> {
         if missing == 0 || missing > n {
             refuse!(Missing, "{missing} of {n} values announced as missing");
         }
-        let validity = Bitmap { bytes: self.bits(n, Use::Kept)?, offset: 0, len: n };
+        let validity = Bitmap { bytes: self.bits(n, Destination::Column)?, offset: 0, len: n };
         if missing != n - validity.ones() {
             refuse!(
                 Missing,
@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
     }
 
     /// A buffer of n bits, of which none is set past the end.
-    fn bits(&mut self, n: usize, to: Use) -> Result<Bytes> {
+    fn bits(&mut self, n: usize, to: Destination) -> Result<Bytes> {
         let bits = self.buffer(n.div_ceil(8), to)?;
         if !n.is_multiple_of(8) && bits[n / 8] >> (n % 8) != 0 {
             refuse!(Bitmap, "bits are set past the {n} of a bitmap");
@@ -100,14 +100,14 @@ impl Reader<'_, '_> {
         Ok(match self.values(data_type, present, n)? {
             Values::Boolean(bits) => Values::Boolean(expand_bits(&bits, validity)),
             Values::Fixed { width, bytes } => {
-                let mut room = self.zeros(n * width, Use::Kept);
-                expand_fixed(&bytes, width, validity, room.written());
-                Values::Fixed { width, bytes: room.finish()? }
+                let mut output = self.zeros(n * width, Destination::Column);
+                expand_fixed(&bytes, width, validity, output.written());
+                Values::Fixed { width, bytes: output.finish()? }
             }
             Values::Bytes { offsets, data } => {
-                let mut room = self.room((n + 1) * 4, Use::Kept)?;
-                room.write(|out| expand_offsets(&offsets, validity, out));
-                Values::Bytes { offsets: room.finish()?, data }
+                let mut output = self.output((n + 1) * 4, Destination::Column)?;
+                output.append(|out| expand_offsets(&offsets, validity, out));
+                Values::Bytes { offsets: output.finish()?, data }
             }
             other => other,
         })
@@ -116,7 +116,7 @@ impl Reader<'_, '_> {
     /// `n` values, of a column that will have `rows` of them once the missing ones are back in
     /// their places.
     fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
-        let to = if n == rows { Use::Kept } else { Use::Part };
+        let to = if n == rows { Destination::Column } else { Destination::Scratch };
         match data_type.storage() {
             Storage::Null => Ok(Values::Null),
             Storage::Boolean => {
@@ -135,11 +135,11 @@ impl Reader<'_, '_> {
                 self.charge(rows + 1, 4)?;
                 let (offsets, total) = match self.descriptors.u8("list encoding")? {
                     0 => {
-                        let offsets = self.buffer((n + 1) * 4, Use::Kept)?;
+                        let offsets = self.buffer((n + 1) * 4, Destination::Column)?;
                         let total = check_offsets(&offsets)?;
                         (offsets, total)
                     }
-                    2 => self.offsets_of_lengths(n, Use::Kept)?,
+                    2 => self.offsets_of_lengths(n, Destination::Column)?,
                     code => refuse!(Code, "unknown list encoding {code}"),
                 };
                 let child = match data_type {
@@ -175,7 +175,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn booleans(&mut self, n: usize, to: Use) -> Result<Values> {
+    fn booleans(&mut self, n: usize, to: Destination) -> Result<Values> {
         let bytes = match self.descriptors.u8("boolean encoding")? {
             0 => self.bits(n, to)?,
             1 => {
@@ -184,15 +184,15 @@ impl Reader<'_, '_> {
                 if value > 1 || n == 0 {
                     refuse!(Constant, "boolean constant {value} for {n} values");
                 }
-                let mut room = self.zeros(n.div_ceil(8), to);
+                let mut output = self.zeros(n.div_ceil(8), to);
                 if value == 1 {
-                    let bits = room.written();
+                    let bits = output.written();
                     bits.fill(0xFF);
                     if !n.is_multiple_of(8) {
                         bits[n / 8] = (1 << (n % 8)) - 1;
                     }
                 }
-                room.finish()?
+                output.finish()?
             }
             code => refuse!(Code, "unknown boolean encoding {code}"),
         };
@@ -210,7 +210,7 @@ impl Reader<'_, '_> {
         check_count(count)?;
         let entries = self.column(&value.entries_field(), count)?;
         self.charge(rows, width)?;
-        let indexes = self.fixed(n, width, Codes::PARTS, Use::Kept)?;
+        let indexes = self.fixed(n, width, Codes::PARTS, Destination::Column)?;
         Ok(Values::Dictionary { width, indexes, entries: Box::new(entries) })
     }
 }

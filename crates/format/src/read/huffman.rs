@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::fixed::{Codes, word};
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::error::{Result, refuse};
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
 use crate::word::{Word, for_word};
@@ -21,7 +21,7 @@ struct Table(Vec<u16>);
 
 impl Reader<'_, '_> {
     /// n values of `width` bytes, which the caller has charged.
-    pub(super) fn huffman(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
+    pub(super) fn huffman(&mut self, n: usize, width: usize, to: Destination) -> Result<Bytes> {
         self.note("huffman");
         if !matches!(width, 1 | 2 | 4 | 8 | 16) {
             refuse!(Bits, "Huffman codes for values of {width} bytes");
@@ -31,7 +31,7 @@ impl Reader<'_, '_> {
         if count > VALUES_MAX {
             refuse!(Bits, "Huffman codes of {count} values, at most {VALUES_MAX}");
         }
-        let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Use::Part)?;
+        let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Destination::Scratch)?;
         let Some(table) = Table::new(&lengths) else {
             refuse!(
                 Bits,
@@ -54,14 +54,14 @@ impl Reader<'_, '_> {
             }
         }
         let total = sizes.iter().sum();
-        let packed = self.buffer(total, Use::Part)?;
-        let mut room = self.room(n * width, to)?;
-        let out = room.all();
+        let packed = self.buffer(total, Destination::Scratch)?;
+        let mut output = self.output(n * width, to)?;
+        let out = output.all();
         if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false)
         {
             refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
         }
-        room.finish()
+        output.finish()
     }
 }
 

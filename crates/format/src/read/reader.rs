@@ -1,5 +1,5 @@
-//! The state of a reader within a chunk or a state frame: its place in the descriptors and in the
-//! body, and what is left of the declared size.
+//! A reader's position in the descriptors and in the body of one frame, and the budget of decoded
+//! bytes that the frame declared.
 
 use bytes::Bytes;
 
@@ -9,41 +9,45 @@ use crate::cursor::Cursor;
 use crate::error::{ErrorKind, Result, refuse};
 use crate::header::Header;
 use crate::layout::{WEIGHTLESS_MAX, alignment, check_count, check_padding};
-use crate::room::{Memory, Piece, Room};
+use crate::output::{BufferSlice, BufferSource, OutputBuffer};
 
-/// A buffer in the body, not yet unpacked.
-pub(super) struct Placed {
+/// A buffer as it is in the body.
+pub(super) struct StoredBuffer {
     compressor: Compressor,
     packed: Bytes,
+    /// Its size once it is unpacked.
     pub(super) raw_bytes: usize,
 }
 
-/// What becomes of a buffer.
+/// What a buffer is decoded for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Use {
-    /// It is one of the column's own.
-    Kept,
-    /// The column's own are made of it.
-    Part,
+pub(super) enum Destination {
+    /// It becomes a buffer of the column.
+    Column,
+    /// The column's buffers are computed from it.
+    Scratch,
 }
 
+/// Reads one frame: a chunk, or a state frame.
 pub(super) struct Reader<'a, 'm> {
     pub(super) descriptors: Cursor<'a>,
     body: &'a Bytes,
-    pub(super) memory: Option<&'m mut dyn Memory>,
-    /// Where the last buffer ended.
+    /// Where the buffers of columns go; none for the heap.
+    pub(super) source: Option<&'m mut dyn BufferSource>,
+    /// Where the last buffer ended in the body.
     pub(super) at: usize,
     /// What is left of the declared decoded size.
     pub(super) budget: u64,
-    /// How many more values there may be that take no bytes.
+    /// How many more values may take no bytes.
     weightless_left: usize,
     pub(super) tables: &'a Tables,
     unpacker: Unpacker,
+    /// The encodings of the column that is being read, if a profile is taken.
     pub(super) encodings: Option<Vec<&'static str>>,
 }
 
 impl<'a> Reader<'a, '_> {
-    /// A reader of a chunk, or of a state frame.
+    /// A reader at the start of a frame. `descriptors` includes their padding.
     pub(super) fn new(
         header: &Header,
         descriptors: &'a [u8],
@@ -67,7 +71,7 @@ impl<'a> Reader<'a, '_> {
         Ok(Self {
             descriptors: Cursor::new(descriptors, ErrorKind::Truncated),
             body,
-            memory: None,
+            source: None,
             at: 0,
             budget: header.decoded_bytes,
             weightless_left: WEIGHTLESS_MAX,
@@ -77,7 +81,7 @@ impl<'a> Reader<'a, '_> {
         })
     }
 
-    /// Checks that nothing is left over at the end.
+    /// Checks that the frame was read to its end.
     pub(super) fn check_used_up(&self, sequence: u64) -> Result<()> {
         if !self.descriptors.is_empty() || self.at != self.body.len() {
             refuse!(
@@ -95,6 +99,7 @@ impl<'a> Reader<'a, '_> {
 }
 
 impl Reader<'_, '_> {
+    /// Takes `count` times `bytes` bytes out of the budget, and returns the product.
     pub(super) fn charge(&mut self, count: usize, bytes: usize) -> Result<usize> {
         let total = count.checked_mul(bytes).filter(|total| *total as u64 <= self.budget);
         let Some(total) = total else {
@@ -113,14 +118,15 @@ impl Reader<'_, '_> {
         Ok(())
     }
 
+    /// Notes an encoding for the profile.
     pub(super) fn note(&mut self, encoding: &'static str) {
         if let Some(encodings) = &mut self.encodings {
             encodings.push(encoding);
         }
     }
 
-    /// Finds the place of the next buffer in the body.
-    pub(super) fn place(&mut self) -> Result<Placed> {
+    /// The next buffer in the body.
+    pub(super) fn next_buffer(&mut self) -> Result<StoredBuffer> {
         let compressor = Compressor::from_code(self.descriptors.u8("compressor")?)?;
         let bytes = self.descriptors.u32("bytes")? as usize;
         let raw_bytes = match compressor {
@@ -136,49 +142,55 @@ impl Reader<'_, '_> {
             check_padding(&self.body[self.at..start])?;
             self.at = end;
         }
-        Ok(Placed { compressor, packed: self.body.slice(self.at - bytes..self.at), raw_bytes })
+        debug_assert!(bytes <= self.at && self.at <= self.body.len());
+        Ok(StoredBuffer {
+            compressor,
+            packed: self.body.slice(self.at - bytes..self.at),
+            raw_bytes,
+        })
     }
 
-    /// Room for a buffer whose size the caller has held against what was declared.
-    pub(super) fn room(&mut self, bytes: usize, to: Use) -> Result<Room> {
-        Room::new(self.piece(bytes, to), bytes)
+    /// An empty buffer to decode to. The caller has checked its size against the budget.
+    pub(super) fn output(&mut self, bytes: usize, to: Destination) -> Result<OutputBuffer> {
+        OutputBuffer::new(self.slice(bytes, to), bytes)
     }
 
-    pub(super) fn zeros(&mut self, bytes: usize, to: Use) -> Room {
-        Room::zeros(self.piece(bytes, to), bytes)
+    /// A buffer of zeros. The caller has checked its size against the budget.
+    pub(super) fn zeros(&mut self, bytes: usize, to: Destination) -> OutputBuffer {
+        OutputBuffer::zeros(self.slice(bytes, to), bytes)
     }
 
-    fn piece(&mut self, bytes: usize, to: Use) -> Option<Box<dyn Piece>> {
-        self.memory.as_mut().filter(|_| to == Use::Kept)?.piece(bytes)
+    fn slice(&mut self, bytes: usize, to: Destination) -> Option<Box<dyn BufferSlice>> {
+        self.source.as_mut().filter(|_| to == Destination::Column)?.buffer(bytes)
     }
 
-    /// The contents of a buffer. The caller has held their size against what was declared.
-    pub(super) fn unpack(&mut self, placed: Placed, to: Use) -> Result<Bytes> {
-        match placed.compressor {
+    /// The contents of a buffer. The caller has checked their size against the budget.
+    pub(super) fn unpack(&mut self, stored: StoredBuffer, to: Destination) -> Result<Bytes> {
+        match stored.compressor {
             Compressor::None
-                if to == Use::Part
-                    || !self.memory.as_ref().is_some_and(|memory| memory.takes_plain()) =>
+                if to == Destination::Scratch
+                    || !self.source.as_ref().is_some_and(|source| source.copies_plain()) =>
             {
-                return Ok(placed.packed);
+                return Ok(stored.packed);
             }
             Compressor::None => {}
             Compressor::Lz4 => self.note("lz4"),
             Compressor::Zstd => self.note("zstd"),
         }
-        let room = self.room(placed.raw_bytes, to)?;
-        self.unpacker.unpack(placed.compressor, &placed.packed, placed.raw_bytes, room)
+        let output = self.output(stored.raw_bytes, to)?;
+        self.unpacker.unpack(stored.compressor, &stored.packed, stored.raw_bytes, output)
     }
 
     /// The contents of the next buffer, which must have `expected` bytes.
-    pub(super) fn buffer(&mut self, expected: usize, to: Use) -> Result<Bytes> {
-        let placed = self.place()?;
-        if placed.raw_bytes != expected {
-            refuse!(Length, "a buffer of {} bytes, {expected} expected", placed.raw_bytes);
+    pub(super) fn buffer(&mut self, expected: usize, to: Destination) -> Result<Bytes> {
+        let stored = self.next_buffer()?;
+        if stored.raw_bytes != expected {
+            refuse!(Length, "a buffer of {} bytes, {expected} expected", stored.raw_bytes);
         }
-        self.unpack(placed, to)
+        self.unpack(stored, to)
     }
 
-    /// Checks that strings of `bytes` bytes in all can be held, before they are unpacked.
+    /// Checks the total size of strings before they are unpacked.
     pub(super) fn check_string_bytes(&self, bytes: usize) -> Result<()> {
         check_count(bytes)?;
         if bytes as u64 > self.budget {
@@ -192,6 +204,7 @@ impl Reader<'_, '_> {
     }
 }
 
+/// An empty vector with memory for `count` items.
 pub(super) fn reserved<T>(count: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     match out.try_reserve_exact(count) {

@@ -4,7 +4,7 @@ use super::fixed::look_up;
 use super::reader::reserved;
 use crate::column::u32s;
 use crate::error::Result;
-use crate::room::{Room, Writer};
+use crate::output::{Appender, OutputBuffer};
 use crate::vector::widest;
 
 /// Entries up to this size are copied whole, whatever their length: a copy of one size is a few
@@ -58,7 +58,12 @@ impl<'a> Entries<'a> {
 
     /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits
     /// into 31 bits.
-    pub(super) fn gather(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
+    pub(super) fn gather(
+        &self,
+        indexes: &[u8],
+        offsets: &mut OutputBuffer,
+        data: &mut OutputBuffer,
+    ) -> Result<()> {
         match (self.even, self.bytes_max) {
             (true, 1) => self.gather_even::<1>(indexes, offsets, data),
             (true, 2) => self.gather_even::<2>(indexes, offsets, data),
@@ -79,9 +84,14 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    fn gather_even<const W: usize>(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
+    fn gather_even<const W: usize>(
+        &self,
+        indexes: &[u8],
+        offsets: &mut OutputBuffer,
+        data: &mut OutputBuffer,
+    ) {
         even_offsets(indexes.len() / 4, W, offsets);
-        data.write(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
+        data.append(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
     }
 
     /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are
@@ -89,8 +99,8 @@ impl<'a> Entries<'a> {
     fn gather_short<const W: usize>(
         &self,
         indexes: &[u8],
-        offsets: &mut Room,
-        data: &mut Room,
+        offsets: &mut OutputBuffer,
+        data: &mut OutputBuffer,
     ) -> Result<()> {
         let mut entries = reserved(self.spans.len())?;
         entries.extend(self.spans.iter().map(|(start, bytes)| {
@@ -99,14 +109,15 @@ impl<'a> Entries<'a> {
             padded[..bytes].copy_from_slice(&self.data[*start as usize..][..bytes]);
             (padded, bytes)
         }));
-        offsets.write(|offsets| data.write(|data| put_together(&entries, indexes, offsets, data)));
+        offsets
+            .append(|offsets| data.append(|data| put_together(&entries, indexes, offsets, data)));
         Ok(())
     }
 
-    fn gather_long(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
-        offsets.write(|offsets| {
+    fn gather_long(&self, indexes: &[u8], offsets: &mut OutputBuffer, data: &mut OutputBuffer) {
+        offsets.append(|offsets| {
             offsets.push([0; 4]);
-            data.write(|data| {
+            data.append(|data| {
                 let mut end = 0u32;
                 for index in u32s(indexes) {
                     let (start, bytes) = self.spans[index as usize];
@@ -125,8 +136,8 @@ impl<'a> Entries<'a> {
 fn put_together<const W: usize>(
     entries: &[([u8; W], usize)],
     indexes: &[u8],
-    offsets: &mut Writer<'_, [u8; 4]>,
-    data: &mut Writer<'_, u8>,
+    offsets: &mut Appender<'_, [u8; 4]>,
+    data: &mut Appender<'_, u8>,
 ) {
     offsets.push([0; 4]);
     // A few strings at a time are put together in the nearest cache.
@@ -165,8 +176,8 @@ widest! {
 }
 
 /// The offsets of n strings of `bytes` bytes each; their sum is below 2^32.
-pub(super) fn even_offsets(n: usize, bytes: usize, offsets: &mut Room) {
-    offsets.write(|out| out.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes())));
+pub(super) fn even_offsets(n: usize, bytes: usize, offsets: &mut OutputBuffer) {
+    offsets.append(|out| out.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes())));
 }
 
 #[cfg(test)]
@@ -205,7 +216,7 @@ mod tests {
                 let entries = Entries::new(&offsets, &data)?;
                 let total = entries.total(&indexes);
                 let (mut offsets, mut data) =
-                    (Room::new(None, indexes.len() + 4)?, Room::new(None, total)?);
+                    (OutputBuffer::new(None, indexes.len() + 4)?, OutputBuffer::new(None, total)?);
                 entries.gather(&indexes, &mut offsets, &mut data)?;
                 Ok::<_, crate::Error>((offsets.finish()?, data.finish()?))
             }) {

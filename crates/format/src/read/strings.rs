@@ -5,41 +5,41 @@ use bytes::Bytes;
 use super::checks::{check_indexes, check_offsets};
 use super::fixed::Codes;
 use super::string_entries::{Entries, even_offsets};
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::column::{Values, u32s};
 use crate::error::{Result, refuse};
 use crate::layout::{COUNT_MAX, check_count};
-use crate::room::Room;
+use crate::output::OutputBuffer;
 use crate::text::check_utf8;
 
 impl Reader<'_, '_> {
     /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always
     /// kept.
-    pub(super) fn strings(&mut self, n: usize, utf8: bool, to: Use) -> Result<Values> {
+    pub(super) fn strings(&mut self, n: usize, utf8: bool, to: Destination) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
             0 | 2 | 4 => {
-                let (offsets, data) = self.flat_strings(n, utf8, to, Use::Kept)?;
+                let (offsets, data) = self.flat_strings(n, utf8, to, Destination::Column)?;
                 self.charge(data.len(), 1)?;
                 Ok(Values::Bytes { offsets, data })
             }
             1 => {
                 self.note("constant");
                 self.descriptors.u8("encoding")?;
-                let placed = self.place()?;
+                let stored = self.next_buffer()?;
                 if n == 0 {
                     refuse!(Constant, "a constant for no values");
                 }
                 // Both are below 2^32.
-                let total = n * placed.raw_bytes;
+                let total = n * stored.raw_bytes;
                 self.check_string_bytes(total)?;
-                let value = self.unpack(placed, Use::Part)?;
+                let value = self.unpack(stored, Destination::Scratch)?;
                 if utf8 {
                     check_utf8(&value, [].into_iter())?;
                 }
                 self.charge(total, 1)?;
-                let mut data = self.room(total, Use::Kept)?;
+                let mut data = self.output(total, Destination::Column)?;
                 repeat(&value, n, &mut data);
-                let mut offsets = self.room((n + 1) * 4, to)?;
+                let mut offsets = self.output((n + 1) * 4, to)?;
                 even_offsets(n, value.len(), &mut offsets);
                 Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
             }
@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
                 self.descriptors.u8("encoding")?;
                 let count = self.dictionary_count(n)?;
                 let (entry_offsets, entries) =
-                    self.flat_strings(count, utf8, Use::Part, Use::Part)?;
+                    self.flat_strings(count, utf8, Destination::Scratch, Destination::Scratch)?;
                 self.dictionary_strings(n, &entry_offsets, &entries, to)
             }
             5 => {
@@ -68,16 +68,17 @@ impl Reader<'_, '_> {
         n: usize,
         entry_offsets: &[u8],
         entries: &[u8],
-        to: Use,
+        to: Destination,
     ) -> Result<Values> {
-        let indexes = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
+        let indexes = self.fixed(n, 4, Codes::PARTS, Destination::Scratch)?;
         check_indexes(&indexes, entry_offsets.len() / 4 - 1)?;
         let entries = Entries::new(entry_offsets, entries)?;
         let total = entries.total(&indexes);
         self.check_string_bytes(total)?;
         self.charge(total, 1)?;
         check_count(total)?;
-        let (mut offsets, mut data) = (self.room((n + 1) * 4, to)?, self.room(total, Use::Kept)?);
+        let (mut offsets, mut data) =
+            (self.output((n + 1) * 4, to)?, self.output(total, Destination::Column)?);
         entries.gather(&indexes, &mut offsets, &mut data)?;
         Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
     }
@@ -87,8 +88,8 @@ impl Reader<'_, '_> {
         &mut self,
         n: usize,
         utf8: bool,
-        offsets_to: Use,
-        data_to: Use,
+        offsets_to: Destination,
+        data_to: Destination,
     ) -> Result<(Bytes, Bytes)> {
         let code = self.descriptors.u8("encoding")?;
         let (offsets, total) = match code {
@@ -107,11 +108,11 @@ impl Reader<'_, '_> {
         let data = if code == 4 {
             self.symbols(total, data_to)?
         } else {
-            let placed = self.place()?;
-            if placed.raw_bytes != total {
-                refuse!(Offsets, "the strings end at {total}, their data at {}", placed.raw_bytes);
+            let stored = self.next_buffer()?;
+            if stored.raw_bytes != total {
+                refuse!(Offsets, "the strings end at {total}, their data at {}", stored.raw_bytes);
             }
-            self.unpack(placed, data_to)?
+            self.unpack(stored, data_to)?
         };
         if utf8 {
             check_utf8(&data, u32s(&offsets))?;
@@ -120,11 +121,15 @@ impl Reader<'_, '_> {
     }
 
     /// n lengths as the offsets that they make, and the last of these.
-    pub(super) fn offsets_of_lengths(&mut self, n: usize, to: Use) -> Result<(Bytes, usize)> {
-        let lengths = self.fixed(n, 4, Codes::PARTS, Use::Part)?;
-        let mut offsets = self.room((n + 1) * 4, to)?;
+    pub(super) fn offsets_of_lengths(
+        &mut self,
+        n: usize,
+        to: Destination,
+    ) -> Result<(Bytes, usize)> {
+        let lengths = self.fixed(n, 4, Codes::PARTS, Destination::Scratch)?;
+        let mut offsets = self.output((n + 1) * 4, to)?;
         let mut total = 0;
-        offsets.write(|out| {
+        offsets.append(|out| {
             out.push([0; 4]);
             let mut end = 0u64;
             out.extend(u32s(&lengths).map(|length| {
@@ -142,15 +147,15 @@ impl Reader<'_, '_> {
 }
 
 /// Fills `out` with `value`, n times.
-fn repeat(value: &[u8], n: usize, out: &mut Room) {
+fn repeat(value: &[u8], n: usize, out: &mut OutputBuffer) {
     /// Short values are copied so many at a time.
     const STEP_BYTES: usize = 4096;
     if let [byte] = value {
-        return out.write(|out| out.repeat(*byte, n));
+        return out.append(|out| out.repeat(*byte, n));
     }
     let at_a_time = (STEP_BYTES / value.len().max(1)).clamp(1, n.max(1));
     let some = value.repeat(at_a_time);
-    out.write(|out| {
+    out.append(|out| {
         (0..n / at_a_time).for_each(|_| out.extend_from_slice(&some));
         out.extend_from_slice(&some[..n % at_a_time * value.len()]);
     });

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::error::{Result, refuse};
 use crate::symbols::{BYTE_CODES, SYMBOL_BYTES_MAX, SYMBOLS_MAX};
 
@@ -20,7 +20,7 @@ struct Slots {
 
 impl Reader<'_, '_> {
     /// The data of strings, `total` bytes, which the caller has held against what was declared.
-    pub(super) fn symbols(&mut self, total: usize, to: Use) -> Result<Bytes> {
+    pub(super) fn symbols(&mut self, total: usize, to: Destination) -> Result<Bytes> {
         self.note("symbols");
         let slots = match self.descriptors.u8("table")? {
             0 => {
@@ -39,7 +39,7 @@ impl Reader<'_, '_> {
         if codes > total {
             refuse!(Offsets, "{codes} codes for {total} bytes of strings");
         }
-        let codes = self.fixed(codes, 2, Codes::PARTS, Use::Part)?;
+        let codes = self.fixed(codes, 2, Codes::PARTS, Destination::Scratch)?;
         let codes = codes.as_chunks().0;
         let largest =
             codes.iter().fold(0, |largest: u16, code| largest.max(u16::from_le_bytes(*code)));
@@ -48,11 +48,11 @@ impl Reader<'_, '_> {
         }
         // A symbol is copied with what lies behind it, so that the copy has a length the compiler
         // knows; the next overwrites that.
-        let mut room = self.room(total + SYMBOL_BYTES_MAX, to)?;
-        if slots.expand(codes, room.all()) != Some(total) {
+        let mut output = self.output(total + SYMBOL_BYTES_MAX, to)?;
+        if slots.expand(codes, output.all()) != Some(total) {
             refuse!(Offsets, "the codes stand for other than the {total} bytes of the strings");
         }
-        Ok(room.finish()?.slice(..total))
+        Ok(output.finish()?.slice(..total))
     }
 
     /// The lengths of symbols, at most 3840 of 1 to 16 bytes, and their bytes.
@@ -61,15 +61,17 @@ impl Reader<'_, '_> {
         if count > SYMBOLS_MAX {
             refuse!(Symbols, "a table of {count} symbols, over the limit of {SYMBOLS_MAX}");
         }
-        let lengths = self.fixed(count, 1, Codes::PARTS, Use::Part)?;
+        let lengths = self.fixed(count, 1, Codes::PARTS, Destination::Scratch)?;
         if let Some(length) =
             lengths.iter().find(|length| !(1..=SYMBOL_BYTES_MAX).contains(&usize::from(**length)))
         {
             refuse!(Symbols, "a symbol of {length} bytes, expected 1 to {SYMBOL_BYTES_MAX}");
         }
         // At most 3840 times 16.
-        let symbols =
-            self.buffer(lengths.iter().map(|length| usize::from(*length)).sum(), Use::Part)?;
+        let symbols = self.buffer(
+            lengths.iter().map(|length| usize::from(*length)).sum(),
+            Destination::Scratch,
+        )?;
         Ok((lengths, symbols))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::column::u32s;
 use crate::error::{Error, Result, refuse};
 use crate::header::{HEADER_BYTES, Header, Limits, StateHeader};
@@ -254,7 +254,7 @@ impl Entries {
                     count,
                     *width,
                     Codes::ENTRIES,
-                    Use::Part,
+                    Destination::Scratch,
                 )?);
             }
             Self::Strings { utf8, offsets, data } => {
@@ -262,8 +262,12 @@ impl Entries {
                 if reader.descriptors.clone().u8("encoding")? == 4 {
                     refuse!(Code, "symbols for the entries of a table");
                 }
-                let (appended_offsets, appended) =
-                    reader.flat_strings(count, *utf8, Use::Part, Use::Part)?;
+                let (appended_offsets, appended) = reader.flat_strings(
+                    count,
+                    *utf8,
+                    Destination::Scratch,
+                    Destination::Scratch,
+                )?;
                 check_bytes(data.len() + appended.len())?;
                 reader.charge(appended.len(), 1)?;
                 // At most 2^16.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::column::{Bitmap, Column, Values};
 use crate::error::{Result, refuse};
 use crate::layout::fixed_list_total;
@@ -73,7 +73,7 @@ impl Reader<'_, '_> {
 
     fn charged_zeros(&mut self, count: usize, bytes: usize) -> Result<Bytes> {
         let bytes = self.charge(count, bytes)?;
-        self.zeros(bytes, Use::Kept).finish()
+        self.zeros(bytes, Destination::Column).finish()
     }
 
     fn zeros_of(&mut self, data_type: &Type, n: usize) -> Result<Column> {
