@@ -5,7 +5,7 @@
 //! write ─▶ fixed, strings      which encoding
 //!            │   └▶ history    what the chunks before have taught
 //!            ▼
-//!          dictionary, stream_dictionary, symbols, decimals, relative, integers, huffman
+//!          dictionary, stream_dictionary, symbols, decimals, relative, values, huffman
 //!            ▼
 //!          sink
 //! ```
@@ -17,30 +17,30 @@ mod backoff;
 mod decimals;
 mod dictionary;
 mod fixed;
+mod fixed_values;
 mod history;
 mod huffman;
-mod integers;
 mod range;
 mod relative;
 mod sample;
 mod short_strings;
-mod slots;
 mod stream_dictionary;
 mod strings;
 mod symbols;
+mod values;
 
 use bytes::Bytes;
 
 pub(crate) use self::fixed::{fixed, narrow};
+use self::fixed_values::{FixedValues, Order};
 pub(crate) use self::history::ColumnHistory;
-use self::integers::Part;
 pub(crate) use self::relative::Bases;
-use self::slots::{Order, Slots};
 pub(crate) use self::strings::{Strings, list_lengths, strings};
+use self::values::EncodedValues;
 use crate::error::Result;
 use crate::sink::Sink;
 
 /// Writes unsigned integers that are part of something else.
 pub(crate) fn integers(sink: &mut Sink, values: Bytes, width: usize) -> Result<()> {
-    Part::new(Slots::new(values, width, Order::Unsigned)).write(sink)
+    EncodedValues::new(FixedValues::new(values, width, Order::Unsigned)).write(sink)
 }

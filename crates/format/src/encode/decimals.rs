@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
-use super::integers::Part;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
 use crate::bitpack::bits_for;
 use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
@@ -23,8 +23,8 @@ const OVERHEAD_BYTES: usize = 64;
 /// Integers in place of floats, and the floats that have none.
 pub(super) struct Decimals {
     exponent: usize,
-    integers: Part,
-    exceptions: Option<(Part, Part)>,
+    integers: EncodedValues,
+    exceptions: Option<(EncodedValues, EncodedValues)>,
     count: usize,
     pub(super) bytes: usize,
 }
@@ -54,10 +54,10 @@ fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
 
 impl Decimals {
     /// Floats as decimals with an exponent, unless more than an eighth of them have no integer.
-    pub(super) fn of(slots: &Slots, exponent: usize) -> Option<Self> {
-        match slots.width {
-            4 => Self::with_width::<4>(&slots.bytes, exponent),
-            8 => Self::with_width::<8>(&slots.bytes, exponent),
+    pub(super) fn of(values: &FixedValues, exponent: usize) -> Option<Self> {
+        match values.width {
+            4 => Self::with_width::<4>(&values.bytes, exponent),
+            8 => Self::with_width::<8>(&values.bytes, exponent),
             _ => None,
         }
     }
@@ -91,13 +91,16 @@ impl Decimals {
                 before = *slot;
             }
         }
-        let integers =
-            Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
+        let integers = EncodedValues::new(FixedValues::new(
+            Bytes::from(integers.into_flattened()),
+            W,
+            Order::Signed,
+        ));
         let count = others.len();
         let exceptions = (count > 0).then(|| {
-            let positions = Slots::unsigned(positions.into_flattened(), 4);
-            let others = Slots::new(Bytes::from(others.into_flattened()), W, Order::None);
-            (Part::inner::<u32>(positions), Part::unordered(others))
+            let positions = FixedValues::unsigned(positions.into_flattened(), 4);
+            let others = FixedValues::new(Bytes::from(others.into_flattened()), W, Order::None);
+            (EncodedValues::inner::<u32>(positions), EncodedValues::unordered(others))
         });
         let more = exceptions.as_ref().map_or(0, |(a, b)| a.bytes + b.bytes + OVERHEAD_BYTES);
         Some(Self { exponent, bytes: integers.bytes + more, integers, exceptions, count })
@@ -120,10 +123,10 @@ impl Decimals {
 
 /// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely
 /// take then.
-pub(super) fn likely_exponent(slots: &Slots) -> Option<(usize, usize)> {
-    match slots.width {
-        4 => likely_with_width::<4>(&slots.bytes),
-        8 => likely_with_width::<8>(&slots.bytes),
+pub(super) fn likely_exponent(values: &FixedValues) -> Option<(usize, usize)> {
+    match values.width {
+        4 => likely_with_width::<4>(&values.bytes),
+        8 => likely_with_width::<8>(&values.bytes),
         _ => None,
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::integers::Part;
+use super::fixed_values::FixedValues;
 use super::range::Frame;
 use super::sample::distinct;
 use super::short_strings::{SHORT_BYTES_MAX, distinct_short};
-use super::slots::Slots;
+use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
 use crate::word::Word;
@@ -158,12 +158,12 @@ pub(super) fn distinct_words<T: Word>(
 }
 
 /// Indexes into `count` entries, at least one of them into each.
-pub(super) fn indexes_below(indexes: &[Index], count: usize) -> Part {
+pub(super) fn indexes_below(indexes: &[Index], count: usize) -> EncodedValues {
     let raw: Vec<_> = indexes.iter().map(|index| index.to_le_bytes()).collect();
-    let slots = Slots::unsigned(raw.into_flattened(), size_of::<Index>());
+    let values = FixedValues::unsigned(raw.into_flattened(), size_of::<Index>());
     match count {
-        1 => Part::new(slots),
-        _ => Part::below(slots, count),
+        1 => EncodedValues::new(values),
+        _ => EncodedValues::below(values, count),
     }
 }
 

@@ -6,13 +6,13 @@ use bytes::Bytes;
 use super::backoff::Backoff;
 use super::decimals::{Decimals, likely_exponent};
 use super::dictionary::{Distinct, dictionary_bytes, distinct_words, indexes_below};
+use super::fixed_values::{FixedValues, Order};
 use super::history::ColumnHistory;
-use super::integers::Part;
 use super::range::{Frame, neighbours};
 use super::relative::Bases;
 use super::sample::{SPREAD, Sample, distinct};
-use super::slots::{Order, Slots};
 use super::stream_dictionary::{Entries, EntryKind, Plan, Planner, StreamDictionary};
+use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::DECIMAL_BYTES;
 use crate::error::{Result, refuse};
@@ -43,59 +43,60 @@ pub(crate) fn fixed(
         _ => Order::Signed,
     };
     let floats = matches!(data_type, Float32 | Float64);
-    let slots = Slots::new(values, width, order).narrowed();
-    smallest(slots, floats, sinks, history, bases).write(sinks, &mut history.dictionary)
+    let values = FixedValues::new(values, width, order).narrowed();
+    smallest(values, floats, sinks, history, bases).write(sinks, &mut history.dictionary)
 }
 
 /// The smallest of what a look at a few of the values promises to be small.
 fn smallest(
-    slots: Slots,
+    values: FixedValues,
     floats: bool,
     sinks: &Sinks,
     history: &mut ColumnHistory,
     bases: &Bases,
 ) -> ColumnEncoding {
     let ColumnHistory { trials, dictionary: kept, .. } = history;
-    let spread = slots.spread();
-    let mut best = ColumnEncoding::Part(Part::with_spread(slots.clone(), spread.as_ref()));
-    if slots.count() < 2 || best.bytes() <= slots.wire {
+    let spread = values.spread();
+    let mut best =
+        ColumnEncoding::Values(EncodedValues::with_spread(values.clone(), spread.as_ref()));
+    if values.count() < 2 || best.bytes() <= values.wire {
         return best;
     }
-    if floats && let Some((exponent, likely_bytes)) = likely_exponent(&slots) {
+    if floats && let Some((exponent, likely_bytes)) = likely_exponent(&values) {
         best.consider(likely_bytes, &mut trials.decimals, || {
-            Decimals::of(&slots, exponent).map(ColumnEncoding::Decimals)
+            Decimals::of(&values, exponent).map(ColumnEncoding::Decimals)
         });
     }
-    let sample = for_word!(slots.width, [u8 u16 u32 u64 u128], sampled, (&slots), else None);
+    let sample = for_word!(values.width, [u8 u16 u32 u64 u128], sampled, (&values), else None);
     if let Some(sample) = sample {
         let (of_runs, of_delta) =
-            (likely_runs(&slots, &sample, best.bytes()), likely_delta(&slots, &sample));
+            (likely_runs(&values, &sample, best.bytes()), likely_delta(&values, &sample));
         // Differences are quicker than runs on both sides, and so are preferred to what is hardly
         // smaller.
         if of_delta <= of_runs / 8 * 9 {
-            best.consider(of_delta, &mut trials.delta, || delta(&slots));
-            best.consider(of_runs, &mut trials.runs, || runs(&slots));
+            best.consider(of_delta, &mut trials.delta, || delta(&values));
+            best.consider(of_runs, &mut trials.runs, || runs(&values));
         } else {
-            best.consider(of_runs, &mut trials.runs, || runs(&slots));
-            best.consider(of_delta, &mut trials.delta, || delta(&slots));
+            best.consider(of_runs, &mut trials.runs, || runs(&values));
+            best.consider(of_delta, &mut trials.delta, || delta(&values));
         }
     }
     let frame = match &best {
-        ColumnEncoding::Part(part) => part.frame(),
+        ColumnEncoding::Values(part) => part.frame(),
         _ => None,
     };
     let bytes_max = best.bytes();
     let planner = Planner::new(kept, sinks.state.as_ref());
     let known = planner.as_ref().map_or(0, |planner| planner.known().count);
     best.consider(
-        likely_dictionary(&slots, spread.as_ref(), known),
+        likely_dictionary(&values, spread.as_ref(), known),
         &mut trials.dictionary,
-        || dictionary(&slots, frame, bytes_max, planner),
+        || dictionary(&values, frame, bytes_max, planner),
     );
-    if bases.fit(&slots) && trials.relative.is_due() {
+    if bases.fit(&values) && trials.relative.is_due() {
         // A look at the pairs is what takes its time where there are hundreds of columns.
-        let likely = bases.nearest(&slots).filter(|near| near.bytes <= best.bytes() / 8 * 7);
-        let better = likely.map(|near| relative(near.field(), near.differences(&slots)));
+        let likely = bases.nearest(&values).filter(|near| near.bytes <= best.bytes() / 8 * 7);
+        let better = likely.map(|near| relative(near.field(), near.differences(&values)));
         let better = better.filter(|better| better.bytes() + OVERHEAD_BYTES < best.bytes());
         trials.relative.record(better.is_some());
         best = better.unwrap_or(best);
@@ -103,9 +104,10 @@ fn smallest(
     best
 }
 
-fn relative(field: u32, differences: Slots) -> ColumnEncoding {
+fn relative(field: u32, differences: FixedValues) -> ColumnEncoding {
     let spread = differences.spread();
-    let mut best = ColumnEncoding::Part(Part::with_spread(differences.clone(), spread.as_ref()));
+    let mut best =
+        ColumnEncoding::Values(EncodedValues::with_spread(differences.clone(), spread.as_ref()));
     let bytes_max = best.bytes();
     if likely_dictionary(&differences, spread.as_ref(), 0) < bytes_max / 8 * 7
         && let Some(smaller) = dictionary(&differences, None, bytes_max, None)
@@ -115,26 +117,26 @@ fn relative(field: u32, differences: Slots) -> ColumnEncoding {
     ColumnEncoding::Relative { field, differences: Box::new(best) }
 }
 
-fn sampled<T: Word>(slots: &Slots) -> Option<Sample> {
-    Sample::of::<T>(&slots.bytes, slots.have_differences())
+fn sampled<T: Word>(values: &FixedValues) -> Option<Sample> {
+    Sample::of::<T>(&values.bytes, values.have_differences())
 }
 
 /// How a column is written.
 enum ColumnEncoding {
-    Part(Part),
+    Values(EncodedValues),
     Dictionary {
-        entries: Slots,
-        indexes: Part,
+        entries: FixedValues,
+        indexes: EncodedValues,
     },
     StreamDictionary(Plan),
     Runs {
         count: usize,
-        entries: Part,
-        lengths: Part,
+        entries: EncodedValues,
+        lengths: EncodedValues,
     },
     Delta {
         first: Vec<u8>,
-        differences: Part,
+        differences: EncodedValues,
     },
     Decimals(Decimals),
     /// The differences are a part or a dictionary.
@@ -147,7 +149,7 @@ enum ColumnEncoding {
 impl ColumnEncoding {
     fn bytes(&self) -> usize {
         match self {
-            Self::Part(part) => part.bytes,
+            Self::Values(part) => part.bytes,
             Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
             Self::StreamDictionary(plan) => plan.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
@@ -177,7 +179,7 @@ impl ColumnEncoding {
     fn write(self, sinks: &mut Sinks, dictionary: &mut StreamDictionary) -> Result<()> {
         let sink = &mut sinks.chunk;
         match self {
-            Self::Part(part) => part.write(sink),
+            Self::Values(part) => part.write(sink),
             Self::StreamDictionary(plan) => dictionary.write(plan, sinks),
             Self::Dictionary { entries, indexes } => {
                 sink.descriptors.push(3);
@@ -208,42 +210,42 @@ impl ColumnEncoding {
 }
 
 /// What a dictionary likely takes, where a table has so many `known` entries.
-fn likely_dictionary(slots: &Slots, spread: Option<&[u64; SPREAD]>, known: usize) -> usize {
+fn likely_dictionary(values: &FixedValues, spread: Option<&[u64; SPREAD]>, known: usize) -> usize {
     // Values of one byte take no fewer bits as indexes of as many.
-    if slots.width == 1 || !matches!(slots.width, 2 | 4 | 8 | 16) {
+    if values.width == 1 || !matches!(values.width, 2 | 4 | 8 | 16) {
         return usize::MAX;
     }
     // Few values are all looked at.
     let Some(spread) = spread else { return 0 };
     if let Some(bits) = known.checked_sub(1).map(|last| bits_for(last as u64)) {
-        return packed_bytes(slots.count(), bits).unwrap_or(usize::MAX);
+        return packed_bytes(values.count(), bits).unwrap_or(usize::MAX);
     }
-    let entries = distinct(spread).filter(|entries| *entries <= slots.count() / 4);
+    let entries = distinct(spread).filter(|entries| *entries <= values.count() / 4);
     entries
-        .and_then(|entries| dictionary_bytes(slots.count(), entries, slots.wire))
+        .and_then(|entries| dictionary_bytes(values.count(), entries, values.wire))
         .unwrap_or(usize::MAX)
 }
 
 fn dictionary(
-    slots: &Slots,
+    values: &FixedValues,
     frame: Option<Frame>,
     bytes_max: usize,
     planner: Option<Planner<'_>>,
 ) -> Option<ColumnEncoding> {
     let known = planner.as_ref().map_or(0, |planner| planner.known().count);
     let Distinct { entries, indexes } = for_word!(
-        slots.width,
+        values.width,
         [u16 u32 u64 u128],
         distinct_words,
-        (&slots.bytes, frame, slots.wire, bytes_max, known),
+        (&values.bytes, frame, values.wire, bytes_max, known),
         else None
     )?;
-    let count = entries.len() / slots.width;
-    let entries = slots.of(entries);
+    let count = entries.len() / values.width;
+    let entries = values.of(entries);
     if let Some(mut planner) = planner {
-        let values = entries.clone().plain();
-        let entries = Entries::Fixed { values: &values, width: slots.wire };
-        if let Some(plan) = planner.plan(EntryKind::Fixed(slots.wire), &entries, &indexes) {
+        let plain = entries.clone().plain();
+        let entries = Entries::Fixed { values: &plain, width: values.wire };
+        if let Some(plan) = planner.plan(EntryKind::Fixed(values.wire), &entries, &indexes) {
             return Some(ColumnEncoding::StreamDictionary(plan));
         }
     }
@@ -251,23 +253,23 @@ fn dictionary(
 }
 
 /// What runs of equal values likely take, where their values take `bytes` now.
-fn likely_runs(slots: &Slots, sample: &Sample, bytes: usize) -> usize {
-    let n = slots.count();
+fn likely_runs(values: &FixedValues, sample: &Sample, bytes: usize) -> usize {
+    let n = values.count();
     let likely = sample.runs(n);
     // An entry takes what a value does now, a length its own bits.
     let run_bits = bytes * 8 / n + bits_for((n / likely) as u64) as usize + 1;
     likely.saturating_mul(run_bits) / 8
 }
 
-fn runs(slots: &Slots) -> Option<ColumnEncoding> {
+fn runs(values: &FixedValues) -> Option<ColumnEncoding> {
     let (entries, lengths) =
-        for_word!(slots.width, [u8 u16 u32 u64 u128], runs_of, (&slots.bytes), else None)?;
+        for_word!(values.width, [u8 u16 u32 u64 u128], runs_of, (&values.bytes), else None)?;
     let count = lengths.len();
-    let entries = Part::new(slots.of(entries));
+    let entries = EncodedValues::new(values.of(entries));
     Some(ColumnEncoding::Runs {
         count,
         entries,
-        lengths: Part::new(Slots::unsigned(lengths.into_flattened(), 4)),
+        lengths: EncodedValues::new(FixedValues::unsigned(lengths.into_flattened(), 4)),
     })
 }
 
@@ -294,21 +296,21 @@ fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
 }
 
 /// What differences between neighbours likely take.
-fn likely_delta(slots: &Slots, sample: &Sample) -> usize {
-    if !slots.have_differences() {
+fn likely_delta(values: &FixedValues, sample: &Sample) -> usize {
+    if !values.have_differences() {
         return usize::MAX;
     }
     // An exception takes about as many bits for its position as make the distance to the last one,
     // and its own.
-    let n = slots.count();
-    n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (slots.width + 2)
+    let n = values.count();
+    n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (values.width + 2)
 }
 
-fn delta(slots: &Slots) -> Option<ColumnEncoding> {
+fn delta(values: &FixedValues) -> Option<ColumnEncoding> {
+    let differences = for_word!(values.width, [u8 u16 u32 u64], differences_of, (&values.bytes), else return None);
     let differences =
-        for_word!(slots.width, [u8 u16 u32 u64], differences_of, (&slots.bytes), else return None);
-    let differences = Part::new(Slots::new(Bytes::from(differences), slots.width, Order::Signed));
-    Some(ColumnEncoding::Delta { first: slots.bytes[..slots.width].to_vec(), differences })
+        EncodedValues::new(FixedValues::new(Bytes::from(differences), values.width, Order::Signed));
+    Some(ColumnEncoding::Delta { first: values.bytes[..values.width].to_vec(), differences })
 }
 
 fn differences_of<T: Word>(values: &[u8]) -> Vec<u8> {
@@ -334,8 +336,8 @@ pub(crate) fn narrow(
         _ => refuse!(Unsupported, "narrow decimals of {width} bytes"),
     };
     if sinks.chunk.compression.encodes() {
-        let slots = Slots::signed(values, width, DECIMAL_BYTES);
-        let encoding = smallest(slots, false, sinks, history, &Bases::default());
+        let values = FixedValues::signed(values, width, DECIMAL_BYTES);
+        let encoding = smallest(values, false, sinks, history, &Bases::default());
         return encoding.write(sinks, &mut history.dictionary);
     }
     let moved = match width {

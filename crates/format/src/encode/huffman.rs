@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::integers::Part;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
 use crate::error::Result;
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
 use crate::sink::Sink;
@@ -17,7 +17,7 @@ const _: () = assert!(7 + STEP * CODE_BITS_MAX <= 64);
 
 /// Values in Huffman codes.
 pub(super) struct Huffman {
-    lengths: Part,
+    lengths: EncodedValues,
     sizes: [usize; QUARTERS],
     packed: Vec<u8>,
     /// What they take in the chunk, about.
@@ -58,7 +58,8 @@ impl Huffman {
         // At most 13.
         codes(&lengths)?
             .for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
-        let lengths = Part::new(Slots::new(Bytes::from(lengths), 1, Order::Unsigned));
+        let lengths =
+            EncodedValues::new(FixedValues::new(Bytes::from(lengths), 1, Order::Unsigned));
         let bytes = packed_bytes + lengths.bytes + OVERHEAD_BYTES;
         if bytes > bytes_max {
             return None;

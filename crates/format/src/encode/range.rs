@@ -1,6 +1,6 @@
 //! How far values reach: one pass, in vectors.
 
-use super::slots::Order;
+use super::fixed_values::Order;
 use crate::vector::widest;
 use crate::word::Word;
 

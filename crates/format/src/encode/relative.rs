@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::dictionary::dictionary_bytes;
+use super::fixed_values::{FixedValues, Order};
 use super::range::differences;
 use super::sample::distinct;
-use super::slots::{Order, Slots};
 use crate::bitpack::bits_for;
 use crate::types::Type;
 use crate::word::{Word, for_word};
@@ -54,21 +54,23 @@ impl Bases {
     }
 
     /// Whether there are any for such values.
-    pub(super) fn fit(&self, slots: &Slots) -> bool {
-        slots.order != Order::None && slots.width == slots.wire && self.like(slots).next().is_some()
+    pub(super) fn fit(&self, values: &FixedValues) -> bool {
+        values.order != Order::None
+            && values.width == values.wire
+            && self.like(values).next().is_some()
     }
 
-    fn like(&self, slots: &Slots) -> impl Iterator<Item = &Base> {
-        let (width, bytes) = (slots.width, slots.bytes.len());
+    fn like(&self, values: &FixedValues) -> impl Iterator<Item = &Base> {
+        let (width, bytes) = (values.width, values.bytes.len());
         self.0.iter().filter(move |base| base.width == width && base.values.len() == bytes)
     }
 
     /// The column by which these values are likely told in the fewest bytes, going by a few of
     /// them.
-    pub(super) fn nearest(&self, slots: &Slots) -> Option<Near<'_>> {
-        let likely = self.like(slots).filter_map(|base| {
+    pub(super) fn nearest(&self, values: &FixedValues) -> Option<Near<'_>> {
+        let likely = self.like(values).filter_map(|base| {
             let bytes =
-                for_word!(slots.width, [u16 u32 u64], likely_bytes, (slots, base), else None)?;
+                for_word!(values.width, [u16 u32 u64], likely_bytes, (values, base), else None)?;
             Some(Near { base, bytes })
         });
         likely.min_by_key(|near| near.bytes)
@@ -82,11 +84,11 @@ impl Near<'_> {
     }
 
     /// The differences from it.
-    pub(super) fn differences(&self, slots: &Slots) -> Slots {
-        let (values, bases) = (&slots.bytes, &self.base.values);
+    pub(super) fn differences(&self, values: &FixedValues) -> FixedValues {
+        let (found, bases) = (&values.bytes, &self.base.values);
         let bytes =
-            for_word!(slots.width, [u16 u32 u64], differences_of, (values, bases), else Vec::new());
-        Slots::new(Bytes::from(bytes), slots.width, Order::Signed)
+            for_word!(values.width, [u16 u32 u64], differences_of, (found, bases), else Vec::new());
+        FixedValues::new(Bytes::from(bytes), values.width, Order::Signed)
     }
 }
 
@@ -98,9 +100,9 @@ fn differences_of<T: Word>(values: &[u8], bases: &[u8]) -> Vec<u8> {
 
 /// What the differences between two columns likely take, packed or as a dictionary; none of too few
 /// values.
-fn likely_bytes<T: Word>(slots: &Slots, base: &Base) -> Option<usize> {
-    let (values, bases) = (T::slice(&slots.bytes), T::slice(&base.values));
-    let apart = values.len() / PAIRS;
+fn likely_bytes<T: Word>(values: &FixedValues, base: &Base) -> Option<usize> {
+    let (words, bases) = (T::slice(&values.bytes), T::slice(&base.values));
+    let apart = words.len() / PAIRS;
     if apart == 0 {
         return None;
     }
@@ -108,17 +110,17 @@ fn likely_bytes<T: Word>(slots: &Slots, base: &Base) -> Option<usize> {
     for (i, slot) in found.iter_mut().enumerate() {
         // Not quite evenly, as in [`super::sample::spread`].
         let at = i * apart + (i.wrapping_mul(0x9E37_79B9) >> 16) % apart;
-        let difference = T::of(&values[at]).minus(T::of(&bases[at]));
+        let difference = T::of(&words[at]).minus(T::of(&bases[at]));
         *slot = difference.flipped(Order::Signed.bias::<T>()).low_64();
     }
     found.sort_unstable();
     // The farthest on either side would be exceptions.
     let bits = bits_for(found[PAIRS - 2] - found[1]);
-    let packed = values.len() / 8 * bits as usize;
-    let entries = distinct(&found).filter(|entries| *entries <= values.len() / 4);
+    let packed = words.len() / 8 * bits as usize;
+    let entries = distinct(&found).filter(|entries| *entries <= words.len() / 4);
     Some(
         entries
-            .and_then(|entries| dictionary_bytes(values.len(), entries, slots.wire))
+            .and_then(|entries| dictionary_bytes(words.len(), entries, values.wire))
             .map_or(packed, |of| of.min(packed)),
     )
 }

@@ -1,7 +1,7 @@
 //! What a few values say of all: whether neighbours are the same, or near each other, and how many
 //! are distinct.
 
-use super::slots::Order;
+use super::fixed_values::Order;
 use crate::bitpack::bits_for;
 use crate::word::Word;
 

@@ -9,8 +9,8 @@
 use bytes::Bytes;
 
 use super::dictionary::{Index, Known, Numbers, hash_bytes, indexes_below};
-use super::integers::Part;
-use super::slots::Slots;
+use super::fixed_values::FixedValues;
+use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::error::Result;
 use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX};
@@ -84,7 +84,7 @@ pub(super) struct Plan {
     kind: EntryKind,
     /// The entries that it does not have.
     new: EntryList,
-    pub(super) indexes: Part,
+    pub(super) indexes: EncodedValues,
     /// What new entries and indexes take.
     pub(super) bytes: usize,
 }
@@ -187,7 +187,7 @@ impl StreamDictionary {
                 let moved: Vec<Index> = moved.iter().map(|number| *number as Index).collect();
                 let raw: Vec<_> =
                     indexes.iter().map(|index| moved[usize::from(*index)].to_le_bytes()).collect();
-                Part::new(Slots::unsigned(raw.into_flattened(), size_of::<Index>()))
+                EncodedValues::new(FixedValues::unsigned(raw.into_flattened(), size_of::<Index>()))
             }
         };
         Some(Plan { number, anew, kind, new, bytes: sent_bytes + indexes.bytes, indexes })
@@ -229,7 +229,8 @@ impl StreamDictionary {
                         .map(|(end, start)| (end - start).to_le_bytes())
                         .collect();
                     sink.descriptors.push(2);
-                    Part::new(Slots::unsigned(lengths.into_flattened(), 4)).write(sink)?;
+                    EncodedValues::new(FixedValues::unsigned(lengths.into_flattened(), 4))
+                        .write(sink)?;
                 }
             }
             sink.buffer(vec![Bytes::copy_from_slice(&new.data)])?;

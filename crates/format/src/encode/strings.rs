@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::dictionary::{Distinct, Known, Searched, indexes_below};
+use super::fixed_values::{FixedValues, is_constant};
 use super::history::ColumnHistory;
-use super::integers::Part;
 use super::range::lengths_of;
-use super::slots::{Slots, is_constant};
 use super::stream_dictionary::{Entries, EntryKind, Planner};
 use super::symbols::SymbolHistory;
+use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::compress::Compression;
 use crate::error::Result;
@@ -83,7 +83,7 @@ fn write_lengths(
     data: Bytes,
     symbols: &mut SymbolHistory,
 ) -> Result<()> {
-    let lengths = Part::new(Slots::unsigned(lengths.into_flattened(), 4));
+    let lengths = EncodedValues::new(FixedValues::unsigned(lengths.into_flattened(), 4));
     if sinks.chunk.compression == Compression::Symbols
         && let Some(coded) = symbols.encode(&data, sinks.clock, sinks.state.is_some())
     {
@@ -100,5 +100,5 @@ fn write_lengths(
 /// Writes how long each list is of those that begin and end at these offsets.
 pub(crate) fn list_lengths(sink: &mut Sink, offsets: &[u8]) -> Result<()> {
     sink.descriptors.push(2);
-    Part::new(Slots::unsigned(lengths_of(offsets).0.into_flattened(), 4)).write(sink)
+    EncodedValues::new(FixedValues::unsigned(lengths_of(offsets).0.into_flattened(), 4)).write(sink)
 }

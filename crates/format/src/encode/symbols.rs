@@ -16,8 +16,8 @@ use bytes::Bytes;
 use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
-use super::integers::Part;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
 use crate::clock::Clock;
 use crate::compress::{Compressor, Packer};
 use crate::error::Result;
@@ -195,7 +195,8 @@ impl Table {
     fn write(&self, sink: &mut Sink) -> Result<()> {
         sink.descriptors.push(0);
         sink.put_u32(self.lengths.len())?;
-        Part::new(Slots::new(self.lengths.clone(), 1, Order::Unsigned)).write(sink)?;
+        EncodedValues::new(FixedValues::new(self.lengths.clone(), 1, Order::Unsigned))
+            .write(sink)?;
         sink.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
     }
 
@@ -239,8 +240,12 @@ impl Coded<'_> {
             None => table.write(sink)?,
         }
         sink.put_u32(codes.len())?;
-        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned))
-            .or_huffman()
-            .write(sink)
+        EncodedValues::new(FixedValues::new(
+            Bytes::from(codes.into_flattened()),
+            2,
+            Order::Unsigned,
+        ))
+        .or_huffman()
+        .write(sink)
     }
 }

@@ -3,10 +3,10 @@
 
 use bytes::Bytes;
 
+use super::fixed_values::{FixedValues, Order};
 use super::huffman::Huffman;
 use super::range::{Frame, range};
 use super::sample::SPREAD;
-use super::slots::{Order, Slots};
 use crate::bitpack::{bits_for, pack, packed_bytes};
 use crate::compress::Compression;
 use crate::error::Result;
@@ -22,8 +22,8 @@ const PATCHED_BITS_MIN: u32 = 4;
 const STEP: usize = 256;
 
 /// Values, and how they are written.
-pub(super) struct Part {
-    slots: Slots,
+pub(super) struct EncodedValues {
+    values: FixedValues,
     form: Form,
     /// What they take in the chunk, but for what every buffer does.
     pub(super) bytes: usize,
@@ -43,41 +43,41 @@ enum Form {
 struct Patched {
     reference: u64,
     bits: u32,
-    positions: Part,
-    exceptions: Part,
+    positions: EncodedValues,
+    exceptions: EncodedValues,
 }
 
-impl Part {
+impl EncodedValues {
     /// The smallest of plain, constant, frame and patched.
-    pub(super) fn new(slots: Slots) -> Self {
-        let spread = slots.spread();
-        Self::with_spread(slots, spread.as_ref())
+    pub(super) fn new(values: FixedValues) -> Self {
+        let spread = values.spread();
+        Self::with_spread(values, spread.as_ref())
     }
 
     /// The same, where values from all over the column have been looked at.
-    pub(super) fn with_spread(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Self {
-        for_word!(slots.width, [u8 u16 u32 u64], smallest, (slots, spread), else Self::unordered(slots))
+    pub(super) fn with_spread(values: FixedValues, spread: Option<&[u64; SPREAD]>) -> Self {
+        for_word!(values.width, [u8 u16 u32 u64], smallest, (values, spread), else Self::unordered(values))
     }
 
     /// What needs no integers: plain or constant.
-    pub(super) fn unordered(slots: Slots) -> Self {
-        if slots.are_constant() {
-            return Self { bytes: slots.wire, slots, form: Form::Constant };
+    pub(super) fn unordered(values: FixedValues) -> Self {
+        if values.are_constant() {
+            return Self { bytes: values.wire, values, form: Form::Constant };
         }
-        Self { bytes: slots.plain_bytes(), slots, form: Form::Plain }
+        Self { bytes: values.plain_bytes(), values, form: Form::Plain }
     }
 
     /// The smallest of plain, constant and frame.
-    pub(super) fn inner<T: Word>(slots: Slots) -> Self {
-        let part = Self::unordered(slots);
-        if matches!(part.form, Form::Constant) || part.slots.order == Order::None {
+    pub(super) fn inner<T: Word>(values: FixedValues) -> Self {
+        let part = Self::unordered(values);
+        if matches!(part.form, Form::Constant) || part.values.order == Order::None {
             return part;
         }
-        let Some((reference, range)) = range::<T>(&part.slots.bytes, part.slots.order) else {
+        let Some((reference, range)) = range::<T>(&part.values.bytes, part.values.order) else {
             return part;
         };
-        match packed_bytes(part.slots.count(), bits_for(range))
-            .map(|packed| packed + part.slots.wire)
+        match packed_bytes(part.values.count(), bits_for(range))
+            .map(|packed| packed + part.values.wire)
         {
             Some(bytes) if bytes < part.bytes => Self {
                 bytes,
@@ -89,19 +89,19 @@ impl Part {
     }
 
     /// Unsigned integers below `count`, which are not all the same.
-    pub(super) fn below(slots: Slots, count: usize) -> Self {
+    pub(super) fn below(values: FixedValues, count: usize) -> Self {
         let range = count as u64 - 1;
-        match packed_bytes(slots.count(), bits_for(range)).map(|packed| packed + slots.wire) {
-            Some(bytes) if bytes < slots.plain_bytes() => {
-                Self { bytes, slots, form: Form::Frame(Frame { reference: 0, range }) }
+        match packed_bytes(values.count(), bits_for(range)).map(|packed| packed + values.wire) {
+            Some(bytes) if bytes < values.plain_bytes() => {
+                Self { bytes, values, form: Form::Frame(Frame { reference: 0, range }) }
             }
-            _ => Self { bytes: slots.plain_bytes(), slots, form: Form::Plain },
+            _ => Self { bytes: values.plain_bytes(), values, form: Form::Plain },
         }
     }
 
     /// How many values there are.
     pub(super) fn count(&self) -> usize {
-        self.slots.count()
+        self.values.count()
     }
 
     /// The frame that fits all values, if that is how they are to be written.
@@ -114,40 +114,40 @@ impl Part {
 
     /// Patched, if that saves a sixteenth.
     fn or_patched<T: Word>(self, spread: Option<&[u64; SPREAD]>) -> Self {
-        let Self { slots, form, .. } = &self;
+        let Self { values, form, .. } = &self;
         let bits = match form {
             Form::Frame(frame) => bits_for(frame.range),
-            Form::Plain if slots.order != Order::None => slots.width as u32 * 8,
+            Form::Plain if values.order != Order::None => values.width as u32 * 8,
             _ => return self,
         };
-        let (Some(spread), PATCHED_BITS_MIN.., 2..) = (spread, bits, slots.width) else {
+        let (Some(spread), PATCHED_BITS_MIN.., 2..) = (spread, bits, values.width) else {
             return self;
         };
-        let bias = slots.order.bias::<T>();
+        let bias = values.order.bias::<T>();
         let bytes_max = (self.bytes / 16 * 15).min(self.bytes.saturating_sub(PATCHED_SAVING_MIN));
-        let Some((low, bits)) = likely_frame(spread, bits, slots.wire) else { return self };
+        let Some((low, bits)) = likely_frame(spread, bits, values.wire) else { return self };
         // The frame must not lead over the largest value to the smallest ones: what is read is
         // wider.
         if low > T::MAX.low_64() - (u64::MAX >> (u64::BITS - bits.max(1))) {
             return self;
         }
         let low = T::truncated(low.into()).flipped(bias);
-        let n = slots.count();
+        let n = values.count();
         let Some(packed) = packed_bytes(n, bits).filter(|packed| *packed < bytes_max) else {
             return self;
         };
-        let count_max = (bytes_max - packed) / (slots.width + 1);
+        let count_max = (bytes_max - packed) / (values.width + 1);
         let Some((positions, exceptions)) =
-            exceptions::<T>(T::slice(&slots.bytes), low, bits, count_max)
+            exceptions::<T>(T::slice(&values.bytes), low, bits, count_max)
         else {
             return self;
         };
         if exceptions.is_empty() {
             return self;
         }
-        let positions = Self::inner::<u32>(Slots::unsigned(positions.into_flattened(), 4));
-        let exceptions = Self::inner::<T>(slots.of(T::bytes(exceptions)));
-        let bytes = packed + slots.wire + positions.bytes + exceptions.bytes;
+        let positions = Self::inner::<u32>(FixedValues::unsigned(positions.into_flattened(), 4));
+        let exceptions = Self::inner::<T>(values.of(T::bytes(exceptions)));
+        let bytes = packed + values.wire + positions.bytes + exceptions.bytes;
         if bytes >= bytes_max {
             return self;
         }
@@ -161,7 +161,7 @@ impl Part {
         if frame.range >= VALUES_MAX as u64 {
             return self;
         }
-        let distances = for_word!(self.slots.width, [u8 u16 u32 u64], distances, (&self.slots, frame), else return self);
+        let distances = for_word!(self.values.width, [u8 u16 u32 u64], distances, (&self.values, frame), else return self);
         match Huffman::of(&distances, self.bytes) {
             Some(huffman) => {
                 Self { bytes: huffman.bytes, form: Form::Huffman(Box::new(huffman), frame), ..self }
@@ -181,40 +181,40 @@ impl Part {
     /// The same for what Huffman codes are not allowed in: parts of theirs, positions and
     /// exceptions.
     pub(super) fn write_inner(self, sink: &mut Sink) -> Result<()> {
-        let Self { slots, form, bytes } = self;
+        let Self { values, form, bytes } = self;
         if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
             && sink.compression.compresses()
-            && let Some((bits, raw, compressed)) = whole_bytes(&slots, frame, bytes, sink)
+            && let Some((bits, raw, compressed)) = whole_bytes(&values, frame, bytes, sink)
         {
-            head(sink, 2, bits, &slots, frame.reference);
+            head(sink, 2, bits, &values, frame.reference);
             return sink.compressed_buffer(compressed, raw);
         }
         match form {
             Form::Plain => {
                 sink.descriptors.push(0);
-                sink.buffer(vec![slots.plain()])
+                sink.buffer(vec![values.plain()])
             }
             Form::Constant => {
                 sink.descriptors.push(1);
-                let value = slots.widened(&slots.bytes[..slots.width]);
+                let value = values.widened(&values.bytes[..values.width]);
                 sink.descriptors.extend_from_slice(&value);
                 Ok(())
             }
             Form::Frame(Frame { reference, range }) => {
                 let bits = bits_for(range);
-                head(sink, 2, bits, &slots, reference);
-                sink.plain_buffer(packed::<false>(&slots, reference, bits, bytes))
+                head(sink, 2, bits, &values, reference);
+                sink.plain_buffer(packed::<false>(&values, reference, bits, bytes))
             }
             Form::Patched(patched, _) => {
                 let Patched { reference, bits, positions, exceptions } = *patched;
-                head(sink, 6, bits, &slots, reference);
-                sink.buffer(vec![packed::<true>(&slots, reference, bits, bytes)])?;
-                sink.put_u32(exceptions.slots.count())?;
+                head(sink, 6, bits, &values, reference);
+                sink.buffer(vec![packed::<true>(&values, reference, bits, bytes)])?;
+                sink.put_u32(exceptions.values.count())?;
                 positions.write_inner(sink)?;
                 exceptions.write_inner(sink)
             }
             Form::Huffman(huffman, Frame { reference, .. }) => {
-                huffman.write(&reference_of(&slots, reference), sink)
+                huffman.write(&reference_of(&values, reference), sink)
             }
         }
     }
@@ -223,50 +223,61 @@ impl Part {
 /// A frame of whole bytes compressed, with its bits and its size before, if that takes a tenth less
 /// than `bytes`. Among bits a compressor finds nothing.
 fn whole_bytes(
-    slots: &Slots,
+    values: &FixedValues,
     frame: Frame,
     bytes: usize,
     sink: &mut Sink,
 ) -> Option<(u32, usize, Bytes)> {
     let bits = bits_for(frame.range).next_power_of_two().max(u8::BITS);
-    let raw = packed::<false>(slots, frame.reference, bits, slots.count() * bits as usize / 8);
+    let raw = packed::<false>(values, frame.reference, bits, values.count() * bits as usize / 8);
     let compressed = sink.compressed(&raw, bytes)?;
     Some((bits, raw.len(), compressed))
 }
 
-fn smallest<T: Word>(slots: Slots, spread: Option<&[u64; SPREAD]>) -> Part {
-    Part::inner::<T>(slots).or_patched::<T>(spread)
+fn smallest<T: Word>(values: FixedValues, spread: Option<&[u64; SPREAD]>) -> EncodedValues {
+    EncodedValues::inner::<T>(values).or_patched::<T>(spread)
 }
 
-fn head(sink: &mut Sink, code: u8, bits: u32, slots: &Slots, reference: u64) {
+fn head(sink: &mut Sink, code: u8, bits: u32, values: &FixedValues, reference: u64) {
     // At most 64.
     sink.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
-    sink.descriptors.extend_from_slice(&reference_of(slots, reference));
+    sink.descriptors.extend_from_slice(&reference_of(values, reference));
 }
 
 /// A reference as it is sent.
-fn reference_of(slots: &Slots, reference: u64) -> Vec<u8> {
-    slots.widened(&reference.to_le_bytes()[..slots.width])
+fn reference_of(values: &FixedValues, reference: u64) -> Vec<u8> {
+    values.widened(&reference.to_le_bytes()[..values.width])
 }
 
 /// How far each value is from where its frame begins: not 2^16 or more.
-fn distances<T: Word>(slots: &Slots, frame: Frame) -> Vec<[u8; 2]> {
+fn distances<T: Word>(values: &FixedValues, frame: Frame) -> Vec<[u8; 2]> {
     let reference = T::truncated(frame.reference.into());
     let distance = |raw| (T::of(raw).minus(reference).low_32() as u16).to_le_bytes();
-    T::slice(&slots.bytes).iter().map(distance).collect()
+    T::slice(&values.bytes).iter().map(distance).collect()
 }
 
-fn packed<const MOST: bool>(slots: &Slots, reference: u64, bits: u32, bytes_max: usize) -> Bytes {
+fn packed<const MOST: bool>(
+    values: &FixedValues,
+    reference: u64,
+    bits: u32,
+    bytes_max: usize,
+) -> Bytes {
     let mut out = Vec::with_capacity(bytes_max);
-    for_word!(slots.width, [u8 u16 u32 u64], pack_word, (slots, reference, bits, MOST, &mut out), else {});
+    for_word!(values.width, [u8 u16 u32 u64], pack_word, (values, reference, bits, MOST, &mut out), else {});
     Bytes::from(out)
 }
 
-fn pack_word<T: Word>(slots: &Slots, reference: u64, bits: u32, most: bool, out: &mut Vec<u8>) {
-    let (values, reference) = (T::slice(&slots.bytes), T::truncated(reference.into()));
+fn pack_word<T: Word>(
+    values: &FixedValues,
+    reference: u64,
+    bits: u32,
+    most: bool,
+    out: &mut Vec<u8>,
+) {
+    let (words, reference) = (T::slice(&values.bytes), T::truncated(reference.into()));
     match most {
-        true => pack::<T, true>(values, reference, bits, out),
-        false => pack::<T, false>(values, reference, bits, out),
+        true => pack::<T, true>(words, reference, bits, out),
+        false => pack::<T, false>(words, reference, bits, out),
     }
 }
 

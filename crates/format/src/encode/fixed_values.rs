@@ -27,7 +27,7 @@ impl Order {
 
 /// Values of fixed width.
 #[derive(Debug, Clone)]
-pub(super) struct Slots {
+pub(super) struct FixedValues {
     pub(super) bytes: Bytes,
     /// Bytes of a value here.
     pub(super) width: usize,
@@ -38,7 +38,7 @@ pub(super) struct Slots {
     base: u128,
 }
 
-impl Slots {
+impl FixedValues {
     /// Values that are sent as wide as they are.
     pub(super) fn new(bytes: Bytes, width: usize, order: Order) -> Self {
         Self { bytes, width, wire: width, order, base: 0 }
