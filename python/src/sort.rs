@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
-use dray_format::arrow::{Held, batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{RetainedMemory, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
     Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer,
     memory_bytes_default,
@@ -167,7 +167,7 @@ fn take(stream: Imported, sorter: &Sorter, threads: usize, watch: &Watch) -> Res
     let (batches, queue) = sync_channel(threads);
     // The threads alone have it, so that nothing is sent any more when all have failed.
     let queue = Arc::new(Mutex::new(queue));
-    let held = &Mutex::new(Held::new(sorter.surplus_bytes_max()));
+    let held = &Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max()));
     std::thread::scope(|scope| {
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
@@ -217,7 +217,7 @@ fn read(stream: Imported, out: SyncSender<(u64, RecordBatch)>, watch: &Watch) ->
 fn append(
     mut writer: Writer,
     queue: &Mutex<Receiver<(u64, RecordBatch)>>,
-    held: &Mutex<Held>,
+    held: &Mutex<RetainedMemory>,
 ) -> Result<(), Ended> {
     let refused = |error: dray_format::Error| Ended::Arrow(error.to_string());
     loop {
@@ -225,7 +225,7 @@ fn append(
         let next = lock(queue).recv();
         let Ok((number, arrays)) = next else { break };
         let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
-        let held_bytes = lock(held).keep(&arrays, &mut batch).map_err(refused)?;
+        let held_bytes = lock(held).add(&arrays, &mut batch).map_err(refused)?;
         writer.append_held(number, &batch, held_bytes)?;
     }
     Ok(writer.finish()?)

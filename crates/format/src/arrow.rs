@@ -1,9 +1,9 @@
-//! Between [`Column`]s and Arrow arrays. Both have the same layout, so both directions share the
-//! buffers.
+//! Conversions between [`Column`]s and Arrow arrays. Both have the same layout, so both directions
+//! share the buffers.
 
 mod export;
-mod held;
 mod import;
+mod retained;
 mod schema;
 
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use bytes::Bytes;
 
 pub use self::export::batch_to_arrow;
 use self::export::{Checks, array, record_batch};
-pub use self::held::Held;
 pub use self::import::{batch_from_arrow, column_from_arrow};
+pub use self::retained::RetainedMemory;
 pub use self::schema::{schema_from_arrow, schema_to_arrow};
-use crate::build::Built;
+use crate::build::BuiltBatch;
 use crate::column::{Batch, Column};
 use crate::error::{Result, refuse};
 use crate::header::{Header, Limits};
@@ -25,7 +25,7 @@ use crate::output::BufferSource;
 use crate::read::{Profile, Tables, decode, read_with};
 use crate::types::Schema;
 
-/// How a reader wants to hold strings and binary.
+/// The Arrow types of strings and binary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StringLayout {
     /// `Utf8` and `Binary`: 32-bit offsets, as the chunk has them.
@@ -39,9 +39,9 @@ pub enum StringLayout {
 
 /// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
-/// It is the only way from chunks to Arrow: arrays are built unchecked from columns that [`decode`]
-/// has just checked against the stream's schema, or that a [`crate::BatchBuilder`] made to fit it,
-/// and the Arrow schema is made from that same schema.
+/// It alone builds arrays without checking them again. Its columns come from [`decode`], which checks
+/// them against the stream's schema, or from a [`crate::BatchBuilder`] of that schema, and the Arrow
+/// schema is made from the same one.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schema: Arc<Schema>,
@@ -49,14 +49,14 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for a stream of this schema, with strings held as asked.
+    /// A decoder for a stream of this schema, with strings of this layout.
     pub fn new(schema: impl Into<Arc<Schema>>, strings: StringLayout) -> Self {
         let schema = schema.into();
         let arrow_schema = Arc::new(schema_to_arrow(&schema, strings));
         Self { schema, arrow_schema }
     }
 
-    /// Whether it is for streams of this schema.
+    /// Whether the decoder is for streams of this schema.
     pub fn is_for(&self, schema: &Arc<Schema>) -> bool {
         Arc::ptr_eq(&self.schema, schema) || self.schema == *schema
     }
@@ -66,10 +66,10 @@ impl Decoder {
         &self.arrow_schema
     }
 
-    /// As [`crate::decode`], into Arrow.
+    /// Decodes a chunk as [`crate::decode`] does.
     ///
     /// # Errors
-    /// As there, and when strings are too long for the layout that was asked for.
+    /// When the chunk breaks a rule of the specification, or strings are too long for the layout.
     pub fn decode(
         &self,
         header: &Header,
@@ -82,7 +82,7 @@ impl Decoder {
         self.batch(decode(header, &self.schema, descriptors, body, tables, source, profile)?)
     }
 
-    /// As [`crate::read`], into Arrow.
+    /// Reads a chunk as [`crate::read`] does.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -90,7 +90,7 @@ impl Decoder {
         self.read_with(chunk, limits, &Tables::default())
     }
 
-    /// As [`crate::read_with`], into Arrow.
+    /// Reads a chunk as [`crate::read_with`] does.
     ///
     /// # Errors
     /// As [`Self::decode`].
@@ -104,12 +104,11 @@ impl Decoder {
         Ok((header, self.batch(batch)?))
     }
 
-    /// Rows that were built, into Arrow.
+    /// Makes a record batch of rows that a builder made.
     ///
     /// # Errors
-    /// When they are of another schema, a string is not UTF-8, or strings are too long for the
-    /// layout that was asked for.
-    pub fn built(&self, built: Built) -> Result<RecordBatch> {
+    /// When they have another schema, a string is not UTF-8, or strings are too long for the layout.
+    pub fn built(&self, built: BuiltBatch) -> Result<RecordBatch> {
         if !self.is_for(built.schema()) {
             refuse!(Unsupported, "the batch was built with another schema");
         }
@@ -138,8 +137,8 @@ mod tests {
         Field { name: "f".into(), data_type, nullable: true, metadata: Vec::new() }
     }
 
-    /// A map of one pair.
-    fn built(key: &[u8], value: &[u8]) -> (Schema, Built) {
+    /// A row with a map of one pair.
+    fn built(key: &[u8], value: &[u8]) -> (Schema, BuiltBatch) {
         let text = || Box::new(field(Type::Utf8));
         let schema =
             Schema { fields: vec![field(Type::Map { sorted: false, key: text(), value: text() })] };
@@ -162,7 +161,7 @@ mod tests {
         assert_eq!(read(built(b"k", b"\xff")).unwrap_err().kind(), ErrorKind::Utf8);
     }
 
-    /// Some bytes of a chunk are no gigabytes of an entry that is not there.
+    /// A few bytes of a chunk cannot make the reader allocate gigabytes for a missing entry.
     #[test]
     fn a_dictionary_without_entries_has_a_small_one() {
         for (size, fits) in [(1 << 17, true), (1 << 30, false)] {

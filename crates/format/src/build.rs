@@ -1,9 +1,9 @@
 //! Columns under construction, value by value: for sources that have rows, not columns.
 //!
 //! A builder takes values in the order of its column: a null, a boolean, a value of fixed width, a
-//! string. Those of a list go to its [`item`](Builder::item) before
-//! [`close_list`](Builder::close_list) (a map is a list of pairs), those of a struct to its
-//! [`fields`](Builder::fields) before [`close_struct`](Builder::close_struct). What does not fit
+//! string. Those of a list go to its [`item`](ColumnBuilder::item) before
+//! [`close_list`](ColumnBuilder::close_list) (a map is a list of pairs), those of a struct to its
+//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). What does not fit
 //! the column's type is refused, so that whatever comes out of [`BatchBuilder::finish`] fits its
 //! schema. Memory is reserved before it is used, and where there is none left that is an error. A
 //! row that grows over [`BatchBuilder::set_bytes_max`] is refused while it grows.
@@ -29,7 +29,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use self::buffer::{Budget, KEPT_BYTES_MAX, Take, no_memory, take_buffer};
-pub use self::column::Builder;
+pub use self::column::ColumnBuilder;
 use crate::column::Batch;
 use crate::error::{Result, refuse};
 use crate::types::Schema;
@@ -39,19 +39,19 @@ use crate::types::Schema;
 pub struct BatchBuilder {
     schema: Arc<Schema>,
     rows: usize,
-    columns: Vec<Builder>,
+    columns: Vec<ColumnBuilder>,
     budget: Arc<Budget>,
 }
 
 /// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8
 /// yet.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct BuiltBatch {
     schema: Arc<Schema>,
     batch: Batch,
 }
 
-impl Built {
+impl BuiltBatch {
     /// Their schema.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
@@ -78,7 +78,7 @@ impl BatchBuilder {
         Self::with_interrupts(schema, None)
     }
 
-    /// The same, with what [`Builder::check_interrupts`] asks.
+    /// The same, with what [`ColumnBuilder::check_interrupts`] asks.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -91,7 +91,7 @@ impl BatchBuilder {
         let columns = schema
             .fields
             .iter()
-            .map(|field| Builder::new(field, &budget))
+            .map(|field| ColumnBuilder::new(field, &budget))
             .collect::<Result<_>>()?;
         Ok(Self { schema, rows: 0, columns, budget })
     }
@@ -110,7 +110,7 @@ impl BatchBuilder {
     }
 
     /// A builder a column.
-    pub fn columns(&mut self) -> &mut [Builder] {
+    pub fn columns(&mut self) -> &mut [ColumnBuilder] {
         &mut self.columns
     }
 
@@ -134,14 +134,14 @@ impl BatchBuilder {
 
     /// The bytes of all values so far.
     pub fn bytes(&self) -> usize {
-        self.columns.iter().map(Builder::bytes).sum()
+        self.columns.iter().map(ColumnBuilder::bytes).sum()
     }
 
     /// Takes the rows out. The next ones find as much room as these needed.
     ///
     /// # Errors
     /// When a column has another number of values than the batch has rows, or memory is short.
-    pub fn finish(&mut self) -> Result<Built> {
+    pub fn finish(&mut self) -> Result<BuiltBatch> {
         self.finish_by(&mut take_buffer)
     }
 
@@ -151,7 +151,10 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// As [`Self::finish`].
-    pub fn finish_copied(&mut self, copy: &mut dyn FnMut(&[u8]) -> Option<Bytes>) -> Result<Built> {
+    pub fn finish_copied(
+        &mut self,
+        copy: &mut dyn FnMut(&[u8]) -> Option<Bytes>,
+    ) -> Result<BuiltBatch> {
         self.finish_by(&mut |bytes| {
             let copied = copy(bytes).ok_or_else(|| no_memory(bytes.len()))?;
             match bytes.capacity() > KEPT_BYTES_MAX {
@@ -162,14 +165,14 @@ impl BatchBuilder {
         })
     }
 
-    fn finish_by(&mut self, take: Take<'_>) -> Result<Built> {
+    fn finish_by(&mut self, take: Take<'_>) -> Result<BuiltBatch> {
         let rows = std::mem::take(&mut self.rows);
         let columns = self
             .columns
             .iter_mut()
             .map(|column| column.finish(rows, take))
             .collect::<Result<_>>()?;
-        Ok(Built { schema: self.schema.clone(), batch: Batch { rows, columns } })
+        Ok(BuiltBatch { schema: self.schema.clone(), batch: Batch { rows, columns } })
     }
 }
 

@@ -132,7 +132,7 @@ pub(crate) use for_word;
 /// enough for two overlapping copies of a size that the compiler knows, which are faster than one
 /// of the right size.
 #[inline(always)]
-pub fn copy_few(to: &mut [u8], from: &[u8]) {
+pub fn copy_short(to: &mut [u8], from: &[u8]) {
     if to.len() != from.len() {
         return;
     }

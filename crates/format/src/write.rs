@@ -9,7 +9,7 @@ mod gather;
 
 use std::sync::Arc;
 
-pub use self::chunk::{Chunk, StateFrame, Written};
+pub use self::chunk::{Chunk, ColumnStats, StateFrame};
 use self::columns::ColumnWriter;
 use crate::clock::{Clock, wall_time};
 use crate::column::Batch;
@@ -88,11 +88,11 @@ impl Encoder {
     /// encoders of a stream share the budget for these; all that one of them makes must be sent, in
     /// order.
     #[must_use]
-    pub fn keeping_tables(self, budget: Arc<DictionaryBudget>) -> Self {
+    pub fn with_dictionaries(self, budget: Arc<DictionaryBudget>) -> Self {
         Self { budget: Some(budget), ..self }
     }
 
-    /// Has what columns take ([`Written::encode_ns`]) measured by another clock than that on the
+    /// Has what columns take ([`ColumnStats::encode_ns`]) measured by another clock than that on the
     /// wall.
     #[must_use]
     pub fn timed_by(self, clock: Clock) -> Self {
@@ -134,12 +134,12 @@ impl Encoder {
                 };
                 pieces.push(column.clone());
             }
-            let before = Written::so_far(&writer.sinks);
+            let before = ColumnStats::so_far(&writer.sinks);
             writer.sinks.set_compression(compression(i));
             writer.field(i, field, pieces, rows, history)?;
             let then = std::mem::replace(&mut now, (self.clock)());
             let elapsed = now.saturating_sub(then).saturating_sub(history.take_training_time());
-            columns.push(Written::since(before, &writer.sinks, elapsed));
+            columns.push(ColumnStats::since(before, &writer.sinks, elapsed));
         }
         let Sinks { chunk, state, .. } = writer.sinks;
         let state = match state {

@@ -28,7 +28,7 @@ impl Maker {
     ) -> Self {
         let encoder = Encoder::new(schema.clone(), settings.checksum);
         let encoder = match room {
-            Some(room) => encoder.keeping_tables(room),
+            Some(room) => encoder.with_dictionaries(room),
             None => encoder,
         };
         let encoder = match settings.clock {
@@ -47,7 +47,7 @@ impl Maker {
     /// An encoder of some columns, whose chunks are not sent.
     fn probing_encoder(&self, columns: Arc<Schema>) -> Encoder {
         let room = Arc::new(DictionaryBudget::new(&self.settings.limits));
-        let encoder = Encoder::new(columns, false).keeping_tables(room);
+        let encoder = Encoder::new(columns, false).with_dictionaries(room);
         match self.settings.clock {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,

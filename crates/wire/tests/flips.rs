@@ -94,7 +94,7 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     session.progress(7, &mut out).unwrap();
     if !query.plan_only {
         let mut encoder = Encoder::new(schema().into(), started.checksums);
-        encoder = encoder.keeping_tables(Arc::new(DictionaryBudget::new(&query.limits)));
+        encoder = encoder.with_dictionaries(Arc::new(DictionaryBudget::new(&query.limits)));
         for _ in 0..2 {
             let chunk = encoder.write(&[rows()], |_| Compression::Light, false).unwrap();
             let parts = session.chunk(chunk, &mut out).unwrap();

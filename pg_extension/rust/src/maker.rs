@@ -171,7 +171,7 @@ impl Maker {
         // A thread that waits for its processor takes no longer to encode.
         let encoder = Encoder::new(schema.clone(), checksums).timed_by(processor_time);
         let encoder = match &making.room {
-            Some(room) => encoder.keeping_tables(room.clone()),
+            Some(room) => encoder.with_dictionaries(room.clone()),
             None => encoder,
         };
         Self { schema, encoder, making }
@@ -197,7 +197,7 @@ impl Maker {
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
             adaptive.probe(schema, &pieces, |columns| {
                 let room = Arc::new(DictionaryBudget::new(&making.table_limits));
-                Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
+                Encoder::new(columns, false).with_dictionaries(room).timed_by(processor_time)
             })?;
             let plan = adaptive.plan(plain_bytes);
             let column = |i| match plan.compression(i) {

@@ -15,8 +15,8 @@ use arrow_schema::{DataType, SchemaRef};
 use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 
-/// A record batch of this Arrow schema from columns that anybody may have made: whatever Arrow
-/// relies on is checked first.
+/// A record batch of this Arrow schema from columns of any origin. Everything that Arrow relies on is
+/// checked.
 ///
 /// # Errors
 /// When the columns do not fit the schema, or strings are too long for its types.
@@ -47,7 +47,7 @@ pub(super) fn record_batch(
     })
 }
 
-/// Whether somebody has checked what arrays rely on.
+/// Whether the columns were checked for everything that arrays rely on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Checks {
     Done,
@@ -63,8 +63,7 @@ pub(super) fn array(column: Column, data_type: &DataType, checks: Checks) -> Res
     cast(make_array(data(column, &plain, checks)?), data_type)
 }
 
-/// The type of the same values without wide offsets, views and runs of lists; those of strings
-/// stay.
+/// The type without 64-bit offsets and views of lists and without run ends. Types of strings stay.
 fn plain(data_type: &DataType) -> DataType {
     let item = |field: &arrow_schema::FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(plain(field.data_type())))
@@ -85,7 +84,7 @@ fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-/// The same values as another type that Dray doesn't tell from theirs.
+/// The same values as an Arrow type that is the same type to Dray.
 fn cast(array: ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if array.data_type() == data_type {
         return Ok(array);
@@ -133,8 +132,8 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
             builder.child_data(children.collect::<Result<_>>()?)
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
-            // Where all values are missing there are no entries, yet Arrow wants even a hidden
-            // index to be one of them.
+            // If all values are missing there are no entries, but Arrow requires even the index under
+            // a missing value to be in range.
             let entries = if entries.rows == 0 {
                 missing_entry(value)?
             } else {
@@ -145,7 +144,7 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         (Values::Fixed { bytes, .. }, _) => builder.add_buffer(Buffer::from(bytes)),
         (_, data_type) => refuse!(Unsupported, "a column does not have its type {data_type}"),
     };
-    // Small buffers are aligned to 8 bytes in a chunk, some types want 16: these few bytes are
+    // Small buffers are aligned to 8 bytes in a chunk, and some types need 16. Such buffers are
     // copied.
     let builder = builder.align_buffers(true);
     if let Checks::Needed = checks {
@@ -154,14 +153,15 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         };
         return builder.build().map_err(refused);
     }
-    // SAFETY: the column comes from `Decoder`. Either its `decode` has checked every length,
-    // offset, index, bitmap and string against the same schema that `data_type` was made from; or a
-    // `BatchBuilder` of that schema, which takes only what fits, has made the column, and `built`
-    // has checked its strings. Arrow's layout of each type is the chunk's.
+    // SAFETY: `Checks::Done` is passed by `Decoder::batch` alone, for columns from one of two
+    // sources. `decode` has checked every length, offset, index, bitmap and string against the schema
+    // that `data_type` was made from. Or a `BatchBuilder` of that schema, which refuses values that
+    // do not fit, has made the column, and `Decoder::built` has checked its strings. The chunk's
+    // layout of each type is Arrow's, and `align_buffers` gives each buffer its type's alignment.
     Ok(unsafe { builder.build_unchecked() })
 }
 
-/// One missing value. It takes the memory of its type, however little was sent.
+/// An array of one missing value. Its size is that of its type, however little was sent.
 fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
     const BYTES_MAX: usize = 1 << 20;
     match value_bytes(data_type) {
@@ -175,7 +175,7 @@ fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
     }
 }
 
-/// What a value takes whatever it is.
+/// The bytes that any value of a type takes.
 fn value_bytes(data_type: &DataType) -> usize {
     match data_type {
         DataType::FixedSizeBinary(width) => usize::try_from(*width).unwrap_or(0),

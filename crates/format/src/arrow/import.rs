@@ -9,20 +9,21 @@ use bytes::Bytes;
 use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Result, refuse};
 
-/// A batch that shares the buffers of a record batch. Views and 64-bit offsets are rewritten.
+/// A batch that shares the buffers of a record batch. Views, 64-bit offsets and run-end encoded
+/// arrays are rewritten.
 ///
 /// # Errors
-/// When a column's strings have more than 2³¹ bytes (kind limit: try fewer rows), or its type is
-/// not carried.
+/// When a column's strings have more than 2³¹ bytes (kind limit: fewer rows may fit), or types.md has
+/// no counterpart of its type.
 pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
     let columns = batch.columns().iter().map(column_from_arrow).collect::<Result<_>>()?;
     Ok(Batch { rows: batch.num_rows(), columns })
 }
 
-/// A column that shares the buffers of an array, as in [`batch_from_arrow`].
+/// A column that shares the buffers of an array, or has new ones as in [`batch_from_arrow`].
 ///
 /// # Errors
-/// As there.
+/// Those of [`batch_from_arrow`].
 pub fn column_from_arrow(array: &ArrayRef) -> Result<Column> {
     let Some(plain) = plain_type(array.data_type()) else {
         return column_from_data(&array.to_data());
@@ -35,7 +36,7 @@ pub fn column_from_arrow(array: &ArrayRef) -> Result<Column> {
     }
 }
 
-/// What arrays of a type are rewritten to whose buffers can't be shared.
+/// The type that arrays are rewritten to if their own buffers can't be shared.
 pub(crate) fn plain_type(data_type: &DataType) -> Option<DataType> {
     match data_type {
         DataType::LargeUtf8 | DataType::Utf8View => Some(DataType::Utf8),
@@ -48,7 +49,7 @@ pub(crate) fn plain_type(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// An Arrow buffer as the owner of bytes.
+/// An Arrow buffer that owns the memory of a [`Bytes`].
 struct Owner(Buffer);
 
 impl AsRef<[u8]> for Owner {

@@ -1,4 +1,4 @@
-//! Schemas and types as Arrow has them: `spec/types.md` section 3.
+//! Schemas and types as Arrow has them: `spec/types.md` section 2.
 
 use std::sync::Arc;
 
@@ -93,7 +93,7 @@ fn unit_to_arrow(unit: Unit) -> TimeUnit {
 /// The schema of a stream whose batches have this Arrow schema.
 ///
 /// # Errors
-/// When a column has a type that types.md does not carry; the error names the column.
+/// When types.md has no counterpart of a column's type; the error names the column.
 pub fn schema_from_arrow(schema: &arrow_schema::Schema) -> Result<Schema> {
     Ok(Schema {
         fields: schema
@@ -107,7 +107,7 @@ pub fn schema_from_arrow(schema: &arrow_schema::Schema) -> Result<Schema> {
 fn field_from_arrow(field: &arrow_schema::Field) -> Result<Field> {
     let mut data_type = type_from_arrow(field.data_type())
         .map_err(|error| Error::new(error.kind(), format!("column {:?}: {error}", field.name())))?;
-    // Arrow has this at the field.
+    // Arrow keeps this flag at the field.
     if let Type::Dictionary { ordered, .. } = &mut data_type {
         *ordered = field.dict_is_ordered() == Some(true);
     }

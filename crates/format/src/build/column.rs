@@ -10,7 +10,7 @@ use crate::types::{Field, Storage, Type};
 
 /// A column under construction.
 #[derive(Debug)]
-pub struct Builder {
+pub struct ColumnBuilder {
     rows: usize,
     nullable: bool,
     /// Which values are there; empty as long as all are.
@@ -24,11 +24,11 @@ enum Slots {
     Boolean(Buffer),
     Fixed { width: usize, bytes: Buffer },
     Bytes { offsets: Buffer, data: Buffer },
-    List { offsets: Buffer, item: Box<Builder> },
-    Struct(Vec<Builder>),
+    List { offsets: Buffer, item: Box<ColumnBuilder> },
+    Struct(Vec<ColumnBuilder>),
 }
 
-impl Builder {
+impl ColumnBuilder {
     pub(super) fn new(field: &Field, budget: &Arc<Budget>) -> Result<Self> {
         let buffer = || Buffer::new(budget);
         let slots = match (field.data_type.storage(), &field.data_type) {

@@ -10,7 +10,7 @@ use crate::column::{Values, u32s};
 use crate::error::{Result, refuse};
 use crate::layout::{COUNT_MAX, check_count};
 use crate::output::OutputBuffer;
-use crate::text::check_utf8;
+use crate::utf8::check_utf8;
 
 impl Reader<'_, '_> {
     /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always

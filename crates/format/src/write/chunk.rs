@@ -11,7 +11,7 @@ use crate::sink::{Frame, Sinks};
 #[derive(Debug, Clone)]
 pub struct Chunk {
     frame: Frame,
-    columns: Vec<Written>,
+    columns: Vec<ColumnStats>,
     state: Option<StateFrame>,
 }
 
@@ -44,7 +44,7 @@ impl StateFrame {
 
 /// What one column of a chunk took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Written {
+pub struct ColumnStats {
     /// What it decodes to, in bytes.
     pub decoded_bytes: u64,
     /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding
@@ -57,7 +57,7 @@ pub struct Written {
     pub encode_ns: u64,
 }
 
-impl Written {
+impl ColumnStats {
     /// The sizes before a column is written.
     pub(super) fn so_far(sinks: &Sinks) -> Self {
         let (chunk, state_bytes) = (&sinks.chunk, sinks.state_bytes());
@@ -78,7 +78,7 @@ impl Written {
 }
 
 impl Chunk {
-    pub(super) fn new(frame: Frame, columns: Vec<Written>, state: Option<StateFrame>) -> Self {
+    pub(super) fn new(frame: Frame, columns: Vec<ColumnStats>, state: Option<StateFrame>) -> Self {
         Self { frame, columns, state }
     }
 
@@ -103,7 +103,7 @@ impl Chunk {
     }
 
     /// What each column took.
-    pub fn columns(&self) -> &[Written] {
+    pub fn columns(&self) -> &[ColumnStats] {
         &self.columns
     }
 

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use dray_format::{Batch, Column, Values, copy_few};
+use dray_format::{Batch, Column, Values, copy_short};
 
 use super::Rows;
 use super::check::index;
@@ -241,7 +241,7 @@ fn string(
     let length = u32::from_le_bytes(end) as usize - from;
     extent[at..at + STRING_BYTES].copy_from_slice(&string_place(data, from, length, *cursor));
     if length > INLINE_BYTES_MAX {
-        copy_few(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
+        copy_short(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
         *cursor += length;
     }
 }

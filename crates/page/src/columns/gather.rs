@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use dray_format::{COUNT_MAX, Column, Type, Values, copy_few};
+use dray_format::{COUNT_MAX, Column, Type, Values, copy_short};
 
 use super::bits::Bits;
 use super::budget::Budget;
@@ -394,7 +394,7 @@ fn strings(
             if bytes.len() != length {
                 refuse!(Internal, "a string of {length} bytes is not in its object");
             }
-            copy_few(&mut data[end..end + length], bytes);
+            copy_short(&mut data[end..end + length], bytes);
         }
         end += length;
         offsets.push(offset(end)?);

@@ -124,7 +124,7 @@ fn batch(random: &mut Random, number: usize) -> Batch {
     Batch { rows: ROWS, columns }
 }
 
-fn room() -> Arc<DictionaryBudget> {
+fn budget() -> Arc<DictionaryBudget> {
     Arc::new(DictionaryBudget::new(&Limits::default()))
 }
 
@@ -136,7 +136,7 @@ fn streams_come_back_and_take_less() {
         for checksum in [false, true] {
             let schema = schema();
             let mut random = Random::new(7);
-            let mut keeping = Encoder::new(schema.clone(), checksum).keeping_tables(room());
+            let mut keeping = Encoder::new(schema.clone(), checksum).with_dictionaries(budget());
             let mut alone = Encoder::new(schema.clone(), checksum);
             let (mut reader, mut other) = (Reader::default(), Reader::default());
             for number in 0..12 {
@@ -168,10 +168,11 @@ fn streams_come_back_and_take_less() {
 #[test]
 fn encoders_share_a_stream() {
     let schema = schema();
-    let room = room();
+    let budget = budget();
     let mut random = Random::new(8);
-    let mut encoders: Vec<_> =
-        (0..3).map(|_| Encoder::new(schema.clone(), true).keeping_tables(room.clone())).collect();
+    let mut encoders: Vec<_> = (0..3)
+        .map(|_| Encoder::new(schema.clone(), true).with_dictionaries(budget.clone()))
+        .collect();
     let mut reader = Reader::default();
     for number in 0..12 {
         // In another order than that in which they began.
@@ -187,7 +188,7 @@ fn encoders_share_a_stream() {
 fn tables_keep_within_what_the_reader_holds() {
     let schema = schema();
     let limits = Limits { decoded_bytes_max: 200_000, ..Limits::default() };
-    let room = Arc::new(DictionaryBudget::new(&Limits {
+    let budget = Arc::new(DictionaryBudget::new(&Limits {
         decoded_bytes_max: 9000,
         chunk_bytes_max: 5000,
         ..limits
@@ -195,8 +196,9 @@ fn tables_keep_within_what_the_reader_holds() {
     let mut random = Random::new(9);
     let mut reader =
         Reader { limits: Limits { decoded_bytes_max: 9000, ..limits }, ..Reader::default() };
-    let mut encoders: Vec<_> =
-        (0..4).map(|_| Encoder::new(schema.clone(), false).keeping_tables(room.clone())).collect();
+    let mut encoders: Vec<_> = (0..4)
+        .map(|_| Encoder::new(schema.clone(), false).with_dictionaries(budget.clone()))
+        .collect();
     for number in 0..16 {
         let batch = batch(&mut random, number);
         let mut chunk =
@@ -214,7 +216,7 @@ fn tables_keep_within_what_the_reader_holds() {
 #[test]
 fn one_row_needs_no_tables() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), false).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), false).with_dictionaries(budget());
     let mut reader = Reader::default();
     let mut random = Random::new(10);
     for number in 0..6 {
@@ -230,7 +232,7 @@ fn one_row_needs_no_tables() {
 #[test]
 fn what_is_lost_is_noticed() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), true).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), true).with_dictionaries(budget());
     let mut random = Random::new(11);
     let reader = Reader::default();
     let chunk = encoder.write(&[batch(&mut random, 0)], |_| Compression::Symbols, false).unwrap();
@@ -267,7 +269,7 @@ fn damaged_tables_are_refused_or_harmless() {
     let seed = std::process::id().into();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let mut encoder = Encoder::new(schema.clone(), false).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), false).with_dictionaries(budget());
     let mut reader = Reader::default();
     let limits = Limits::default();
     for number in 0..4 {
