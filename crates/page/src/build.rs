@@ -21,7 +21,7 @@ use crate::object::Object;
 use crate::page::{
     HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage,
 };
-use crate::rooms::{Room, Rooms, zeros};
+use crate::pool::{PagePool, PooledPage, zeros};
 
 /// So many rows are written column by column before the next ones.
 const BLOCK_ROWS: usize = 128;
@@ -93,9 +93,9 @@ pub struct PageBuilder {
     page_bytes: usize,
     with_checksums: bool,
     /// Where the memory of pages that are not large comes from.
-    rooms: Option<Arc<Rooms>>,
+    pool: Option<Arc<PagePool>>,
     sequence: u64,
-    open: Option<Open>,
+    open: Option<OpenPage>,
     full: VecDeque<VerifiedPage>,
 }
 
@@ -117,22 +117,25 @@ impl PageBuilder {
             layout,
             page_bytes,
             with_checksums,
-            rooms: None,
+            pool: None,
             sequence: 0,
             open: None,
             full: VecDeque::new(),
         })
     }
 
-    /// A builder of pages whose memory comes from `rooms` and goes back there, but for large ones.
+    /// A builder of pages whose memory comes from a pool and goes back there. Large pages have memory
+    /// of their own.
     ///
     /// # Errors
-    /// As [`new`](Self::new) has them.
-    pub fn within(layout: Arc<Layout>, rooms: &Arc<Rooms>, with_checksums: bool) -> Result<Self> {
-        Ok(Self {
-            rooms: Some(rooms.clone()),
-            ..Self::new(layout, rooms.page_bytes(), with_checksums)?
-        })
+    /// Those of [`new`](Self::new).
+    pub fn with_pool(
+        layout: Arc<Layout>,
+        pool: &Arc<PagePool>,
+        with_checksums: bool,
+    ) -> Result<Self> {
+        let builder = Self::new(layout, pool.page_bytes(), with_checksums)?;
+        Ok(Self { pool: Some(pool.clone()), ..builder })
     }
 
     /// The layout of the objects.
@@ -201,7 +204,7 @@ impl PageBuilder {
 
     /// The bytes of the pages that appending these rows would open.
     pub fn page_bytes_of(&self, measured: &Measured<'_>, rows: Range<usize>) -> usize {
-        let (mut room, mut opened) = (self.open.as_ref().map_or(0, Open::room), 0);
+        let (mut room, mut opened) = (self.open.as_ref().map_or(0, OpenPage::room), 0);
         for bytes in measured.sizes.get(rows).unwrap_or_default() {
             let taken = *bytes as usize + SLOT_BYTES;
             if taken > room {
@@ -248,7 +251,7 @@ impl PageBuilder {
 
     /// A page with room for at least the first of objects of these sizes, and for how many of them.
     #[inline]
-    fn room_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut Open)> {
+    fn room_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut OpenPage)> {
         let count = match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {
             0 => self.next_page(sizes)?,
             count => count,
@@ -263,9 +266,9 @@ impl PageBuilder {
         self.close();
         let first = sizes.first().map_or(0, |bytes| page_bytes_for(*bytes));
         let large = first > self.page_bytes;
-        let open = match self.rooms.as_ref().filter(|_| !large) {
-            Some(rooms) => Open::new(rooms.take()?, Some(rooms.clone()), large),
-            None => Open::new(new_page(first.next_multiple_of(self.page_bytes))?, None, large),
+        let open = match self.pool.as_ref().filter(|_| !large) {
+            Some(pool) => OpenPage::new(pool.take()?, Some(pool.clone()), large),
+            None => OpenPage::new(new_page(first.next_multiple_of(self.page_bytes))?, None, large),
         };
         Ok(self.open.insert(open).fitting(sizes))
     }
@@ -289,18 +292,18 @@ fn new_page(page_bytes: usize) -> Result<BytesMut> {
 
 /// A page that is being filled.
 #[derive(Debug)]
-struct Open {
+struct OpenPage {
     page: BytesMut,
-    /// Where its memory goes back.
-    home: Option<Arc<Rooms>>,
+    /// The pool that its memory goes back to.
+    pool: Option<Arc<PagePool>>,
     objects: usize,
     objects_end: usize,
     large: bool,
 }
 
-impl Open {
-    fn new(page: BytesMut, home: Option<Arc<Rooms>>, large: bool) -> Self {
-        Self { page, home, objects: 0, objects_end: HEADER_BYTES, large }
+impl OpenPage {
+    fn new(page: BytesMut, pool: Option<Arc<PagePool>>, large: bool) -> Self {
+        Self { page, pool, objects: 0, objects_end: HEADER_BYTES, large }
     }
 
     fn page(&mut self) -> &mut [u8] {
@@ -364,8 +367,8 @@ impl Open {
             header.checksum = Some(header.checksum_with(&self.page()[HEADER_BYTES..]));
         }
         self.page()[..HEADER_BYTES].copy_from_slice(&header.encode());
-        let bytes = match self.home {
-            Some(home) => Room::share(self.page, home),
+        let bytes = match self.pool {
+            Some(pool) => PooledPage::into_bytes(self.page, pool),
             None => self.page.freeze(),
         };
         VerifiedPage::made(layout, header, bytes)

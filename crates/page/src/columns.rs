@@ -5,7 +5,7 @@
 
 mod bits;
 mod budget;
-mod gather;
+mod column;
 mod key;
 mod lists;
 
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use dray_format::Batch;
 
 use self::budget::Budget;
-use self::gather::Gather;
+use self::column::ColumnBuilder;
 use crate::error::{Result, refuse};
 use crate::layout::Layout;
 use crate::object::{Object, Spot};
@@ -30,7 +30,7 @@ const LINES_MAX: usize = 64;
 pub struct ColumnsBuilder {
     layout: Arc<Layout>,
     rows: usize,
-    columns: Vec<Gather>,
+    columns: Vec<ColumnBuilder>,
     budget: Budget,
 }
 
@@ -110,11 +110,11 @@ impl ColumnsBuilder {
         if self.rows == 0 {
             return self.empty();
         }
-        let next = self.columns.iter().map(Gather::next).collect();
+        let next = self.columns.iter().map(ColumnBuilder::next).collect();
         let (rows, columns) = (self.rows, std::mem::replace(&mut self.columns, next));
         self.rows = 0;
         self.budget.reset();
-        Batch { rows, columns: columns.into_iter().map(Gather::finish).collect() }
+        Batch { rows, columns: columns.into_iter().map(ColumnBuilder::finish).collect() }
     }
 
     fn begin(&mut self) {
@@ -124,11 +124,19 @@ impl ColumnsBuilder {
     }
 
     fn empty(&self) -> Batch {
-        Batch { rows: 0, columns: self.new_columns().into_iter().map(Gather::finish).collect() }
+        Batch {
+            rows: 0,
+            columns: self.new_columns().into_iter().map(ColumnBuilder::finish).collect(),
+        }
     }
 
-    fn new_columns(&self) -> Vec<Gather> {
-        self.layout.schema().fields.iter().map(|field| Gather::new(&field.data_type)).collect()
+    fn new_columns(&self) -> Vec<ColumnBuilder> {
+        self.layout
+            .schema()
+            .fields
+            .iter()
+            .map(|field| ColumnBuilder::new(&field.data_type))
+            .collect()
     }
 }
 

@@ -45,7 +45,7 @@ mod error;
 mod layout;
 mod object;
 mod page;
-mod rooms;
+mod pool;
 mod verify;
 mod word;
 
@@ -56,4 +56,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use layout::Layout;
 pub use object::{Fields, List, Object, Value};
 pub use page::{HEADER_BYTES, Header, PAGE_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, VerifiedPage};
-pub use rooms::Rooms;
+pub use pool::PagePool;

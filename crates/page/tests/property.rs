@@ -18,8 +18,8 @@ use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{Batch, Compression, Limits, write};
 use dray_page::{
-    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Rooms, Value,
-    VerifiedPage,
+    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, PagePool,
+    Value, VerifiedPage,
 };
 use random::{Random, for_seeds};
 
@@ -146,14 +146,14 @@ fn batches_come_back() {
 
         // Some copied and the others from columns, into memory that was used before: the same
         // bytes, too.
-        let rooms = Rooms::new(page_bytes, 4 * page_bytes);
+        let pool = PagePool::new(page_bytes, 4 * page_bytes);
         let soil = |room: &mut [u8]| {
             room.fill(0xAA);
             Ok::<(), Error>(())
         };
-        let soiled: Vec<Bytes> = copies.iter().map(|_| rooms.fill(soil).unwrap()).collect();
+        let soiled: Vec<Bytes> = copies.iter().map(|_| pool.fill(soil).unwrap()).collect();
         drop(soiled);
-        let mut builder = PageBuilder::within(layout.clone(), &rooms, false).unwrap();
+        let mut builder = PageBuilder::with_pool(layout.clone(), &pool, false).unwrap();
         let (copied, others) = order.split_at(random.below(order.len() + 1));
         copied.iter().for_each(|object| builder.copy(*object).unwrap());
         builder.append(&back(&layout, others.iter().copied()).unwrap()).unwrap();

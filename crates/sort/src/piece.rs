@@ -79,7 +79,7 @@ impl OpenPiece {
         memory: &Arc<dyn Memory>,
     ) -> Result<Self> {
         Ok(Self {
-            builder: PageBuilder::within(layout.clone(), stock.rooms(), false)?,
+            builder: PageBuilder::with_pool(layout.clone(), stock.rooms(), false)?,
             stock: stock.clone(),
             key_width,
             blocks: Vec::new(),

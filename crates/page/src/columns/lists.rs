@@ -2,7 +2,7 @@
 
 use super::BLOCK;
 use super::budget::Budget;
-use super::gather::{Gather, Present};
+use super::column::{ColumnBuilder, Present};
 use crate::error::Result;
 use crate::layout::Items;
 use crate::object::Spot;
@@ -10,13 +10,13 @@ use crate::object::Spot;
 /// The items of lists, on their way to the child column.
 pub(super) struct Lists<'l, 'a> {
     items: &'l Items,
-    child: &'l mut Gather,
+    child: &'l mut ColumnBuilder,
     spots: Vec<Spot<'a>>,
     present: Vec<bool>,
 }
 
 impl<'l, 'a> Lists<'l, 'a> {
-    pub(super) fn new(items: &'l Items, child: &'l mut Gather) -> Self {
+    pub(super) fn new(items: &'l Items, child: &'l mut ColumnBuilder) -> Self {
         Self { items, child, spots: Vec::new(), present: Vec::new() }
     }
 

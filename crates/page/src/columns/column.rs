@@ -14,7 +14,7 @@ use crate::object::Spot;
 
 /// A column under construction.
 #[derive(Debug)]
-pub(super) struct Gather {
+pub(super) struct ColumnBuilder {
     pub(super) rows: usize,
     /// None as long as no value is missing.
     validity: Option<Bits>,
@@ -35,19 +35,19 @@ enum Slots {
     },
     List {
         offsets: Vec<[u8; 4]>,
-        child: Box<Gather>,
+        child: Box<ColumnBuilder>,
     },
     FixedList {
         size: usize,
-        child: Box<Gather>,
+        child: Box<ColumnBuilder>,
     },
-    Struct(Vec<Gather>),
+    Struct(Vec<ColumnBuilder>),
     Dictionary {
         width: usize,
         count_max: u64,
         indexes: Vec<u8>,
         known: HashMap<Vec<u8>, u64>,
-        entries: Box<Gather>,
+        entries: Box<ColumnBuilder>,
     },
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Present<'a> {
     Listed(&'a [bool]),
 }
 
-impl Gather {
+impl ColumnBuilder {
     pub(super) fn new(data_type: &Type) -> Self {
         let boxed = |data_type: &Type| Box::new(Self::new(data_type));
         let slots = match data_type {
