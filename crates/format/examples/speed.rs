@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Compression, Encoder, Limits, Schema, Values, read};
+use dray_format::{Batch, Checksum, ChunkKind, Compression, Encoder, Limits, Schema, Values, read};
 use serde_json::json;
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
@@ -108,12 +108,14 @@ impl Figure {
         compression: Compression,
     ) -> Result<Self, Box<dyn Error>> {
         let pieces = std::slice::from_ref(batch);
-        let mut encoder = Encoder::new(Arc::new(schema.clone()), false);
-        let chunk = encoder.write(pieces, |_| compression, false)?;
+        let mut encoder = Encoder::new(Arc::new(schema.clone()), Checksum::None);
+        let chunk = encoder.write(pieces, |_| compression, ChunkKind::Regular)?;
         let bytes = chunk.to_bytes(0);
         Ok(Self {
             chunk_bytes: chunk.chunk_bytes() as f64,
-            encode_ns: processor_time(|| encoder.write(pieces, |_| compression, false))?,
+            encode_ns: processor_time(|| {
+                encoder.write(pieces, |_| compression, ChunkKind::Regular)
+            })?,
             decode_ns: processor_time(|| read(&bytes, schema, &Limits::default()))?,
         })
     }
@@ -133,8 +135,8 @@ impl Figure {
 fn measure(name: &str, schema: &Schema, batch: &Batch) -> Result<Vec<Figure>, Box<dyn Error>> {
     print!("{name:16}");
     let mut figures = Vec::new();
-    let decoded = Encoder::new(Arc::new(schema.clone()), false)
-        .write(std::slice::from_ref(batch), |_| Compression::None, false)?
+    let decoded = Encoder::new(Arc::new(schema.clone()), Checksum::None)
+        .write(std::slice::from_ref(batch), |_| Compression::None, ChunkKind::Regular)?
         .decoded_bytes();
     for (_, compression) in WAYS {
         let figure = Figure::of(schema, batch, compression)?;

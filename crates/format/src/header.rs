@@ -33,6 +33,31 @@ impl Default for Limits {
     }
 }
 
+/// Whether chunks, state frames or pages carry a checksum (chunk.md section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// No checksum.
+    None,
+    /// The CRC-32C of all bytes.
+    Crc32c,
+}
+
+impl From<bool> for Checksum {
+    /// `true` is [`Checksum::Crc32c`].
+    fn from(checksums: bool) -> Self {
+        if checksums { Self::Crc32c } else { Self::None }
+    }
+}
+
+/// Which limits of the reader a chunk keeps (chunk.md section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkKind {
+    /// Those of every chunk.
+    Regular,
+    /// The limit of a single row: the chunk has one row, which no regular chunk can hold.
+    Jumbo,
+}
+
 /// What a chunk says about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {

@@ -12,15 +12,21 @@
 //! Arrow is needed unless the feature `arrow` asks for the conversions in [`arrow`].
 //!
 //! ```
-//! use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values, read, write};
+//! use dray_format::{
+//!     Batch, Checksum, ChunkKind, Column, Compression, Field, Limits, Schema, Type, Values, read,
+//!     write,
+//! };
 //!
-//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let (name, data_type) = ("n".into(), Type::Int32);
+//! let field = Field { name, data_type, nullable: false, metadata: vec![] };
 //! let schema = Schema { fields: vec![field] };
 //! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
 //! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
 //! let batch = Batch { rows: 3, columns: vec![column.clone()] };
 //!
-//! let chunk = write(&schema, &[batch], Compression::Light, true, false)?.to_bytes(0);
+//! let (compression, checksum) = (Compression::Light, Checksum::Crc32c);
+//! let chunk = write(&schema, &[batch], compression, checksum, ChunkKind::Regular)?;
+//! let chunk = chunk.to_bytes(0);
 //! let (header, batch) = read(&chunk, &schema, &Limits::default())?;
 //! assert_eq!((header.rows, &batch.columns[0]), (3, &column));
 //! # Ok::<(), dray_format::Error>(())
@@ -59,7 +65,7 @@ pub use column::{Batch, Bitmap, Column, Values};
 pub use compress::Compression;
 pub use cursor::{Cursor, put_bytes};
 pub use error::{Error, ErrorKind, Result};
-pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
+pub use header::{Checksum, ChunkKind, HEADER_BYTES, Header, Limits, StateHeader, crc32c};
 pub use layout::{COUNT_MAX, WEIGHTLESS_MAX};
 pub use output::{BufferSlice, BufferSource};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};

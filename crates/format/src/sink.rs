@@ -19,7 +19,7 @@ pub(crate) use self::state::{StateSink, TableClaim};
 use crate::clock::Clock;
 use crate::compress::{Compression, Compressor, Packer};
 use crate::error::{Result, refuse};
-use crate::header::{Header, crc32c};
+use crate::header::{Checksum, Header, crc32c};
 use crate::layout::LARGE_ALIGNMENT;
 
 /// Smaller buffers are not compressed: zstd takes some microseconds for each.
@@ -79,7 +79,7 @@ impl Sink {
     }
 
     /// Closes the frame, which has this many rows or tables.
-    pub(crate) fn finish(mut self, rows: u32, checksum: bool) -> Result<Frame> {
+    pub(crate) fn finish(mut self, rows: u32, checksum: Checksum) -> Result<Frame> {
         let (Ok(descriptor_bytes), Ok(body_bytes)) =
             (u32::try_from(self.descriptors.len()), u32::try_from(self.body.bytes()))
         else {
@@ -99,7 +99,10 @@ impl Sink {
             decoded_bytes: self.decoded_bytes,
             states: 0,
         };
-        let parts_checksum = checksum.then(|| parts.iter().fold(0, |crc, part| crc32c(crc, part)));
+        let parts_checksum = match checksum {
+            Checksum::None => None,
+            Checksum::Crc32c => Some(parts.iter().fold(0, |crc, part| crc32c(crc, part))),
+        };
         Ok(Frame { header, parts_checksum, parts })
     }
 

@@ -16,7 +16,7 @@ use crate::column::Batch;
 use crate::compress::Compression;
 use crate::encode::ColumnHistory;
 use crate::error::{Result, refuse};
-use crate::header::HEADER_BYTES;
+use crate::header::{Checksum, ChunkKind, HEADER_BYTES};
 use crate::layout::{WEIGHTLESS_MAX, check_count};
 use crate::sink::{DictionaryBudget, Sink, Sinks, StateSink};
 use crate::types::Schema;
@@ -39,10 +39,10 @@ pub fn write(
     schema: &Schema,
     batches: &[Batch],
     compression: Compression,
-    checksum: bool,
-    jumbo: bool,
+    checksum: Checksum,
+    kind: ChunkKind,
 ) -> Result<Chunk> {
-    Encoder::new(Arc::new(schema.clone()), checksum).write(batches, |_| compression, jumbo)
+    Encoder::new(Arc::new(schema.clone()), checksum).write(batches, |_| compression, kind)
 }
 
 /// What no reader would accept is not sent (chunk.md section 5).
@@ -72,14 +72,14 @@ fn check_weightless(batches: &[Batch]) -> Result<()> {
 pub struct Encoder {
     schema: Arc<Schema>,
     histories: Vec<ColumnHistory>,
-    checksum: bool,
+    checksum: Checksum,
     clock: Clock,
     budget: Option<Arc<DictionaryBudget>>,
 }
 
 impl Encoder {
     /// An encoder of a stream of chunks, with checksums or without.
-    pub fn new(schema: Arc<Schema>, checksum: bool) -> Self {
+    pub fn new(schema: Arc<Schema>, checksum: Checksum) -> Self {
         let histories = schema.fields.iter().map(|_| ColumnHistory::default()).collect();
         Self { schema, histories, checksum, clock: wall_time, budget: None }
     }
@@ -108,7 +108,7 @@ impl Encoder {
         &mut self,
         batches: &[Batch],
         compression: impl Fn(usize) -> Compression,
-        jumbo: bool,
+        kind: ChunkKind,
     ) -> Result<Chunk> {
         let rows: usize = batches.iter().map(|batch| batch.rows).sum();
         let Ok(header_rows @ 1..) = u32::try_from(rows) else {
@@ -149,7 +149,7 @@ impl Encoder {
             _ => None,
         };
         let mut frame = chunk.finish(header_rows, self.checksum)?;
-        frame.header.jumbo = jumbo;
+        frame.header.jumbo = kind == ChunkKind::Jumbo;
         Ok(Chunk::new(frame, columns, state))
     }
 }

@@ -10,7 +10,8 @@ use arrow_schema::{Field, Schema};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    BufferSlice, BufferSource, Compression, HEADER_BYTES, Limits, Tables, decode, read, write,
+    BufferSlice, BufferSource, Checksum, ChunkKind, Compression, HEADER_BYTES, Limits, Tables,
+    decode, read, write,
 };
 use random::Random;
 
@@ -63,7 +64,9 @@ fn buffers_of_a_source_hold_the_same_columns() {
             [Compression::None, Compression::Symbols, Compression::Lz4, Compression::Zstd(1)]
         {
             let context = format!("seed {seed}, {compression:?}, schema {arrow_schema}");
-            let chunk = write(&schema, &pieces, compression, false, false).unwrap().to_bytes(0);
+            let chunk = write(&schema, &pieces, compression, Checksum::None, ChunkKind::Regular)
+                .unwrap()
+                .to_bytes(0);
             let (header, expected) = read(&chunk, &schema, &Limits::default()).unwrap();
             let body_at = chunk.len() - header.body_bytes as usize;
             let descriptors = &chunk[HEADER_BYTES..body_at];

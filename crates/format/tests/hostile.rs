@@ -18,8 +18,8 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header, Limits, Schema, Type,
-    Values, WEIGHTLESS_MAX, read, write,
+    Batch, Bitmap, Checksum, ChunkKind, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header,
+    Limits, Schema, Type, Values, WEIGHTLESS_MAX, read, write,
 };
 use random::Random;
 
@@ -102,7 +102,8 @@ fn chunks() -> Vec<(String, Schema, Vec<u8>)> {
             Compression::Symbols,
             Compression::Zstd(1),
         ]);
-        let chunk = write(&schema, &pieces, compression, false, false).unwrap();
+        let chunk =
+            write(&schema, &pieces, compression, Checksum::None, ChunkKind::Regular).unwrap();
         out.push((format!("seed {seed}"), schema, chunk.to_bytes(0).to_vec()));
     }
     out
@@ -209,7 +210,11 @@ fn lists_of_nothing(size: u32, fits: bool) {
         [(vec![batch.clone()], fits), (vec![present.clone()], fits), (vec![batch, present], false)]
     {
         let peak = peak(|| {
-            assert_eq!(write(&schema, &batches, Compression::Light, false, false).is_ok(), fits)
+            assert_eq!(
+                write(&schema, &batches, Compression::Light, Checksum::None, ChunkKind::Regular)
+                    .is_ok(),
+                fits
+            )
         });
         assert!(peak < 10_000, "{peak} bytes");
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use dray_format::{
-    Batch, Chunk, Column, Compression, DictionaryBudget, Encoder, Field, Limits, Schema, Tables,
-    Type, Values, read_with,
+    Batch, Checksum, Chunk, ChunkKind, Column, Compression, DictionaryBudget, Encoder, Field,
+    Limits, Schema, Tables, Type, Values, read_with,
 };
 use random::Random;
 
@@ -136,18 +136,23 @@ fn streams_come_back_and_take_less() {
         for checksum in [false, true] {
             let schema = schema();
             let mut random = Random::new(7);
-            let mut keeping = Encoder::new(schema.clone(), checksum).with_dictionaries(budget());
-            let mut alone = Encoder::new(schema.clone(), checksum);
+            let mut keeping =
+                Encoder::new(schema.clone(), checksum.into()).with_dictionaries(budget());
+            let mut alone = Encoder::new(schema.clone(), checksum.into());
             let (mut reader, mut other) = (Reader::default(), Reader::default());
             for number in 0..12 {
                 let batch = batch(&mut random, number);
-                let chunk =
-                    keeping.write(std::slice::from_ref(&batch), |_| compression, false).unwrap();
+                let chunk = keeping
+                    .write(std::slice::from_ref(&batch), |_| compression, ChunkKind::Regular)
+                    .unwrap();
                 assert!(
                     reader.take(&schema, chunk).columns == batch.columns,
                     "{compression:?}, chunk {number}"
                 );
-                other.take(&schema, alone.write(&[batch], |_| compression, false).unwrap());
+                other.take(
+                    &schema,
+                    alone.write(&[batch], |_| compression, ChunkKind::Regular).unwrap(),
+                );
             }
             assert_eq!(other.state_bytes, 0);
             assert!(reader.state_bytes > 0);
@@ -171,15 +176,16 @@ fn encoders_share_a_stream() {
     let budget = budget();
     let mut random = Random::new(8);
     let mut encoders: Vec<_> = (0..3)
-        .map(|_| Encoder::new(schema.clone(), true).with_dictionaries(budget.clone()))
+        .map(|_| Encoder::new(schema.clone(), Checksum::Crc32c).with_dictionaries(budget.clone()))
         .collect();
     let mut reader = Reader::default();
     for number in 0..12 {
         // In another order than that in which they began.
         let encoder = &mut encoders[[2, 0, 1, 1][number % 4]];
         let batch = batch(&mut random, number);
-        let chunk =
-            encoder.write(std::slice::from_ref(&batch), |_| Compression::Symbols, false).unwrap();
+        let chunk = encoder
+            .write(std::slice::from_ref(&batch), |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         assert!(reader.take(&schema, chunk).columns == batch.columns);
     }
 }
@@ -197,12 +203,13 @@ fn tables_keep_within_what_the_reader_holds() {
     let mut reader =
         Reader { limits: Limits { decoded_bytes_max: 9000, ..limits }, ..Reader::default() };
     let mut encoders: Vec<_> = (0..4)
-        .map(|_| Encoder::new(schema.clone(), false).with_dictionaries(budget.clone()))
+        .map(|_| Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget.clone()))
         .collect();
     for number in 0..16 {
         let batch = batch(&mut random, number);
-        let mut chunk =
-            encoders[number % 4].write(&[batch], |_| Compression::Symbols, false).unwrap();
+        let mut chunk = encoders[number % 4]
+            .write(&[batch], |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         assert!(chunk.state_bytes() <= 5000);
         if let Some(frame) = chunk.take_state() {
             let (header, parts) = frame.numbered(reader.tables.frames().into());
@@ -216,14 +223,15 @@ fn tables_keep_within_what_the_reader_holds() {
 #[test]
 fn one_row_needs_no_tables() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), false).with_dictionaries(budget());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget());
     let mut reader = Reader::default();
     let mut random = Random::new(10);
     for number in 0..6 {
         let batch = batch(&mut random, number);
         let jumbo = number % 2 == 1;
+        let kind = if jumbo { ChunkKind::Jumbo } else { ChunkKind::Regular };
         let batch = if jumbo { batch.slice(0, 1) } else { batch };
-        let chunk = encoder.write(&[batch], |_| Compression::Symbols, jumbo).unwrap();
+        let chunk = encoder.write(&[batch], |_| Compression::Symbols, kind).unwrap();
         assert!(!jumbo || chunk.state_bytes() == 0);
         assert_eq!(reader.take(&schema, chunk).rows, if jumbo { 1 } else { ROWS });
     }
@@ -232,10 +240,12 @@ fn one_row_needs_no_tables() {
 #[test]
 fn what_is_lost_is_noticed() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), true).with_dictionaries(budget());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::Crc32c).with_dictionaries(budget());
     let mut random = Random::new(11);
     let reader = Reader::default();
-    let chunk = encoder.write(&[batch(&mut random, 0)], |_| Compression::Symbols, false).unwrap();
+    let chunk = encoder
+        .write(&[batch(&mut random, 0)], |_| Compression::Symbols, ChunkKind::Regular)
+        .unwrap();
     let (state, bytes) = reader.sent(chunk);
     let refused = |bytes: &Bytes, tables: &Tables| match read_with(
         bytes,
@@ -269,12 +279,13 @@ fn damaged_tables_are_refused_or_harmless() {
     let seed = std::process::id().into();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let mut encoder = Encoder::new(schema.clone(), false).with_dictionaries(budget());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget());
     let mut reader = Reader::default();
     let limits = Limits::default();
     for number in 0..4 {
-        let chunk =
-            encoder.write(&[batch(&mut random, number)], |_| Compression::Symbols, false).unwrap();
+        let chunk = encoder
+            .write(&[batch(&mut random, number)], |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         let (state, bytes) = reader.sent(chunk);
         for _ in 0..300 {
             let (mut state, mut bytes) = (state.to_vec(), bytes.to_vec());

@@ -19,6 +19,7 @@
     reason = "a measurement stops by them"
 )]
 
+use dray_format::Checksum;
 use std::error::Error;
 use std::hint::black_box;
 use std::io::Cursor;
@@ -456,7 +457,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let orders = orders(&items);
     let batch = as_arrow(&items, &orders);
     let layout = Layout::new(schema_from_arrow(&batch.schema())?)?;
-    let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+    let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
     builder.append(&batch_from_arrow(&batch)?)?;
     let pages = builder.finish();
     let buffers: Vec<Vec<u8>> = orders

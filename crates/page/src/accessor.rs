@@ -4,7 +4,7 @@
 //! types and places are those of the schema, so that reading a field is a comparison and a load.
 //!
 //! ```
-//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};
 //! use dray_page::{Layout, PAGE_BYTES, PageBuilder};
 //!
 //! let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
@@ -14,7 +14,7 @@
 //! # let numbers = Column { rows: 3, validity: None, values: Values::Fixed { width: 8, bytes: words(&[5, 0, 7, 0, 9, 0]) } };
 //! # let values = Values::List { offsets: words(&[0, 1, 3]), child: Box::new(numbers) };
 //! # let batch = Batch { rows: 2, columns: vec![Column { rows: 2, validity: None, values }] };
-//! # let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! # let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
 //! # builder.append(&batch)?;
 //! # let pages = builder.finish();
 //!

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use dray_format::{Batch, COUNT_MAX};
+use dray_format::{Batch, COUNT_MAX, Checksum};
 
 use crate::error::{Result, refuse};
 use crate::layout::Layout;
@@ -91,7 +91,7 @@ fn page_bytes_for(object_bytes: u32) -> usize {
 pub struct PageBuilder {
     layout: Arc<Layout>,
     page_bytes: usize,
-    with_checksums: bool,
+    checksum: Checksum,
     /// Where the memory of pages that are not large comes from.
     pool: Option<Arc<PagePool>>,
     sequence: u64,
@@ -105,7 +105,7 @@ impl PageBuilder {
     ///
     /// # Errors
     /// When `page_bytes` is something else.
-    pub fn new(layout: Arc<Layout>, page_bytes: usize, with_checksums: bool) -> Result<Self> {
+    pub fn new(layout: Arc<Layout>, page_bytes: usize, checksum: Checksum) -> Result<Self> {
         if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes)
         {
             refuse!(
@@ -116,7 +116,7 @@ impl PageBuilder {
         Ok(Self {
             layout,
             page_bytes,
-            with_checksums,
+            checksum,
             pool: None,
             sequence: 0,
             open: None,
@@ -132,9 +132,9 @@ impl PageBuilder {
     pub fn with_pool(
         layout: Arc<Layout>,
         pool: &Arc<PagePool>,
-        with_checksums: bool,
+        checksum: Checksum,
     ) -> Result<Self> {
-        let builder = Self::new(layout, pool.page_bytes(), with_checksums)?;
+        let builder = Self::new(layout, pool.page_bytes(), checksum)?;
         Ok(Self { pool: Some(pool.clone()), ..builder })
     }
 
@@ -276,7 +276,7 @@ impl PageBuilder {
     /// Closes the page that is open, if there is one.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let page = open.close(self.layout.clone(), self.sequence, self.with_checksums);
+        let page = open.close(self.layout.clone(), self.sequence, self.checksum);
         self.sequence += 1;
         self.full.push_back(page);
     }
@@ -351,7 +351,7 @@ impl OpenPage {
         start
     }
 
-    fn close(mut self, layout: Arc<Layout>, sequence: u64, with_checksum: bool) -> VerifiedPage {
+    fn close(mut self, layout: Arc<Layout>, sequence: u64, checksum: Checksum) -> VerifiedPage {
         let mut header = Header {
             sequence,
             // All below 2^31.
@@ -361,7 +361,7 @@ impl OpenPage {
             checksum: None,
             large: self.large,
         };
-        if with_checksum {
+        if checksum == Checksum::Crc32c {
             // The flag is part of what the checksum is taken over.
             header.checksum = Some(0);
             header.checksum = Some(header.checksum_with(&self.page()[HEADER_BYTES..]));

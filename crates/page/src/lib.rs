@@ -15,7 +15,7 @@
 //! is. No I/O happens here, and no thread is started.
 //!
 //! ```
-//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};
 //! use dray_page::{ColumnsBuilder, Layout, PAGE_BYTES, PageBuilder, VerifiedPage};
 //!
 //! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
@@ -23,7 +23,7 @@
 //! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
 //! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
 //!
-//! let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
 //! builder.append(&Batch { rows: 3, columns: vec![column.clone()] })?;
 //! let pages = builder.finish();
 //!

@@ -16,7 +16,7 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Compression, Limits, write};
+use dray_format::{Batch, Checksum, ChunkKind, Compression, Limits, write};
 use dray_page::{
     ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, PagePool,
     Value, VerifiedPage,
@@ -42,9 +42,15 @@ fn to_arrow(schema: &dray_format::Schema, batch: &Batch) -> Vec<ArrayRef> {
     if batch.rows == 0 {
         return Vec::new();
     }
-    let chunk = write(schema, std::slice::from_ref(batch), Compression::None, false, false)
-        .unwrap()
-        .to_bytes(0);
+    let chunk = write(
+        schema,
+        std::slice::from_ref(batch),
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )
+    .unwrap()
+    .to_bytes(0);
     let limits =
         Limits { decoded_bytes_max: 1 << 30, chunk_bytes_max: 1 << 30, ..Limits::default() };
     let (_, rows) =
@@ -92,7 +98,7 @@ fn pages_of(
     page_bytes: usize,
     checksums: bool,
 ) -> Vec<VerifiedPage> {
-    let mut builder = PageBuilder::new(layout.clone(), page_bytes, checksums).unwrap();
+    let mut builder = PageBuilder::new(layout.clone(), page_bytes, checksums.into()).unwrap();
     batches.iter().for_each(|batch| builder.append(batch).unwrap());
     builder.finish()
 }
@@ -132,7 +138,7 @@ fn batches_come_back() {
         // In another order, copied one by one, and made again from columns: the same bytes.
         let mut order: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
         (1..order.len()).for_each(|i| order.swap(i, random.below(i + 1)));
-        let mut builder = PageBuilder::new(layout.clone(), page_bytes, false).unwrap();
+        let mut builder = PageBuilder::new(layout.clone(), page_bytes, Checksum::None).unwrap();
         order.iter().for_each(|object| builder.copy(*object).unwrap());
         let copies = builder.finish();
         let shuffled = back(&layout, order.iter().copied()).unwrap();
@@ -153,7 +159,7 @@ fn batches_come_back() {
         };
         let soiled: Vec<Bytes> = copies.iter().map(|_| pool.fill(soil).unwrap()).collect();
         drop(soiled);
-        let mut builder = PageBuilder::with_pool(layout.clone(), &pool, false).unwrap();
+        let mut builder = PageBuilder::with_pool(layout.clone(), &pool, Checksum::None).unwrap();
         let (copied, others) = order.split_at(random.below(order.len() + 1));
         copied.iter().for_each(|object| builder.copy(*object).unwrap());
         builder.append(&back(&layout, others.iter().copied()).unwrap()).unwrap();

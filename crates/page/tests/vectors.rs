@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Schema, Type};
+use dray_format::{Checksum, Schema, Type};
 use dray_page::{ColumnsBuilder, Layout, PageBuilder, Value as PageValue, VerifiedPage};
 use serde_json::{Value, json};
 use words::{field, scalar, values};
@@ -73,7 +73,7 @@ fn accepted() {
 
         // What our own writer makes of the values, the page's number and its flags aside.
         let page_bytes = if page.header().large { 4 << 10 } else { page.bytes().len() };
-        let mut builder = PageBuilder::new(layout, page_bytes, false).unwrap();
+        let mut builder = PageBuilder::new(layout, page_bytes, Checksum::None).unwrap();
         builder.append(&batch).unwrap();
         let again = builder.finish();
         assert_eq!(again.len(), 1, "{name}");

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use dray_format::{Batch, crc32c};
+use dray_format::{Batch, Checksum, crc32c};
 use dray_page::{Layout, Object, PageBuilder, PagePool, VerifiedPage};
 
 use crate::block::BlockKeys;
@@ -47,7 +47,11 @@ impl RunWriter {
             disk,
             file,
             page_bytes: plan.page_bytes,
-            builder: PageBuilder::with_pool(plan.layout.clone(), plan.stock.rooms(), true)?,
+            builder: PageBuilder::with_pool(
+                plan.layout.clone(),
+                plan.stock.rooms(),
+                Checksum::Crc32c,
+            )?,
             run: Run {
                 key_width,
                 blocks: Vec::new(),

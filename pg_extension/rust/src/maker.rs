@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{
-    Batch, COUNT_MAX, Chunk, Compression, DictionaryBudget, Encoder, Error, Limits, Schema,
-    chunk_bytes_bound,
+    Batch, COUNT_MAX, Checksum, Chunk, ChunkKind, Compression, DictionaryBudget, Encoder, Error,
+    Limits, Schema, chunk_bytes_bound,
 };
 use dray_transfer::Adaptive;
 use dray_wire::CompressionChoice;
@@ -169,7 +169,7 @@ pub(crate) struct Made {
 impl Maker {
     pub(crate) fn new(making: Arc<Making>, schema: Arc<Schema>, checksums: bool) -> Self {
         // A thread that waits for its processor takes no longer to encode.
-        let encoder = Encoder::new(schema.clone(), checksums).timed_by(processor_time);
+        let encoder = Encoder::new(schema.clone(), checksums.into()).timed_by(processor_time);
         let encoder = match &making.room {
             Some(room) => encoder.with_dictionaries(room.clone()),
             None => encoder,
@@ -197,7 +197,9 @@ impl Maker {
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
             adaptive.probe(schema, &pieces, |columns| {
                 let room = Arc::new(DictionaryBudget::new(&making.table_limits));
-                Encoder::new(columns, false).with_dictionaries(room).timed_by(processor_time)
+                Encoder::new(columns, Checksum::None)
+                    .with_dictionaries(room)
+                    .timed_by(processor_time)
             })?;
             let plan = adaptive.plan(plain_bytes);
             let column = |i| match plan.compression(i) {
@@ -205,17 +207,17 @@ impl Maker {
                 other => other,
             };
             let started = processor_time();
-            let chunk = encoder.write(&pieces, column, false)?;
+            let chunk = encoder.write(&pieces, column, ChunkKind::Regular)?;
             adaptive.written(&plan, &chunk, Some(processor_time().saturating_sub(started)));
             return Ok(chunk);
         }
         let compression = making.compression_of(plain_bytes);
-        let mut chunk = |jumbo| encoder.write(&pieces, |_| compression, jumbo);
+        let mut chunk = |kind| encoder.write(&pieces, |_| compression, kind);
         if fits || rows > 1 {
-            return Ok(chunk(false)?);
+            return Ok(chunk(ChunkKind::Regular)?);
         }
         // One row that may be too large: only its chunk knows.
-        let single = chunk(false)?;
+        let single = chunk(ChunkKind::Regular)?;
         if single.chunk_bytes() <= limits.chunk_bytes_max
             && single.decoded_bytes() <= limits.decoded_bytes_max
         {
@@ -226,7 +228,7 @@ impl Maker {
             return Err(Error::row_too_large(needed, limits.row_bytes_max).into());
         }
         drop(single);
-        Ok(chunk(true)?)
+        Ok(chunk(ChunkKind::Jumbo)?)
     }
 }
 
