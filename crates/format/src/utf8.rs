@@ -1,4 +1,4 @@
-//! Whether strings that a source gave are UTF-8: a chunk has no others, and arrays rely on it.
+//! Checks that strings are UTF-8: a chunk has no others, and arrays rely on it.
 
 use crate::column::{Batch, Column, Values, span, u32s};
 use crate::error::{Error, Result, refuse};
@@ -9,12 +9,12 @@ use crate::vector::widest;
 const ASCII_STEP: usize = 4096;
 
 impl Batch {
-    /// Checks that all strings of these columns are UTF-8, those within others too. The batch fits
-    /// the schema, as what a [`BatchBuilder`](crate::BatchBuilder) has made does.
+    /// Checks that all strings of these columns are UTF-8, those of nested columns too. The batch
+    /// must fit the schema, like one from a [`BatchBuilder`](crate::BatchBuilder).
     ///
     /// # Errors
-    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when one is not, naming its column; and when a
-    /// column is not of its type.
+    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not; the error names its column. And
+    /// when a column is not of its type.
     pub fn check_strings(&self, schema: &Schema) -> Result<()> {
         if schema.fields.len() != self.columns.len() {
             refuse!(
@@ -32,8 +32,8 @@ impl Batch {
     }
 }
 
-/// Checks the strings of so many values. What may hold strings and has values of another kind is
-/// refused: nobody would check them.
+/// Checks the strings of the `rows` values from `from` on. A nested column whose values are not of
+/// its type is refused, because its strings could not be checked.
 fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<()> {
     match (data_type, &column.values) {
         (Type::Utf8, Values::Bytes { offsets, data }) => {
@@ -45,7 +45,7 @@ fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<
                     data.len()
                 );
             };
-            // Below the end of the strings, and so below 2^32.
+            // `first` came from a u32.
             check_utf8(
                 text,
                 u32s(&offsets[from * 4..(from + rows + 1) * 4]).map(|offset| offset - first as u32),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_anywhere_are_checked_where_the_rows_are() {
+    fn nested_strings_are_checked_within_the_rows() {
         // The second character of two bytes is cut where the fourth row begins.
         let (schema, batch) = built(&[b"a", b"\xc3\xa9", b"b\xc3", b"\xa9", b"c", b"\xff", b"d"]);
         let alone = |at: usize| {

@@ -1,4 +1,4 @@
-//! Checks of whole buffers: one pass each, in vectors.
+//! Checks of whole buffers, in one vectorized pass each.
 
 use crate::column::u32_at;
 use crate::error::{Result, refuse};
@@ -12,7 +12,7 @@ widest! {
     }
 }
 
-/// Checks offsets, which are not empty, and returns the last.
+/// Checks offsets, of which there is at least one, and returns the last.
 pub(super) fn check_offsets(offsets: &[u8]) -> Result<usize> {
     let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
     if u32_at(offsets, 0) != 0 || fall(offsets.as_chunks().0) {
@@ -28,7 +28,7 @@ widest! {
     }
 }
 
-/// Checks that indexes of 32 bits are below `count`, which is not 0.
+/// Checks that indexes of 32 bits are below `count`, which is at least 1.
 pub(super) fn check_indexes(indexes: &[u8], count: usize) -> Result<()> {
     let largest = largest(indexes.as_chunks().0);
     if largest as usize >= count {

@@ -12,7 +12,7 @@ use crate::layout::{check_count, fixed_list_total};
 use crate::types::{Field, Storage, Type};
 
 impl Reader<'_, '_> {
-    /// The column of a field of the schema, after those that stand before it.
+    /// The column of a field of the schema. `earlier` are the columns before it.
     pub(super) fn field(&mut self, field: &Field, n: usize, earlier: &[Column]) -> Result<Column> {
         if let Storage::Fixed(width) = field.data_type.storage()
             && let Ok([0, relative::CODE]) = self.descriptors.clone().take(2, "nulls and encoding")
@@ -79,7 +79,7 @@ impl Reader<'_, '_> {
         Ok(column)
     }
 
-    /// A buffer of n bits, of which none is set past the end.
+    /// A buffer of n bits. The bits after them are 0.
     fn bits(&mut self, n: usize, to: Destination) -> Result<Bytes> {
         let bits = self.buffer(n.div_ceil(8), to)?;
         if !n.is_multiple_of(8) && bits[n / 8] >> (n % 8) != 0 {
@@ -88,7 +88,7 @@ impl Reader<'_, '_> {
         Ok(bits)
     }
 
-    /// The values of a column from which the missing ones were left out, put back in their places.
+    /// The values of a column without its missing ones, moved to their rows.
     fn packed_values(
         &mut self,
         data_type: &Type,
@@ -113,8 +113,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `n` values, of a column that will have `rows` of them once the missing ones are back in
-    /// their places.
+    /// The `n` values of a column that are in the chunk, of `rows` with those left out.
     fn values(&mut self, data_type: &Type, n: usize, rows: usize) -> Result<Values> {
         let to = if n == rows { Destination::Column } else { Destination::Scratch };
         match data_type.storage() {
@@ -215,15 +214,14 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Checks the indexes of a column whose type is a dictionary; those under missing values may be
-/// anything.
+/// Checks the indexes of a column of a dictionary type. Those under missing values are arbitrary.
 fn check_dictionary(data_type: &Type, column: &Column) -> Result<()> {
     let (Type::Dictionary { index, .. }, Values::Dictionary { width, indexes, entries }) =
         (data_type, &column.values)
     else {
         return Ok(());
     };
-    // A negative index has the sign's bit set, and is so out of range as well.
+    // Read as unsigned, a negative index has its highest bit set, and is out of range too.
     let signed = matches!(**index, Type::Int8 | Type::Int16 | Type::Int32 | Type::Int64);
     let end = (entries.rows as u64).min(if signed { 1 << (width * 8 - 1) } else { u64::MAX });
     for (i, raw) in indexes.chunks_exact(*width).take(column.rows).enumerate() {

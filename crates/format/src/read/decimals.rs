@@ -1,4 +1,4 @@
-//! Floats that were decimals: `spec/encodings.md` section 2.1.
+//! Decimal floats: `spec/encodings.md` section 2.1.
 
 use bytes::Bytes;
 
@@ -10,6 +10,7 @@ use crate::output::Appender;
 use crate::vector::widest;
 
 impl Reader<'_, '_> {
+    /// n floats of `width` bytes. The caller has charged them.
     pub(super) fn decimals(&mut self, n: usize, width: usize, to: Destination) -> Result<Bytes> {
         self.note("decimals");
         if !matches!(width, 4 | 8) {

@@ -10,27 +10,28 @@ use crate::error::{Result, refuse};
 use crate::output::{Appender, Flat, OutputBuffer};
 use crate::word::{Word, for_word};
 
-/// Encodings that are allowed somewhere: a bit a code.
+/// A set of encodings: a bit per code.
 #[derive(Clone, Copy)]
 pub(super) struct Codes(u16);
 
 impl Codes {
-    /// A column's own values.
+    /// For a column's own values.
     pub(super) const VALUES: Self = Self(0b110_1111_1111);
-    /// Parts of an encoding, lengths and indexes: plain, constant, frame, patched and Huffman.
+    /// For the parts of an encoding, lengths and indexes: plain, constant, frame, patched and
+    /// Huffman.
     pub(super) const PARTS: Self = Self(0b100_0100_0111);
-    /// Lengths of Huffman codes: plain, constant, frame and patched.
+    /// For the lengths of Huffman codes: plain, constant, frame and patched.
     pub(super) const CODE_LENGTHS: Self = Self(0b100_0111);
-    /// Parts of patched: plain, constant and frame.
+    /// For the parts of patched: plain, constant and frame.
     pub(super) const INNER: Self = Self(0b000_0111);
-    /// Differences from another column: those of parts, and dictionary.
+    /// For differences from another column: as for parts, and dictionary.
     pub(super) const DIFFERENCES: Self = Self(0b100_0100_1111);
-    /// Entries of a dictionary: plain and constant.
+    /// For the entries of a dictionary: plain and constant.
     pub(super) const ENTRIES: Self = Self(0b000_0011);
 }
 
 impl Reader<'_, '_> {
-    /// n values of `width` bytes, plain. The caller has charged them.
+    /// n values of `width` bytes in one of the `allowed` encodings. The caller has charged them.
     pub(super) fn fixed(
         &mut self,
         n: usize,
@@ -67,7 +68,7 @@ impl Reader<'_, '_> {
             7 => self.decimals(n, width, to),
             10 => self.huffman(n, width, to),
             _ => {
-                self.note("kept dictionary");
+                self.note("stream dictionary");
                 let tables = self.tables;
                 let entries = tables.fixed(self.descriptors.u32("table")?, width)?;
                 self.dictionary_values(n, width, entries, to)
@@ -75,6 +76,7 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// n values of a frame. The buffer may still be changed.
     fn frame(&mut self, n: usize, width: usize, to: Destination) -> Result<OutputBuffer> {
         let bits = u32::from(self.descriptors.u8("bits")?);
         if !matches!(width, 1 | 2 | 4 | 8 | 16) || bits > 64 || bits as usize > width * 8 {
@@ -120,7 +122,7 @@ impl Reader<'_, '_> {
         Ok(count)
     }
 
-    /// n values, by their indexes among entries.
+    /// n values given by their indexes into `entries`.
     fn dictionary_values(
         &mut self,
         n: usize,
@@ -194,7 +196,7 @@ impl Reader<'_, '_> {
         output.finish()
     }
 
-    /// Puts `count` exceptions in their places among n values.
+    /// Writes `count` exceptions over their places among n values.
     pub(super) fn exceptions(
         &mut self,
         count: usize,
@@ -217,7 +219,7 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The word at the start of some bytes, which have as many.
+/// The word that these bytes begin with.
 pub(super) fn word<T: Word>(bytes: &[u8]) -> T {
     T::slice(bytes).first().map_or(T::ZERO, T::of)
 }
@@ -235,18 +237,19 @@ fn unpack_128(
     }
 }
 
-/// A value n times.
+/// Writes a value n times.
 fn repeat<T: Word>(value: &[u8], n: usize, output: &mut OutputBuffer) {
     output.append(|out| out.repeat(word::<T>(value).raw(), n));
 }
 
+/// Writes the entry of each index.
 fn gather<T: Word>(entries: &[u8], indexes: &[u8], output: &mut OutputBuffer) {
     output.append(|out| look_up(T::slice(entries), indexes, out));
 }
 
-/// The entry of each index; all indexes are below the number of entries, of which there is one.
+/// Appends the entry of each index. All indexes are in range, and there is at least one entry.
 pub(super) fn look_up<R: Flat>(entries: &[R], indexes: &[u8], out: &mut Appender<'_, R>) {
-    /// A table of so many has a place for every index of one byte.
+    /// A table of this size has a place for every index of one byte, so that no index is checked.
     const FEW: usize = 256;
     match entries {
         [first, ..] if entries.len() <= FEW => {
@@ -259,7 +262,7 @@ pub(super) fn look_up<R: Flat>(entries: &[R], indexes: &[u8], out: &mut Appender
     }
 }
 
-/// Each entry as often as its length says: n values in all.
+/// Writes each entry as often as its length says.
 fn stretch<T: Word>(entries: &[u8], lengths: &[u8], output: &mut OutputBuffer) {
     output.append(|out| {
         for (entry, length) in T::slice(entries).iter().zip(u32s(lengths)) {
@@ -268,10 +271,10 @@ fn stretch<T: Word>(entries: &[u8], lengths: &[u8], output: &mut OutputBuffer) {
     });
 }
 
-/// The first value, and those that the differences make of it.
+/// Writes the first value, and the running sums with the differences.
 fn sum<T: Word>(first: &[u8], differences: &[u8], output: &mut OutputBuffer) {
     output.append(|out| {
-        // Within the closure, or it would be loaded and stored each time.
+        // As a local of the closure it stays in a register.
         let mut value = word::<T>(first);
         out.push(value.raw());
         out.extend(T::slice(differences).iter().map(|raw| {
@@ -281,6 +284,7 @@ fn sum<T: Word>(first: &[u8], differences: &[u8], output: &mut OutputBuffer) {
     });
 }
 
+/// Writes exceptions over their places.
 fn patch<T: Word>(out: &mut [u8], positions: &[u8], exceptions: &[u8]) {
     let out = T::slice_mut(out);
     for (exception, position) in T::slice(exceptions).iter().zip(u32s(positions)) {

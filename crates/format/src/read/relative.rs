@@ -1,4 +1,4 @@
-//! Columns told by their differences from another one: `spec/encodings.md` section 2.2.
+//! Columns that are differences from another column: `spec/encodings.md` section 2.2.
 
 use super::fixed::Codes;
 use super::{Destination, Reader};
@@ -12,8 +12,8 @@ use crate::word::Word;
 pub(super) const CODE: u8 = 8;
 
 impl Reader<'_, '_> {
-    /// A column of n values of `width` bytes, of which none is missing; nulls and encoding are
-    /// next.
+    /// A column of n values of `width` bytes, none of which is missing. The codes of nulls and
+    /// encoding are not read yet.
     pub(super) fn relative(
         &mut self,
         n: usize,
@@ -53,7 +53,7 @@ fn sum<T: Word>(base: &[u8], differences: &[u8], output: &mut OutputBuffer) {
 }
 
 widest! {
-    /// The sum of each pair.
+    /// Appends the sum of each pair.
     fn sums[T: Word][T](a: &[T::Raw], b: &[T::Raw], out: &mut Appender<'_, T::Raw>) {
         const STEP: usize = 64;
         let ((steps_a, rest_a), (steps_b, rest_b)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());

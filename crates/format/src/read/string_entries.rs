@@ -1,4 +1,4 @@
-//! Strings made of a dictionary's entries: `spec/encodings.md` section 3.
+//! Strings from the entries of a dictionary: `spec/encodings.md` section 3.
 
 use super::fixed::look_up;
 use super::reader::reserved;
@@ -7,19 +7,19 @@ use crate::error::Result;
 use crate::output::{Appender, OutputBuffer};
 use crate::vector::widest;
 
-/// Entries up to this size are copied whole, whatever their length: a copy of one size is a few
+/// Entries up to this size are copied with a fixed size, whatever their length: that takes few
 /// instructions.
 const SHORT_BYTES_MAX: usize = 32;
 
-/// Of so many entries it is counted how often each comes.
+/// With at most this many entries, the occurrences of each are counted.
 const FEW: usize = 8;
-/// So many strings are put together at a time.
+/// Strings that are put together at a time.
 const STEP: usize = 64;
 
 /// The entries of a dictionary of strings.
 pub(super) struct Entries<'a> {
     data: &'a [u8],
-    /// Where each begins, and its length.
+    /// Start and length of each entry.
     spans: Vec<(u32, u32)>,
     bytes_max: usize,
     /// Whether all have the same length.
@@ -27,7 +27,7 @@ pub(super) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Of offsets that have been checked.
+    /// The entries with these offsets, which have been checked.
     pub(super) fn new(offsets: &[u8], data: &'a [u8]) -> Result<Self> {
         let mut spans = reserved(offsets.len() / 4)?;
         spans.extend(
@@ -38,8 +38,7 @@ impl<'a> Entries<'a> {
         Ok(Self { data, spans, bytes_max, even })
     }
 
-    /// The bytes of the strings that these indexes, all of them below the number of entries, stand
-    /// for.
+    /// The bytes of the strings of these indexes, which are all in range.
     pub(super) fn total(&self, indexes: &[u8]) -> usize {
         match self.even {
             true => (indexes.len() / 4).saturating_mul(self.bytes_max),
@@ -56,8 +55,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits
-    /// into 31 bits.
+    /// Writes the strings' offsets and data. The size of the data is [`Self::total`], which fits into
+    /// 31 bits.
     pub(super) fn gather(
         &self,
         indexes: &[u8],
@@ -69,8 +68,8 @@ impl<'a> Entries<'a> {
             (true, 2) => self.gather_even::<2>(indexes, offsets, data),
             (true, 4) => self.gather_even::<4>(indexes, offsets, data),
             (true, 8) => self.gather_even::<8>(indexes, offsets, data),
-            // Copies of one size need memory of their own, which few entries do not have to be
-            // charged for.
+            // Copies of a fixed size need padded entries. They are not charged, so there may be only
+            // few.
             _ if self.spans.len() > (indexes.len() / 64).max(64) => {
                 self.gather_long(indexes, offsets, data)
             }
@@ -94,8 +93,8 @@ impl<'a> Entries<'a> {
         data.append(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
     }
 
-    /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are
-    /// overwritten by the next.
+    /// Entries have at most W bytes. W bytes are copied, and the next copy overwrites those after
+    /// the entry's end.
     fn gather_short<const W: usize>(
         &self,
         indexes: &[u8],
@@ -131,8 +130,7 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// Writes the strings, and their offsets after each. Entries have at most W bytes, and their
-/// lengths.
+/// Writes the strings and their offsets. `entries` are padded to W bytes, with their lengths.
 fn put_together<const W: usize>(
     entries: &[([u8; W], usize)],
     indexes: &[u8],
@@ -140,7 +138,7 @@ fn put_together<const W: usize>(
     data: &mut Appender<'_, u8>,
 ) {
     offsets.push([0; 4]);
-    // A few strings at a time are put together in the nearest cache.
+    // A few strings at a time are put together in the first-level cache.
     let mut end = 0;
     let mut bytes_of_some = [0; STEP * SHORT_BYTES_MAX];
     let mut ends_of_some = [[0; 4]; STEP];
@@ -148,7 +146,7 @@ fn put_together<const W: usize>(
         let mut at = 0;
         for (slot, index) in ends_of_some.iter_mut().zip(u32s(indexes)) {
             let (padded, bytes) = &entries[index as usize];
-            // The entries before have taken at most W bytes each.
+            // Each entry before took at most W bytes.
             bytes_of_some[at..at + W].copy_from_slice(padded);
             at += bytes;
             // The total is below 2^31.
@@ -161,8 +159,7 @@ fn put_together<const W: usize>(
 }
 
 widest! {
-    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked
-    /// up.
+    /// The bytes of strings from few entries. Counting each entry is faster than looking up lengths.
     fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
         let mut total = 0;
         for indexes in indexes.chunks(1024) {
@@ -175,7 +172,7 @@ widest! {
     }
 }
 
-/// The offsets of n strings of `bytes` bytes each; their sum is below 2^32.
+/// Writes the offsets of n strings of `bytes` bytes each. Their total is below 2^32.
 pub(super) fn even_offsets(n: usize, bytes: usize, offsets: &mut OutputBuffer) {
     offsets.append(|out| out.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes())));
 }

@@ -13,8 +13,8 @@ use crate::output::OutputBuffer;
 use crate::utf8::check_utf8;
 
 impl Reader<'_, '_> {
-    /// n strings. The caller has charged their offsets, of which `to` speaks: their data is always
-    /// kept.
+    /// n strings. The caller has charged their offsets. Their data is always the column's; `to` is for
+    /// the offsets.
     pub(super) fn strings(&mut self, n: usize, utf8: bool, to: Destination) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
             0 | 2 | 4 => {
@@ -52,7 +52,7 @@ impl Reader<'_, '_> {
                 self.dictionary_strings(n, &entry_offsets, &entries, to)
             }
             5 => {
-                self.note("kept dictionary");
+                self.note("stream dictionary");
                 self.descriptors.u8("encoding")?;
                 let tables = self.tables;
                 let (offsets, data) = tables.strings(self.descriptors.u32("table")?, utf8)?;
@@ -62,7 +62,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// n strings, by their indexes among entries.
+    /// n strings given by their indexes into entries.
     fn dictionary_strings(
         &mut self,
         n: usize,
@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
         Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
     }
 
-    /// n strings as offsets, lengths or symbols: `(offsets, data)`, checked.
+    /// The checked offsets and data of n strings that are coded as offsets, lengths or symbols.
     pub(super) fn flat_strings(
         &mut self,
         n: usize,
@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         Ok((offsets, data))
     }
 
-    /// n lengths as the offsets that they make, and the last of these.
+    /// Reads n lengths as offsets. Returns these and the last of them.
     pub(super) fn offsets_of_lengths(
         &mut self,
         n: usize,
@@ -134,7 +134,7 @@ impl Reader<'_, '_> {
             let mut end = 0u64;
             out.extend(u32s(&lengths).map(|length| {
                 end += u64::from(length);
-                // Truncated only when the total is refused below.
+                // If this truncates, the total is refused below.
                 (end as u32).to_le_bytes()
             }));
             total = end;
@@ -146,9 +146,9 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Fills `out` with `value`, n times.
+/// Writes `value` n times.
 fn repeat(value: &[u8], n: usize, out: &mut OutputBuffer) {
-    /// Short values are copied so many at a time.
+    /// Short values are copied in groups of this size.
     const STEP_BYTES: usize = 4096;
     if let [byte] = value {
         return out.append(|out| out.repeat(*byte, n));

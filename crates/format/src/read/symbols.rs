@@ -7,19 +7,19 @@ use super::{Destination, Reader};
 use crate::error::{Result, refuse};
 use crate::symbols::{BYTE_CODES, SYMBOL_BYTES_MAX, SYMBOLS_MAX};
 
-/// What a code of 12 bits may be.
+/// The largest number of codes.
 const SLOTS: usize = SYMBOLS_MAX + BYTE_CODES;
 
-/// What each code stands for. Codes that a table does not have stand for no bytes.
+/// The bytes that each code stands for. Codes that a table does not have stand for none.
 struct Slots {
-    /// How many symbols there are.
+    /// The number of symbols.
     count: usize,
     bytes: Vec<[u8; SYMBOL_BYTES_MAX]>,
     lengths: Vec<u8>,
 }
 
 impl Reader<'_, '_> {
-    /// The data of strings, `total` bytes, which the caller has held against what was declared.
+    /// The data of strings: `total` bytes, which the caller has checked against the budget.
     pub(super) fn symbols(&mut self, total: usize, to: Destination) -> Result<Bytes> {
         self.note("symbols");
         let slots = match self.descriptors.u8("table")? {
@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
             code => refuse!(Code, "unknown table of symbols {code}"),
         };
         let codes = self.descriptors.u32("codes")? as usize;
-        // Each stands for a byte at least.
+        // Each code stands for at least one byte.
         if codes > total {
             refuse!(Offsets, "{codes} codes for {total} bytes of strings");
         }
@@ -46,8 +46,8 @@ impl Reader<'_, '_> {
         if usize::from(largest) >= slots.count + BYTE_CODES {
             refuse!(Index, "code {largest}, of a table of {} symbols", slots.count);
         }
-        // A symbol is copied with what lies behind it, so that the copy has a length the compiler
-        // knows; the next overwrites that.
+        // Each symbol is copied with a fixed size, and the next copy overwrites the excess. So the
+        // buffer is longer than the data.
         let mut output = self.output(total + SYMBOL_BYTES_MAX, to)?;
         if slots.expand(codes, output.all()) != Some(total) {
             refuse!(Offsets, "the codes stand for other than the {total} bytes of the strings");
@@ -96,8 +96,8 @@ impl Slots {
         slots
     }
 
-    /// Writes the bytes that the codes stand for, and up to [`SYMBOL_BYTES_MAX`] behind them, and
-    /// returns how many they are; none if there is no room for them.
+    /// Writes the bytes of the codes, and up to [`SYMBOL_BYTES_MAX`] arbitrary ones after them.
+    /// Returns the number of bytes; none if `out` is too short.
     fn expand(&self, codes: &[[u8; 2]], out: &mut [u8]) -> Option<usize> {
         let bytes = self.bytes.first_chunk::<SLOTS>()?;
         let lengths = self.lengths.first_chunk::<SLOTS>()?;

@@ -1,4 +1,4 @@
-//! Columns whose values are all missing: zeros, which a chunk does not carry.
+//! Columns whose values are all missing: a chunk does not carry their zeros.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use crate::layout::fixed_list_total;
 use crate::types::Type;
 
 impl Reader<'_, '_> {
-    /// What stands for n missing values.
+    /// The zeros under n missing values.
     pub(super) fn zero_values(&mut self, data_type: &Type, n: usize) -> Result<Values> {
         Ok(match data_type {
             Type::Null => {
