@@ -40,7 +40,7 @@ use self::values::EncodedValues;
 use crate::error::Result;
 use crate::sink::Sink;
 
-/// Writes unsigned integers that are part of something else.
+/// Writes unsigned integers, such as the indexes of a dictionary type.
 pub(crate) fn integers(sink: &mut Sink, values: Bytes, width: usize) -> Result<()> {
     EncodedValues::new(FixedValues::new(values, width, Order::Unsigned)).write(sink)
 }

@@ -1,7 +1,7 @@
 //! From columns to a chunk's bytes: `spec/chunk.md` sections 3 to 5.
 //!
-//! A chunk is made of slices of one or more batches. Where nothing is encoded, the body is a list
-//! of references to the batches' own buffers, which the socket gathers: no value is copied here.
+//! A chunk is made of slices of one or more batches. Without encodings, the body is a list of
+//! references to the batches' own buffers, which the socket gathers: no value is copied here.
 
 mod chunk;
 mod columns;
@@ -21,8 +21,8 @@ use crate::layout::{WEIGHTLESS_MAX, check_count};
 use crate::sink::{DictionaryBudget, Sink, Sinks, StateSink};
 use crate::types::Schema;
 
-/// An upper bound of the size of a chunk of these columns with `plain_bytes`
-/// ([`Batch::plain_bytes`]) in them.
+/// An upper bound of the size of a chunk with `nodes` columns ([`Schema::nodes`]) of `plain_bytes`
+/// ([`Batch::plain_bytes`]) in all.
 ///
 /// A column adds at most 54 bytes of descriptors and padding of small buffers; a large buffer's
 /// padding is less than a 64th of it.
@@ -30,11 +30,11 @@ pub fn chunk_bytes_bound(nodes: usize, plain_bytes: u64) -> u64 {
     2 * HEADER_BYTES as u64 + 64 * nodes as u64 + plain_bytes + plain_bytes / 64
 }
 
-/// Writes the rows of `batches` as one chunk that stands for itself. It is no larger than
+/// Writes the rows of `batches` as one chunk that uses no tables. Its size is at most
 /// [`chunk_bytes_bound`], whatever the compression.
 ///
 /// # Errors
-/// As [`Encoder::write`].
+/// Those of [`Encoder::write`].
 pub fn write(
     schema: &Schema,
     batches: &[Batch],
@@ -45,7 +45,7 @@ pub fn write(
     Encoder::new(Arc::new(schema.clone()), checksum).write(batches, |_| compression, kind)
 }
 
-/// What no reader would accept is not sent (chunk.md section 5).
+/// Checks the limit for values that take no bytes (chunk.md section 5): no reader accepts more.
 fn check_weightless(batches: &[Batch]) -> Result<()> {
     let of = |batch: &Batch| match batch.columns.len() {
         0 => batch.rows,
@@ -59,15 +59,15 @@ fn check_weightless(batches: &[Batch]) -> Result<()> {
     if count > WEIGHTLESS_MAX {
         refuse!(
             Limit,
-            "{count} values of type null or of structs without fields in one chunk, at most {WEIGHTLESS_MAX} can be sent; \
-             leave out what has no values"
+            "{count} values of type null or of structs without fields in one chunk, \
+             at most {WEIGHTLESS_MAX} can be sent; leave out what has no values"
         );
     }
     Ok(())
 }
 
-/// Makes the chunks of one stream, and keeps from one to the next what it has learned about each
-/// column.
+/// Makes the chunks of one stream. What it learns about a column in one chunk helps it with the next
+/// ones.
 #[derive(Debug)]
 pub struct Encoder {
     schema: Arc<Schema>,
@@ -78,29 +78,28 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An encoder of a stream of chunks, with checksums or without.
+    /// An encoder for a stream of this schema.
     pub fn new(schema: Arc<Schema>, checksum: Checksum) -> Self {
         let histories = schema.fields.iter().map(|_| ColumnHistory::default()).collect();
         Self { schema, histories, checksum, clock: wall_time, budget: None }
     }
 
-    /// Lets chunks of several rows have tables that outlive them ([`Chunk::take_state`]). All
-    /// encoders of a stream share the budget for these; all that one of them makes must be sent, in
-    /// order.
+    /// Lets chunks of several rows use dictionaries and symbols that last for the stream
+    /// ([`Chunk::take_state`]). All encoders of a stream share a budget. All chunks that an encoder
+    /// makes must then be sent, in order.
     #[must_use]
     pub fn with_dictionaries(self, budget: Arc<DictionaryBudget>) -> Self {
         Self { budget: Some(budget), ..self }
     }
 
-    /// Has what columns take ([`ColumnStats::encode_ns`]) measured by another clock than that on the
-    /// wall.
+    /// Measures [`ColumnStats::encode_ns`] by this clock instead of wall-clock time.
     #[must_use]
     pub fn timed_by(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// Writes the rows of `batches` as one chunk, field i of the schema under `compression(i)`. The
-    /// chunk is no larger than [`chunk_bytes_bound`].
+    /// Writes the rows of `batches` as one chunk, field i of the schema with `compression(i)`. Its size
+    /// is at most [`chunk_bytes_bound`].
     ///
     /// # Errors
     /// When the batches do not fit the schema, or are too large for one chunk.
@@ -126,17 +125,17 @@ impl Encoder {
         let mut now = (self.clock)();
         for (i, (field, history)) in self.schema.fields.iter().zip(&mut self.histories).enumerate()
         {
-            let mut pieces = Vec::with_capacity(batches.len());
+            let mut slices = Vec::with_capacity(batches.len());
             for batch in batches {
                 let Some(column) = batch.columns.get(i).filter(|column| column.rows == batch.rows)
                 else {
                     refuse!(Unsupported, "a batch has no column {i} of {} rows", batch.rows)
                 };
-                pieces.push(column.clone());
+                slices.push(column.clone());
             }
             let before = ColumnStats::so_far(&writer.sinks);
             writer.sinks.set_compression(compression(i));
-            writer.field(i, field, pieces, rows, history)?;
+            writer.field(i, field, slices, rows, history)?;
             let then = std::mem::replace(&mut now, (self.clock)());
             let elapsed = now.saturating_sub(then).saturating_sub(history.take_training_time());
             columns.push(ColumnStats::since(before, &writer.sinks, elapsed));

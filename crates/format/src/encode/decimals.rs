@@ -1,5 +1,4 @@
-//! Floats that were decimals: integers, and one power of ten for all. `spec/encodings.md` section
-//! 2.1.
+//! Floats that are decimals, as integers and one power of ten: `spec/encodings.md` section 2.1.
 
 use bytes::Bytes;
 
@@ -10,17 +9,16 @@ use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
 use crate::sink::Sink;
 
-/// The exponent is chosen by so many values.
+/// Values that the exponent is chosen by.
 const SAMPLE: usize = 256;
 /// Integers stay below this, so that the sum that rounds them is exact.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
-/// 1.5 × 2^52: a number that it is added to is rounded to an integer, which the lowest bits of the
-/// sum hold.
+/// 1.5 × 2^52. Adding it to a number rounds that to an integer, in the lowest bits of the sum.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
-/// What positions and exceptions may take more than theirs: descriptors and padding.
+/// An upper bound of the descriptors and the padding of positions and exceptions.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Integers in place of floats, and the floats that have none.
+/// Integers instead of floats, and the floats that have no integer.
 pub(super) struct Decimals {
     exponent: usize,
     integers: EncodedValues,
@@ -38,7 +36,7 @@ fn float<const W: usize>(raw: &[u8; W]) -> f64 {
     }
 }
 
-/// The integer for a float with an exponent, and whether it gives the same bits back.
+/// The integer of a float times `power`, and whether it decodes to the same bits.
 #[inline(always)]
 fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
     let scaled = float(raw) * power;
@@ -77,7 +75,7 @@ impl Decimals {
         }
         let (mut positions, mut others) = (Vec::new(), Vec::new());
         if exceptions > 0 {
-            // What is packed in the place of an exception is not to widen the frame.
+            // The integer before it takes the place of an exception, so as not to widen the frame.
             let is_exception = |raw: &[u8; W]| !integer(raw, power).1;
             let first = values.iter().position(|raw| !is_exception(raw))?;
             let mut before = integers[first];
@@ -121,8 +119,8 @@ impl Decimals {
     }
 }
 
-/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely
-/// take then.
+/// The exponent that makes a sample of the floats smallest, and the bytes that all of them likely
+/// take.
 pub(super) fn likely_exponent(values: &FixedValues) -> Option<(usize, usize)> {
     match values.width {
         4 => likely_with_width::<4>(&values.bytes),
@@ -154,7 +152,7 @@ fn likely_with_width<const W: usize>(values: &[u8]) -> Option<(usize, usize)> {
             bits_min = bits;
             best = Some((exponent, bits.div_ceil(8) * values.len() / sampled));
         }
-        // More digits than those of all make larger integers only.
+        // A larger exponent only makes larger integers.
         if exceptions == 0 {
             break;
         }

@@ -1,5 +1,5 @@
-//! Which encoding a column of fixed width takes: the smallest of those that were tried, of which a
-//! sample promised enough (`spec/encodings.md` sections 2 and 6).
+//! Chooses the encoding of a column of fixed width: the smallest of those that a sample made worth a
+//! trial (`spec/encodings.md` sections 2 and 6).
 
 use bytes::Bytes;
 
@@ -20,12 +20,11 @@ use crate::sink::Sinks;
 use crate::types::Type;
 use crate::word::{Word, for_word};
 
-/// What the descriptors and the padding of an encoding's parts may take more than those of plain
-/// values.
+/// An upper bound of the descriptors and the padding of an encoding's parts.
 const OVERHEAD_BYTES: usize = 128;
 
-/// Writes values of fixed width, as small as the rule makes them; by the differences from one of
-/// `bases` too.
+/// Writes values of fixed width in the encoding that the rule chooses. `bases` are the columns that
+/// they may be coded relative to.
 pub(crate) fn fixed(
     sinks: &mut Sinks,
     history: &mut ColumnHistory,
@@ -47,7 +46,7 @@ pub(crate) fn fixed(
     smallest(values, floats, sinks, history, bases).write(sinks, &mut history.dictionary)
 }
 
-/// The smallest of what a look at a few of the values promises to be small.
+/// The smallest encoding among those that a sample promises to be small.
 fn smallest(
     values: FixedValues,
     floats: bool,
@@ -55,7 +54,7 @@ fn smallest(
     history: &mut ColumnHistory,
     bases: &Bases,
 ) -> ColumnEncoding {
-    let ColumnHistory { trials, dictionary: kept, .. } = history;
+    let ColumnHistory { trials, dictionary: known_entries, .. } = history;
     let spread = values.spread();
     let mut best =
         ColumnEncoding::Values(EncodedValues::with_spread(values.clone(), spread.as_ref()));
@@ -71,8 +70,7 @@ fn smallest(
     if let Some(sample) = sample {
         let (of_runs, of_delta) =
             (likely_runs(&values, &sample, best.bytes()), likely_delta(&values, &sample));
-        // Differences are quicker than runs on both sides, and so are preferred to what is hardly
-        // smaller.
+        // Differences are faster than runs to write and to read, so runs must be clearly smaller.
         if of_delta <= of_runs / 8 * 9 {
             best.consider(of_delta, &mut trials.delta, || delta(&values));
             best.consider(of_runs, &mut trials.runs, || runs(&values));
@@ -82,11 +80,11 @@ fn smallest(
         }
     }
     let frame = match &best {
-        ColumnEncoding::Values(part) => part.frame(),
+        ColumnEncoding::Values(values) => values.frame(),
         _ => None,
     };
     let bytes_max = best.bytes();
-    let planner = Planner::new(kept, sinks.state.as_ref());
+    let planner = Planner::new(known_entries, sinks.state.as_ref());
     let known = planner.as_ref().map_or(0, |planner| planner.known().count);
     best.consider(
         likely_dictionary(&values, spread.as_ref(), known),
@@ -94,7 +92,7 @@ fn smallest(
         || dictionary(&values, frame, bytes_max, planner),
     );
     if bases.fit(&values) && trials.relative.is_due() {
-        // A look at the pairs is what takes its time where there are hundreds of columns.
+        // With hundreds of columns, comparing the samples of pairs takes most of the time.
         let likely = bases.nearest(&values).filter(|near| near.bytes <= best.bytes() / 8 * 7);
         let better = likely.map(|near| relative(near.field(), near.differences(&values)));
         let better = better.filter(|better| better.bytes() + OVERHEAD_BYTES < best.bytes());
@@ -121,7 +119,7 @@ fn sampled<T: Word>(values: &FixedValues) -> Option<Sample> {
     Sample::of::<T>(&values.bytes, values.have_differences())
 }
 
-/// How a column is written.
+/// The encoding of a column, with its parts.
 enum ColumnEncoding {
     Values(EncodedValues),
     Dictionary {
@@ -139,7 +137,7 @@ enum ColumnEncoding {
         differences: EncodedValues,
     },
     Decimals(Decimals),
-    /// The differences are a part or a dictionary.
+    /// The differences are encoded values or a dictionary.
     Relative {
         field: u32,
         differences: Box<ColumnEncoding>,
@@ -149,7 +147,7 @@ enum ColumnEncoding {
 impl ColumnEncoding {
     fn bytes(&self) -> usize {
         match self {
-            Self::Values(part) => part.bytes,
+            Self::Values(values) => values.bytes,
             Self::Dictionary { entries, indexes } => entries.plain_bytes() + indexes.bytes,
             Self::StreamDictionary(plan) => plan.bytes,
             Self::Runs { entries, lengths, .. } => entries.bytes + lengths.bytes,
@@ -159,7 +157,7 @@ impl ColumnEncoding {
         }
     }
 
-    /// Tries another way that likely takes so many bytes, if that saves an eighth.
+    /// Tries another encoding, if its likely size saves an eighth.
     fn consider(
         &mut self,
         likely_bytes: usize,
@@ -179,7 +177,7 @@ impl ColumnEncoding {
     fn write(self, sinks: &mut Sinks, dictionary: &mut StreamDictionary) -> Result<()> {
         let sink = &mut sinks.chunk;
         match self {
-            Self::Values(part) => part.write(sink),
+            Self::Values(values) => values.write(sink),
             Self::StreamDictionary(plan) => dictionary.write(plan, sinks),
             Self::Dictionary { entries, indexes } => {
                 sink.descriptors.push(3);
@@ -209,13 +207,13 @@ impl ColumnEncoding {
     }
 }
 
-/// What a dictionary likely takes, where a table has so many `known` entries.
+/// The likely bytes of a dictionary, if a stream dictionary has `known` entries.
 fn likely_dictionary(values: &FixedValues, spread: Option<&[u64; SPREAD]>, known: usize) -> usize {
-    // Values of one byte take no fewer bits as indexes of as many.
+    // Indexes into values of one byte are as large as the values.
     if values.width == 1 || !matches!(values.width, 2 | 4 | 8 | 16) {
         return usize::MAX;
     }
-    // Few values are all looked at.
+    // Few values are searched without a look at a sample.
     let Some(spread) = spread else { return 0 };
     if let Some(bits) = known.checked_sub(1).map(|last| bits_for(last as u64)) {
         return packed_bytes(values.count(), bits).unwrap_or(usize::MAX);
@@ -242,7 +240,7 @@ fn dictionary(
     )?;
     let count = entries.len() / values.width;
     let entries = values.of(entries);
-    if let Some(mut planner) = planner {
+    if let Some(planner) = planner {
         let plain = entries.clone().plain();
         let entries = Entries::Fixed { values: &plain, width: values.wire };
         if let Some(plan) = planner.plan(EntryKind::Fixed(values.wire), &entries, &indexes) {
@@ -252,11 +250,11 @@ fn dictionary(
     Some(ColumnEncoding::Dictionary { entries, indexes: indexes_below(&indexes, count) })
 }
 
-/// What runs of equal values likely take, where their values take `bytes` now.
+/// The likely bytes of runs, if the values take `bytes` without them.
 fn likely_runs(values: &FixedValues, sample: &Sample, bytes: usize) -> usize {
     let n = values.count();
     let likely = sample.runs(n);
-    // An entry takes what a value does now, a length its own bits.
+    // An entry takes as much as a value without runs, and a length the bits of the mean length.
     let run_bits = bytes * 8 / n + bits_for((n / likely) as u64) as usize + 1;
     likely.saturating_mul(run_bits) / 8
 }
@@ -273,7 +271,7 @@ fn runs(values: &FixedValues) -> Option<ColumnEncoding> {
     })
 }
 
-/// The entries and lengths of runs, unless there are more than make sense.
+/// The entries and lengths of runs, unless there are too many to pay.
 fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
     let values = T::slice(values);
     let count_max = values.len() / 2;
@@ -292,16 +290,16 @@ fn runs_of<T: Word>(values: &[u8]) -> Option<(Vec<u8>, Vec<[u8; 4]>)> {
     }
     entries.push(*values.last()?);
     lengths.push(((values.len() - start) as u32).to_le_bytes());
+    debug_assert_eq!(entries.len(), lengths.len());
     Some((T::bytes(entries), lengths))
 }
 
-/// What differences between neighbours likely take.
+/// The likely bytes of differences between neighbours.
 fn likely_delta(values: &FixedValues, sample: &Sample) -> usize {
     if !values.have_differences() {
         return usize::MAX;
     }
-    // An exception takes about as many bits for its position as make the distance to the last one,
-    // and its own.
+    // An exception takes its own bytes, and about two for its position.
     let n = values.count();
     n / 8 * sample.difference_bits as usize + n / 256 * sample.leaps * (values.width + 2)
 }
@@ -317,8 +315,8 @@ fn differences_of<T: Word>(values: &[u8]) -> Vec<u8> {
     T::bytes(neighbours::<T>(T::slice(values)))
 }
 
-/// Writes decimals that come as signed integers of 4 or 8 bytes. A frame of 32 or 64 bits packs
-/// nothing, so unless the values are to be made smaller than they came, this only moves zero to the
+/// Writes decimals of 128 bits that are given as signed integers of 4 or 8 bytes. Without light
+/// encodings they become a frame of 32 or 64 bits: that packs nothing, and only moves zero to the
 /// middle of the unsigned range.
 pub(crate) fn narrow(
     sinks: &mut Sinks,

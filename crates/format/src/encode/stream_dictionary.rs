@@ -1,9 +1,8 @@
-//! Dictionaries that are kept from chunk to chunk, in tables that stand at the reader:
-//! `spec/state.md`.
+//! Dictionaries that last for a stream: the reader keeps their entries in a table (`spec/state.md`).
 //!
 //! ```text
-//! a chunk's distinct values ──▶ StreamDictionary: which of them the table has ──▶ Plan ──▶ new entries into the state frame
-//!                                                                        └───▶ indexes into the chunk
+//! a chunk's distinct values ─▶ Planner: which ones the table has ─▶ Plan ┬▶ state frame: new entries
+//!                                                                        └▶ chunk: indexes
 //! ```
 
 use bytes::Bytes;
@@ -16,23 +15,26 @@ use crate::error::Result;
 use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX};
 use crate::sink::{Sinks, StateSink, TableClaim};
 
-/// The table of one column's dictionary.
+/// One column's table at the reader.
 #[derive(Debug, Default)]
 pub(crate) struct StreamDictionary {
     claim: TableClaim,
     entries: EntryList,
-    /// The number of each entry.
+    /// Finds an entry's number.
     numbers: Numbers,
 }
 
-/// What entries are.
+/// The type of entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum EntryKind {
+    /// Values of this width.
     Fixed(usize),
-    Strings { utf8: bool },
+    Strings {
+        utf8: bool,
+    },
 }
 
-/// Entries one after the other.
+/// Entries one after the other, with the end of each.
 #[derive(Debug, Default)]
 struct EntryList {
     ends: Vec<u32>,
@@ -76,16 +78,16 @@ impl<'a> Entries<'a> {
     }
 }
 
-/// How a chunk's dictionary goes into the table.
+/// How a chunk is written with the table.
 pub(super) struct Plan {
     number: u32,
-    /// Whether the table begins anew.
-    anew: bool,
+    /// Whether the table begins again, without its entries so far.
+    restarts: bool,
     kind: EntryKind,
-    /// The entries that it does not have.
+    /// The entries to append.
     new: EntryList,
     pub(super) indexes: EncodedValues,
-    /// What new entries and indexes take.
+    /// The bytes of new entries and indexes.
     pub(super) bytes: usize,
 }
 
@@ -96,7 +98,7 @@ pub(super) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// A planner, where the chunk may have a state frame.
+    /// A planner, if the chunk may have a state frame.
     pub(super) fn new(
         dictionary: &'a mut StreamDictionary,
         state: Option<&'a StateSink>,
@@ -104,34 +106,16 @@ impl<'a> Planner<'a> {
         state.map(|state| Self { dictionary, state })
     }
 
+    /// The entries that the table has.
     pub(super) fn known(&self) -> Known {
         self.dictionary.known()
     }
 
-    /// As [`StreamDictionary::plan`].
+    /// Plans how to write values with these indexes into `entries`, which are distinct. Either new
+    /// entries are appended to the table or the table restarts, whichever takes less. None if the
+    /// table would be over a limit or the stream's budget.
     pub(super) fn plan(
-        &mut self,
-        kind: EntryKind,
-        entries: &Entries<'_>,
-        indexes: &[Index],
-    ) -> Option<Plan> {
-        self.dictionary.plan(self.state, kind, entries, indexes)
-    }
-}
-
-impl StreamDictionary {
-    /// The entries that the table has.
-    fn known(&self) -> Known {
-        let count = self.entries.ends.len();
-        Known { count, bytes: self.entries.data.len() + 4 * count }
-    }
-
-    /// How to write values that have these indexes among `entries`, none of which comes twice: with
-    /// the new ones behind what is there, or with a table begun anew, whichever takes less. None
-    /// where there is no room.
-    fn plan(
-        &mut self,
-        state: &StateSink,
+        self,
         kind: EntryKind,
         entries: &Entries<'_>,
         indexes: &[Index],
@@ -139,9 +123,10 @@ impl StreamDictionary {
         if entries.count() > TABLE_ENTRIES_MAX {
             return None;
         }
+        let Self { dictionary, state } = self;
         let entries = entries.list();
-        let there = self.entries.ends.len();
-        let mut count = there;
+        let known_count = dictionary.entries.ends.len();
+        let mut count = known_count;
         let mut moved = Vec::with_capacity(entries.len());
         let entry_bytes =
             |entry: &[u8]| entry.len() + if matches!(kind, EntryKind::Fixed(_)) { 0 } else { 4 };
@@ -149,8 +134,9 @@ impl StreamDictionary {
         for entry in &entries {
             let bytes = entry_bytes(entry);
             all_bytes += bytes;
-            let known =
-                self.numbers.find(hash_bytes(entry), |number| self.entries.get(number) == *entry);
+            let known = dictionary
+                .numbers
+                .find(hash_bytes(entry), |number| dictionary.entries.get(number) == *entry);
             moved.push(known.unwrap_or_else(|| {
                 new_bytes += bytes;
                 count += 1;
@@ -161,26 +147,28 @@ impl StreamDictionary {
         let (behind, own) = (new_bytes + indexed(count)?, all_bytes + indexed(entries.len())?);
         let fits =
             |data: usize, count: usize| data <= TABLE_BYTES_MAX && count <= TABLE_ENTRIES_MAX;
-        let anew = there == 0 || own < behind || !fits(self.entries.data.len() + new_bytes, count);
+        let restarts = known_count == 0
+            || own < behind
+            || !fits(dictionary.entries.data.len() + new_bytes, count);
         let mut new = EntryList::default();
-        let kept_bytes = match kind {
-            _ if anew => 0,
-            EntryKind::Fixed(_) => self.entries.data.len(),
-            EntryKind::Strings { .. } => self.known().bytes,
+        let known_bytes = match kind {
+            _ if restarts => 0,
+            EntryKind::Fixed(_) => dictionary.entries.data.len(),
+            EntryKind::Strings { .. } => dictionary.known().bytes,
         };
         for (entry, number) in entries.iter().zip(&moved) {
-            if anew || *number >= there {
+            if restarts || *number >= known_count {
                 new.data.extend_from_slice(entry);
                 // At most 2^16.
                 new.ends.push(new.data.len() as u32);
             }
         }
-        let sent_bytes = if anew { all_bytes } else { new_bytes };
+        let sent_bytes = if restarts { all_bytes } else { new_bytes };
         if !fits(new.data.len(), new.ends.len()) {
             return None;
         }
-        let number = state.claim(&mut self.claim, sent_bytes, kept_bytes + sent_bytes)?;
-        let indexes = match anew {
+        let number = state.claim(&mut dictionary.claim, sent_bytes, known_bytes + sent_bytes)?;
+        let indexes = match restarts {
             true => indexes_below(indexes, entries.len()),
             false => {
                 // At most 2^14.
@@ -190,15 +178,23 @@ impl StreamDictionary {
                 EncodedValues::new(FixedValues::unsigned(raw.into_flattened(), size_of::<Index>()))
             }
         };
-        Some(Plan { number, anew, kind, new, bytes: sent_bytes + indexes.bytes, indexes })
+        Some(Plan { number, restarts, kind, new, bytes: sent_bytes + indexes.bytes, indexes })
+    }
+}
+
+impl StreamDictionary {
+    /// The entries that the table has.
+    fn known(&self) -> Known {
+        let count = self.entries.ends.len();
+        Known { count, bytes: self.entries.data.len() + 4 * count }
     }
 
-    /// Writes what was planned: new entries into the state frame, the rest into the chunk.
+    /// Writes the new entries into the state frame and the indexes into the chunk.
     pub(super) fn write(&mut self, plan: Plan, sinks: &mut Sinks) -> Result<()> {
-        let Plan { number, anew, kind, new, indexes, .. } = plan;
+        let Plan { number, restarts, kind, new, indexes, .. } = plan;
         sinks.chunk.descriptors.push(if matches!(kind, EntryKind::Fixed(_)) { 9 } else { 5 });
         sinks.chunk.descriptors.extend_from_slice(&number.to_le_bytes());
-        if anew {
+        if restarts {
             (self.entries, self.numbers) = (EntryList::default(), Numbers::default());
         }
         if !new.ends.is_empty()
@@ -240,17 +236,20 @@ impl StreamDictionary {
     }
 
     fn append(&mut self, new: &EntryList) {
-        let (start, there) = (self.entries.data.len() as u32, self.entries.ends.len());
+        let (start, known_count) = (self.entries.data.len() as u32, self.entries.ends.len());
         self.entries.data.extend_from_slice(&new.data);
         self.entries.ends.extend(new.ends.iter().map(|end| start + end));
+        debug_assert!(self.entries.data.len() <= TABLE_BYTES_MAX);
+        debug_assert!(self.entries.ends.len() <= TABLE_ENTRIES_MAX);
+        debug_assert!(self.entries.ends.is_sorted());
         let count = self.entries.ends.len();
-        let from = if self.numbers.has_room(count) { there } else { 0 };
+        let from = if self.numbers.has_room(count) { known_count } else { 0 };
         if from == 0 {
             self.numbers = Numbers::new(count);
         }
         for number in from..count {
             let entry = self.entries.get(number);
-            // One that finds no place is sent again.
+            // An entry that finds no slot is sent again each time.
             self.numbers.number(hash_bytes(entry), number, |_| false);
         }
     }

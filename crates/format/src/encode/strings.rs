@@ -1,4 +1,4 @@
-//! Which encoding a column of strings takes (`spec/encodings.md` sections 3 and 6).
+//! Chooses the encoding of a column of strings (`spec/encodings.md` sections 3 and 6).
 
 use bytes::Bytes;
 
@@ -14,9 +14,9 @@ use crate::compress::Compression;
 use crate::error::Result;
 use crate::sink::{Sink, Sinks, joined};
 
-/// The strings of one column, in one piece but for their data.
+/// The strings of one column. Their data may be in several parts.
 pub(crate) struct Strings {
-    /// n + 1 offsets from 0.
+    /// n + 1 offsets; the first is 0.
     pub(crate) offsets: Bytes,
     pub(crate) data: Vec<Bytes>,
 }
@@ -27,7 +27,7 @@ impl Strings {
     }
 }
 
-/// Writes strings, as small as the rule makes them.
+/// Writes strings in the encoding that the rule chooses.
 pub(crate) fn strings(
     sinks: &mut Sinks,
     history: &mut ColumnHistory,
@@ -43,7 +43,7 @@ pub(crate) fn strings(
         sinks.chunk.descriptors.push(1);
         return sinks.chunk.buffer(vec![data.slice(..longest)]);
     }
-    // What the strings take without a dictionary.
+    // The bytes of the strings without a dictionary.
     let bytes_max = data.len()
         + packed_bytes(n, bits_for((longest - shortest.min(longest)) as u64)).unwrap_or(0);
     let searched = Searched { offsets: &offsets, data: &data, shortest, longest };
@@ -52,7 +52,7 @@ pub(crate) fn strings(
     if n > 0 && (known.count > 0 || searched.may_repeat(bytes_max)) && trials.dictionary.is_due() {
         let found = searched.distinct(bytes_max, known);
         let plan = match (&found, planner) {
-            (Some(Distinct { entries, indexes }), Some(mut planner)) => {
+            (Some(Distinct { entries, indexes }), Some(planner)) => {
                 let entries = Entries::Strings { lengths: &entries.lengths, data: &entries.data };
                 planner
                     .plan(EntryKind::Strings { utf8 }, &entries, indexes)
@@ -60,7 +60,7 @@ pub(crate) fn strings(
             }
             _ => None,
         };
-        // Without the table all entries count.
+        // Without the stream dictionary all entries count.
         let found = found.filter(|found| known.count == 0 || found.bytes() < bytes_max);
         trials.dictionary.record(found.is_some() || plan.is_some());
         if let Some(plan) = plan {
@@ -77,6 +77,7 @@ pub(crate) fn strings(
     write_lengths(sinks, lengths, data, symbols)
 }
 
+/// Writes strings as lengths, and as symbols or plain data.
 fn write_lengths(
     sinks: &mut Sinks,
     lengths: Vec<[u8; 4]>,
@@ -97,7 +98,7 @@ fn write_lengths(
     sink.buffer(vec![data])
 }
 
-/// Writes how long each list is of those that begin and end at these offsets.
+/// Writes the lengths of the lists with these offsets.
 pub(crate) fn list_lengths(sink: &mut Sink, offsets: &[u8]) -> Result<()> {
     sink.descriptors.push(2);
     EncodedValues::new(FixedValues::unsigned(lengths_of(offsets).0.into_flattened(), 4)).write(sink)

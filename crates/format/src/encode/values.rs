@@ -1,5 +1,5 @@
-//! Values of fixed width as plain, constant, frame, patched or Huffman codes, whichever takes the
-//! fewest bytes: `spec/encodings.md` sections 2 and 4.
+//! Values of fixed width in the smallest of the encodings plain, constant, frame, patched and Huffman:
+//! `spec/encodings.md` sections 2 and 4.
 
 use bytes::Bytes;
 
@@ -14,18 +14,18 @@ use crate::huffman::VALUES_MAX;
 use crate::sink::Sink;
 use crate::word::{Word, for_word};
 
-/// What the descriptors and the padding of a patched frame may take more than those of a frame.
+/// The least that patching must save: its descriptors and padding take more than those of a frame.
 const PATCHED_SAVING_MIN: usize = 64;
 /// Frames of fewer bits are not patched.
 const PATCHED_BITS_MIN: u32 = 4;
-/// Exceptions are collected from so many values at a time.
+/// Values that exceptions are collected from at a time.
 const STEP: usize = 256;
 
-/// Values, and how they are written.
+/// Values with their encoding.
 pub(super) struct EncodedValues {
     values: FixedValues,
     form: Form,
-    /// What they take in the chunk, but for what every buffer does.
+    /// The bytes that they take in the chunk, without the descriptors that every buffer has.
     pub(super) bytes: usize,
 }
 
@@ -33,13 +33,13 @@ enum Form {
     Plain,
     Constant,
     Frame(Frame),
-    /// And the frame that fits all, if there is one.
+    /// With the frame of all values, if there is one.
     Patched(Box<Patched>, Option<Frame>),
-    /// And the frame that they are in.
+    /// With the frame of the values.
     Huffman(Box<Huffman>, Frame),
 }
 
-/// A frame that fits most of them.
+/// A frame of most of the values, and the others as exceptions.
 struct Patched {
     reference: u64,
     bits: u32,
@@ -54,12 +54,12 @@ impl EncodedValues {
         Self::with_spread(values, spread.as_ref())
     }
 
-    /// The same, where values from all over the column have been looked at.
+    /// The smallest of plain, constant, frame and patched. `spread` is a sample of the values.
     pub(super) fn with_spread(values: FixedValues, spread: Option<&[u64; SPREAD]>) -> Self {
         for_word!(values.width, [u8 u16 u32 u64], smallest, (values, spread), else Self::unordered(values))
     }
 
-    /// What needs no integers: plain or constant.
+    /// Constant or plain, which need no integers.
     pub(super) fn unordered(values: FixedValues) -> Self {
         if values.are_constant() {
             return Self { bytes: values.wire, values, form: Form::Constant };
@@ -69,26 +69,27 @@ impl EncodedValues {
 
     /// The smallest of plain, constant and frame.
     pub(super) fn inner<T: Word>(values: FixedValues) -> Self {
-        let part = Self::unordered(values);
-        if matches!(part.form, Form::Constant) || part.values.order == Order::None {
-            return part;
+        let encoded = Self::unordered(values);
+        if matches!(encoded.form, Form::Constant) || encoded.values.order == Order::None {
+            return encoded;
         }
-        let Some((reference, range)) = range::<T>(&part.values.bytes, part.values.order) else {
-            return part;
+        let Some((reference, range)) = range::<T>(&encoded.values.bytes, encoded.values.order)
+        else {
+            return encoded;
         };
-        match packed_bytes(part.values.count(), bits_for(range))
-            .map(|packed| packed + part.values.wire)
+        match packed_bytes(encoded.values.count(), bits_for(range))
+            .map(|packed| packed + encoded.values.wire)
         {
-            Some(bytes) if bytes < part.bytes => Self {
+            Some(bytes) if bytes < encoded.bytes => Self {
                 bytes,
                 form: Form::Frame(Frame { reference: reference.low_64(), range }),
-                ..part
+                ..encoded
             },
-            _ => part,
+            _ => encoded,
         }
     }
 
-    /// Unsigned integers below `count`, which are not all the same.
+    /// Unsigned integers below `count`, which are not all equal.
     pub(super) fn below(values: FixedValues, count: usize) -> Self {
         let range = count as u64 - 1;
         match packed_bytes(values.count(), bits_for(range)).map(|packed| packed + values.wire) {
@@ -99,12 +100,12 @@ impl EncodedValues {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(super) fn count(&self) -> usize {
         self.values.count()
     }
 
-    /// The frame that fits all values, if that is how they are to be written.
+    /// The frame of all values, if that is their encoding.
     pub(super) fn frame(&self) -> Option<Frame> {
         match self.form {
             Form::Frame(frame) => Some(frame),
@@ -126,8 +127,7 @@ impl EncodedValues {
         let bias = values.order.bias::<T>();
         let bytes_max = (self.bytes / 16 * 15).min(self.bytes.saturating_sub(PATCHED_SAVING_MIN));
         let Some((low, bits)) = likely_frame(spread, bits, values.wire) else { return self };
-        // The frame must not lead over the largest value to the smallest ones: what is read is
-        // wider.
+        // The frame must not wrap around: a reader adds in a wider type.
         if low > T::MAX.low_64() - (u64::MAX >> (u64::BITS - bits.max(1))) {
             return self;
         }
@@ -170,7 +170,7 @@ impl EncodedValues {
         }
     }
 
-    /// Writes the values, in Huffman codes too where the compressor would take such for bytes.
+    /// Writes the values. With zstd, Huffman codes are considered too: its own codes are for bytes.
     pub(super) fn write(self, sink: &mut Sink) -> Result<()> {
         match sink.compression {
             Compression::Zstd(_) => self.or_huffman().write_inner(sink),
@@ -178,8 +178,8 @@ impl EncodedValues {
         }
     }
 
-    /// The same for what Huffman codes are not allowed in: parts of theirs, positions and
-    /// exceptions.
+    /// Writes the values without Huffman codes, unless these were chosen already. They are not allowed
+    /// within Huffman codes and in positions and exceptions.
     pub(super) fn write_inner(self, sink: &mut Sink) -> Result<()> {
         let Self { values, form, bytes } = self;
         if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
@@ -220,8 +220,8 @@ impl EncodedValues {
     }
 }
 
-/// A frame of whole bytes compressed, with its bits and its size before, if that takes a tenth less
-/// than `bytes`. Among bits a compressor finds nothing.
+/// A compressed frame of whole bytes, with its bits and its raw size, if that takes a tenth less than
+/// `bytes`. In values of other widths a compressor finds nothing.
 fn whole_bytes(
     values: &FixedValues,
     frame: Frame,
@@ -238,6 +238,7 @@ fn smallest<T: Word>(values: FixedValues, spread: Option<&[u64; SPREAD]>) -> Enc
     EncodedValues::inner::<T>(values).or_patched::<T>(spread)
 }
 
+/// Writes the code, the bits and the reference of a frame.
 fn head(sink: &mut Sink, code: u8, bits: u32, values: &FixedValues, reference: u64) {
     // At most 64.
     sink.descriptors.extend_from_slice(&[code, bits.to_le_bytes()[0]]);
@@ -249,13 +250,14 @@ fn reference_of(values: &FixedValues, reference: u64) -> Vec<u8> {
     values.widened(&reference.to_le_bytes()[..values.width])
 }
 
-/// How far each value is from where its frame begins: not 2^16 or more.
+/// The distance of each value from the reference. All are below 2^16.
 fn distances<T: Word>(values: &FixedValues, frame: Frame) -> Vec<[u8; 2]> {
     let reference = T::truncated(frame.reference.into());
     let distance = |raw| (T::of(raw).minus(reference).low_32() as u16).to_le_bytes();
     T::slice(&values.bytes).iter().map(distance).collect()
 }
 
+/// The values packed as distances from `reference`; with `MOST`, 0 for exceptions.
 fn packed<const MOST: bool>(
     values: &FixedValues,
     reference: u64,
@@ -281,14 +283,13 @@ fn pack_word<T: Word>(
     }
 }
 
-/// The frame of fewer bits, and with which exceptions, that would take the fewest bytes for a
-/// sample of values: where it begins, and its bits.
+/// The reference and the bits of the frame that makes a sorted sample smallest, if values outside of it
+/// are exceptions and it has fewer than `bits`.
 fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, u32)> {
-    // A value in fifty may lie below.
+    // One value in fifty may be below the frame.
     let lows = [sorted[0], sorted[SPREAD / 50]];
     let mut best = None;
-    // An exception takes its bits, and about as many for its position as make the distance to the
-    // last one.
+    // An exception takes its own bits, and about 12 for its position.
     let exception_bits = wire.min(8) as u64 * 8 + 12;
     let mut bits_min = u64::from(bits) * SPREAD as u64 / 16 * 15;
     for low in lows {
@@ -309,10 +310,10 @@ fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, 
     best
 }
 
-/// Where exceptions are, and what they are.
+/// The positions of exceptions, and the exceptions.
 type Exceptions<T> = (Vec<[u8; 4]>, Vec<<T as Word>::Raw>);
 
-/// The values farther than `bits` from `low`, and their positions; none if they are more than
+/// The values whose distance from `low` needs more than `bits`; none if there are more than
 /// `count_max`.
 fn exceptions<T: Word>(
     values: &[T::Raw],
@@ -322,8 +323,8 @@ fn exceptions<T: Word>(
 ) -> Option<Exceptions<T>> {
     let (mut positions, mut found) = (Vec::new(), Vec::new());
     for (step, values) in values.chunks(STEP).enumerate() {
-        // Every position is written, and overwritten unless it is one of an exception: a branch
-        // would be taken at random.
+        // Every position is written, and overwritten unless it is that of an exception: a branch would
+        // be unpredictable.
         let mut places = [0; STEP];
         let mut count = 0;
         for (i, raw) in values.iter().enumerate() {
@@ -339,5 +340,6 @@ fn exceptions<T: Word>(
             places[..count].iter().map(|place| ((step * STEP + place) as u32).to_le_bytes()),
         );
     }
+    debug_assert_eq!(positions.len(), found.len());
     Some((positions, found))
 }

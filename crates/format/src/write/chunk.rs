@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use crate::header::{HEADER_BYTES, Header, StateHeader};
 use crate::sink::{Frame, Sinks};
 
-/// A chunk ready to be sent: its header, and the parts that follow it.
+/// A chunk that is ready to be sent.
 #[derive(Debug, Clone)]
 pub struct Chunk {
     frame: Frame,
@@ -15,8 +15,7 @@ pub struct Chunk {
     state: Option<StateFrame>,
 }
 
-/// The tables that a chunk needs and those before it did not have: ready to be sent, ahead of the
-/// chunk.
+/// The tables that a chunk adds to those of its stream, ready to be sent ahead of the chunk.
 #[derive(Debug, Clone)]
 pub struct StateFrame {
     header: StateHeader,
@@ -35,25 +34,24 @@ impl StateFrame {
         self.header.frame_bytes()
     }
 
-    /// Gives the frame its number: its header's bytes, and the parts that follow them.
+    /// Gives the frame its number. Returns its header's bytes and the parts that follow.
     pub fn numbered(mut self, sequence: u64) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
         self.header.0.sequence = sequence;
         (self.header.finished(self.parts_checksum), self.parts)
     }
 }
 
-/// What one column of a chunk took.
+/// The sizes of one column of a chunk, and the time it took to encode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnStats {
-    /// What it decodes to, in bytes.
+    /// The size that the column decodes to, in bytes.
     pub decoded_bytes: u64,
-    /// What it takes in the chunk and in the state frame ahead of it, descriptors and padding
-    /// included.
+    /// The bytes in the chunk and in the state frame ahead of it, descriptors and padding included.
     pub bytes: u64,
-    /// What of these is in the state frame.
+    /// The bytes among these that are in the state frame.
     pub state_bytes: u64,
-    /// How long it took to write, but for what is learned once and kept for the chunks after: the
-    /// symbols of strings.
+    /// The time to encode the column in nanoseconds, without the training of symbols, which the next
+    /// chunks reuse.
     pub encode_ns: u64,
 }
 
@@ -82,7 +80,7 @@ impl Chunk {
         Self { frame, columns, state }
     }
 
-    /// The rows of the chunk.
+    /// The number of rows.
     pub fn rows(&self) -> u32 {
         self.frame.header.rows
     }
@@ -92,29 +90,28 @@ impl Chunk {
         self.frame.header.chunk_bytes()
     }
 
-    /// The size of the state frame that must be sent ahead of the chunk; 0 where there is none.
+    /// The size of the state frame that must be sent ahead of the chunk; 0 if there is none.
     pub fn state_bytes(&self) -> u64 {
         self.state.as_ref().map_or(0, StateFrame::frame_bytes)
     }
 
-    /// What the chunk decodes to, in bytes.
+    /// The size that the chunk decodes to, in bytes.
     pub fn decoded_bytes(&self) -> u64 {
         self.frame.header.decoded_bytes
     }
 
-    /// What each column took.
+    /// Statistics of each column.
     pub fn columns(&self) -> &[ColumnStats] {
         &self.columns
     }
 
-    /// The state frame that must be sent ahead of the chunk, if there is one and it has not been
-    /// taken yet.
+    /// Takes the state frame that must be sent ahead of the chunk, if there is one.
     pub fn take_state(&mut self) -> Option<StateFrame> {
         self.state.take()
     }
 
-    /// Gives the chunk its number, and says how many state frames are before it: its header's
-    /// bytes, and the parts that follow them.
+    /// Gives the chunk its number and the number of state frames before it. Returns its header's bytes
+    /// and the parts that follow.
     pub fn numbered(self, sequence: u64, states: u32) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
         let Frame { header, parts_checksum, parts } = self.frame;
         let mut header = Header { sequence, states, ..header };
@@ -122,7 +119,7 @@ impl Chunk {
         (header.encode(), parts)
     }
 
-    /// The whole chunk in one buffer, if it stands for itself.
+    /// The whole chunk in one buffer, with no state frames before it.
     pub fn to_bytes(&self, sequence: u64) -> Bytes {
         let (header, parts) = self.clone().numbered(sequence, 0);
         let mut out = BytesMut::from(&header[..]);

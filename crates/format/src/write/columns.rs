@@ -26,12 +26,12 @@ impl ColumnWriter {
         Self { sinks, bases: Bases::default() }
     }
 
-    /// Writes the column of a field of the schema, after those before it.
+    /// Writes the column of field `number` of the schema. It may be coded relative to those before it.
     pub(super) fn field(
         &mut self,
         number: usize,
         field: &Field,
-        pieces: Vec<Column>,
+        slices: Vec<Column>,
         n: usize,
         history: &mut ColumnHistory,
     ) -> Result<()> {
@@ -39,37 +39,37 @@ impl ColumnWriter {
         if let Some(width) = data_type
             .width()
             .filter(|_| self.sinks.chunk.compression.encodes() && Bases::take(data_type))
-            && narrow_width(&pieces).is_none()
-            && pieces.iter().all(|piece| piece.missing() == 0)
+            && narrow_width(&slices).is_none()
+            && slices.iter().all(|slice| slice.missing() == 0)
         {
             self.sinks.chunk.descriptors.push(0);
             self.sinks.chunk.count(n, width);
-            let values = gather_fixed(&pieces, width, false)?;
+            let values = gather_fixed(&slices, width, false)?;
             let (sinks, bases) = (&mut self.sinks, &self.bases);
             encode::fixed(sinks, history, data_type, width, values.clone(), bases)?;
             self.bases.push(number, width, values);
             return Ok(());
         }
-        self.column(field, pieces, n, history)
+        self.column(field, slices, n, history)
     }
 
     fn column(
         &mut self,
         field: &Field,
-        pieces: Vec<Column>,
+        slices: Vec<Column>,
         n: usize,
         history: &mut ColumnHistory,
     ) -> Result<()> {
-        pieces.iter().try_for_each(|piece| check_not_null(field, piece, 0))?;
-        self.masked_column(field, pieces, n, history)
+        slices.iter().try_for_each(|slice| check_not_null(field, slice, 0))?;
+        self.masked_column(field, slices, n, history)
     }
 
-    /// Writes a column in which what lies under the missing values of a struct or fixed-size list
-    /// above is missing too, even if the field is not nullable: there it is zero.
+    /// Writes a column within a struct or a fixed-size list. Values under the missing ones of the parent
+    /// are missing too, or zero if the field is not nullable.
     fn masked_column(
         &mut self,
         field: &Field,
-        pieces: Vec<Column>,
+        slices: Vec<Column>,
         n: usize,
         history: &mut ColumnHistory,
     ) -> Result<()> {
@@ -78,10 +78,10 @@ impl ColumnWriter {
             self.sinks.chunk.descriptors.push(3);
             return Ok(());
         }
-        let missing: usize = pieces.iter().map(Column::missing).sum();
+        let missing: usize = slices.iter().map(Column::missing).sum();
         if missing == 0 || !field.nullable {
             self.sinks.chunk.descriptors.push(0);
-            return self.values(&field.data_type, pieces, n, false, history);
+            return self.values(&field.data_type, slices, n, false, history);
         }
         self.sinks.chunk.count(n.div_ceil(8), 1);
         if missing == n {
@@ -99,16 +99,16 @@ impl ColumnWriter {
         self.sinks.chunk.put_u32(missing)?;
         self.sinks
             .chunk
-            .buffer(vec![Bytes::from(concat_bits(&pieces, |piece| piece.validity.clone()))])?;
-        self.values(&field.data_type, pieces, n, packed, history)
+            .buffer(vec![Bytes::from(concat_bits(&slices, |slice| slice.validity.clone()))])?;
+        self.values(&field.data_type, slices, n, packed, history)
     }
 
-    /// The values of a column of n rows. With `packed` the missing ones are left out, else they
-    /// become zero.
+    /// Writes the values of a column of n rows. With `packed` the missing ones are left out, otherwise
+    /// they are zero.
     fn values(
         &mut self,
         data_type: &Type,
-        pieces: Vec<Column>,
+        slices: Vec<Column>,
         n: usize,
         packed: bool,
         history: &mut ColumnHistory,
@@ -117,34 +117,34 @@ impl ColumnWriter {
             Storage::Null => Ok(()),
             Storage::Boolean => {
                 self.sinks.chunk.count(n.div_ceil(8), 1);
-                self.booleans(&pieces, packed)
+                self.booleans(&slices, packed)
             }
             Storage::Fixed(width) => {
                 self.sinks.chunk.count(n, width);
-                if let Some(narrow) = narrow_width(&pieces) {
-                    let values = gather_fixed(&pieces, narrow, packed)?;
+                if let Some(narrow) = narrow_width(&slices) {
+                    let values = gather_fixed(&slices, narrow, packed)?;
                     return encode::narrow(&mut self.sinks, history, data_type, narrow, values);
                 }
                 if self.sinks.chunk.compression.encodes() {
-                    let values = gather_fixed(&pieces, width, packed)?;
+                    let values = gather_fixed(&slices, width, packed)?;
                     let (sinks, bases) = (&mut self.sinks, Bases::default());
                     return encode::fixed(sinks, history, data_type, width, values, &bases);
                 }
                 self.sinks.chunk.descriptors.push(0);
                 let missing =
-                    pieces.iter().any(|piece| piece.validity.is_some() && piece.missing() > 0);
+                    slices.iter().any(|slice| slice.validity.is_some() && slice.missing() > 0);
                 let parts = match missing {
-                    true => vec![gather_fixed(&pieces, width, packed)?],
-                    false => pieces
+                    true => vec![gather_fixed(&slices, width, packed)?],
+                    false => slices
                         .iter()
-                        .map(|piece| fixed_bytes(piece, width))
+                        .map(|slice| fixed_bytes(slice, width))
                         .collect::<Result<_>>()?,
                 };
                 self.sinks.chunk.buffer(parts)
             }
             Storage::Bytes { utf8 } => {
                 self.sinks.chunk.count(n + 1, 4);
-                let strings = gather_strings(&pieces, packed)?;
+                let strings = gather_strings(&slices, packed)?;
                 self.sinks.chunk.add_decoded(strings.data_bytes() as u64);
                 if self.sinks.chunk.compression.encodes() {
                     return encode::strings(&mut self.sinks, history, strings, utf8);
@@ -155,7 +155,7 @@ impl ColumnWriter {
             }
             Storage::List | Storage::Map => {
                 self.sinks.chunk.count(n + 1, 4);
-                let (offsets, children, total) = gather_lists(&pieces)?;
+                let (offsets, children, total) = gather_lists(&slices)?;
                 if self.sinks.chunk.compression.encodes() {
                     encode::list_lengths(&mut self.sinks.chunk, &offsets)?;
                 } else {
@@ -176,8 +176,8 @@ impl ColumnWriter {
                     refuse!(Unsupported, "not a fixed-size list")
                 };
                 let total = fixed_list_total(n, size)?;
-                let children = pieces.iter().map(|piece| match &piece.values {
-                    Values::FixedList { child, .. } => masked_child(item, child, piece, size),
+                let children = slices.iter().map(|slice| match &slice.values {
+                    Values::FixedList { child, .. } => masked_child(item, child, slice, size),
                     other => refuse!(Unsupported, "{} instead of a fixed-size list", name(other)),
                 });
                 let children = children.collect::<Result<_>>()?;
@@ -186,27 +186,27 @@ impl ColumnWriter {
             Storage::Struct => {
                 let Type::Struct(fields) = data_type else { refuse!(Unsupported, "not a struct") };
                 for (i, field) in fields.iter().enumerate() {
-                    let children = struct_child(&pieces, i)?;
+                    let children = struct_child(&slices, i)?;
                     let masked = children
                         .iter()
-                        .zip(&pieces)
+                        .zip(&slices)
                         .map(|(child, parent)| masked_child(field, child, parent, 1));
                     let masked = masked.collect::<Result<_>>()?;
                     self.masked_column(field, masked, n, history.child(i))?;
                 }
                 Ok(())
             }
-            Storage::Dictionary => self.dictionary(data_type, &pieces, n, history),
+            Storage::Dictionary => self.dictionary(data_type, &slices, n, history),
         }
     }
 
-    fn booleans(&mut self, pieces: &[Column], packed: bool) -> Result<()> {
+    fn booleans(&mut self, slices: &[Column], packed: bool) -> Result<()> {
         let mut out = BitWriter::default();
-        for piece in pieces {
-            let Values::Boolean(bits) = &piece.values else {
-                refuse!(Unsupported, "{} instead of booleans", name(&piece.values))
+        for slice in slices {
+            let Values::Boolean(bits) = &slice.values else {
+                refuse!(Unsupported, "{} instead of booleans", name(&slice.values))
             };
-            match &piece.validity {
+            match &slice.validity {
                 Some(validity) if packed => {
                     ones(validity).for_each(|i| out.push(u64::from(bits.bit(i)), 1))
                 }
@@ -229,11 +229,11 @@ impl ColumnWriter {
         self.sinks.chunk.buffer(vec![Bytes::from(bytes)])
     }
 
-    /// Values of a dictionary type. Pieces with other entries are appended to the first one's.
+    /// Writes values of a dictionary type. If slices have different entries, these are concatenated.
     fn dictionary(
         &mut self,
         data_type: &Type,
-        pieces: &[Column],
+        slices: &[Column],
         n: usize,
         history: &mut ColumnHistory,
     ) -> Result<()> {
@@ -243,9 +243,9 @@ impl ColumnWriter {
         let mut dictionaries: Vec<&Column> = Vec::new();
         let mut starts = Vec::new();
         let mut count = 0usize;
-        for piece in pieces {
-            let Values::Dictionary { entries, .. } = &piece.values else {
-                refuse!(Unsupported, "{} instead of a dictionary", name(&piece.values))
+        for slice in slices {
+            let Values::Dictionary { entries, .. } = &slice.values else {
+                refuse!(Unsupported, "{} instead of a dictionary", name(&slice.values))
             };
             if dictionaries.last().is_none_or(|last| !same_entries(last, entries)) {
                 starts.push(count);
@@ -265,8 +265,8 @@ impl ColumnWriter {
         let width = index.width().unwrap_or(0);
         self.sinks.chunk.count(n, width);
         let mut indexes = Vec::with_capacity(n * width);
-        for (piece, start) in pieces.iter().zip(starts) {
-            let gathered = gather_fixed(std::slice::from_ref(piece), width, false)?;
+        for (slice, start) in slices.iter().zip(starts) {
+            let gathered = gather_fixed(std::slice::from_ref(slice), width, false)?;
             if start == 0 {
                 indexes.extend_from_slice(&gathered);
                 continue;
@@ -275,13 +275,14 @@ impl ColumnWriter {
                 let mut wide = [0; 8];
                 wide[..width].copy_from_slice(raw);
                 let moved =
-                    if piece.is_valid(i) { u64::from_le_bytes(wide) + start as u64 } else { 0 };
+                    if slice.is_valid(i) { u64::from_le_bytes(wide) + start as u64 } else { 0 };
                 let signed =
                     !matches!(**index, Type::UInt8 | Type::UInt16 | Type::UInt32 | Type::UInt64);
                 if moved >> (8 * width - usize::from(signed)).min(63) != 0 {
                     refuse!(
                         Unsupported,
-                        "the dictionaries of one column have {count} entries, more than its index can count"
+                        "the dictionaries of one column have {count} entries, \
+                         more than its index can count"
                     );
                 }
                 indexes.extend_from_slice(&moved.to_le_bytes()[..width]);
@@ -295,8 +296,8 @@ impl ColumnWriter {
     }
 }
 
-/// Checks that a column that must not have missing values has none, beyond those that a parent
-/// hides.
+/// Checks that a column that is not nullable has no missing values, apart from `hidden` ones that are
+/// missing because of a parent.
 pub(super) fn check_not_null(field: &Field, column: &Column, hidden: usize) -> Result<()> {
     if !field.nullable && field.data_type != Type::Null && column.missing() > hidden {
         let missing = column.missing() - hidden;
@@ -309,7 +310,7 @@ pub(super) fn check_not_null(field: &Field, column: &Column, hidden: usize) -> R
     Ok(())
 }
 
-/// What n missing values of a type decode to, without their own bitmap (chunk.md section 5).
+/// The bytes that n missing values of a type decode to, without their own bitmap (chunk.md section 5).
 fn zero_bytes(data_type: &Type, n: usize) -> Result<u64> {
     let n64 = n as u64;
     Ok(match data_type {
