@@ -1,12 +1,12 @@
-//! Columns under construction, value by value: for sources that have rows, not columns.
+//! Builders of columns, value by value, for sources that have rows.
 //!
-//! A builder takes values in the order of its column: a null, a boolean, a value of fixed width, a
+//! A builder takes the values of its column in order: a null, a boolean, a value of fixed width, a
 //! string. Those of a list go to its [`item`](ColumnBuilder::item) before
 //! [`close_list`](ColumnBuilder::close_list) (a map is a list of pairs), those of a struct to its
-//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). What does not fit
-//! the column's type is refused, so that whatever comes out of [`BatchBuilder::finish`] fits its
-//! schema. Memory is reserved before it is used, and where there is none left that is an error. A
-//! row that grows over [`BatchBuilder::set_bytes_max`] is refused while it grows.
+//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). A value that
+//! does not fit the column's type is refused, so that the result of [`BatchBuilder::finish`] fits its
+//! schema. Memory is reserved before it is used; its lack is an error. A row that grows over
+//! [`BatchBuilder::set_bytes_max`] is refused while it grows.
 //!
 //! ```
 //! use dray_format::{BatchBuilder, Field, Schema, Type};
@@ -28,13 +28,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use self::buffer::{Budget, KEPT_BYTES_MAX, Take, no_memory, take_buffer};
+use self::buffer::{Budget, REUSED_BYTES_MAX, Take, no_memory, take_buffer};
 pub use self::column::ColumnBuilder;
 use crate::column::Batch;
 use crate::error::{Result, refuse};
 use crate::types::Schema;
 
-/// Rows under construction.
+/// Builds batches of rows.
 #[derive(Debug)]
 pub struct BatchBuilder {
     schema: Arc<Schema>,
@@ -43,8 +43,7 @@ pub struct BatchBuilder {
     budget: Arc<Budget>,
 }
 
-/// Rows that a [`BatchBuilder`] made: they fit its schema, but for strings, which may not be UTF-8
-/// yet.
+/// Rows that a [`BatchBuilder`] made. They fit its schema, but strings may not be UTF-8.
 #[derive(Debug, Clone)]
 pub struct BuiltBatch {
     schema: Arc<Schema>,
@@ -52,7 +51,7 @@ pub struct BuiltBatch {
 }
 
 impl BuiltBatch {
-    /// Their schema.
+    /// The schema of the rows.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.schema
     }
@@ -62,7 +61,7 @@ impl BuiltBatch {
         &self.batch
     }
 
-    /// The rows, for the writer of a chunk.
+    /// Takes the rows out.
     pub fn into_batch(self) -> Batch {
         self.batch
     }
@@ -72,16 +71,15 @@ impl BatchBuilder {
     /// A builder of rows of this schema.
     ///
     /// # Errors
-    /// When a column has a type that is not built value by value: dictionaries and fixed-size
-    /// lists.
+    /// When a column is a dictionary or a fixed-size list, which are not built value by value.
     pub fn new(schema: impl Into<Arc<Schema>>) -> Result<Self> {
         Self::with_interrupts(schema, None)
     }
 
-    /// The same, with what [`ColumnBuilder::check_interrupts`] asks.
+    /// A builder whose [`ColumnBuilder::check_interrupts`] calls `interrupted`.
     ///
     /// # Errors
-    /// As [`Self::new`].
+    /// Those of [`Self::new`].
     pub fn with_interrupts(
         schema: impl Into<Arc<Schema>>,
         interrupted: Option<fn() -> bool>,
@@ -96,10 +94,9 @@ impl BatchBuilder {
         Ok(Self { schema, rows: 0, columns, budget })
     }
 
-    /// Refuses a row once it has grown over `row_bytes_max`, where those before it in the batch
-    /// have at most `waiting_bytes_max` together: how many they really have is not counted. What is
-    /// in use of a limit is known when a buffer grows, so a row may come out larger, but not by
-    /// more than its buffers have room for.
+    /// Refuses a row once it has grown over `row_bytes_max`. The rows before it in the batch have at
+    /// most `waiting_bytes_max` together; both are counted as one limit. Bytes are counted when a
+    /// buffer grows, so a row may exceed the limit by the spare capacity of its buffers.
     pub fn set_bytes_max(&mut self, row_bytes_max: usize, waiting_bytes_max: usize) {
         self.budget.set_bytes_max(row_bytes_max, waiting_bytes_max);
     }
@@ -109,15 +106,15 @@ impl BatchBuilder {
         &self.schema
     }
 
-    /// A builder a column.
+    /// A builder per column.
     pub fn columns(&mut self) -> &mut [ColumnBuilder] {
         &mut self.columns
     }
 
-    /// Counts a row, once each column has its value.
+    /// Ends a row. Each column must have got its value.
     ///
     /// # Errors
-    /// When a column has another number of values.
+    /// When a column has a different number of values.
     #[inline]
     pub fn close_row(&mut self) -> Result<()> {
         self.rows += 1;
@@ -127,7 +124,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -137,27 +134,27 @@ impl BatchBuilder {
         self.columns.iter().map(ColumnBuilder::bytes).sum()
     }
 
-    /// Takes the rows out. The next ones find as much room as these needed.
+    /// Takes the rows out. The buffers for the next ones get the capacity that these needed.
     ///
     /// # Errors
-    /// When a column has another number of values than the batch has rows, or memory is short.
+    /// When a column has a different number of values than the batch has rows, or memory is short.
     pub fn finish(&mut self) -> Result<BuiltBatch> {
         self.finish_by(&mut take_buffer)
     }
 
-    /// The same, as copies that `copy` makes of each buffer, or none for want of memory. The
-    /// buffers stay for the next rows: who keeps all batches spares the system's work for fresh
-    /// memory here, and knows a better place for them.
+    /// Takes the rows out as copies, which `copy` makes of each buffer; it returns none if memory is
+    /// short. The buffers are reused for the next rows, which spares the system clearing new memory.
+    /// This suits callers that keep all batches in memory of their own.
     ///
     /// # Errors
-    /// As [`Self::finish`].
+    /// Those of [`Self::finish`].
     pub fn finish_copied(
         &mut self,
         copy: &mut dyn FnMut(&[u8]) -> Option<Bytes>,
     ) -> Result<BuiltBatch> {
         self.finish_by(&mut |bytes| {
             let copied = copy(bytes).ok_or_else(|| no_memory(bytes.len()))?;
-            match bytes.capacity() > KEPT_BYTES_MAX {
+            match bytes.capacity() > REUSED_BYTES_MAX {
                 true => *bytes = Vec::new(),
                 false => bytes.clear(),
             }
@@ -205,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_refused_before_it_is_whole() {
+    fn a_row_is_refused_while_it_grows() {
         let mut builder = batch(wide());
         builder.set_bytes_max(1 << 20, 1 << 20);
         let column = &mut builder.columns()[0];
@@ -218,7 +215,7 @@ mod tests {
         };
         assert_eq!(error.kind(), ErrorKind::Limit);
         assert!(error.to_string().contains("raise row_bytes_max"), "{error}");
-        // What fits is not refused, and no more than twice the limit comes through.
+        // Rows within the limit pass, and none of more than twice the limit does.
         assert!((1300..2700).contains(&items), "{items}");
     }
 
@@ -238,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_has_room() {
+    fn writing_more_than_was_reserved_is_refused() {
         let mut builder = batch(Type::Utf8);
         let column = &mut builder.columns()[0];
         column.push_written(5, |out| out.extend_from_slice(b"abc")).unwrap();

@@ -16,7 +16,7 @@ pub const FIXED_BINARY_MAX: u32 = 1 << 24;
 /// The columns of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Schema {
-    /// One field a column.
+    /// A field per column.
     pub fields: Vec<Field>,
 }
 
@@ -25,11 +25,11 @@ pub struct Schema {
 pub struct Field {
     /// Its name; names may repeat.
     pub name: String,
-    /// What its values are.
+    /// The type of its values.
     pub data_type: Type,
     /// Whether values may be missing.
     pub nullable: bool,
-    /// Key and value pairs; extension types live here.
+    /// Pairs of key and value. Extension types are in the metadata.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -110,7 +110,7 @@ impl Type {
         }
     }
 
-    /// Whether any number of values takes no bytes: billions of them may hide behind a small count.
+    /// Whether values take no bytes, however many they are. A few bytes of a chunk can declare billions.
     pub(crate) fn is_weightless(&self) -> bool {
         match self {
             Self::Null => true,
@@ -153,12 +153,12 @@ impl Type {
 }
 
 impl Schema {
-    /// The number of columns, children and dictionary entries counted.
+    /// The number of columns, including children and the entries of dictionaries.
     pub fn nodes(&self) -> usize {
         self.fields.iter().map(|field| nodes(&field.data_type)).sum()
     }
 
-    /// Whether there may be values that take no bytes, of which a chunk has at most
+    /// Whether columns may have values that take no bytes, of which a chunk has at most
     /// [`WEIGHTLESS_MAX`](crate::WEIGHTLESS_MAX).
     pub fn has_weightless(&self) -> bool {
         self.fields.is_empty() || self.fields.iter().any(|field| has_weightless(&field.data_type))

@@ -1,5 +1,4 @@
-//! Checks a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section
-//! 9).
+//! Verifies a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section 9).
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{
@@ -8,7 +7,7 @@ use crate::layout::{
 use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
 
-/// The bits of a string's place that lie behind so many bytes of it.
+/// The bits of a short string's place that are after its bytes, by its length.
 const BEHIND: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 0;
@@ -40,7 +39,7 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
         }
     }
     let objects = header.objects as usize;
-    // The header has been held against the page's size.
+    // `Header::decode` has checked that the slots fit.
     let slots_at = page.len() - SLOT_BYTES * objects;
     let end = header.objects_end as usize;
     let slots = page.get(slots_at..).unwrap_or_default().as_chunks::<SLOT_BYTES>().0;
@@ -63,7 +62,7 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
     Ok(header)
 }
 
-/// Checks the object that `rest` begins with, and returns the size of its extent.
+/// Checks the object at the start of `rest`, and returns the size of its extent.
 #[inline]
 fn object(record: &Record, rest: &[u8]) -> Result<usize> {
     let extent_bytes = if rest.len() < 4 { 0 } else { u32_at(rest, 0) as usize };
@@ -104,7 +103,7 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    /// The record at `at`, and its tails.
+    /// Checks the record at `at`, and its tails.
     #[inline]
     fn record(&mut self, record: &Record, at: usize) -> Result<()> {
         if record.bits > 0 {
@@ -141,7 +140,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The validity bits of a record, and that missing values are zero.
+    /// Checks the validity bits of a record, and that missing values are zero.
     #[inline]
     fn validity(&self, record: &Record, at: usize) -> Result<()> {
         let at_bits = at + record.bits_at;
@@ -166,7 +165,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that all is zero that a validity bit says is missing.
+    /// Checks that everything is zero that is missing with a validity bit.
     fn absent(&self, record: &Record, at: usize, bit: usize) -> Result<()> {
         let Some(absent) = record.checks.absent.get(bit) else { return Ok(()) };
         let mut any = false;
@@ -188,7 +187,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The string whose place is at `at`.
+    /// Checks the string whose place is at `at`.
     #[inline(always)]
     fn string<const UTF8: bool>(&mut self, at: usize) -> Result<()> {
         let place = u128::from_le_bytes(load(self.extent, at));
@@ -234,7 +233,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The list whose place is at `at`.
+    /// Checks the list whose place is at `at`.
     fn items(&mut self, items: &Items, at: usize) -> Result<()> {
         let (offset, count) =
             (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize);
@@ -280,7 +279,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The bitmap of `count` items and its padding.
+    /// Checks the bitmap of `count` items and its padding.
     fn bitmap(&self, from: usize, end: usize, count: usize) -> Result<()> {
         let bytes = count.div_ceil(8);
         if !count.is_multiple_of(8)

@@ -8,18 +8,19 @@ use bytes::Bytes;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::COUNT_MAX;
 
-/// The first room of a buffer: growing from nothing to a few values takes longer than they do.
+/// The first capacity of a buffer. Growing from nothing in small steps would take longer than the first
+/// values.
 const FIRST_BYTES: usize = 256;
-/// From this size on a buffer grows by a quarter, not to twice its size.
+/// Buffers of this size or more grow by a quarter instead of doubling.
 const LARGE_BYTES: usize = 4 << 20;
-/// A buffer of the next batch is made no larger than this before there are values for it.
-pub(super) const KEPT_BYTES_MAX: usize = 16 << 20;
+/// The most capacity that a buffer gets, or keeps, for the next batch.
+pub(super) const REUSED_BYTES_MAX: usize = 16 << 20;
 
-/// What all columns of a batch share. One thread builds a batch; the atomics let it move to another
-/// one.
+/// The budget that all columns of a batch share. One thread at a time builds a batch; the atomics only
+/// let it move to another thread.
 #[derive(Debug)]
 pub(super) struct Budget {
-    /// The bytes of all buffers when they last grew: never more than there are, and most of them.
+    /// The bytes that all buffers needed when they last grew.
     bytes: AtomicUsize,
     bytes_max: AtomicUsize,
     row_bytes_max: AtomicUsize,
@@ -37,7 +38,7 @@ impl Budget {
         self.bytes_max.store(row_bytes_max.saturating_add(waiting_bytes_max), Relaxed);
     }
 
-    /// Counts `bytes` more.
+    /// Adds `bytes`.
     fn take(&self, bytes: usize) -> Result<()> {
         let wanted = self.bytes.load(Relaxed).saturating_add(bytes);
         if wanted > self.bytes_max.load(Relaxed) {
@@ -60,7 +61,7 @@ impl Budget {
 #[derive(Debug)]
 pub(super) struct Buffer {
     pub(super) bytes: Vec<u8>,
-    /// How many of them the budget knows of.
+    /// The bytes that are counted in the budget.
     counted: usize,
     pub(super) budget: Arc<Budget>,
 }
@@ -75,7 +76,7 @@ impl Buffer {
         self.bytes.len()
     }
 
-    /// Makes room for `bytes` more bytes.
+    /// Reserves `bytes` more bytes.
     #[inline]
     pub(super) fn reserve(&mut self, bytes: usize) -> Result<()> {
         if self.bytes.capacity() - self.bytes.len() >= bytes { Ok(()) } else { self.grow(bytes) }
@@ -97,21 +98,21 @@ impl Buffer {
         .map_err(|_| no_memory(wanted))
     }
 
-    /// Takes the bytes out.
+    /// Takes the bytes out, and out of the budget.
     pub(super) fn taken(&mut self, take: Take<'_>) -> Result<Bytes> {
         self.budget.give_back(std::mem::take(&mut self.counted));
         take(&mut self.bytes)
     }
 }
 
-/// How bytes leave their buffer, which is empty then and has room for as many.
+/// Takes the bytes out of a buffer, which is empty after that.
 pub(super) type Take<'a> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<Bytes>;
 
-/// The buffer itself becomes the bytes.
+/// Takes the buffer itself, and leaves one with the same capacity up to a limit.
 pub(super) fn take_buffer(bytes: &mut Vec<u8>) -> Result<Bytes> {
     let mut next = Vec::new();
-    let kept = bytes.len().min(KEPT_BYTES_MAX);
-    next.try_reserve_exact(kept).map_err(|_| no_memory(kept))?;
+    let capacity = bytes.len().min(REUSED_BYTES_MAX);
+    next.try_reserve_exact(capacity).map_err(|_| no_memory(capacity))?;
     Ok(Bytes::from(std::mem::replace(bytes, next)))
 }
 

@@ -1,4 +1,4 @@
-//! One column under construction.
+//! The builder of one column.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::COUNT_MAX;
 use crate::types::{Field, Storage, Type};
 
-/// A column under construction.
+/// Builds one column, value by value.
 #[derive(Debug)]
 pub struct ColumnBuilder {
     rows: usize,
     nullable: bool,
-    /// Which values are there; empty as long as all are.
+    /// A bit per value, 1 where it is present; empty while all are.
     validity: Buffer,
     slots: Slots,
 }
@@ -68,10 +68,10 @@ impl ColumnBuilder {
         self.rows
     }
 
-    /// To be called between the parts of a value that may have very many.
+    /// Checks for an interrupt. Call it between the parts of a value that may have very many.
     ///
     /// # Errors
-    /// When the value is to be given up half-done: the batch is then of no use any more.
+    /// When building was interrupted. The value is then incomplete, and the batch unusable.
     #[inline]
     pub fn check_interrupts(&self) -> Result<()> {
         if self.validity.budget.interrupted.is_some_and(|interrupted| interrupted()) {
@@ -91,7 +91,7 @@ impl ColumnBuilder {
         self.push_zero()
     }
 
-    /// What lies under a missing value, which has its place.
+    /// Appends a missing value with zeros under it, whether or not the column is nullable.
     fn push_zero(&mut self) -> Result<()> {
         if !matches!(self.slots, Slots::Null) {
             self.mark_missing()?;
@@ -151,11 +151,10 @@ impl ColumnBuilder {
         self.count()
     }
 
-    /// Lets `write` append the bytes of a string or binary value: at most `bytes_max`, for which
-    /// there is room.
+    /// Lets `write` append the bytes of a string or binary value, at most `bytes_max`.
     ///
     /// # Errors
-    /// As [`Self::push_bytes`], and when more bytes were written.
+    /// Those of [`Self::push_bytes`], and when more bytes were written.
     pub fn push_written(
         &mut self,
         bytes_max: usize,
@@ -179,11 +178,11 @@ impl ColumnBuilder {
     /// The builder of a list's items.
     ///
     /// # Errors
-    /// When the column is not one of lists.
+    /// When the column does not have lists.
     pub fn item(&mut self) -> Result<&mut Self> {
         match &mut self.slots {
             Slots::List { offsets, item } => {
-                // The first item of a list marks where the list begins.
+                // The first call for a list writes where it begins.
                 if offsets.len() == self.rows * 4 {
                     push_offset(offsets, item.rows)?;
                 }
@@ -193,10 +192,10 @@ impl ColumnBuilder {
         }
     }
 
-    /// Ends a list: the items since the last one are its own.
+    /// Ends a list of the items since the list before it.
     ///
     /// # Errors
-    /// When the column is not one of lists, or memory is short.
+    /// When the column does not have lists, or memory is short.
     pub fn close_list(&mut self) -> Result<()> {
         self.item()?;
         self.count()
@@ -205,7 +204,7 @@ impl ColumnBuilder {
     /// The builders of a struct's fields.
     ///
     /// # Errors
-    /// When the column is not one of structs.
+    /// When the column does not have structs.
     pub fn fields(&mut self) -> Result<&mut [Self]> {
         match &mut self.slots {
             Slots::Struct(fields) => Ok(fields),
@@ -213,10 +212,10 @@ impl ColumnBuilder {
         }
     }
 
-    /// Ends a struct, once each of its fields has its value.
+    /// Ends a struct. Each of its fields must have got its value.
     ///
     /// # Errors
-    /// When the column is not one of structs, a field has another number of values, or memory is
+    /// When the column does not have structs, a field has a different number of values, or memory is
     /// short.
     pub fn close_struct(&mut self) -> Result<()> {
         let rows = self.rows + 1;
@@ -306,9 +305,10 @@ fn push_offset(offsets: &mut Buffer, offset: usize) -> Result<()> {
     Ok(())
 }
 
-/// Appends bit `i` to the i bits that are there.
+/// Appends bit `i`, after the i bits before it.
 #[inline]
 fn push_bit(bits: &mut Buffer, i: usize, value: bool) -> Result<()> {
+    debug_assert_eq!(bits.len(), i.div_ceil(8));
     if i.is_multiple_of(8) {
         bits.reserve(1)?;
         bits.bytes.push(0);

@@ -16,7 +16,7 @@ impl Schema {
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         encode_fields(&self.fields, out)?;
-        // What a reader would refuse is not sent: the limits are held in one place.
+        // The reader's checks are the writer's too.
         Self::decode(&out[start..]).map(drop)
     }
 
@@ -162,8 +162,8 @@ struct SchemaReader<'a> {
 impl SchemaReader<'_> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field>> {
         let count = self.cursor.u32("fields")? as usize;
-        // The smallest field has eight bytes, so that a count can't ask for more memory than was
-        // sent.
+        // The smallest field has eight bytes. So a count can't make the reader reserve much more memory
+        // than was sent.
         if count > self.fields_left {
             refuse!(
                 Schema,
@@ -200,7 +200,7 @@ impl SchemaReader<'_> {
         Ok(Field { name, data_type, nullable, metadata })
     }
 
-    /// A string that can be handed on as one of C.
+    /// A string without a zero byte, so that it can become a C string.
     fn c_string(&mut self, field: &'static str) -> Result<String> {
         match self.cursor.string(field)? {
             text if text.contains('\0') => refuse!(Schema, "the {field} {text:?} has a byte 0"),

@@ -1,4 +1,4 @@
-//! One column under construction, from a field of many objects.
+//! The builder of one column, from a field of many objects.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{INLINE_BYTES_MAX, Kind, Place, Record};
 use crate::object::Spot;
 
-/// A column under construction.
+/// Builds one column.
 #[derive(Debug)]
 pub(super) struct ColumnBuilder {
     pub(super) rows: usize,
-    /// None as long as no value is missing.
+    /// None while no value is missing.
     validity: Option<Bits>,
     slots: Slots,
 }
@@ -51,11 +51,11 @@ enum Slots {
     },
 }
 
-/// Which of some values are there.
+/// Which values are present.
 #[derive(Clone, Copy)]
 pub(super) enum Present<'a> {
     All,
-    /// Their validity bits tell.
+    /// By their validity bits.
     ByBit,
     Listed(&'a [bool]),
 }
@@ -95,10 +95,10 @@ impl ColumnBuilder {
         Self { rows: 0, validity: None, slots }
     }
 
-    /// The same column without values, with room for as many: buffers that grow are copied, and
-    /// have room that nobody uses.
+    /// The builder of the same column for the next batch, with the capacity of this one: buffers that
+    /// grow are copied, and end with unused capacity.
     pub(super) fn next(&self) -> Self {
-        // Of a last batch, which has fewer rows, what is next knows nothing.
+        // A last batch is shorter, and says nothing about the next ones.
         fn count<T>(before: &Vec<T>, more: usize) -> usize {
             if before.len() < before.capacity() / 2 {
                 before.capacity()
@@ -143,7 +143,7 @@ impl ColumnBuilder {
         Self { rows: 0, validity: None, slots }
     }
 
-    /// Makes room for so many values, if they may be as many.
+    /// Reserves memory for more rows, unless they would be over the limit.
     pub(super) fn reserve(&mut self, rows: usize, bytes_max: u64) {
         let allowed = |width: usize| (rows as u64).saturating_mul(width as u64) <= bytes_max;
         match &mut self.slots {
@@ -172,7 +172,7 @@ impl ColumnBuilder {
         self.values(record, place, spots, present, budget)
     }
 
-    /// Appends the values at `spots`, of which those are there that `present` says.
+    /// Appends the values at `spots`; `present` tells which ones are present.
     pub(super) fn values(
         &mut self,
         record: &Record,
@@ -262,10 +262,11 @@ impl ColumnBuilder {
                                 if index >= *count_max {
                                     refuse!(
                                         Limit,
-                                        "a dictionary of more than {count_max} values, which its indexes can't say"
+                                        "a dictionary of more than {count_max} values, \
+                                     which its indexes can't say"
                                     );
                                 }
-                                // Besides the entry, what is kept to find it again.
+                                // Besides the entry, its key takes memory.
                                 budget.take(1, key.len() + size_of::<(Vec<u8>, u64)>())?;
                                 entries.values(record, place, &[*spot], Present::All, budget)?;
                                 known.insert(key.clone(), index);
@@ -282,7 +283,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// Appends items that take no bytes in an object: of type null, or structs of such.
+    /// Appends items that take no bytes in an object: nulls, or structs of nulls.
     pub(super) fn weightless(&mut self, count: usize, budget: &mut Budget) -> Result<()> {
         self.count(count)?;
         match &mut self.slots {
@@ -307,7 +308,7 @@ impl ColumnBuilder {
         Ok(())
     }
 
-    /// Notes which of the last `count` values are there.
+    /// Appends the validity of the last `count` values.
     fn mark(
         &mut self,
         count: usize,
@@ -382,7 +383,7 @@ fn strings(
     budget.take(1, total)?;
     let mut end = data.len();
     offset(end + total)?;
-    // Short strings are copied with all twelve bytes of their place, which a later one overwrites.
+    // A short string is copied with all twelve bytes of its place; the next one overwrites the excess.
     data.resize(end + total + INLINE_BYTES_MAX, 0);
     for spot in spots {
         let length = length_of(spot);

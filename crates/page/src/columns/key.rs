@@ -1,9 +1,9 @@
-//! Keys that find a dictionary's entries again.
+//! Keys of dictionary entries.
 
 use crate::layout::{Kind, Place, Record};
 use crate::object::Spot;
 
-/// Appends bytes that are the same for equal values, wherever these lie.
+/// Appends bytes that are equal if and only if the values are.
 pub(super) fn put_key(record: &Record, place: &Place, spot: Spot<'_>, key: &mut Vec<u8>) {
     match &place.kind {
         Kind::Null => {}

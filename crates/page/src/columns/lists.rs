@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::layout::Items;
 use crate::object::Spot;
 
-/// The items of lists, on their way to the child column.
+/// Collects the items of lists in blocks for the child column.
 pub(super) struct Lists<'l, 'a> {
     items: &'l Items,
     child: &'l mut ColumnBuilder,
@@ -20,7 +20,7 @@ impl<'l, 'a> Lists<'l, 'a> {
         Self { items, child, spots: Vec::new(), present: Vec::new() }
     }
 
-    /// How many rows the child has, those counted that are on their way.
+    /// The rows of the child, including those that are collected.
     pub(super) fn child_rows(&self) -> usize {
         self.child.rows + self.spots.len()
     }
@@ -42,8 +42,8 @@ impl<'l, 'a> Lists<'l, 'a> {
         Ok(())
     }
 
-    /// What lies under a missing fixed-size list: missing items, or where none may be missing
-    /// zeros.
+    /// Appends the items under a missing fixed-size list: missing ones, or zeros if they are not
+    /// nullable.
     pub(super) fn append_missing(
         &mut self,
         zeros: Spot<'a>,
