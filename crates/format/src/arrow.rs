@@ -39,9 +39,9 @@ pub enum StringLayout {
 
 /// Reads the chunks of one stream into record batches that share the chunks' buffers.
 ///
-/// It alone builds arrays without checking them again. Its columns come from [`decode`], which checks
-/// them against the stream's schema, or from a [`crate::BatchBuilder`] of that schema, and the Arrow
-/// schema is made from the same one.
+/// It alone builds arrays without checking them again. Its columns come from [`decode`], which
+/// checks them against the stream's schema, or from a [`crate::BatchBuilder`] of that schema, and
+/// the Arrow schema is made from the same one.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     schema: Arc<Schema>,
@@ -107,7 +107,8 @@ impl Decoder {
     /// Makes a record batch of rows that a builder made.
     ///
     /// # Errors
-    /// When they have another schema, a string is not UTF-8, or strings are too long for the layout.
+    /// When they have another schema, a string is not UTF-8, or strings are too long for the
+    /// layout.
     pub fn built(&self, built: BuiltBatch) -> Result<RecordBatch> {
         if !self.is_for(built.schema()) {
             refuse!(Unsupported, "the batch was built with another schema");

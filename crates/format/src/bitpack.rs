@@ -38,7 +38,12 @@ pub(crate) fn bits_for(max: u64) -> u32 {
 widest! {
     /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may
     /// be larger: 0 is packed for these, and `bits` is less than the width.
-    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
+    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](
+        values: &[T::Raw],
+        reference: T,
+        bits: u32,
+        out: &mut Vec<u8>,
+    ) {
         debug_assert!(MOST || bits <= T::BITS.min(u64::BITS));
         match bits {
             0 => return,
@@ -253,7 +258,13 @@ impl Sums for Near {
 widest! {
     /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the
     /// size that [`packed_bytes`] gives.
-    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Appender<'_, S::Raw>) {
+    pub(crate) fn unpack[S: Sums][S](
+        packed: &[u8],
+        count: usize,
+        bits: u32,
+        reference: S,
+        out: &mut Appender<'_, S::Raw>,
+    ) {
         debug_assert_eq!(packed_bytes(count, bits), Some(packed.len()));
         match bits {
             0 => return out.repeat(reference.sum_32(0), count),
@@ -264,9 +275,13 @@ widest! {
         let (blocks, tail) = packed.split_at(count / BLOCK * BLOCK_BYTES_PER_BIT * bits as usize);
         for block in blocks.chunks_exact(BLOCK_BYTES_PER_BIT * bits as usize) {
             if bits <= 32 {
-                unpack_block_32(block, bits, |row| out.extend_by(row, |value| reference.sum_32(*value)));
+                unpack_block_32(block, bits, |row| {
+                    out.extend_by(row, |value| reference.sum_32(*value));
+                });
             } else {
-                unpack_block_64(block, bits, |row| out.extend_by(row, |value| reference.sum_64(*value)));
+                unpack_block_64(block, bits, |row| {
+                    out.extend_by(row, |value| reference.sum_64(*value));
+                });
             }
         }
         unpack_tail(tail, count % BLOCK, bits, |value| out.push(reference.sum_64(value)));

@@ -3,15 +3,17 @@
 //! A builder takes the values of its column in order: a null, a boolean, a value of fixed width, a
 //! string. Those of a list go to its [`item`](ColumnBuilder::item) before
 //! [`close_list`](ColumnBuilder::close_list) (a map is a list of pairs), those of a struct to its
-//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). A value that
-//! does not fit the column's type is refused, so that the result of [`BatchBuilder::finish`] fits its
-//! schema. Memory is reserved before it is used; its lack is an error. A row that grows over
-//! [`BatchBuilder::set_bytes_max`] is refused while it grows.
+//! [`fields`](ColumnBuilder::fields) before [`close_struct`](ColumnBuilder::close_struct). A value
+//! that does not fit the column's type is refused, so that the result of [`BatchBuilder::finish`]
+//! fits its schema. Memory is reserved before it is used; its lack is an error. A row that grows
+//! over [`BatchBuilder::set_bytes_max`] is refused while it grows.
 //!
 //! ```
 //! use dray_format::{BatchBuilder, Field, Schema, Type};
 //!
-//! let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: true, metadata: vec![] };
+//! let field = |name: &str, data_type| {
+//!     Field { name: name.into(), data_type, nullable: true, metadata: vec![] }
+//! };
 //! let schema = Schema { fields: vec![field("n", Type::Int32), field("s", Type::Utf8)] };
 //! let mut builder = BatchBuilder::new(schema)?;
 //! builder.columns()[0].push_fixed(7i32.to_le_bytes())?;
@@ -94,9 +96,9 @@ impl BatchBuilder {
         Ok(Self { schema, rows: 0, columns, budget })
     }
 
-    /// Refuses a row once it has grown over `row_bytes_max`. The rows before it in the batch have at
-    /// most `waiting_bytes_max` together; both are counted as one limit. Bytes are counted when a
-    /// buffer grows, so a row may exceed the limit by the spare capacity of its buffers.
+    /// Refuses a row once it has grown over `row_bytes_max`. The rows before it in the batch have
+    /// at most `waiting_bytes_max` together; both are counted as one limit. Bytes are counted when
+    /// a buffer grows, so a row may exceed the limit by the spare capacity of its buffers.
     pub fn set_bytes_max(&mut self, row_bytes_max: usize, waiting_bytes_max: usize) {
         self.budget.set_bytes_max(row_bytes_max, waiting_bytes_max);
     }
@@ -142,9 +144,9 @@ impl BatchBuilder {
         self.finish_by(&mut take_buffer)
     }
 
-    /// Takes the rows out as copies, which `copy` makes of each buffer; it returns none if memory is
-    /// short. The buffers are reused for the next rows, which spares the system clearing new memory.
-    /// This suits callers that keep all batches in memory of their own.
+    /// Takes the rows out as copies, which `copy` makes of each buffer; it returns none if memory
+    /// is short. The buffers are reused for the next rows, which spares the system clearing new
+    /// memory. This suits callers that keep all batches in memory of their own.
     ///
     /// # Errors
     /// Those of [`Self::finish`].

@@ -37,8 +37,8 @@ impl Bitmap {
         self.words().map(|(word, _)| word.count_ones() as usize).sum()
     }
 
-    /// The bits in words of 64, each with its number of bits. The first bit is the least significant
-    /// one; the last word is filled up with zeros.
+    /// The bits in words of 64, each with its number of bits. The first bit is the least
+    /// significant one; the last word is filled up with zeros.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
         let shift = self.offset % 8;
         let start = self.offset / 8;
@@ -187,8 +187,8 @@ impl Column {
         }
     }
 
-    /// An upper bound of the values that take no bytes (chunk.md section 5), among the `rows` values
-    /// from `from` on.
+    /// An upper bound of the values that take no bytes (chunk.md section 5), among the `rows`
+    /// values from `from` on.
     pub(crate) fn weightless(&self, from: usize, rows: usize) -> usize {
         match &self.values {
             Values::Null => rows,

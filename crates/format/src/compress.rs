@@ -15,7 +15,8 @@ pub enum Compression {
     #[default]
     None,
     /// Only what costs next to nothing: missing values are left out where they are the majority,
-    /// and [`Values::Narrow`](crate::Values::Narrow) stays narrow. Readers have to copy such columns.
+    /// and [`Values::Narrow`](crate::Values::Narrow) stays narrow. Readers have to copy such
+    /// columns.
     Compact,
     /// Light encodings. They are quick, and for numbers they save most of what can be saved.
     Light,

@@ -204,8 +204,8 @@ impl Header {
         crc32c(parts, &Self { checksum: Some(0), ..*self }.encode_fields(magic))
     }
 
-    /// Checks the checksum, if there is one. `parts` are the descriptors with their padding, and the
-    /// body.
+    /// Checks the checksum, if there is one. `parts` are the descriptors with their padding, and
+    /// the body.
     ///
     /// # Errors
     /// When it does not match.
@@ -231,8 +231,8 @@ impl Header {
     }
 }
 
-/// The header of a state frame (state.md section 1). It has a chunk's fields; `rows` is the number of
-/// tables.
+/// The header of a state frame (state.md section 1). It has a chunk's fields; `rows` is the number
+/// of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateHeader(pub(crate) Header);
 

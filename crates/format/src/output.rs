@@ -27,8 +27,8 @@ pub trait BufferSource {
 /// The reader checks what it has written, and nothing is checked again after that. So an
 /// implementation promises:
 ///
-/// - [`bytes_mut`](Self::bytes_mut) gives the same initialised bytes each time, as many as at first,
-///   with what was written to them last;
+/// - [`bytes_mut`](Self::bytes_mut) gives the same initialised bytes each time, as many as at
+///   first, with what was written to them last;
 /// - [`into_bytes`](Self::into_bytes) gives these bytes, with the same length and contents;
 /// - until the last clone of that [`Bytes`] is dropped, nobody changes the memory or frees it.
 pub unsafe trait BufferSlice {

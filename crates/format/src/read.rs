@@ -1,8 +1,8 @@
 //! From a chunk's bytes to columns: `spec/chunk.md` sections 3 to 5 and `spec/encodings.md`.
 //!
-//! Plain buffers are shared with the chunk. Everything else is decoded into new buffers, on the heap
-//! or from a [`BufferSource`]; each allocation is taken out of the size that the chunk declared.
-//! Nothing in a chunk is trusted before it is checked.
+//! Plain buffers are shared with the chunk. Everything else is decoded into new buffers, on the
+//! heap or from a [`BufferSource`]; each allocation is taken out of the size that the chunk
+//! declared. Nothing in a chunk is trusted before it is checked.
 
 mod checks;
 mod columns;
@@ -71,9 +71,9 @@ pub fn read_with(
 
 /// Decodes a chunk whose header has been checked against the limits.
 ///
-/// `descriptors` includes their padding; `tables` are those that the chunk was made with. Buffers of
-/// columns come from `source`, or from the heap without one. `profile` collects how the columns were
-/// coded.
+/// `descriptors` includes their padding; `tables` are those that the chunk was made with. Buffers
+/// of columns come from `source`, or from the heap without one. `profile` collects how the columns
+/// were coded.
 ///
 /// # Errors
 /// When the chunk breaks a rule of the specification.

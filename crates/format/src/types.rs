@@ -110,7 +110,8 @@ impl Type {
         }
     }
 
-    /// Whether values take no bytes, however many they are. A few bytes of a chunk can declare billions.
+    /// Whether values take no bytes, however many they are. A few bytes of a chunk can declare
+    /// billions.
     pub(crate) fn is_weightless(&self) -> bool {
         match self {
             Self::Null => true,

@@ -13,8 +13,8 @@ impl Batch {
     /// must fit the schema, like one from a [`BatchBuilder`](crate::BatchBuilder).
     ///
     /// # Errors
-    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not; the error names its column. And
-    /// when a column is not of its type.
+    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not; the error names its column.
+    /// And when a column is not of its type.
     pub fn check_strings(&self, schema: &Schema) -> Result<()> {
         if schema.fields.len() != self.columns.len() {
             refuse!(

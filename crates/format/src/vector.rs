@@ -1,5 +1,5 @@
-//! Plain loops that are compiled for several vector widths; the widest one that the processor has is
-//! chosen at run time.
+//! Plain loops that are compiled for several vector widths; the widest one that the processor has
+//! is chosen at run time.
 //!
 //! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for the baseline
 //! (SSE2, or NEON on 64-bit ARM). The source is the same, so the copies compute the same; tests
@@ -50,11 +50,13 @@ fn detect() -> Level {
 macro_rules! widest {
     (
         $(#[$meta:meta])*
-        $visibility:vis fn $name:ident [$($declared:tt)*][$($named:tt)*] ($($argument:ident: $type:ty),* $(,)?)
+        $visibility:vis fn $name:ident [$($declared:tt)*][$($named:tt)*] (
+            $($argument:ident: $type:ty),* $(,)?
+        )
         $(-> $result:ty)? $body:block
     ) => {
         $(#[$meta])*
-        #[allow(unsafe_code, reason = "calls of copies for a target feature: see the module `vector`")]
+        #[allow(unsafe_code, reason = "calls of a copy for a target feature, see `vector`")]
         $visibility fn $name<$($declared)*>($($argument: $type),*) $(-> $result)? {
             #[inline(always)]
             fn plain<$($declared)*>($($argument: $type),*) $(-> $result)? $body
@@ -66,17 +68,22 @@ macro_rules! widest {
                     plain::<$($named)*>($($argument),*)
                 }
 
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
                 fn avx512<$($declared)*>($($argument: $type),*) $(-> $result)? {
                     plain::<$($named)*>($($argument),*)
                 }
 
                 match $crate::vector::level() {
-                    // SAFETY: the copy is a safe function but for its target features, and `level`
-                    // is at most what `detect` found: the processor has each of them.
-                    $crate::vector::Level::Avx512 => return unsafe { avx512::<$($named)*>($($argument),*) },
-                    // SAFETY: as for AVX-512: `detect` found each of the copy's target features.
-                    $crate::vector::Level::Avx2 => return unsafe { avx2::<$($named)*>($($argument),*) },
+                    $crate::vector::Level::Avx512 => {
+                        // SAFETY: the copy is a safe function but for its target features, and
+                        // `level` is at most what `detect` found: the processor has them all.
+                        return unsafe { avx512::<$($named)*>($($argument),*) }
+                    }
+                    $crate::vector::Level::Avx2 => {
+                        // SAFETY: as for AVX-512: `detect` found all of its target features.
+                        return unsafe { avx2::<$($named)*>($($argument),*) }
+                    }
                     $crate::vector::Level::Plain => {}
                 }
             }

@@ -123,14 +123,17 @@ words!(u8 u16 u32 u64 u128);
 /// Calls a generic function for the word of a width, if that is one of those named.
 macro_rules! for_word {
     ($width:expr, [$($word:ident)*], $function:ident, $arguments:tt, else $other:expr) => {
-        match $width { $(width if width == size_of::<$word>() => $function::<$word>$arguments,)* _ => $other }
+        match $width {
+            $(width if width == size_of::<$word>() => $function::<$word>$arguments,)*
+            _ => $other
+        }
     };
 }
 pub(crate) use for_word;
 
-/// Copies `from` to `to`, which must have the same length: nothing is copied otherwise. Short strings
-/// are copied as two overlapping parts of a fixed size, which is faster than one copy of a variable
-/// size.
+/// Copies `from` to `to`, which must have the same length: nothing is copied otherwise. Short
+/// strings are copied as two overlapping parts of a fixed size, which is faster than one copy of a
+/// variable size.
 #[inline(always)]
 pub fn copy_short(to: &mut [u8], from: &[u8]) {
     debug_assert_eq!(to.len(), from.len());

@@ -66,8 +66,8 @@ fn check_weightless(batches: &[Batch]) -> Result<()> {
     Ok(())
 }
 
-/// Makes the chunks of one stream. What it learns about a column in one chunk helps it with the next
-/// ones.
+/// Makes the chunks of one stream. What it learns about a column in one chunk helps it with the
+/// next ones.
 #[derive(Debug)]
 pub struct Encoder {
     schema: Arc<Schema>,
@@ -98,8 +98,8 @@ impl Encoder {
         Self { clock, ..self }
     }
 
-    /// Writes the rows of `batches` as one chunk, field i of the schema with `compression(i)`. Its size
-    /// is at most [`chunk_bytes_bound`].
+    /// Writes the rows of `batches` as one chunk, field i of the schema with `compression(i)`. Its
+    /// size is at most [`chunk_bytes_bound`].
     ///
     /// # Errors
     /// When the batches do not fit the schema, or are too large for one chunk.

@@ -53,9 +53,9 @@ use crate::word::{bit_at, u32_at};
 const ITEMS: &str = "[]";
 
 impl Layout {
-    /// An accessor of the field with this path: the names of the structs around it, then its own. The
-    /// items of a list are named `[]`, those of a map are its key and its value by their names, and a
-    /// dictionary has the type of its values.
+    /// An accessor of the field with this path: the names of the structs around it, then its own.
+    /// The items of a list are named `[]`, those of a map are its key and its value by their names,
+    /// and a dictionary has the type of its values.
     ///
     /// # Errors
     /// When there is no such field or more than one, or when its type is not read as a `T`.
@@ -115,9 +115,9 @@ impl<T: ?Sized> Clone for Accessor<T> {
 impl<T: ?Sized> Copy for Accessor<T> {}
 
 impl<T: Access + ?Sized> Accessor<T> {
-    /// The field's value in an object, or in an item of the list around it; none if it is missing, or
-    /// if the object has another schema or the item is of another list. A checksum of 32 bits tells
-    /// these apart: it guards against mistakes, not against forgery.
+    /// The field's value in an object, or in an item of the list around it; none if it is missing,
+    /// or if the object has another schema or the item is of another list. A checksum of 32 bits
+    /// tells these apart: it guards against mistakes, not against forgery.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
         let item = of.into();
@@ -225,12 +225,12 @@ impl ExactSizeIterator for Items<'_> {}
 /// The position of a field in a record, and of the bit that tells whether it is present.
 #[derive(Debug, Clone, Copy)]
 struct Site {
-    /// The id of its records, or the complement of the id if the field may be missing. So a field that
-    /// is never missing takes a single comparison.
+    /// The id of its records, or the complement of the id if the field may be missing. So a field
+    /// that is never missing takes a single comparison.
     record_id: u32,
     at: u32,
-    /// The byte with the validity bit: the field's own or, if it has none, that of the nearest struct
-    /// around it. A missing struct is all zeros, validity bits included.
+    /// The byte with the validity bit: the field's own or, if it has none, that of the nearest
+    /// struct around it. A missing struct is all zeros, validity bits included.
     bit_at: u32,
     bit: u8,
 }
@@ -256,11 +256,12 @@ struct Shape {
     nullable: bool,
 }
 
-/// A Rust type that fields are read as: numbers from types that are stored as such, `bool`, `[u8]` from
-/// strings and binary values, `str` from strings, `[u8; N]` from any type of that width, and `()` from
-/// any type but null, to test whether a value is present.
+/// A Rust type that fields are read as: numbers from types that are stored as such, `bool`, `[u8]`
+/// from strings and binary values, `str` from strings, `[u8; N]` from any type of that width, and
+/// `()` from any type but null, to test whether a value is present.
 ///
-/// A `str` is checked for UTF-8 again, because this crate has no unsafe code. Reading `[u8]` spares that.
+/// A `str` is checked for UTF-8 again, because this crate has no unsafe code. Reading `[u8]` spares
+/// that.
 pub trait Access {
     /// The value that is read.
     type Value<'a>;

@@ -1,8 +1,8 @@
 //! The builder of pages, from columns or from objects of other pages.
 //!
 //! A batch takes three steps. It is checked against the schema, so that nothing can fail later. The
-//! sizes of its objects are measured. Then its rows are written column by column, in blocks of rows that
-//! stay in the cache.
+//! sizes of its objects are measured. Then its rows are written column by column, in blocks of rows
+//! that stay in the cache.
 
 mod check;
 mod measure;
@@ -108,7 +108,8 @@ impl PageBuilder {
         {
             refuse!(
                 Size,
-                "pages of {page_bytes} bytes, expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
+                "pages of {page_bytes} bytes, \
+                 expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
             );
         }
         Ok(Self {
@@ -122,8 +123,8 @@ impl PageBuilder {
         })
     }
 
-    /// A builder of pages whose memory comes from a pool and goes back there. Large pages have memory
-    /// of their own.
+    /// A builder of pages whose memory comes from a pool and goes back there. Large pages have
+    /// memory of their own.
     ///
     /// # Errors
     /// Those of [`new`](Self::new).
@@ -144,9 +145,9 @@ impl PageBuilder {
     /// Appends the rows of a batch as objects.
     ///
     /// # Errors
-    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing in a field that
-    /// is not nullable, or an object does not fit any page: nothing is appended then. And when there is
-    /// no memory for a page.
+    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing in a field
+    /// that is not nullable, or an object does not fit any page: nothing is appended then. And when
+    /// there is no memory for a page.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let measured = self.measure(batch)?;
         self.append_rows(&measured, 0..batch.rows)
@@ -240,14 +241,15 @@ impl PageBuilder {
         self.full.pop_front()
     }
 
-    /// Closes the last page, and takes all pages that were not taken yet. The next object begins a new
-    /// page.
+    /// Closes the last page, and takes all pages that were not taken yet. The next object begins a
+    /// new page.
     pub fn finish(&mut self) -> Vec<VerifiedPage> {
         self.close();
         self.full.drain(..).collect()
     }
 
-    /// The number of objects of these sizes, at least one, that fit into the open page; and that page.
+    /// The number of objects of these sizes, at least one, that fit into the open page; and that
+    /// page.
     #[inline]
     fn page_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut OpenPage)> {
         let count = match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {

@@ -1,7 +1,7 @@
 //! Columns from objects.
 //!
-//! Objects come in any order, such as that of a sort. A block of them is read column by column, so that
-//! each object is fetched into the cache once.
+//! Objects come in any order, such as that of a sort. A block of them is read column by column, so
+//! that each object is fetched into the cache once.
 
 mod bits;
 mod budget;
@@ -36,8 +36,9 @@ pub struct ColumnsBuilder {
 }
 
 impl ColumnsBuilder {
-    /// A builder of batches of at most `bytes_max`. The limit guards against hostile pages: a missing
-    /// fixed-size list has no bytes in a page, and takes as much memory as one that is present.
+    /// A builder of batches of at most `bytes_max`. The limit guards against hostile pages: a
+    /// missing fixed-size list has no bytes in a page, and takes as much memory as one that is
+    /// present.
     pub fn new(layout: Arc<Layout>, bytes_max: u64) -> Self {
         let mut builder =
             Self { layout, rows: 0, columns: Vec::new(), budget: Budget::new(bytes_max) };
@@ -48,8 +49,9 @@ impl ColumnsBuilder {
     /// Appends a row for each object, in this order.
     ///
     /// # Errors
-    /// When the batch grows over `bytes_max`, a column over 2³¹ values or bytes, or a dictionary over
-    /// the range of its indexes; or when an object is of another schema. The batch is then empty.
+    /// When the batch grows over `bytes_max`, a column over 2³¹ values or bytes, or a dictionary
+    /// over the range of its indexes; or when an object is of another schema. The batch is then
+    /// empty.
     pub fn append<'a>(&mut self, objects: impl IntoIterator<Item = Object<'a>>) -> Result<()> {
         let appended = self.append_all(objects.into_iter());
         if appended.is_err() {
@@ -140,10 +142,10 @@ impl ColumnsBuilder {
     }
 }
 
-/// Reads a byte of every cache line that objects begin with. These loads do not wait for each other. A
-/// loop over a column loads one value per object, and meets the misses of one line after the other.
-/// Rows of lineitem in random order went from 163–220 ns to 151–200 ns (four pairs of runs on a busy
-/// machine), customers with their lineitems by 10 %.
+/// Reads a byte of every cache line that objects begin with. These loads do not wait for each
+/// other. A loop over a column loads one value per object, and meets the misses of one line after
+/// the other. Rows of lineitem in random order went from 163–220 ns to 151–200 ns (four pairs of
+/// runs on a busy machine), customers with their lineitems by 10 %.
 fn fetch(objects: &[Spot<'_>]) {
     let lines = |object: &Spot<'_>| {
         object.extent.iter().step_by(LINE_BYTES).take(LINES_MAX).fold(0, |any, byte| any | byte)

@@ -46,7 +46,8 @@ kinds! {
     Extent = "extent",
     /// Bits set past the last value.
     Bitmap = "bitmap",
-    /// A missing value that is not zero; for a writer, a missing value of a field that is not nullable.
+    /// A missing value that is not zero; for a writer, a missing value of a field that is not
+    /// nullable.
     Missing = "missing",
     /// A boolean that is neither 0 nor 1.
     Boolean = "boolean",

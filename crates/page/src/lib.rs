@@ -8,11 +8,11 @@
 //!                                          (file, socket)       └─ ColumnsBuilder ──▶ Batch
 //! ```
 //!
-//! Columns are sent ([`dray_format`]); objects are sorted, spilled and looked up. A schema is compiled
-//! once into a [`Layout`]. Objects are read from a [`VerifiedPage`] alone: it comes from a
-//! [`PageBuilder`], or from bytes that were checked in one pass. Reading does not panic or decode. An
-//! [`Accessor`] reads one field of many objects, a [`Value`] a field of any type. This crate does no I/O
-//! and starts no threads.
+//! Columns are sent ([`dray_format`]); objects are sorted, spilled and looked up. A schema is
+//! compiled once into a [`Layout`]. Objects are read from a [`VerifiedPage`] alone: it comes from a
+//! [`PageBuilder`], or from bytes that were checked in one pass. Reading does not panic or decode.
+//! An [`Accessor`] reads one field of many objects, a [`Value`] a field of any type. This crate
+//! does no I/O and starts no threads.
 //!
 //! ```
 //! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};

@@ -70,7 +70,8 @@ impl<'a> Spot<'a> {
         self.extent.get(from..from + length).unwrap_or_default()
     }
 
-    /// The position and the number of the items of a list whose place is at an offset in the record.
+    /// The position and the number of the items of a list whose place is at an offset in the
+    /// record.
     #[inline(always)]
     pub fn list(&self, at: usize) -> (usize, usize) {
         let at = self.at + at;
@@ -128,8 +129,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value of a field or of an item. Its accessors return none if the value is missing or has another
-/// type or width.
+/// The value of a field or of an item. Its accessors return none if the value is missing or has
+/// another type or width.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     spot: Spot<'a>,

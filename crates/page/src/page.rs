@@ -141,8 +141,8 @@ impl Header {
     }
 }
 
-/// A page whose every byte has been checked, or that this crate has made. Its objects are read through
-/// it. It is cheap to clone.
+/// A page whose every byte has been checked, or that this crate has made. Its objects are read
+/// through it. It is cheap to clone.
 #[derive(Clone)]
 pub struct VerifiedPage {
     layout: Arc<Layout>,

@@ -1,8 +1,8 @@
 //! A pool of memory for pages.
 //!
-//! Pages of one size are made and dropped by the thousand. A general allocator rounds each of them up
-//! to a size class, keeps memory that one thread has freed from other threads, and returns pages to
-//! the system, which then faults in and clears the next ones. The pool takes memory in slabs of
+//! Pages of one size are made and dropped by the thousand. A general allocator rounds each of them
+//! up to a size class, keeps memory that one thread has freed from other threads, and returns pages
+//! to the system, which then faults in and clears the next ones. The pool takes memory in slabs of
 //! several pages, and a dropped page goes back to the pool, from whatever thread.
 //!
 //! ```text
@@ -37,8 +37,8 @@ struct Free {
 }
 
 impl PagePool {
-    /// A pool for pages of `page_bytes`. Its slabs have at most `slab_bytes_max`; the first ones are
-    /// smaller.
+    /// A pool for pages of `page_bytes`. Its slabs have at most `slab_bytes_max`; the first ones
+    /// are smaller.
     pub fn new(page_bytes: usize, slab_bytes_max: usize) -> Arc<Self> {
         let slab_pages_max = (slab_bytes_max / page_bytes.max(1)).max(1);
         Arc::new(Self { page_bytes, slab_pages_max, free: Mutex::default() })

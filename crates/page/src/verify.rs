@@ -1,4 +1,5 @@
-//! Verifies a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section 9).
+//! Verifies a page in one pass, front to back, with one cursor for the tails (`spec/page.md`
+//! section 9).
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{

@@ -1,4 +1,5 @@
-//! The vectors of `spec/vectors`: what is accepted has the rows of its JSON, what is refused is refused by its name.
+//! The vectors of `spec/vectors`: what is accepted has the rows of its JSON, what is refused is
+//! refused by its name.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 

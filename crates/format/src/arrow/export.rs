@@ -15,8 +15,8 @@ use arrow_schema::{DataType, SchemaRef};
 use crate::column::{Batch, Bitmap, Column, Values};
 use crate::error::{Error, ErrorKind, Result, refuse};
 
-/// A record batch of this Arrow schema from columns of any origin. Everything that Arrow relies on is
-/// checked.
+/// A record batch of this Arrow schema from columns of any origin. Everything that Arrow relies on
+/// is checked.
 ///
 /// # Errors
 /// When the columns do not fit the schema, or strings are too long for its types.
@@ -132,8 +132,8 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
             builder.child_data(children.collect::<Result<_>>()?)
         }
         (Values::Dictionary { indexes, entries, .. }, DataType::Dictionary(_, value)) => {
-            // If all values are missing there are no entries, but Arrow requires even the index under
-            // a missing value to be in range.
+            // If all values are missing there are no entries, but Arrow requires even the index
+            // under a missing value to be in range.
             let entries = if entries.rows == 0 {
                 missing_entry(value)?
             } else {
@@ -154,10 +154,11 @@ fn data(column: Column, data_type: &DataType, checks: Checks) -> Result<ArrayDat
         return builder.build().map_err(refused);
     }
     // SAFETY: `Checks::Done` is passed by `Decoder::batch` alone, for columns from one of two
-    // sources. `decode` has checked every length, offset, index, bitmap and string against the schema
-    // that `data_type` was made from. Or a `BatchBuilder` of that schema, which refuses values that
-    // do not fit, has made the column, and `Decoder::built` has checked its strings. The chunk's
-    // layout of each type is Arrow's, and `align_buffers` gives each buffer its type's alignment.
+    // sources. `decode` has checked every length, offset, index, bitmap and string against the
+    // schema that `data_type` was made from. Or a `BatchBuilder` of that schema, which refuses
+    // values that do not fit, has made the column, and `Decoder::built` has checked its strings.
+    // The chunk's layout of each type is Arrow's, and `align_buffers` gives each buffer its type's
+    // alignment.
     Ok(unsafe { builder.build_unchecked() })
 }
 
@@ -169,7 +170,8 @@ fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
         bytes => {
             refuse!(
                 Limit,
-                "a dictionary without entries, of which each would have {bytes} bytes, over {BYTES_MAX}"
+                "a dictionary without entries, of which each would have {bytes} bytes, \
+                 over {BYTES_MAX}"
             )
         }
     }

@@ -13,8 +13,8 @@ use crate::error::{Result, refuse};
 /// arrays are rewritten.
 ///
 /// # Errors
-/// When a column's strings have more than 2³¹ bytes (kind limit: fewer rows may fit), or types.md has
-/// no counterpart of its type.
+/// When a column's strings have more than 2³¹ bytes (kind limit: fewer rows may fit), or types.md
+/// has no counterpart of its type.
 pub fn batch_from_arrow(batch: &RecordBatch) -> Result<Batch> {
     let columns = batch.columns().iter().map(column_from_arrow).collect::<Result<_>>()?;
     Ok(Batch { rows: batch.num_rows(), columns })

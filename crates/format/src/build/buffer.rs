@@ -8,16 +8,16 @@ use bytes::Bytes;
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::COUNT_MAX;
 
-/// The first capacity of a buffer. Growing from nothing in small steps would take longer than the first
-/// values.
+/// The first capacity of a buffer. Growing from nothing in small steps would take longer than the
+/// first values.
 const FIRST_BYTES: usize = 256;
 /// Buffers of this size or more grow by a quarter instead of doubling.
 const LARGE_BYTES: usize = 4 << 20;
 /// The most capacity that a buffer gets, or keeps, for the next batch.
 pub(super) const REUSED_BYTES_MAX: usize = 16 << 20;
 
-/// The budget that all columns of a batch share. One thread at a time builds a batch; the atomics only
-/// let it move to another thread.
+/// The budget that all columns of a batch share. One thread at a time builds a batch; the atomics
+/// only let it move to another thread.
 #[derive(Debug)]
 pub(super) struct Budget {
     /// The bytes that all buffers needed when they last grew.

@@ -215,8 +215,8 @@ impl ColumnBuilder {
     /// Ends a struct. Each of its fields must have got its value.
     ///
     /// # Errors
-    /// When the column does not have structs, a field has a different number of values, or memory is
-    /// short.
+    /// When the column does not have structs, a field has a different number of values, or memory
+    /// is short.
     pub fn close_struct(&mut self) -> Result<()> {
         let rows = self.rows + 1;
         if self.fields()?.iter().any(|field| field.rows != rows) {

@@ -47,7 +47,8 @@ pub(super) struct Numbers {
 }
 
 /// The most slots that are probed for one key. At least half of the slots are empty, so that only
-/// keys that are chosen to collide, or very unlucky ones, need more. Such columns get no dictionary.
+/// keys that are chosen to collide, or very unlucky ones, need more. Such columns get no
+/// dictionary.
 pub(super) const PROBES_MAX: usize = 256;
 
 impl Default for Numbers {
@@ -131,8 +132,8 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
 }
 
 /// The distinct values and each value's index among them, if these take less than `bytes_max`. An
-/// entry takes `entry_bytes`, but `known` entries take none. `frame` is the frame of all values, if it
-/// was determined.
+/// entry takes `entry_bytes`, but `known` entries take none. `frame` is the frame of all values, if
+/// it was determined.
 pub(super) fn distinct_words<T: Word>(
     values: &[u8],
     frame: Option<Frame>,
@@ -285,8 +286,8 @@ impl<'a> Searched<'a> {
             .is_some_and(|bytes| bytes < bytes_max / 8 * 7)
     }
 
-    /// The distinct strings and each string's index among them, if these take less than `bytes_max`.
-    /// The `known` entries take no bytes.
+    /// The distinct strings and each string's index among them, if these take less than
+    /// `bytes_max`. The `known` entries take no bytes.
     pub(super) fn distinct(
         &self,
         bytes_max: usize,
@@ -344,8 +345,8 @@ impl<'a> Searched<'a> {
     }
 }
 
-/// Hashes bytes. Short strings are read as two words that may overlap, which is faster than a copy of
-/// a variable length.
+/// Hashes bytes. Short strings are read as two words that may overlap, which is faster than a copy
+/// of a variable length.
 #[inline]
 pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mix =

@@ -1,5 +1,5 @@
-//! Chooses the encoding of a column of fixed width: the smallest of those that a sample made worth a
-//! trial (`spec/encodings.md` sections 2 and 6).
+//! Chooses the encoding of a column of fixed width: the smallest of those that a sample made worth
+//! a trial (`spec/encodings.md` sections 2 and 6).
 
 use bytes::Bytes;
 
@@ -305,7 +305,13 @@ fn likely_delta(values: &FixedValues, sample: &Sample) -> usize {
 }
 
 fn delta(values: &FixedValues) -> Option<ColumnEncoding> {
-    let differences = for_word!(values.width, [u8 u16 u32 u64], differences_of, (&values.bytes), else return None);
+    let differences = for_word!(
+        values.width,
+        [u8 u16 u32 u64],
+        differences_of,
+        (&values.bytes),
+        else return None
+    );
     let differences =
         EncodedValues::new(FixedValues::new(Bytes::from(differences), values.width, Order::Signed));
     Some(ColumnEncoding::Delta { first: values.bytes[..values.width].to_vec(), differences })

@@ -60,8 +60,8 @@ impl FixedValues {
         Self { bytes: Bytes::from(bytes), ..self.clone() }
     }
 
-    /// Integers of 16 bytes as integers of 8, if their range fits. Every later pass over them takes half
-    /// the time.
+    /// Integers of 16 bytes as integers of 8, if their range fits. Every later pass over them takes
+    /// half the time.
     pub(super) fn narrowed(self) -> Self {
         if self.width != 16 || self.order != Order::Signed || self.are_constant() {
             return self;

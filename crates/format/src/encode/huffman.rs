@@ -86,8 +86,8 @@ impl Huffman {
 }
 
 /// Writes the codes of values to the front of `out` as one bit string, and up to 8 arbitrary bytes
-/// after it. Returns the bytes of the string, or none if `out` is too short. `table` has the code of
-/// each value in the lower half and its length in the upper half.
+/// after it. Returns the bytes of the string, or none if `out` is too short. `table` has the code
+/// of each value in the lower half and its length in the upper half.
 fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option<usize> {
     let (mut at, mut bits, mut used) = (0, 0u64, 0);
     let mut push = |values: &[[u8; 2]]| {
@@ -112,9 +112,9 @@ fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option
 
 /// The lengths of the codes, up to the last value that occurs; none if fewer than two values occur.
 ///
-/// The tree is made with two queues (van Leeuwen 1976): values sorted by their counts, and inner nodes,
-/// which arise in the order of theirs. Codes that are too long are then cut, and the longest of the
-/// others made longer until the codes are complete.
+/// The tree is made with two queues (van Leeuwen 1976): values sorted by their counts, and inner
+/// nodes, which arise in the order of theirs. Codes that are too long are then cut, and the longest
+/// of the others made longer until the codes are complete.
 fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
     // At most 2^12.
     let mut used: Vec<(u32, u16)> =
@@ -152,7 +152,8 @@ fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
         codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
     for _ in 1 << CODE_BITS_MAX..taken {
         let longest = (1..CODE_BITS_MAX).rev().find(|len| codes[*len] > 0)?;
-        // One of the longest codes and a shorter one become two that are a bit longer than the latter.
+        // One of the longest codes and a shorter one become two that are a bit longer than the
+        // latter.
         codes[CODE_BITS_MAX] -= 1;
         codes[longest] -= 1;
         codes[longest + 1] += 2;

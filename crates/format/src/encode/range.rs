@@ -34,8 +34,8 @@ pub(super) fn range<T: Word>(values: &[u8], order: Order) -> Option<(T, u64)> {
 }
 
 widest! {
-    /// The lower halves of values of 128 bits, and whether they have the whole values: the upper halves
-    /// repeat the sign.
+    /// The lower halves of values of 128 bits, and whether they have the whole values: the upper
+    /// halves repeat the sign.
     fn lower_halves[][](values: &[[u8; 16]]) -> (Vec<[u8; 8]>, bool) {
         const STEP: usize = 64;
         let mut out = Vec::with_capacity(values.len());
@@ -69,8 +69,8 @@ fn parts(raw: &[u8; 16]) -> (i64, i64) {
     (low, upper)
 }
 
-/// Signed integers of 128 bits as integers of 64, and the base to add to each, if their range allows:
-/// the same integers and 0, or unsigned distances from the smallest.
+/// Signed integers of 128 bits as integers of 64, and the base to add to each, if their range
+/// allows: the same integers and 0, or unsigned distances from the smallest.
 pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
     let values = values.as_chunks::<16>().0;
     if let (halves, true) = lower_halves(values) {
@@ -89,9 +89,14 @@ pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
 
 widest! {
     /// Appends the difference of each value from its base.
-    pub(super) fn differences[T: Word][T](values: &[T::Raw], bases: &[T::Raw], out: &mut Vec<T::Raw>) {
+    pub(super) fn differences[T: Word][T](
+        values: &[T::Raw],
+        bases: &[T::Raw],
+        out: &mut Vec<T::Raw>,
+    ) {
         const STEP: usize = 64;
-        let ((steps, rest), (bases, rest_bases)) = (values.as_chunks::<STEP>(), bases.as_chunks::<STEP>());
+        let (steps, rest) = values.as_chunks::<STEP>();
+        let (bases, rest_bases) = bases.as_chunks::<STEP>();
         for (step, bases) in steps.iter().zip(bases) {
             let mut differences = [T::ZERO.raw(); STEP];
             for ((slot, value), base) in differences.iter_mut().zip(step).zip(bases) {
@@ -99,7 +104,11 @@ widest! {
             }
             out.extend_from_slice(&differences);
         }
-        out.extend(rest.iter().zip(rest_bases).map(|(value, base)| T::of(value).minus(T::of(base)).raw()));
+        out.extend(
+            rest.iter()
+                .zip(rest_bases)
+                .map(|(value, base)| T::of(value).minus(T::of(base)).raw()),
+        );
     }
 }
 

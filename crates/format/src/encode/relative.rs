@@ -97,8 +97,8 @@ fn differences_of<T: Word>(values: &[u8], bases: &[u8]) -> Vec<u8> {
     T::bytes(out)
 }
 
-/// The likely bytes of the differences between two columns, packed or as a dictionary; none if there
-/// are too few values.
+/// The likely bytes of the differences between two columns, packed or as a dictionary; none if
+/// there are too few values.
 fn likely_bytes<T: Word>(values: &FixedValues, base: &Base) -> Option<usize> {
     let (words, bases) = (T::slice(&values.bytes), T::slice(&base.values));
     let apart = words.len() / PAIRS;

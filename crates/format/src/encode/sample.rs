@@ -69,8 +69,8 @@ fn signed<T: Word>(value: T) -> i64 {
     (value.low_64() << unused).cast_signed() >> unused
 }
 
-/// A sample from all over the column, with [`Order::bias`] flipped and sorted; none if there are too
-/// few values.
+/// A sample from all over the column, with [`Order::bias`] flipped and sorted; none if there are
+/// too few values.
 pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREAD]> {
     let (values, bias) = (T::slice(values), order.bias::<T>());
     let apart = values.len() / SPREAD;
@@ -87,10 +87,10 @@ pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREA
     Some(keys)
 }
 
-/// The likely number of distinct values in a column, from a sorted sample: those that were seen, and
-/// the more others, the more of them were seen only once (Chao 1984, "Nonparametric estimation of the
-/// number of classes in a population"). None if there is no estimate, because nearly all were seen only
-/// once.
+/// The likely number of distinct values in a column, from a sorted sample: those that were seen,
+/// and the more others, the more of them were seen only once (Chao 1984, "Nonparametric estimation
+/// of the number of classes in a population"). None if there is no estimate, because nearly all
+/// were seen only once.
 pub(super) fn distinct(sorted: &[u64]) -> Option<usize> {
     let (mut seen, mut once, mut twice) = (0, 0, 0);
     for same in sorted.chunk_by(|a, b| a == b) {

@@ -1,5 +1,5 @@
-//! Distinct short strings. Each is a few words, which are loaded, hashed and compared without a branch
-//! on its length.
+//! Distinct short strings. Each is a few words, which are loaded, hashed and compared without a
+//! branch on its length.
 
 use super::dictionary::{Distinct, Index, PROBES_MAX, Searched, hopeless};
 
@@ -39,8 +39,8 @@ impl<const K: usize> Table<K> {
     /// The slots at first. Mostly few strings are distinct, and few slots stay in the first-level
     /// cache.
     const SLOTS: usize = 256;
-    /// A table with fewer slots grows rather than have a key outside of its home slot: looking twice
-    /// for every such string costs more than empty slots.
+    /// A table with fewer slots grows rather than have a key outside of its home slot: looking
+    /// twice for every such string costs more than empty slots.
     const ROOMY_SLOTS: usize = 1 << 13;
 
     fn new(slots: usize) -> Self {
@@ -83,8 +83,8 @@ impl<const K: usize> Table<K> {
         Some(())
     }
 
-    /// Numbers strings until one is not in its home slot, and returns how many it numbered. It inserts
-    /// nothing, so that the table's fields stay in registers.
+    /// Numbers strings until one is not in its home slot, and returns how many it numbered. It
+    /// inserts nothing, so that the table's fields stay in registers.
     fn number_known(&self, data: &[u8], offsets: &[[u8; 4]], indexes: &mut [Index]) -> usize {
         let (slots, shift) = (&self.slots[..], self.shift);
         let mask = slots.len() - 1;
@@ -149,9 +149,9 @@ fn key_at_end<const K: usize>(data: &[u8], start: usize) -> Key<K> {
     key
 }
 
-/// The first of each of the distinct strings, and the index of each string among them. Strings have at
-/// most `K * 8 - 1` bytes. None if there are more than `count_max` distinct strings, or if they take
-/// `bytes_max`.
+/// The first of each of the distinct strings, and the index of each string among them. Strings have
+/// at most `K * 8 - 1` bytes. None if there are more than `count_max` distinct strings, or if they
+/// take `bytes_max`.
 pub(super) fn distinct_short<const K: usize>(
     strings: &Searched<'_>,
     count_max: usize,

@@ -1,8 +1,9 @@
-//! Dictionaries that last for a stream: the reader keeps their entries in a table (`spec/state.md`).
+//! Dictionaries that last for a stream: the reader keeps their entries in a table
+//! (`spec/state.md`).
 //!
 //! ```text
-//! a chunk's distinct values ─▶ Planner: which ones the table has ─▶ Plan ┬▶ state frame: new entries
-//!                                                                        └▶ chunk: indexes
+//! a chunk's distinct values ─▶ Planner: what the table has ─▶ Plan ┬▶ state frame: new entries
+//!                                                                  └▶ chunk: indexes
 //! ```
 
 use bytes::Bytes;

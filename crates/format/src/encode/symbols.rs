@@ -27,9 +27,9 @@ use crate::symbols::Symbol;
 
 /// Less data does not pay for a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
-/// A column with at least this much data reuses its matcher, which takes 300 KB, for the next chunks.
-/// Smaller columns rebuild it: with hundreds of columns, an encoder would take much more memory than
-/// its chunks.
+/// A column with at least this much data reuses its matcher, which takes 300 KB, for the next
+/// chunks. Smaller columns rebuild it: with hundreds of columns, an encoder would take much more
+/// memory than its chunks.
 const MATCHER_DATA_BYTES_MIN: usize = 256 << 10;
 /// A table is trained on this much of the data, taken in stretches from all over it.
 const SAMPLE_BYTES: usize = 128 << 10;
@@ -104,7 +104,8 @@ impl SymbolHistory {
             if fresh {
                 table.share = share;
             }
-            // The data has changed, or there is much more of it: a new table may be worth its training.
+            // The data has changed, or there is much more of it: a new table may be worth its
+            // training.
             let outgrown =
                 table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
             if share > table.share * 1.25 || outgrown {
@@ -211,8 +212,8 @@ impl Table {
         codes * code_bits(self.lengths.len()) / 8
     }
 
-    /// Whether this many codes save an eighth of the data, together with the table unless the reader
-    /// has it.
+    /// Whether this many codes save an eighth of the data, together with the table unless the
+    /// reader has it.
     fn pays(&self, codes: usize, data_bytes: usize, has_state: bool) -> bool {
         let table = if has_state && self.number.is_some() {
             0

@@ -1,5 +1,5 @@
-//! Values of fixed width in the smallest of the encodings plain, constant, frame, patched and Huffman:
-//! `spec/encodings.md` sections 2 and 4.
+//! Values of fixed width in the smallest of the encodings plain, constant, frame, patched and
+//! Huffman: `spec/encodings.md` sections 2 and 4.
 
 use bytes::Bytes;
 
@@ -56,7 +56,13 @@ impl EncodedValues {
 
     /// The smallest of plain, constant, frame and patched. `spread` is a sample of the values.
     pub(super) fn with_spread(values: FixedValues, spread: Option<&[u64; SPREAD]>) -> Self {
-        for_word!(values.width, [u8 u16 u32 u64], smallest, (values, spread), else Self::unordered(values))
+        for_word!(
+            values.width,
+            [u8 u16 u32 u64],
+            smallest,
+            (values, spread),
+            else Self::unordered(values)
+        )
     }
 
     /// Constant or plain, which need no integers.
@@ -161,7 +167,13 @@ impl EncodedValues {
         if frame.range >= VALUES_MAX as u64 {
             return self;
         }
-        let distances = for_word!(self.values.width, [u8 u16 u32 u64], distances, (&self.values, frame), else return self);
+        let distances = for_word!(
+            self.values.width,
+            [u8 u16 u32 u64],
+            distances,
+            (&self.values, frame),
+            else return self
+        );
         match Huffman::of(&distances, self.bytes) {
             Some(huffman) => {
                 Self { bytes: huffman.bytes, form: Form::Huffman(Box::new(huffman), frame), ..self }
@@ -178,8 +190,8 @@ impl EncodedValues {
         }
     }
 
-    /// Writes the values without Huffman codes, unless these were chosen already. They are not allowed
-    /// within Huffman codes and in positions and exceptions.
+    /// Writes the values without Huffman codes, unless these were chosen already. They are not
+    /// allowed within Huffman codes and in positions and exceptions.
     pub(super) fn write_inner(self, sink: &mut Sink) -> Result<()> {
         let Self { values, form, bytes } = self;
         if let Form::Frame(frame) | Form::Patched(_, Some(frame)) | Form::Huffman(_, frame) = form
@@ -220,8 +232,8 @@ impl EncodedValues {
     }
 }
 
-/// A compressed frame of whole bytes, with its bits and its raw size, if that takes a tenth less than
-/// `bytes`. In values of other widths a compressor finds nothing.
+/// A compressed frame of whole bytes, with its bits and its raw size, if that takes a tenth less
+/// than `bytes`. In values of other widths a compressor finds nothing.
 fn whole_bytes(
     values: &FixedValues,
     frame: Frame,
@@ -265,7 +277,13 @@ fn packed<const MOST: bool>(
     bytes_max: usize,
 ) -> Bytes {
     let mut out = Vec::with_capacity(bytes_max);
-    for_word!(values.width, [u8 u16 u32 u64], pack_word, (values, reference, bits, MOST, &mut out), else {});
+    for_word!(
+        values.width,
+        [u8 u16 u32 u64],
+        pack_word,
+        (values, reference, bits, MOST, &mut out),
+        else {}
+    );
     Bytes::from(out)
 }
 
@@ -283,8 +301,8 @@ fn pack_word<T: Word>(
     }
 }
 
-/// The reference and the bits of the frame that makes a sorted sample smallest, if values outside of it
-/// are exceptions and it has fewer than `bits`.
+/// The reference and the bits of the frame that makes a sorted sample smallest, if values outside
+/// of it are exceptions and it has fewer than `bits`.
 fn likely_frame(sorted: &[u64; SPREAD], bits: u32, wire: usize) -> Option<(u64, u32)> {
     // One value in fifty may be below the frame.
     let lows = [sorted[0], sorted[SPREAD / 50]];
@@ -323,8 +341,8 @@ fn exceptions<T: Word>(
 ) -> Option<Exceptions<T>> {
     let (mut positions, mut found) = (Vec::new(), Vec::new());
     for (step, values) in values.chunks(STEP).enumerate() {
-        // Every position is written, and overwritten unless it is that of an exception: a branch would
-        // be unpredictable.
+        // Every position is written, and overwritten unless it is that of an exception: a branch
+        // would be unpredictable.
         let mut places = [0; STEP];
         let mut count = 0;
         for (i, raw) in values.iter().enumerate() {

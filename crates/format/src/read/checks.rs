@@ -8,7 +8,9 @@ use crate::vector::widest;
 widest! {
     fn fall[][](offsets: &[[u8; 4]]) -> bool {
         let next = offsets.get(1..).unwrap_or_default();
-        offsets.iter().zip(next).fold(false, |fall, (a, b)| fall | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)))
+        offsets.iter().zip(next).fold(false, |fall, (a, b)| {
+            fall | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a))
+        })
     }
 }
 

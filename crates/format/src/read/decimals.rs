@@ -40,13 +40,17 @@ impl Reader<'_, '_> {
 
 widest! {
     fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Appender<'_, [u8; 8]>) {
-        out.extend(integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)));
+        out.extend(
+            integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)),
+        );
     }
 }
 
 widest! {
     fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Appender<'_, [u8; 4]>) {
-        out.extend(integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)));
+        out.extend(
+            integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)),
+        );
     }
 }
 

@@ -135,7 +135,9 @@ impl Reader<'_, '_> {
         let mut output = self.output(n * width, to)?;
         for_word!(width, [u8 u16 u32 u64 u128], gather, (entries, &indexes, &mut output), else {
             output.append(|out| {
-                u32s(&indexes).for_each(|index| out.extend_from_slice(&entries[index as usize * width..][..width]));
+                u32s(&indexes).for_each(|index| {
+                    out.extend_from_slice(&entries[index as usize * width..][..width]);
+                });
             });
         });
         output.finish()

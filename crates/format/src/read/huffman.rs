@@ -15,7 +15,8 @@ const STEP: usize = 4;
 
 const _: () = assert!(STEP * CODE_BITS_MAX <= 56);
 
-/// The code that the next bits begin with: its value in the lower 12 bits, its length in the upper 4.
+/// The code that the next bits begin with: its value in the lower 12 bits, its length in the upper
+/// 4.
 struct Table(Vec<u16>);
 
 impl Reader<'_, '_> {
@@ -57,8 +58,14 @@ impl Reader<'_, '_> {
         let packed = self.buffer(total, Destination::Scratch)?;
         let mut output = self.output(n * width, to)?;
         let out = output.all();
-        if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false)
-        {
+        let decoded = for_word!(
+            width,
+            [u8 u16 u32 u64 u128],
+            decode,
+            (&table, &packed, sizes, reference, out),
+            else false
+        );
+        if !decoded {
             refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
         }
         output.finish()

@@ -55,8 +55,8 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Writes the strings' offsets and data. The size of the data is [`Self::total`], which fits into
-    /// 31 bits.
+    /// Writes the strings' offsets and data. The size of the data is [`Self::total`], which fits
+    /// into 31 bits.
     pub(super) fn gather(
         &self,
         indexes: &[u8],
@@ -68,8 +68,8 @@ impl<'a> Entries<'a> {
             (true, 2) => self.gather_even::<2>(indexes, offsets, data),
             (true, 4) => self.gather_even::<4>(indexes, offsets, data),
             (true, 8) => self.gather_even::<8>(indexes, offsets, data),
-            // Copies of a fixed size need padded entries. They are not charged, so there may be only
-            // few.
+            // Copies of a fixed size need padded entries. They are not charged, so there may be
+            // only few.
             _ if self.spans.len() > (indexes.len() / 64).max(64) => {
                 self.gather_long(indexes, offsets, data)
             }
@@ -159,12 +159,16 @@ fn put_together<const W: usize>(
 }
 
 widest! {
-    /// The bytes of strings from few entries. Counting each entry is faster than looking up lengths.
+    /// The bytes of strings from few entries. Counting each entry is faster than looking up
+    /// lengths.
     fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
         let mut total = 0;
         for indexes in indexes.chunks(1024) {
             for (entry, (_, bytes)) in (0u32..).zip(spans) {
-                let times: u32 = indexes.iter().map(|raw| u32::from(u32::from_le_bytes(*raw) == entry)).sum();
+                let times: u32 = indexes
+                    .iter()
+                    .map(|raw| u32::from(u32::from_le_bytes(*raw) == entry))
+                    .sum();
                 total += u64::from(times) * u64::from(*bytes);
             }
         }

@@ -13,8 +13,8 @@ use crate::output::OutputBuffer;
 use crate::utf8::check_utf8;
 
 impl Reader<'_, '_> {
-    /// n strings. The caller has charged their offsets. Their data is always the column's; `to` is for
-    /// the offsets.
+    /// n strings. The caller has charged their offsets. Their data is always the column's; `to` is
+    /// for the offsets.
     pub(super) fn strings(&mut self, n: usize, utf8: bool, to: Destination) -> Result<Values> {
         match self.descriptors.clone().u8("encoding")? {
             0 | 2 | 4 => {

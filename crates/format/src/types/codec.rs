@@ -162,8 +162,8 @@ struct SchemaReader<'a> {
 impl SchemaReader<'_> {
     fn fields(&mut self, depth: usize) -> Result<Vec<Field>> {
         let count = self.cursor.u32("fields")? as usize;
-        // The smallest field has eight bytes. So a count can't make the reader reserve much more memory
-        // than was sent.
+        // The smallest field has eight bytes. So a count can't make the reader reserve much more
+        // memory than was sent.
         if count > self.fields_left {
             refuse!(
                 Schema,

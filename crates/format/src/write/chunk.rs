@@ -50,8 +50,8 @@ pub struct ColumnStats {
     pub bytes: u64,
     /// The bytes among these that are in the state frame.
     pub state_bytes: u64,
-    /// The time to encode the column in nanoseconds, without the training of symbols, which the next
-    /// chunks reuse.
+    /// The time to encode the column in nanoseconds, without the training of symbols, which the
+    /// next chunks reuse.
     pub encode_ns: u64,
 }
 
@@ -110,8 +110,8 @@ impl Chunk {
         self.state.take()
     }
 
-    /// Gives the chunk its number and the number of state frames before it. Returns its header's bytes
-    /// and the parts that follow.
+    /// Gives the chunk its number and the number of state frames before it. Returns its header's
+    /// bytes and the parts that follow.
     pub fn numbered(self, sequence: u64, states: u32) -> ([u8; HEADER_BYTES], Vec<Bytes>) {
         let Frame { header, parts_checksum, parts } = self.frame;
         let mut header = Header { sequence, states, ..header };

@@ -26,7 +26,8 @@ impl ColumnWriter {
         Self { sinks, bases: Bases::default() }
     }
 
-    /// Writes the column of field `number` of the schema. It may be coded relative to those before it.
+    /// Writes the column of field `number` of the schema. It may be coded relative to those before
+    /// it.
     pub(super) fn field(
         &mut self,
         number: usize,
@@ -64,8 +65,8 @@ impl ColumnWriter {
         self.masked_column(field, slices, n, history)
     }
 
-    /// Writes a column within a struct or a fixed-size list. Values under the missing ones of the parent
-    /// are missing too, or zero if the field is not nullable.
+    /// Writes a column within a struct or a fixed-size list. Values under the missing ones of the
+    /// parent are missing too, or zero if the field is not nullable.
     fn masked_column(
         &mut self,
         field: &Field,
@@ -103,8 +104,8 @@ impl ColumnWriter {
         self.values(&field.data_type, slices, n, packed, history)
     }
 
-    /// Writes the values of a column of n rows. With `packed` the missing ones are left out, otherwise
-    /// they are zero.
+    /// Writes the values of a column of n rows. With `packed` the missing ones are left out,
+    /// otherwise they are zero.
     fn values(
         &mut self,
         data_type: &Type,
@@ -229,7 +230,8 @@ impl ColumnWriter {
         self.sinks.chunk.buffer(vec![Bytes::from(bytes)])
     }
 
-    /// Writes values of a dictionary type. If slices have different entries, these are concatenated.
+    /// Writes values of a dictionary type. If slices have different entries, these are
+    /// concatenated.
     fn dictionary(
         &mut self,
         data_type: &Type,
@@ -296,8 +298,8 @@ impl ColumnWriter {
     }
 }
 
-/// Checks that a column that is not nullable has no missing values, apart from `hidden` ones that are
-/// missing because of a parent.
+/// Checks that a column that is not nullable has no missing values, apart from `hidden` ones that
+/// are missing because of a parent.
 pub(super) fn check_not_null(field: &Field, column: &Column, hidden: usize) -> Result<()> {
     if !field.nullable && field.data_type != Type::Null && column.missing() > hidden {
         let missing = column.missing() - hidden;
@@ -310,7 +312,8 @@ pub(super) fn check_not_null(field: &Field, column: &Column, hidden: usize) -> R
     Ok(())
 }
 
-/// The bytes that n missing values of a type decode to, without their own bitmap (chunk.md section 5).
+/// The bytes that n missing values of a type decode to, without their own bitmap (chunk.md section
+/// 5).
 fn zero_bytes(data_type: &Type, n: usize) -> Result<u64> {
     let n64 = n as u64;
     Ok(match data_type {

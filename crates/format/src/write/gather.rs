@@ -108,8 +108,8 @@ pub(super) fn gather_strings(slices: &[Column], packed: bool) -> Result<Strings>
         let span = |i: usize| (u32_at(ends, i) as usize, u32_at(ends, i + 1) as usize);
         let (first, last) = (u32_at(ends, 0) as usize, u32_at(ends, slice.rows) as usize);
         match &slice.validity {
-            // There are bytes under a missing string, or missing ones are left out: the data must be
-            // copied.
+            // There are bytes under a missing string, or missing ones are left out: the data must
+            // be copied.
             Some(validity)
                 if packed
                     || (0..slice.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) =>
@@ -190,8 +190,8 @@ pub(super) fn struct_child(slices: &[Column], i: usize) -> Result<Vec<Column>> {
     slices.iter().map(child).collect()
 }
 
-/// A child of a struct or fixed-size list. Its values under missing ones of the parent are missing too.
-/// Values that take no bytes get no bitmap, because it could be larger than everything else.
+/// A child of a struct or fixed-size list. Its values under missing ones of the parent are missing
+/// too. Values that take no bytes get no bitmap, because it could be larger than everything else.
 pub(super) fn masked_child(
     field: &Field,
     child: &Column,
@@ -209,8 +209,8 @@ pub(super) fn masked_child(
     Ok(masked)
 }
 
-/// The validity of a child and of its parent combined. Each value of the parent covers `size` of the
-/// child's.
+/// The validity of a child and of its parent combined. Each value of the parent covers `size` of
+/// the child's.
 fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     let mut out = BitWriter::default();
     if size == 1 {

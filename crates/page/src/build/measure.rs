@@ -1,4 +1,5 @@
-//! Measures the objects of a batch: where the cursor of their tails ends (`spec/page.md` section 6).
+//! Measures the objects of a batch: where the cursor of their tails ends (`spec/page.md` section
+//! 6).
 
 use dray_format::{Batch, Column, Values};
 
@@ -142,8 +143,8 @@ fn items(items: &Items, child: &Column, from: usize, count: usize, cursor: usize
     cursors(items, child, Rows::All { from, count }, count, end).1
 }
 
-/// Where the tails of each of `count` items begin, and where the last ones end. `rows` are the present
-/// items.
+/// Where the tails of each of `count` items begin, and where the last ones end. `rows` are the
+/// present items.
 pub(super) fn cursors(
     items: &Items,
     child: &Column,

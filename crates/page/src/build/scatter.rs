@@ -1,5 +1,5 @@
-//! Writes columns into the places of their objects, one loop per column, and the items of each list in
-//! the same way.
+//! Writes columns into the places of their objects, one loop per column, and the items of each list
+//! in the same way.
 //!
 //! The batch was checked and its extents were measured. Memory is zero until it is written.
 
@@ -144,8 +144,8 @@ impl Scatter<'_> {
         }
     }
 
-    /// Writes all values, missing ones too, and then zeros over these: two plain loops are faster than
-    /// one with a branch.
+    /// Writes all values, missing ones too, and then zeros over these: two plain loops are faster
+    /// than one with a branch.
     #[inline]
     fn fixed<const N: usize>(
         &mut self,

@@ -95,8 +95,8 @@ impl ColumnBuilder {
         Self { rows: 0, validity: None, slots }
     }
 
-    /// The builder of the same column for the next batch, with the capacity of this one: buffers that
-    /// grow are copied, and end with unused capacity.
+    /// The builder of the same column for the next batch, with the capacity of this one: buffers
+    /// that grow are copied, and end with unused capacity.
     pub(super) fn next(&self) -> Self {
         // A last batch is shorter, and says nothing about the next ones.
         fn count<T>(before: &Vec<T>, more: usize) -> usize {
@@ -383,7 +383,8 @@ fn strings(
     budget.take(1, total)?;
     let mut end = data.len();
     offset(end + total)?;
-    // A short string is copied with all twelve bytes of its place; the next one overwrites the excess.
+    // A short string is copied with all twelve bytes of its place; the next one overwrites the
+    // excess.
     data.resize(end + total + INLINE_BYTES_MAX, 0);
     for spot in spots {
         let length = length_of(spot);

@@ -1,8 +1,8 @@
 //! Finds the longest symbol that some bytes begin with, without a branch.
 //!
 //! Four tables are probed at once, by the first 2, 3, 4 and 8 bytes. A slot holds few symbols; one
-//! that does not fit is not used as a symbol. (FSST, by Boncz, Neumann and Leis 2020, drops symbols in
-//! the same way, with one table.)
+//! that does not fit is not used as a symbol. (FSST, by Boncz, Neumann and Leis 2020, drops symbols
+//! in the same way, with one table.)
 //!
 //! ```text
 //! bytes  c a r e f u l l y _ d e …
@@ -45,7 +45,8 @@ impl Found {
     }
 }
 
-/// Symbols with the same first bytes, by length. If there are fewer than three, the last one repeats.
+/// Symbols with the same first bytes, by length. If there are fewer than three, the last one
+/// repeats.
 #[repr(align(64))]
 #[derive(Debug, Clone, Copy)]
 struct Slot {
@@ -80,8 +81,8 @@ fn hash(key: u64, bits: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize
 }
 
-/// A key that hashes to another slot than `at`. An empty slot holds it, so that no key that is looked
-/// up there is equal.
+/// A key that hashes to another slot than `at`. An empty slot holds it, so that no key that is
+/// looked up there is equal.
 fn stranger(at: usize) -> u64 {
     // Zero hashes to slot 0, and one does not.
     u64::from(at == 0)
@@ -116,8 +117,8 @@ impl Matcher {
         }
     }
 
-    /// A matcher of these symbols; the code of each is its position. All of them did fit into another
-    /// matcher.
+    /// A matcher of these symbols; the code of each is its position. All of them did fit into
+    /// another matcher.
     pub(super) fn of(symbols: &[Symbol]) -> Self {
         let mut matcher = Self::new(symbols.len());
         symbols.iter().enumerate().for_each(|(code, symbol)| {
@@ -217,8 +218,8 @@ impl Tables<'_> {
 }
 
 impl Slot {
-    /// Inserts a symbol by its length, if it fits. `same` tells whether it has the first bytes of the
-    /// slot.
+    /// Inserts a symbol by its length, if it fits. `same` tells whether it has the first bytes of
+    /// the slot.
     fn insert(&mut self, same: bool, first: u64, rest: u64, mask: u64, found: Found) -> bool {
         let count = usize::from(self.count);
         if count == SLOT_SYMBOLS || count > 0 && !same {

@@ -3,8 +3,8 @@
 use super::matcher::{Matcher, Tables};
 use crate::symbols::SYMBOL_BYTES_MAX;
 
-/// Bytes that are parsed at a time, in four lanes side by side. The next symbol's position is known only
-/// after the lookup of the one before; meanwhile the processor works on the other lanes.
+/// Bytes that are parsed at a time, in four lanes side by side. The next symbol's position is known
+/// only after the lookup of the one before; meanwhile the processor works on the other lanes.
 const BLOCK_BYTES: usize = 4 * LANE_BYTES;
 const LANE_BYTES: usize = 8 << 10;
 

@@ -1,8 +1,8 @@
 //! Trains symbols on a sample, in rounds.
 //!
 //! A round parses the sample with the symbols of the round before, counts symbols and pairs of
-//! neighbours, and selects the symbols and joined pairs that cover the most bytes. So the length of a
-//! symbol can double from round to round. (Boncz, Neumann, Leis 2020: "FSST: Fast Random Access
+//! neighbours, and selects the symbols and joined pairs that cover the most bytes. So the length of
+//! a symbol can double from round to round. (Boncz, Neumann, Leis 2020: "FSST: Fast Random Access
 //! String Compression", section 4.3. That longer symbols with more codes compress better is from
 //! Gargiulo, Venturini 2025: "OnPair: Short Strings Compression for Fast Random Access".)
 
@@ -11,8 +11,8 @@ use super::matcher::Matcher;
 use super::parse::parse;
 use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
-/// The rounds: each parses one part in this many of the sample, and selects at most this many symbols.
-/// The last rounds try smaller tables, whose codes have fewer bits.
+/// The rounds: each parses one part in this many of the sample, and selects at most this many
+/// symbols. The last rounds try smaller tables, whose codes have fewer bits.
 const ROUNDS: [(usize, usize); 8] = [
     (4, SYMBOLS_MAX),
     (4, SYMBOLS_MAX),
@@ -76,8 +76,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// The most slots for pairs. A quarter of them stays empty; pairs that are new after that are not
-    /// counted.
+    /// The most slots for pairs. A quarter of them stays empty; pairs that are new after that are
+    /// not counted.
     const PAIRS_MAX: usize = 1 << 16;
 
     fn of(codes: &[[u8; 2]]) -> Self {
@@ -117,8 +117,8 @@ impl Counts {
     }
 }
 
-/// Selects at most `count_max` of the counted symbols and pairs: those that cover the most bytes, if
-/// they fit into the matcher.
+/// Selects at most `count_max` of the counted symbols and pairs: those that cover the most bytes,
+/// if they fit into the matcher.
 fn select(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>, Matcher) {
     let symbol = |code: usize| match symbols.get(code) {
         Some(symbol) => Some(*symbol),
