@@ -1,15 +1,28 @@
-//! The chunk: some rows of a result, column by column, as bytes. `spec/chunk.md`,
-//! `spec/encodings.md` and `spec/types.md` are the law; this crate writes and reads what they say.
+//! The chunk: rows of a result as bytes, column by column. `spec/chunk.md`, `spec/encodings.md`,
+//! `spec/state.md` and `spec/types.md` are the specification; this crate writes and reads what they
+//! say.
 //!
 //! ```text
-//!   source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
-//!                                             │ bytes
-//!   Arrow  ◀── Batch of Columns ◀──decode──── Header, descriptors, body
+//! source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
+//!                                          │ bytes
+//! Arrow  ◀── Batch of Columns ◀──decode─── Header, descriptors, body
 //! ```
 //!
-//! A [`Column`] is shared buffers in Arrow's layout. Unencoded, its buffers *are* the chunk's:
-//! nothing is copied on either side. No I/O happens here, no thread is started, and nothing of
-//! Arrow is needed unless the feature `arrow` asks for the conversions in [`arrow`].
+//! A [`Column`] is shared buffers in Arrow's layout. Without encodings its buffers *are* the
+//! chunk's, and neither side copies them. This crate does no I/O, starts no threads, and depends on
+//! Arrow only for the conversions in [`arrow`], behind the feature `arrow`.
+//!
+//! The modules in layers; each uses those below, and reader and writer do not know each other:
+//!
+//! ```text
+//! arrow                      conversions from and to Arrow
+//! write    read     build    columns to chunks, chunks to columns, rows to columns
+//! encode                     which encoding; what the chunks before have taught
+//! sink                       the bytes of a chunk or state frame
+//! compress bitpack  expand   decimals, huffman, symbols, utf8
+//! column   types    header   word
+//! layout   output   cursor   vector, error
+//! ```
 //!
 //! ```
 //! use dray_format::{

@@ -1,7 +1,7 @@
-//! Where encoders put the bytes of a chunk, and of the state frame ahead of it.
+//! The byte sinks of a chunk, and of the state frame ahead of it.
 //!
-//! A [`Sink`] collects the descriptors and the body of one frame. Large buffers stay the shared
-//! buffers that they are; small ones are copied together.
+//! A [`Sink`] collects the descriptors and the body of one frame. Large buffers are shared, small
+//! ones are copied together. Encoders know sinks alone; the writer of columns knows encoders.
 //!
 //! ```text
 //! ColumnWriter ─▶ encoders ─▶ Sinks ┬ chunk: Sink ─▶ descriptors, body ─▶ Frame
@@ -22,10 +22,10 @@ use crate::error::{Result, refuse};
 use crate::header::{Checksum, Header, crc32c};
 use crate::layout::LARGE_ALIGNMENT;
 
-/// Smaller buffers are not compressed: zstd takes some microseconds for each.
+/// Smaller buffers are not compressed: zstd takes some microseconds for each buffer.
 const COMPRESSED_BYTES_MIN: usize = 512;
 
-/// What the columns of a chunk are written to.
+/// The sinks that the columns of a chunk are written to.
 pub(crate) struct Sinks {
     pub(crate) chunk: Sink,
     /// The state frame, if the chunk may have tables that outlive it.
@@ -34,7 +34,7 @@ pub(crate) struct Sinks {
 }
 
 impl Sinks {
-    /// Compresses what follows in this way.
+    /// Sets the compression of the buffers that follow.
     pub(crate) fn set_compression(&mut self, compression: Compression) {
         self.chunk.compression = compression;
         if let Some(state) = &mut self.state {
@@ -52,7 +52,7 @@ impl Sinks {
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) header: Header,
-    /// The checksum of `parts`, to be finished over the header.
+    /// The checksum of `parts`, which is continued over the header.
     pub(crate) parts_checksum: Option<u32>,
     /// The descriptors with their padding, then the body.
     pub(crate) parts: Vec<Bytes>,

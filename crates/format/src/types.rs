@@ -159,8 +159,8 @@ impl Schema {
         self.fields.iter().map(|field| nodes(&field.data_type)).sum()
     }
 
-    /// Whether columns may have values that take no bytes, of which a chunk has at most
-    /// [`WEIGHTLESS_MAX`](crate::WEIGHTLESS_MAX).
+    /// Whether columns may have values that take no bytes. A chunk has at most
+    /// [`WEIGHTLESS_MAX`](crate::WEIGHTLESS_MAX) of them.
     pub fn has_weightless(&self) -> bool {
         self.fields.is_empty() || self.fields.iter().any(|field| has_weightless(&field.data_type))
     }

@@ -258,7 +258,7 @@ impl PageBuilder {
         };
         match &mut self.open {
             Some(open) if count > 0 => Ok((count, open)),
-            _ => refuse!(Internal, "a new page has no room for its first object"),
+            _ => refuse!(Internal, "a new page is too small for its first object"),
         }
     }
 

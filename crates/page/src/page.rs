@@ -98,7 +98,7 @@ impl Header {
             }
         };
         if !fits {
-            refuse!(Size, "{page_bytes} bytes are no size of a page");
+            refuse!(Size, "no page has {page_bytes} bytes");
         }
         let end = u64::from(header.objects_end);
         if end < HEADER_BYTES as u64
@@ -106,7 +106,7 @@ impl Header {
         {
             refuse!(
                 Objects,
-                "{} objects up to byte {end} of {page_bytes} leave no room for slots",
+                "{} objects up to byte {end} of {page_bytes} leave too few bytes for slots",
                 header.objects
             );
         }
@@ -135,9 +135,9 @@ impl Header {
         bytes
     }
 
-    /// The checksum of a page with this header, followed by `behind` (chunk.md section 6).
-    pub(crate) fn checksum_with(&self, behind: &[u8]) -> u32 {
-        crc32c(crc32c(0, behind), &Self { checksum: Some(0), ..*self }.encode())
+    /// The checksum of a page with this header, followed by `rest` (chunk.md section 6).
+    pub(crate) fn checksum_with(&self, rest: &[u8]) -> u32 {
+        crc32c(crc32c(0, rest), &Self { checksum: Some(0), ..*self }.encode())
     }
 }
 

@@ -9,7 +9,7 @@ use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
 
 /// The bits of a short string's place that are after its bytes, by its length.
-const BEHIND: [u128; INLINE_BYTES_MAX + 1] = {
+const AFTER: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 0;
     while length < INLINE_BYTES_MAX {
@@ -22,15 +22,15 @@ const HIGH: u128 = u128::from_ne_bytes([0x80; 16]);
 
 /// Checks a page, and returns its header.
 pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
-    let Some((header, behind)) = page.split_first_chunk::<HEADER_BYTES>() else {
-        refuse!(Size, "{} bytes are less than a header", page.len());
+    let Some((header, rest)) = page.split_first_chunk::<HEADER_BYTES>() else {
+        refuse!(Size, "a page of {} bytes is shorter than its header", page.len());
     };
     let header = Header::decode(header)?;
     if page.len() != header.page_bytes as usize {
-        refuse!(Size, "{} bytes, the header says {}", page.len(), header.page_bytes);
+        refuse!(Size, "a page of {} bytes, the header says {}", page.len(), header.page_bytes);
     }
     if let Some(expected) = header.checksum {
-        let found = header.checksum_with(behind);
+        let found = header.checksum_with(rest);
         if found != expected {
             refuse!(
                 Checksum,
@@ -193,9 +193,9 @@ impl Verifier<'_> {
     fn string<const UTF8: bool>(&mut self, at: usize) -> Result<()> {
         let place = u128::from_le_bytes(load(self.extent, at));
         let length = place as u32 as usize;
-        if let Some(behind) = BEHIND.get(length) {
-            if place & behind != 0 {
-                refuse!(String, "there is something behind a string of {length} bytes");
+        if let Some(after) = AFTER.get(length) {
+            if place & after != 0 {
+                refuse!(String, "the bytes after a string of {length} bytes are not 0");
             }
             if UTF8 && place & HIGH != 0 {
                 self.check_utf8(at + 4, at + 4 + length)?;

@@ -170,7 +170,7 @@ fn missing_entry(data_type: &DataType) -> Result<ArrayRef> {
         bytes => {
             refuse!(
                 Limit,
-                "a dictionary without entries, of which each would have {bytes} bytes, \
+                "a dictionary without entries whose entries would have {bytes} bytes each, \
                  over {BYTES_MAX}"
             )
         }

@@ -120,8 +120,8 @@ pub(super) fn dictionary_bytes(n: usize, entries: usize, entry_bytes: usize) -> 
 /// The most entries of `width` bytes for n values with which a dictionary stays below `bytes_max`.
 fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
     let of_bits = |bits: u32| {
-        let room = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
-        Some(room.min(1 << bits))
+        let entries = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
+        Some(entries.min(1 << bits))
     };
     (0..=16)
         .filter_map(of_bits)

@@ -145,11 +145,12 @@ impl<'a> Planner<'a> {
             }));
         }
         let indexed = |count: usize| packed_bytes(indexes.len(), bits_for(count as u64 - 1));
-        let (behind, own) = (new_bytes + indexed(count)?, all_bytes + indexed(entries.len())?);
+        let (appended, restarted) =
+            (new_bytes + indexed(count)?, all_bytes + indexed(entries.len())?);
         let fits =
             |data: usize, count: usize| data <= TABLE_BYTES_MAX && count <= TABLE_ENTRIES_MAX;
         let restarts = known_count == 0
-            || own < behind
+            || restarted < appended
             || !fits(dictionary.entries.data.len() + new_bytes, count);
         let mut new = EntryList::default();
         let known_bytes = match kind {

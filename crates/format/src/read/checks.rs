@@ -14,7 +14,7 @@ widest! {
     }
 }
 
-/// Checks offsets, of which there is at least one, and returns the last.
+/// Checks at least one offset, and returns the last.
 pub(super) fn check_offsets(offsets: &[u8]) -> Result<usize> {
     let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
     if u32_at(offsets, 0) != 0 || fall(offsets.as_chunks().0) {

@@ -112,7 +112,7 @@ impl Tables {
                     );
                 }
                 let Some(table) = self.tables.get_mut(&number) else {
-                    refuse!(State, "it does not stand")
+                    refuse!(State, "there is no such table to append to")
                 };
                 Arc::make_mut(table).entries.append(first, count, code, width, reader)?;
             }
@@ -172,7 +172,7 @@ impl Tables {
         if header.states != self.frames {
             refuse!(
                 State,
-                "the chunk comes behind {} state frames, {} were received",
+                "the chunk was written after {} state frames, {} were received",
                 header.states,
                 self.frames
             );
@@ -198,7 +198,7 @@ impl Tables {
             Some(Entries::Strings { utf8: found, offsets, data }) if *found == utf8 => {
                 Ok((offsets, data))
             }
-            _ => refuse!(State, "no table {number} of such strings"),
+            _ => refuse!(State, "no table {number} of strings of this type"),
         }
     }
 
@@ -221,7 +221,7 @@ impl Entries {
         appended_width: Option<usize>,
         reader: &mut Reader<'_, '_>,
     ) -> Result<()> {
-        let there = match self {
+        let present = match self {
             Self::Fixed { width, values } if appended_width == Some(*width) => {
                 match (1..=TABLE_BYTES_MAX).contains(width) {
                     true => values.len() / *width,
@@ -231,15 +231,15 @@ impl Entries {
             Self::Strings { utf8, offsets, .. } if code == if *utf8 { 2 } else { 3 } => {
                 offsets.len() / 4 - 1
             }
-            _ => refuse!(State, "entries of code {code} are appended to others"),
+            _ => refuse!(State, "entries of code {code} are appended to a table of another type"),
         };
-        if first != there {
-            refuse!(State, "entries are appended from {first} on, {there} are there");
+        if first != present {
+            refuse!(State, "entries are appended from {first} on, the table has {present}");
         }
-        if count == 0 || count > TABLE_ENTRIES_MAX - there {
+        if count == 0 || count > TABLE_ENTRIES_MAX - present {
             refuse!(
                 State,
-                "{count} entries are appended to {there}; a table has 1 to {TABLE_ENTRIES_MAX}"
+                "{count} entries are appended to {present}; a table has 1 to {TABLE_ENTRIES_MAX}"
             );
         }
         let check_bytes = |bytes: usize| match bytes > TABLE_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! The body of a frame: shared buffers, and copies of what is small between them.
+//! The body of a frame: large buffers are shared, and small ones copied between them.
 
 use bytes::{Bytes, BytesMut};
 

@@ -7,11 +7,11 @@ use super::Sink;
 use crate::header::Limits;
 use crate::layout::TABLE_NUMBERS;
 
-/// What a table's descriptors and padding may take, the frame's header and padding included.
+/// An upper bound of a table's descriptors and padding, with those of the frame and its header.
 const OVERHEAD_BYTES: usize = 256;
 
-/// What the tables of a stream may still take at its reader: shared by all encoders that make its
-/// chunks.
+/// What the tables of a stream, of dictionaries and symbols, may still take at its reader. All
+/// encoders of the stream share it.
 #[derive(Debug)]
 pub struct DictionaryBudget {
     next_number: AtomicU32,
@@ -42,7 +42,7 @@ pub(crate) struct TableClaim {
 pub(crate) struct StateSink {
     budget: Arc<DictionaryBudget>,
     pub(crate) sink: Sink,
-    /// How many tables there are.
+    /// The number of tables.
     pub(crate) count: u32,
 }
 
@@ -51,8 +51,9 @@ impl StateSink {
         Self { budget, sink: Sink::new(), count: 0 }
     }
 
-    /// The number of a table of which `new_bytes` will be sent now, and that will decode to
-    /// `decoded_bytes`; none if that is over the budget or too large for one frame.
+    /// Claims budget for a table: `new_bytes` of it are sent now, and it then decodes to
+    /// `decoded_bytes`. Returns its number; none if that is over the budget or too large for one
+    /// frame.
     pub(crate) fn claim(
         &self,
         claim: &mut TableClaim,
@@ -75,7 +76,7 @@ impl StateSink {
         claim.number
     }
 
-    /// Begins a table, whose code and contents the caller writes.
+    /// Begins a table. The caller writes its code and contents to the sink.
     pub(crate) fn begin(&mut self, number: u32) -> &mut Sink {
         self.count += 1;
         self.sink.descriptors.extend_from_slice(&number.to_le_bytes());

@@ -106,8 +106,8 @@ impl ColumnBuilder {
                 before.len() + more
             }
         }
-        let room = |bytes: &Vec<u8>| Vec::with_capacity(count(bytes, 0));
-        let offsets_room = |offsets: &Vec<[u8; 4]>| {
+        let capacity = |bytes: &Vec<u8>| Vec::with_capacity(count(bytes, 0));
+        let new_offsets = |offsets: &Vec<[u8; 4]>| {
             let mut next = Vec::with_capacity(count(offsets, 0));
             next.push([0; 4]);
             next
@@ -115,22 +115,22 @@ impl ColumnBuilder {
         let boxed = |child: &Self| Box::new(child.next());
         let slots = match &self.slots {
             Slots::Null => Slots::Null,
-            Slots::Boolean(bits) => Slots::Boolean(Bits { bytes: room(&bits.bytes), len: 0 }),
-            Slots::Fixed { width, bytes } => Slots::Fixed { width: *width, bytes: room(bytes) },
+            Slots::Boolean(bits) => Slots::Boolean(Bits { bytes: capacity(&bits.bytes), len: 0 }),
+            Slots::Fixed { width, bytes } => Slots::Fixed { width: *width, bytes: capacity(bytes) },
             Slots::Bytes { offsets, data } => {
                 // Strings are not as long in every batch.
                 let data = Vec::with_capacity(count(data, data.len() / 16 + INLINE_BYTES_MAX));
-                Slots::Bytes { offsets: offsets_room(offsets), data }
+                Slots::Bytes { offsets: new_offsets(offsets), data }
             }
             Slots::List { offsets, child } => {
-                Slots::List { offsets: offsets_room(offsets), child: boxed(child) }
+                Slots::List { offsets: new_offsets(offsets), child: boxed(child) }
             }
             Slots::FixedList { size, child } => {
                 Slots::FixedList { size: *size, child: boxed(child) }
             }
             Slots::Struct(children) => Slots::Struct(children.iter().map(Self::next).collect()),
             Slots::Dictionary { width, count_max, indexes, entries, .. } => {
-                let (width, count_max, indexes) = (*width, *count_max, room(indexes));
+                let (width, count_max, indexes) = (*width, *count_max, capacity(indexes));
                 Slots::Dictionary {
                     width,
                     count_max,
