@@ -1,5 +1,5 @@
-//! Strings coded with symbols, floats that were decimals, and columns relative to others: all kinds
-//! of data, chunk after chunk, come back bit for bit.
+//! Strings coded with symbols, decimal floats, and columns relative to others: all kinds of data
+//! come back bit for bit, chunk after chunk.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -67,7 +67,7 @@ fn integers(data_type: &Type, values: &[i64]) -> Column {
     Column { rows, validity: None, values: Values::Fixed { width, bytes: Bytes::from(bytes) } }
 }
 
-/// Two columns of a type: any values, and others that `follow` makes of them.
+/// Two columns of a type: arbitrary values, and values that `follow` makes of them.
 fn pair(
     random: &mut Random,
     data_type: &Type,
@@ -95,7 +95,7 @@ fn what_follows_another_column_is_relative_to_it() {
         let schema = schema_of_pair(&data_type);
         let mut random = Random::new(3);
         let mut encoder = Encoder::new(schema.clone(), Checksum::None);
-        // Within 30 of it, wrapping at the type's ends; or at one of 40 distances; or anywhere.
+        // Within 30 of the base, wrapping around; or at one of 40 distances; or anywhere.
         let near = pair(&mut random, &data_type, 10_000, |random, value| {
             value.wrapping_add(random.below(30) as i64 - 9)
         });
@@ -115,7 +115,7 @@ fn what_follows_another_column_is_relative_to_it() {
                 "{data_type:?}: {bytes} bytes of {one} a column"
             );
         }
-        // A base, or a value, that is missing.
+        // A missing value in the base, or in the other column.
         for of in [0, 1] {
             let mut batch = near.clone();
             let mut bits = vec![0xFF; batch.rows.div_ceil(8)];
@@ -176,7 +176,7 @@ fn symbols_follow_a_stream() {
         let plain = rows.plain_bytes(0, rows.rows);
         assert!(bytes < plain / 3, "round {round}: {bytes} bytes of {plain}");
     }
-    // Too little for a table, nothing at all, what can't be compressed, and words again.
+    // Too little data for a table, none at all, incompressible data, and words again.
     assert!(
         !through(&mut encoder, &schema, &strings(&words(&mut random, 50, ENGLISH)))
             .0
@@ -195,7 +195,7 @@ fn symbols_follow_a_stream() {
     assert!(coded, "no table after data that none could help");
 }
 
-/// Words of which the first come most.
+/// Words, the first ones most often.
 fn skewed_words(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
     let rank = |random: &mut Random| (0..4).map(|_| random.below(3000)).min().unwrap_or(0);
     (0..n)
@@ -244,9 +244,9 @@ fn few_values_have_huffman_codes_where_zstd_may() {
             let (before, bytes_before) =
                 through_with(Compression::Light, &mut encoder(), &schema, &batch);
             assert!(bytes <= bytes_before && !before.contains(&"huffman"));
-            // What wraps, and bits of a float, are far apart unless they are a dictionary's.
+            // Differences that wrap, and those of a float's bits, are far apart unless they repeat.
             let ordered = !matches!(data_type, Type::Float64 | Type::UInt16 | Type::UInt64);
-            // Whole bytes are left to the compressor.
+            // Values of whole bytes are left to the compressor.
             let expected = ordered && kinds < 4000 && (width > 1 || kinds < 100);
             assert!(
                 !expected || encodings.contains(&"huffman"),
@@ -262,8 +262,7 @@ fn any_bytes_come_back_from_symbols() {
     for seed in 0..60 {
         let mut random = Random::new(seed);
         let mut encoder = Encoder::new(schema.clone(), Checksum::None);
-        // Few to all bytes, in strings that repeat themselves and each other, and strings longer
-        // than any symbol.
+        // A few to all bytes, in strings that repeat, and in strings longer than any symbol.
         let alphabet = random.pick(&[1, 2, 3, 17, 256]);
         let period = random.pick(&[1, 2, 3, 7, 16, 17, 1000]);
         let parts: Vec<Vec<u8>> = (0..random.pick(&[1, 5, 300, 5000]))
@@ -338,7 +337,7 @@ fn damaged_chunks_are_refused_or_decode() {
         for _ in 0..5000 {
             let mut damaged = chunk.to_vec();
             for _ in 0..1 + random.below(3) {
-                // Most of the meaning stands at the beginning.
+                // The first bytes matter most.
                 let at = 64
                     + random
                         .below(damaged.len() - 64)

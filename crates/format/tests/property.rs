@@ -85,7 +85,7 @@ fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
     }
 }
 
-/// Checks that what lies under a missing value is zero, empty, or made of such.
+/// Checks that the value under a missing one is zero or empty.
 fn check_hidden_is_zero(column: &Column, hidden_above: &dyn Fn(usize) -> bool, context: &str) {
     let hidden = |i: usize| hidden_above(i) || !column.is_valid(i);
     let rows = (0..column.rows).filter(|i| hidden(*i));

@@ -137,7 +137,7 @@ fn single(field: Field, array: ArrayRef) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap()
 }
 
-/// A struct of one field, of which every other value is missing.
+/// A struct of one field. Every other struct is missing.
 fn half_missing(field: Field, child: ArrayRef) -> ArrayRef {
     let nulls = arrow_buffer::NullBuffer::from_iter((0..child.len()).map(|i| i % 2 == 0));
     Arc::new(StructArray::new(vec![field].into(), vec![child], Some(nulls)))
@@ -195,7 +195,7 @@ fn narrow_decimals_are_read_as_wide_ones() {
     let schema = schema_from_arrow(&schema).unwrap();
     let values =
         |i: i64| [0, -1, 1, i64::from(i32::MIN), i64::from(i32::MAX), i * 7 - 3000][i as usize % 6];
-    // None missing, some, most: in the tail, and in blocks of 1024.
+    // No, some or most values are missing, in the tail and in blocks of 1024.
     for (rows, share) in [(5, 1), (2500, 1), (2500, 3), (2500, 97), (1024, 1024)] {
         let present = |i: i64| share == 1 || (i % share == 1) != (share == 3);
         let bits = (0..rows).map(present).collect::<arrow_buffer::BooleanBuffer>();
@@ -207,7 +207,7 @@ fn narrow_decimals_are_read_as_wide_ones() {
         let wide: Vec<u8> = (0..rows).flat_map(|i| shown(&i).to_le_bytes()).collect();
         let expected = column(Values::Fixed { width: 16, bytes: wide.into() });
         for width in [4, 8] {
-            // What lies under a missing value is not sent.
+            // The values under missing ones are not sent.
             let narrow: Vec<u8> =
                 (0..rows).flat_map(|i| values(i).to_le_bytes()[..width].to_vec()).collect();
             let narrow = column(Values::Narrow { width, bytes: narrow.into() });
@@ -420,7 +420,8 @@ fn a_column_that_changes_its_nature_comes_back_chunk_after_chunk() {
     let mut encoder = Encoder::new(sent, Checksum::Crc32c);
     for chunk in 0..60usize {
         let (number, text) = (numbers[chunk / 3 % 5], texts[chunk / 4 % 5]);
-        // Every other time the decimals need all their bits, or lie near each other far from zero.
+        // Every other time the decimals need all their bits, or are near each other and far from
+        // zero.
         let wide =
             |i| i128::from(number(i)) * [1, -1, 1 << 64, 3][chunk % 4] + [0, 1 << 100][chunk % 2];
         let columns: Vec<ArrayRef> = vec![
@@ -456,6 +457,6 @@ fn lists_are_sent_with_their_lengths() {
         ChunkKind::Regular,
     )
     .unwrap();
-    // Two bits a length, two an item.
+    // Two bits per length and two per item.
     assert!(chunk.chunk_bytes() < 2 * 4000 * 2 / 8 * 3 / 2, "{} bytes", chunk.chunk_bytes());
 }

@@ -1,5 +1,5 @@
-//! Tables that outlive chunks: streams of chunks come back as they were, take less than chunks that
-//! stand for themselves, and a reader that has lost a state frame notices.
+//! Dictionaries and symbols that last for a stream: its chunks come back unchanged and take less
+//! than without them, and a reader that has lost a state frame notices.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -16,7 +16,7 @@ use random::Random;
 
 const ROWS: usize = 1500;
 
-/// A reader of a stream, and what it took in.
+/// A reader of a stream, and the bytes it received.
 #[derive(Default)]
 struct Reader {
     tables: Tables,
@@ -27,7 +27,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The state frame and the chunk, as they are sent.
+    /// Receives a chunk after its state frame.
     fn sent(&self, mut chunk: Chunk) -> (Bytes, Bytes) {
         let mut state = BytesMut::new();
         let mut states = self.tables.frames();
@@ -92,8 +92,8 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema { fields: types.map(field).into() })
 }
 
-/// The rows of a chunk: few values that come again, in another mixture each time; strings of words;
-/// and values that never come again.
+/// The rows of a chunk: a few values that repeat in another mixture each time, strings of words,
+/// and values that never repeat.
 fn batch(random: &mut Random, number: usize) -> Batch {
     let [cities, codes, prices, wides] = [250, 40, 100, 60]
         .map(|n| (0..ROWS).map(|_| random.below(n) + number % 3).collect::<Vec<_>>());
@@ -180,7 +180,7 @@ fn encoders_share_a_stream() {
         .collect();
     let mut reader = Reader::default();
     for number in 0..12 {
-        // In another order than that in which they began.
+        // Not in the order in which the encoders began.
         let encoder = &mut encoders[[2, 0, 1, 1][number % 4]];
         let batch = batch(&mut random, number);
         let chunk = encoder
@@ -260,7 +260,7 @@ fn what_is_lost_is_noticed() {
     let mut tables = Tables::default();
     tables.take(&mut state.clone(), &Limits::default()).unwrap();
     assert_eq!(refused(&bytes, &tables), "accepted");
-    // As it was, for a chunk that is decoded later.
+    // A clone, for a chunk that is decoded later.
     let before = tables.clone();
     tables.take(&mut state.clone(), &Limits::default()).unwrap();
     assert_eq!((refused(&bytes, &tables), refused(&bytes, &before)), ("state", "accepted"));
@@ -292,7 +292,7 @@ fn damaged_tables_are_refused_or_harmless() {
             let damaged =
                 if random.below(2) == 0 && !state.is_empty() { &mut state } else { &mut bytes };
             for _ in 0..=random.below(3) {
-                // Most of the meaning stands at the beginning.
+                // The first bytes matter most.
                 let at = random.below(damaged.len()).min(random.below(damaged.len()));
                 damaged[at] ^= 1 << random.below(8);
             }

@@ -1,7 +1,8 @@
-//! How fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them again
-//! and copies their objects in a random order: `cargo run --release -p dray-page --example pages`.
+//! Measures how fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them
+//! again and copies their objects in a random order: `cargo run --release -p dray-page --example
+//! pages`.
 //!
-//! Each figure is the median of runs over 262,144 rows, in nanoseconds a row and GB/s of extents.
+//! Each figure is the median of runs over 262,144 rows, in nanoseconds per row and GB/s of extents.
 //! `nullable` are the same rows with every tenth value of each column missing; `customers` are
 //! customers with their orders in a list.
 
@@ -149,8 +150,8 @@ fn columns(layout: &Arc<Layout>, objects: &[Object<'_>]) -> dray_page::Result<Ve
     objects.chunks(BATCH_ROWS).map(batch).collect()
 }
 
-/// The time of a run in nanoseconds, the median of many: the system counts processor time in steps
-/// of milliseconds, which is too coarse for one.
+/// The median time of a run in nanoseconds. Processor time is counted in steps of milliseconds,
+/// which is too coarse for a run.
 fn median<T>(mut run: impl FnMut() -> dray_page::Result<T>) -> Result<f64, Box<dyn Error>> {
     black_box(run()?);
     let start = Instant::now();

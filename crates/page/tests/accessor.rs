@@ -1,4 +1,4 @@
-//! Accessors: what they refuse, and that they read what values say.
+//! Accessors: what they refuse, and that they agree with values.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -27,8 +27,8 @@ fn list_of(item: Type) -> Type {
     Type::List(Box::new(field("item", item, false)))
 }
 
-/// A page of one object: the address's number is 7, and items of two numbers are there, missing,
-/// there.
+/// A page of one object: the address's number is 7, and the items of two numbers are present,
+/// missing and present.
 fn page(layout: &Arc<Layout>) -> VerifiedPage {
     let words = |values: &[u32]| {
         values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
@@ -179,8 +179,8 @@ fn what_is_not_there_is_refused() {
     layout.accessor::<str>(&["color"]).unwrap();
 }
 
-/// Holds what accessors of a path read of `item` against `value`, which is none inside a missing
-/// struct or item.
+/// Compares what accessors of a path read from `item` with `value`, which is none inside of a
+/// missing struct or item.
 struct Compared<'l> {
     layout: &'l Layout,
     path: Vec<String>,

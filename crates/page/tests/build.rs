@@ -1,4 +1,4 @@
-//! What builders take and refuse.
+//! What builders accept and refuse.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -140,8 +140,7 @@ fn pages_have_their_sizes() {
             PageBuilder::new(layout(Type::Int32, false), page_bytes, Checksum::None).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Size);
     }
-    // A string whose object, header and slot are just the page; and one byte more, which is 8 of
-    // extent.
+    // A string whose object fills a page exactly; and one byte more, which adds 8 to the extent.
     let fits = (4 << 10) - 64 - 4 - 4 - 8 - 16;
     for (length, page_bytes, large) in
         [(fits, 4 << 10, false), (fits + 1, 8 << 10, true), (20_000, 20 << 10, true)]
@@ -210,7 +209,7 @@ fn objects_of_another_schema_are_refused() {
     assert_eq!(signed.copy(object).unwrap_err().kind(), ErrorKind::Unsupported);
     let mut columns = ColumnsBuilder::new(signed.layout().clone(), 1 << 20);
     assert_eq!(columns.append([object]).unwrap_err().kind(), ErrorKind::Unsupported);
-    // An equal schema is not another one.
+    // Equal schemas are the same.
     let mut again = PageBuilder::new(layout(Type::UInt32, false), 4 << 10, Checksum::None).unwrap();
     again.copy(object).unwrap();
     assert_eq!(again.finish()[0].object(0).unwrap().bytes(), object.bytes());
@@ -222,7 +221,7 @@ fn batches_are_bounded() {
     let wide = Type::FixedList { size: 1 << 30, item: Box::new(field(Type::Int64, false)) };
     let layout = layout(wide, true);
     let mut builder = PageBuilder::new(layout.clone(), 4 << 10, Checksum::None).unwrap();
-    // Nothing is there for a missing list, and a gigabyte of numbers in a column of it.
+    // A missing list takes no bytes in a page, and a gigabyte in a column.
     let nothing =
         Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } };
     let lists = Values::FixedList { size: 1 << 30, child: Box::new(nothing) };

@@ -29,7 +29,8 @@ fn random_schema(random: &mut Random) -> SchemaRef {
     loop {
         let fields: Vec<Field> =
             (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
-        // Arrow's casts, which make dictionaries comparable, lose count of lists of size 0.
+        // Dictionaries are cast to compare them, and Arrow's casts lose the count of lists of size
+        // 0.
         let types = format!("{fields:?}");
         if !types.contains("Dictionary(") || !types.contains(", 0)") {
             return Arc::new(Schema::new(fields));
@@ -37,7 +38,7 @@ fn random_schema(random: &mut Random) -> SchemaRef {
     }
 }
 
-/// The rows of a batch as Arrow has them, dictionaries as their values.
+/// The rows of a batch in Arrow, with dictionaries as their values.
 fn to_arrow(schema: &dray_format::Schema, batch: &Batch) -> Vec<ArrayRef> {
     if batch.rows == 0 {
         return Vec::new();
@@ -63,8 +64,8 @@ fn plain(column: &ArrayRef) -> ArrayRef {
     if plain_type(column.data_type()) == *column.data_type() {
         return column.clone();
     }
-    // Arrow refuses to cast a missing struct with a dictionary of no entries in it; compared as
-    // they are, these are equal too.
+    // Arrow refuses to cast a missing struct with an empty dictionary in it. These are compared
+    // uncast.
     cast(column, &plain_type(column.data_type())).unwrap_or_else(|_| column.clone())
 }
 
@@ -127,7 +128,7 @@ fn batches_come_back() {
             assert_eq!(verified.header(), page.header(), "{context}");
         }
 
-        // One batch after the other, out of the pages in their order.
+        // One batch after the other, from the pages in order.
         let mut objects = pages.iter().flat_map(VerifiedPage::objects);
         for batch in &batches {
             let found = back(&layout, objects.by_ref().take(batch.rows)).unwrap();
@@ -135,7 +136,7 @@ fn batches_come_back() {
             assert_eq!(to_arrow(&schema, &found), to_arrow(&schema, batch), "{context}");
         }
 
-        // In another order, copied one by one, and made again from columns: the same bytes.
+        // Copied in another order and built again from columns: the bytes are the same.
         let mut order: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
         (1..order.len()).for_each(|i| order.swap(i, random.below(i + 1)));
         let mut builder = PageBuilder::new(layout.clone(), page_bytes, Checksum::None).unwrap();
@@ -150,8 +151,8 @@ fn batches_come_back() {
                 .unwrap_or_else(|error| panic!("{error}, {context}"));
         }
 
-        // Some copied and the others from columns, into memory that was used before: the same
-        // bytes, too.
+        // Some copied and others from columns, in memory that was used before: the bytes are the
+        // same.
         let pool = PagePool::new(page_bytes, 4 * page_bytes);
         let soil = |room: &mut [u8]| {
             room.fill(0xAA);
@@ -172,7 +173,7 @@ fn batches_come_back() {
     });
 }
 
-/// Reads whatever there is, and counts it.
+/// Reads and counts all values.
 fn walk(fields: Values<'_>) -> usize {
     fields.iter().map(walk_value).sum()
 }
@@ -222,8 +223,8 @@ fn damaged_pages_are_refused_or_read() {
                 let Ok(verified) = VerifiedPage::verify(&layout, bytes.clone()) else { continue };
                 verified.objects().for_each(|object| _ = walk(object.fields()));
                 match back(&layout, verified.objects()) {
-                    // What a verifier accepts is what a writer makes of the same values, but for
-                    // the page's number.
+                    // A page that the verifier accepts is the one that a writer makes of the same
+                    // values, apart from its number.
                     Ok(batch) => {
                         let again = pages_of(&layout, &[batch], 4 << 10, false);
                         assert_eq!(again.len(), 1, "{context}");

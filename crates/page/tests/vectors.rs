@@ -1,5 +1,5 @@
-//! The vectors of `spec/vectors`: what is accepted has the rows of its JSON, what is refused is
-//! refused by its name.
+//! The vectors of `spec/vectors`: accepted ones have the rows of their JSON, refused ones the name
+//! of their refusal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -72,7 +72,7 @@ fn accepted() {
             assert_eq!(values(column, &field.data_type), expected, "{name}, column {i}");
         }
 
-        // What our own writer makes of the values, the page's number and its flags aside.
+        // This crate's writer makes the same page of the values, apart from its number and flags.
         let page_bytes = if page.header().large { 4 << 10 } else { page.bytes().len() };
         let mut builder = PageBuilder::new(layout, page_bytes, Checksum::None).unwrap();
         builder.append(&batch).unwrap();
@@ -97,7 +97,7 @@ fn refused() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A value where it lies, as `spec/vectors/README.md` describes it.
+/// A value of a page, as `spec/vectors/README.md` describes it.
 fn in_place(value: PageValue<'_>, data_type: &Type) -> Value {
     if value.is_missing() {
         return Value::Null;
