@@ -9,8 +9,8 @@ use arrow_array::{Array, RecordBatch};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow};
 use dray_format::{
-    Compression, HEADER_BYTES, Header, Limits, Schema, StateHeader, Tables, Type,
-    chunk_bytes_bound, write,
+    Checksum, ChunkKind, Compression, HEADER_BYTES, Header, Limits, Schema, StateHeader, Tables,
+    Type, chunk_bytes_bound, write,
 };
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
@@ -64,7 +64,14 @@ fuzz_target!(|input: &[u8]| {
     ] {
         let batch = batch_from_arrow(&arrow).unwrap();
         let plain_bytes = batch.plain_bytes(0, batch.rows);
-        let chunk = write(&schema, &[batch], compression, true, header.jumbo).unwrap();
+        let chunk = write(
+            &schema,
+            &[batch],
+            compression,
+            Checksum::Crc32c,
+            if header.jumbo { ChunkKind::Jumbo } else { ChunkKind::Regular },
+        )
+        .unwrap();
         assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain_bytes));
         let (_, again) = decode(chunk.to_bytes(header.sequence), &schema).unwrap();
         assert_eq!(arrow, again);

@@ -7,7 +7,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use dray_format::Schema;
+use dray_format::{Checksum, Schema};
 use dray_fuzz::LimitedAllocator;
 use dray_page::{
     ColumnsBuilder, ErrorKind, Fields, HEADER_BYTES, Layout, PAGE_BYTES_MIN, PageBuilder, Value,
@@ -56,7 +56,7 @@ fuzz_target!(|input: &[u8]| {
         Err(error) => return assert_eq!(error.kind(), ErrorKind::Limit, "{error}"),
     }
     let page_bytes = if page.header().large { PAGE_BYTES_MIN } else { bytes.len() };
-    let mut builder = PageBuilder::new(layout, page_bytes, false).unwrap();
+    let mut builder = PageBuilder::new(layout, page_bytes, Checksum::None).unwrap();
     builder.append(&columns.finish()).unwrap();
     let again = builder.finish();
     assert_eq!(again.len(), 1);

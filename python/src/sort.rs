@@ -14,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use arrow::record_batch::RecordBatchReader;
-use dray_format::arrow::{Held, batch_from_arrow, batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{RetainedMemory, batch_from_arrow, batch_to_arrow, schema_from_arrow};
 use dray_sort::{
     Budget, By, Cancel, Distinct, Error, Options, Progress, Size, SortColumn, Sorter, Writer,
     memory_bytes_default,
@@ -174,7 +174,7 @@ fn append_all(
     let (batches, queue) = sync_channel(threads);
     // Only the threads own the receiver, so sending fails once all of them have failed.
     let queue = Arc::new(Mutex::new(queue));
-    let held = &Mutex::new(Held::new(sorter.surplus_bytes_max()));
+    let held = &Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max()));
     std::thread::scope(|scope| {
         let mut workers = Vec::with_capacity(threads);
         for _ in 0..threads {
@@ -229,7 +229,7 @@ fn distribute(
 fn append(
     mut writer: Writer,
     queue: &Mutex<Receiver<(u64, RecordBatch)>>,
-    held: &Mutex<Held>,
+    held: &Mutex<RetainedMemory>,
 ) -> Result<(), Failure> {
     let refused = |error: dray_format::Error| Failure::Arrow(error.to_string());
     loop {
@@ -237,7 +237,7 @@ fn append(
         let next = lock(queue).recv();
         let Ok((number, arrays)) = next else { break };
         let mut batch = batch_from_arrow(&arrays).map_err(refused)?;
-        let held_bytes = lock(held).keep(&arrays, &mut batch).map_err(refused)?;
+        let held_bytes = lock(held).add(&arrays, &mut batch).map_err(refused)?;
         writer.append_held(number, &batch, held_bytes)?;
     }
     Ok(writer.finish()?)

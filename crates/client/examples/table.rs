@@ -22,7 +22,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use dray_client::{CompressionChoice, Feed, Limits, StringLayout};
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Compression, Encoder};
+use dray_format::{Checksum, ChunkKind, Compression, Encoder};
 use dray_wire::{Estimate, Finished, ServerSession, Started};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
@@ -105,10 +105,10 @@ impl Frames {
             plan_ns: 0,
         };
         session.started(&started, &mut frame)?;
-        let mut encoder = Encoder::new(schema, false);
+        let mut encoder = Encoder::new(schema, Checksum::None);
         let (mut frames, mut rows, mut decoded_bytes) = (Vec::new(), 0, 0.0);
         for batch in batches {
-            let chunk = encoder.write(&[batch_from_arrow(batch)?], |_| kind, false)?;
+            let chunk = encoder.write(&[batch_from_arrow(batch)?], |_| kind, ChunkKind::Regular)?;
             rows += u64::from(chunk.rows());
             decoded_bytes += chunk.decoded_bytes() as f64;
             for part in session.chunk(chunk, &mut frame)? {

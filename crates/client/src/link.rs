@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use dray_format::{Built, HEADER_BYTES, Header, Profile, Tables};
+use dray_format::{BuiltBatch, HEADER_BYTES, Header, Profile, Tables};
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Finished, Kind, ServerEvent};
 
 pub(crate) use self::dray::DrayLink;
@@ -42,7 +42,7 @@ pub(crate) enum Received {
     },
     /// Rows that were received one by one.
     Built {
-        built: Box<Built>,
+        built: Box<BuiltBatch>,
         /// What they came in.
         bytes: u64,
         /// How much of the time was reading and waiting; the rest was parsing.

@@ -27,7 +27,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use dray_format::{Header, Memory, Piece};
+use dray_format::{BufferSlice, BufferSource, Header};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Blocks are whole huge pages.
@@ -182,7 +182,7 @@ impl Arena {
             0 => Filling::new(Arc::new(take(bytes)?)).first(bytes)?,
             _ => self.shared(bytes)?,
         };
-        fill(body.room())?;
+        fill(body.bytes_mut())?;
         Ok(Bytes::from_owner(body))
     }
 
@@ -251,8 +251,8 @@ pub(crate) struct Columns<'a> {
     own: Option<Filling>,
 }
 
-impl Memory for Columns<'_> {
-    fn piece(&mut self, bytes: usize) -> Option<Box<dyn Piece>> {
+impl BufferSource for Columns<'_> {
+    fn buffer(&mut self, bytes: usize) -> Option<Box<dyn BufferSlice>> {
         if self.is_small || bytes == 0 {
             return None;
         }
@@ -272,7 +272,7 @@ impl Memory for Columns<'_> {
         Some(Box::new(body))
     }
 
-    fn takes_plain(&self) -> bool {
+    fn copies_plain(&self) -> bool {
         self.takes_plain
     }
 }
@@ -320,8 +320,8 @@ impl AsRef<[u8]> for Body {
 }
 
 // SAFETY: both functions speak of the range that the body has to itself.
-unsafe impl Piece for Body {
-    fn room(&mut self) -> &mut [u8] {
+unsafe impl BufferSlice for Body {
+    fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `as_ref`, and nobody else has this body.
         unsafe { std::slice::from_raw_parts_mut(self.block.pointer().add(self.start), self.bytes) }
     }
@@ -464,8 +464,8 @@ mod tests {
     fn decode(arena: &mut Arena, header: &Header, value: u8) -> Option<[Bytes; 2]> {
         let mut columns = arena.columns(header);
         let mut buffer = || {
-            let mut piece = columns.piece(600_001)?;
-            piece.room().fill(value);
+            let mut piece = columns.buffer(600_001)?;
+            piece.bytes_mut().fill(value);
             Some(piece.into_bytes())
         };
         Some([buffer()?, buffer()?])
@@ -494,8 +494,8 @@ mod tests {
         // What does not fit into the block (it has at most four times the size), and what is small,
         // is on the heap.
         let mut columns = arena.columns(&chunk);
-        assert!(columns.piece(1_000_000).is_some() && columns.piece(6_000_000).is_none());
-        assert!(arena.columns(&header(10_000, 100_000)).piece(50_000).is_none());
+        assert!(columns.buffer(1_000_000).is_some() && columns.buffer(6_000_000).is_none());
+        assert!(arena.columns(&header(10_000, 100_000)).buffer(50_000).is_none());
     }
 
     #[test]
@@ -504,8 +504,8 @@ mod tests {
         arena.set_block_bytes(4 << 20);
         let (encoded, plain) = (header(500_000, 1_200_002), header(1_200_002, 1_200_002));
         // The first chunk is on the heap: the whole table might be as small.
-        assert!(arena.columns(&encoded).piece(600_001).is_none());
-        assert!(arena.columns(&encoded).takes_plain() && !arena.columns(&plain).takes_plain());
+        assert!(arena.columns(&encoded).buffer(600_001).is_none());
+        assert!(arena.columns(&encoded).copies_plain() && !arena.columns(&plain).copies_plain());
         let columns: Vec<[Bytes; 2]> =
             (0..3).map(|i| decode(&mut arena, &encoded, i).unwrap()).collect();
         let start = columns[0][0].as_ptr() as usize;
@@ -522,7 +522,7 @@ mod tests {
         let block = start..start + (4 << 20);
         assert!(!block.contains(&(receive(&mut arena, &encoded).as_ptr() as usize)));
         arena.set_block_bytes(0);
-        assert!(!arena.columns(&encoded).takes_plain());
+        assert!(!arena.columns(&encoded).copies_plain());
     }
 
     #[test]

@@ -1,13 +1,12 @@
-//! How fast one core encodes and decodes TPC-H's lineitem, column by column, and how small it gets:
-//! `cargo run --release -p dray-format --example speed [COLUMN]`. Of the rows of an Arrow file,
-//! with `speed FILE.arrow`, it tells bytes and nanoseconds as JSON instead.
+//! Measures how fast one core encodes and decodes TPC-H's lineitem, column by column, and how small
+//! it gets: `cargo run --release -p dray-format --example speed [COLUMN]`. With `speed FILE.arrow`
+//! it prints bytes and nanoseconds for the rows of an Arrow file as JSON.
 //!
-//! GB/s are of decoded bytes; each figure is of processor time, over one chunk of 65,536 rows. What
-//! an encoder learns in its first chunk (the symbols of strings) it has learned before the time is
-//! taken. The last line is of raw values instead: a decimal counts 8 bytes, a string those of its
-//! text alone, everything else its width. Memory comes from the allocator that the command line and
-//! the Python package use; the chunks' own is a few milliseconds old at most, so what the system
-//! takes to hand out fresh pages is not in these figures.
+//! GB/s are of decoded bytes and processor time, for one chunk of 65,536 rows. Symbols of strings
+//! are trained before the measurement. The last line is of raw values instead: a decimal counts 8
+//! bytes, a string the bytes of its text, everything else its width. Memory comes from the
+//! allocator of the command line and the Python package, and is reused within milliseconds: the
+//! time that the system takes to hand out new pages is not in these figures.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +24,7 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::FileReader;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Compression, Encoder, Limits, Schema, Values, read};
+use dray_format::{Batch, Checksum, ChunkKind, Compression, Encoder, Limits, Schema, Values, read};
 use serde_json::json;
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
@@ -34,7 +33,7 @@ use tpchgen_arrow::LineItemArrow;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const ROWS: usize = 1 << 16;
-const WAYS: [(&str, Compression); 4] = [
+const COMPRESSIONS: [(&str, Compression); 4] = [
     ("light", Compression::Light),
     ("symbols", Compression::Symbols),
     ("lz4", Compression::Lz4),
@@ -55,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let batch = batch_from_arrow(&rows)?;
     println!("GB/s encode / decode, and the ratio");
     print!("{:16}", "");
-    WAYS.iter().for_each(|(name, _)| print!("{name:>22}"));
+    COMPRESSIONS.iter().for_each(|(name, _)| print!("{name:>22}"));
     println!();
     for (field, column) in schema.fields.iter().zip(&batch.columns) {
         if only.as_ref().is_none_or(|only| *only == field.name) {
@@ -84,7 +83,7 @@ fn measure_file(path: &str) -> Result<(), Box<dyn Error>> {
         arrow_select::concat::concat_batches(&schema, &batches.collect::<Result<Vec<_>, _>>()?)?;
     let (schema, batch) = (schema_from_arrow(&schema)?, batch_from_arrow(&rows)?);
     let mut all = serde_json::Map::new();
-    for (name, compression) in WAYS {
+    for (name, compression) in COMPRESSIONS {
         let Figure { chunk_bytes, encode_ns, decode_ns } =
             Figure::of(&schema, &batch, compression)?;
         let figure = json!({"bytes": chunk_bytes, "encode_ns": encode_ns, "decode_ns": decode_ns});
@@ -94,7 +93,7 @@ fn measure_file(path: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What one compression made of one batch, and how long it took.
+/// Size and times of one batch with one compression.
 struct Figure {
     chunk_bytes: f64,
     encode_ns: f64,
@@ -108,17 +107,19 @@ impl Figure {
         compression: Compression,
     ) -> Result<Self, Box<dyn Error>> {
         let pieces = std::slice::from_ref(batch);
-        let mut encoder = Encoder::new(Arc::new(schema.clone()), false);
-        let chunk = encoder.write(pieces, |_| compression, false)?;
+        let mut encoder = Encoder::new(Arc::new(schema.clone()), Checksum::None);
+        let chunk = encoder.write(pieces, |_| compression, ChunkKind::Regular)?;
         let bytes = chunk.to_bytes(0);
         Ok(Self {
             chunk_bytes: chunk.chunk_bytes() as f64,
-            encode_ns: processor_time(|| encoder.write(pieces, |_| compression, false))?,
+            encode_ns: processor_time(|| {
+                encoder.write(pieces, |_| compression, ChunkKind::Regular)
+            })?,
             decode_ns: processor_time(|| read(&bytes, schema, &Limits::default()))?,
         })
     }
 
-    /// Against so many bytes before.
+    /// Prints the figure relative to this many bytes.
     fn print(&self, bytes: f64) {
         let Self { chunk_bytes, encode_ns, decode_ns } = self;
         print!(
@@ -133,10 +134,10 @@ impl Figure {
 fn measure(name: &str, schema: &Schema, batch: &Batch) -> Result<Vec<Figure>, Box<dyn Error>> {
     print!("{name:16}");
     let mut figures = Vec::new();
-    let decoded = Encoder::new(Arc::new(schema.clone()), false)
-        .write(std::slice::from_ref(batch), |_| Compression::None, false)?
+    let decoded = Encoder::new(Arc::new(schema.clone()), Checksum::None)
+        .write(std::slice::from_ref(batch), |_| Compression::None, ChunkKind::Regular)?
         .decoded_bytes();
-    for (_, compression) in WAYS {
+    for (_, compression) in COMPRESSIONS {
         let figure = Figure::of(schema, batch, compression)?;
         figure.print(decoded as f64);
         figures.push(figure);
@@ -145,7 +146,7 @@ fn measure(name: &str, schema: &Schema, batch: &Batch) -> Result<Vec<Figure>, Bo
     Ok(figures)
 }
 
-/// The bytes of all values, however they lie in memory.
+/// The raw bytes of all values.
 fn raw_bytes(batch: &Batch) -> f64 {
     let raw = batch.columns.iter().map(|column| match &column.values {
         Values::Fixed { width: 16, .. } => 8 * column.rows,
@@ -156,8 +157,7 @@ fn raw_bytes(batch: &Batch) -> f64 {
     raw.sum::<usize>() as f64
 }
 
-/// The processor time of a run in nanoseconds, on average over some: it does not count what other
-/// processes take.
+/// The mean processor time of a run in nanoseconds. It does not count other processes.
 fn processor_time<T>(
     mut run: impl FnMut() -> dray_format::Result<T>,
 ) -> Result<f64, Box<dyn Error>> {
@@ -171,7 +171,7 @@ fn processor_time<T>(
     Ok((processor_ns()? - before) / runs)
 }
 
-/// The time that this thread has run so far, from Linux.
+/// The processor time of this thread so far, from Linux.
 fn processor_ns() -> Result<f64, Box<dyn Error>> {
     let schedstat = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(schedstat.split(' ').next().ok_or("no time in schedstat")?.parse()?)

@@ -1,11 +1,11 @@
 //! Bit-packing: `spec/encodings.md` section 4.
 //!
-//! A block of 1024 values is interleaved over lanes, so that the plain loops below compile to
-//! vector code on every processor; what is left over is one bit string. Whole bytes need no lanes
-//! and stay in order. Values go in and come out in their own width, a row of lanes at a time: the
-//! reference is subtracted and added on the way, in registers.
+//! A block of 1024 values is interleaved over SIMD lanes, so that the plain loops below compile to
+//! vector code on every processor. The values after the last whole block are one bit string. Values
+//! of 8 or 16 bits are not interleaved. Packing reads values in their own width and subtracts the
+//! reference in registers, a row of lanes at a time; unpacking adds it the same way.
 
-use crate::room::{Flat, Writer};
+use crate::output::{Appender, Flat};
 use crate::vector::widest;
 use crate::word::Word;
 
@@ -14,10 +14,10 @@ const BLOCK: usize = 1024;
 const LANES_32: usize = 32;
 const LANES_64: usize = 16;
 const BLOCK_BYTES_PER_BIT: usize = BLOCK / 8;
-/// The most bytes of a tail, and as many again as are read at once.
+/// The most bytes of a tail, and the 16 bytes that are read at once after its last value.
 const TAIL_BYTES_MAX: usize = (BLOCK - 1) * 8 + 16;
 
-/// The size of `count` values of `bits` bits; none if it can't be expressed.
+/// The size of `count` values of `bits` bits; none if it overflows.
 pub(crate) fn packed_bytes(count: usize, bits: u32) -> Option<usize> {
     let bits = bits as usize;
     let blocks = (count / BLOCK).checked_mul(BLOCK_BYTES_PER_BIT * bits)?;
@@ -37,8 +37,14 @@ pub(crate) fn bits_for(max: u64) -> u32 {
 
 widest! {
     /// Appends the distances of `values` from `reference`, each below 2^bits. With `MOST` some may
-    /// be farther: for these 0 is packed, and `bits` is less than the width.
-    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](values: &[T::Raw], reference: T, bits: u32, out: &mut Vec<u8>) {
+    /// be larger: 0 is packed for these, and `bits` is less than the width.
+    pub(crate) fn pack[T: Word, const MOST: bool][T, MOST](
+        values: &[T::Raw],
+        reference: T,
+        bits: u32,
+        out: &mut Vec<u8>,
+    ) {
+        debug_assert!(MOST || bits <= T::BITS.min(u64::BITS));
         match bits {
             0 => return,
             8 => return pack_bytes::<T, MOST, 1>(values, reference, bits, out),
@@ -57,14 +63,14 @@ widest! {
     }
 }
 
-/// What is packed for a value.
+/// The integer that is packed for a value.
 #[inline(always)]
 fn distance<T: Word, const MOST: bool>(raw: &T::Raw, reference: T, bits: u32) -> T {
     let distance = T::of(raw).minus(reference);
     if !MOST || distance.fits(bits) { distance } else { T::ZERO }
 }
 
-/// Values of whole bytes stay in their order.
+/// Packs distances of whole bytes, in order.
 #[inline(always)]
 fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
     values: &[T::Raw],
@@ -88,7 +94,7 @@ fn pack_bytes<T: Word, const MOST: bool, const BYTES: usize>(
 fn unpack_bytes<S: Sums, const BYTES: usize>(
     packed: &[u8],
     reference: S,
-    out: &mut Writer<'_, S::Raw>,
+    out: &mut Appender<'_, S::Raw>,
 ) {
     let sum = |raw: &[u8; BYTES]| {
         reference.sum_32(raw.iter().rev().fold(0, |value, byte| value << 8 | u32::from(*byte)))
@@ -126,7 +132,7 @@ macro_rules! block {
                     }
                     out.extend_from_slice(raw.as_flattened());
                     filled -= WIDTH;
-                    // What did not fit begins the next word.
+                    // The bits that did not fit begin the next word.
                     if filled == 0 {
                         words = [0; $lanes];
                     } else {
@@ -191,7 +197,7 @@ fn pack_tail<T: Word, const MOST: bool>(
     out.extend_from_slice(&pending.to_le_bytes()[..filled.div_ceil(8) as usize]);
 }
 
-/// A value under construction: what a reader adds the unpacked distances to.
+/// A reference that unpacked distances are added to.
 pub(crate) trait Sums: Copy {
     type Raw: Flat;
 
@@ -218,13 +224,12 @@ macro_rules! sums {
 }
 sums!(u8 u16 u32 u64 u128);
 
-/// A reference of 128 bits of which no sum leaves the range of 64: additions of 128 bits are no
-/// vector instructions.
+/// A reference of 128 bits whose sums all fit 64 bits: no vector instruction adds 128 bits.
 #[derive(Clone, Copy)]
 pub(crate) struct Near(i64);
 
 impl Near {
-    /// None if a value of so many bits may lead out of the range.
+    /// None if adding a distance of `bits` bits may overflow 64 bits.
     pub(crate) fn new(reference: i128, bits: u32) -> Option<Self> {
         let near = i64::try_from(reference).ok()?;
         near.checked_add_unsigned(u64::MAX.checked_shr(u64::BITS - bits).unwrap_or(0))
@@ -253,7 +258,14 @@ impl Sums for Near {
 widest! {
     /// Appends the `count` values packed in `packed`, each added to `reference`. `packed` has the
     /// size that [`packed_bytes`] gives.
-    pub(crate) fn unpack[S: Sums][S](packed: &[u8], count: usize, bits: u32, reference: S, out: &mut Writer<'_, S::Raw>) {
+    pub(crate) fn unpack[S: Sums][S](
+        packed: &[u8],
+        count: usize,
+        bits: u32,
+        reference: S,
+        out: &mut Appender<'_, S::Raw>,
+    ) {
+        debug_assert_eq!(packed_bytes(count, bits), Some(packed.len()));
         match bits {
             0 => return out.repeat(reference.sum_32(0), count),
             8 => return unpack_bytes::<S, 1>(packed, reference, out),
@@ -263,9 +275,13 @@ widest! {
         let (blocks, tail) = packed.split_at(count / BLOCK * BLOCK_BYTES_PER_BIT * bits as usize);
         for block in blocks.chunks_exact(BLOCK_BYTES_PER_BIT * bits as usize) {
             if bits <= 32 {
-                unpack_block_32(block, bits, |row| out.extend_by(row, |value| reference.sum_32(*value)));
+                unpack_block_32(block, bits, |row| {
+                    out.extend_by(row, |value| reference.sum_32(*value));
+                });
             } else {
-                unpack_block_64(block, bits, |row| out.extend_by(row, |value| reference.sum_64(*value)));
+                unpack_block_64(block, bits, |row| {
+                    out.extend_by(row, |value| reference.sum_64(*value));
+                });
             }
         }
         unpack_tail(tail, count % BLOCK, bits, |value| out.push(reference.sum_64(value)));
@@ -277,7 +293,7 @@ fn unpack_tail(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(u64)
     if count == 0 {
         return;
     }
-    // A copy that can be read 16 bytes at a time up to the last value.
+    // The copy can be read 16 bytes at a time up to the last value.
     let mut padded = [0; TAIL_BYTES_MAX];
     padded[..packed.len()].copy_from_slice(packed);
     let mask = u64::MAX >> (u64::BITS - bits);
@@ -292,7 +308,7 @@ fn unpack_tail(packed: &[u8], count: usize, bits: u32, mut sink: impl FnMut(u64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::tests::written;
+    use crate::output::tests::written;
     use crate::vector::tests::at_each_level;
 
     fn words<T: Word>(values: &[u64]) -> Vec<T::Raw> {
@@ -300,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_specification_s_example() {
+    fn the_example_of_the_specification() {
         let mut out = Vec::new();
         pack::<u64, false>(&words::<u64>(&[5, 1, 7]), 0, 3, &mut out);
         assert_eq!(out, [0xCD, 0x01]);

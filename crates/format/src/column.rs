@@ -1,12 +1,12 @@
-//! Columns in memory: the currency between a source, the chunk's writer and reader, and Arrow.
+//! Columns in memory: what sources produce, chunks are made of, and Arrow arrays are made from.
 //!
-//! A column is a tree of shared byte buffers in Arrow's layout, without Arrow: the PostgreSQL
-//! backend fills one from datums, the `arrow` module borrows one from an array. Slicing shares the
-//! buffers and copies nothing.
+//! A column is a tree of shared byte buffers in Arrow's layout, without a dependency on Arrow: the
+//! PostgreSQL extension fills one from datums, the module `arrow` shares one with an array. Slicing
+//! shares the buffers and copies nothing.
 
 use bytes::Bytes;
 
-/// What [`Values::Narrow`] decodes to, a value.
+/// Bytes of a value that [`Values::Narrow`] decodes to.
 pub(crate) const DECIMAL_BYTES: usize = 16;
 
 /// Bits `offset .. offset + len` of some bytes, least significant first.
@@ -14,9 +14,9 @@ pub(crate) const DECIMAL_BYTES: usize = 16;
 pub struct Bitmap {
     /// The bytes that hold the bits.
     pub bytes: Bytes,
-    /// Where the first bit is.
+    /// The position of the first bit.
     pub offset: usize,
-    /// How many bits there are.
+    /// The number of bits.
     pub len: usize,
 }
 
@@ -32,13 +32,13 @@ impl Bitmap {
         Self { bytes: self.bytes.clone(), offset: self.offset + from, len }
     }
 
-    /// How many bits are 1.
+    /// The number of bits that are 1.
     pub fn ones(&self) -> usize {
         self.words().map(|(word, _)| word.count_ones() as usize).sum()
     }
 
-    /// The bits in words of 64, the first in the least significant place; the last word is filled
-    /// up with zeros. With each comes its number of bits.
+    /// The bits in words of 64, each with its number of bits. The first bit is the least
+    /// significant one; the last word is filled up with zeros.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u64, usize)> + '_ {
         let shift = self.offset % 8;
         let start = self.offset / 8;
@@ -59,13 +59,13 @@ impl Bitmap {
     }
 }
 
-/// The values of a column. Buffers may hold more than the column's rows at their end, but not at
-/// their start.
+/// The values of a column. Buffers begin with the column's first row, and may go on after its last
+/// one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
-    /// Nothing: every value is missing.
+    /// No values: all are missing.
     Null,
-    /// One bit a value.
+    /// One bit per value.
     Boolean(Bitmap),
     /// `width` bytes a value.
     Fixed {
@@ -74,8 +74,8 @@ pub enum Values {
         /// The values.
         bytes: Bytes,
     },
-    /// Decimals of 128 bits that fit fewer: two's complement, as they are. A source that knows so
-    /// need not widen them, for they are sent like this.
+    /// Decimals of 128 bits whose unscaled integers fit 32 or 64: in two's complement. A source
+    /// need not widen them, because a chunk carries them like this.
     Narrow {
         /// Bytes of a value: 4 or 8.
         width: usize,
@@ -89,7 +89,7 @@ pub enum Values {
         /// The bytes of all values.
         data: Bytes,
     },
-    /// Lists and maps; a map's child is a struct of keys and values.
+    /// Lists and maps. A map's child is a struct of keys and values.
     List {
         /// n + 1 offsets into the child, u32; the first need not be 0.
         offsets: Bytes,
@@ -98,14 +98,14 @@ pub enum Values {
     },
     /// Lists of one size.
     FixedList {
-        /// Items of a list.
+        /// Items per list.
         size: usize,
         /// The items.
         child: Box<Column>,
     },
-    /// A column a field.
+    /// A column per field.
     Struct(Vec<Column>),
-    /// Indexes into entries, where the type itself is a dictionary.
+    /// Indexes into entries, for dictionary types.
     Dictionary {
         /// Bytes of an index.
         width: usize,
@@ -119,16 +119,16 @@ pub enum Values {
 /// A column, or a slice of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// How many values there are, missing ones counted.
+    /// The number of values, missing ones included.
     pub rows: usize,
-    /// Which values are there; none if all are.
+    /// A bit per value, 1 where it is present; none if all are.
     pub validity: Option<Bitmap>,
     /// The values.
     pub values: Values,
 }
 
 impl Column {
-    /// How many values are missing.
+    /// The number of missing values.
     pub fn missing(&self) -> usize {
         match (&self.values, &self.validity) {
             (Values::Null, _) => self.rows,
@@ -137,13 +137,13 @@ impl Column {
         }
     }
 
-    /// Whether value `i` is there.
+    /// Whether value `i` is present.
     pub fn is_valid(&self, i: usize) -> bool {
         !matches!(self.values, Values::Null)
             && self.validity.as_ref().is_none_or(|validity| validity.bit(i))
     }
 
-    /// The values from `from` on, `rows` of them; shares the buffers.
+    /// The `rows` values from `from` on; shares the buffers.
     pub fn slice(&self, from: usize, rows: usize) -> Self {
         if from == 0 && rows == self.rows {
             return self.clone();
@@ -187,8 +187,8 @@ impl Column {
         }
     }
 
-    /// How many of the column's values from `from` on, `rows` of them, take no bytes (chunk.md
-    /// section 5); at least those that a reader counts.
+    /// An upper bound of the values that take no bytes (chunk.md section 5), among the `rows`
+    /// values from `from` on.
     pub(crate) fn weightless(&self, from: usize, rows: usize) -> usize {
         match &self.values {
             Values::Null => rows,
@@ -210,19 +210,18 @@ impl Column {
         }
     }
 
-    /// The bytes of the column's values from `from` on, `rows` of them, as a chunk holds them
-    /// unencoded: an upper bound, without descriptors and padding, and one of what they count in
-    /// `decoded_bytes`.
+    /// An upper bound of the bytes that the `rows` values from `from` on take in a chunk unencoded,
+    /// without descriptors and padding. It bounds their share of `decoded_bytes` too.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
-        // A mask is counted even where there is none: the column may get one from a struct above
-        // it, or from other pieces of the same chunk.
+        // A bitmap is always counted: the column may get one from a struct above it, or from other
+        // slices in the same chunk.
         let mask = rows.div_ceil(8);
         let values = match &self.values {
-            // They take none, but may not be too many in a chunk either.
+            // They take no bytes, but a chunk has a limit for them.
             Values::Null => rows as u64,
             Values::Boolean(_) => rows.div_ceil(8) as u64,
             Values::Fixed { width, .. } => (rows * width) as u64,
-            // What they decode to.
+            // The size that they decode to.
             Values::Narrow { .. } => (rows * DECIMAL_BYTES) as u64,
             Values::Bytes { offsets, .. } => ((rows + 1) * 4 + span(offsets, from, rows).1) as u64,
             Values::List { offsets, child } => {
@@ -245,7 +244,7 @@ impl Column {
     }
 }
 
-/// Where the items of `rows` values from `from` on begin, and how many there are.
+/// The first item of the `rows` values from `from` on, and the number of their items.
 pub(crate) fn span(offsets: &Bytes, from: usize, rows: usize) -> (usize, usize) {
     let (first, last) = (u32_at(offsets, from), u32_at(offsets, from + rows));
     (first as usize, last.saturating_sub(first) as usize)
@@ -257,27 +256,27 @@ pub(crate) fn u32_at(offsets: &[u8], i: usize) -> u32 {
     u32::from_le_bytes([offsets[at], offsets[at + 1], offsets[at + 2], offsets[at + 3]])
 }
 
-/// A buffer of u32, one by one.
+/// The numbers of a buffer of u32.
 pub(crate) fn u32s(bytes: &[u8]) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
     bytes.as_chunks::<4>().0.iter().map(|raw| u32::from_le_bytes(*raw))
 }
 
-/// Rows of a result, as columns of the same length.
+/// Rows as columns of the same length.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// How many rows there are.
+    /// The number of rows.
     pub rows: usize,
-    /// A column a field of the schema.
+    /// A column per field of the schema.
     pub columns: Vec<Column>,
 }
 
 impl Batch {
-    /// The rows from `from` on; shares the buffers.
+    /// The `rows` rows from `from` on; shares the buffers.
     pub fn slice(&self, from: usize, rows: usize) -> Self {
         Self { rows, columns: self.columns.iter().map(|column| column.slice(from, rows)).collect() }
     }
 
-    /// The bytes of the rows from `from` on, as in [`Column::plain_bytes`].
+    /// The sum of [`Column::plain_bytes`] over the columns.
     pub fn plain_bytes(&self, from: usize, rows: usize) -> u64 {
         if self.columns.is_empty() {
             return rows as u64;

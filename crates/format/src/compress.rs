@@ -3,10 +3,51 @@
 use bytes::Bytes;
 
 use crate::error::{Error, ErrorKind, Result, refuse};
-use crate::room::Room;
+use crate::output::OutputBuffer;
 
 /// The magic number of a zstd frame (RFC 8878 section 3.1.1).
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
+
+/// How hard a writer tries to make a chunk small (encodings.md section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compression {
+    /// Every buffer plain, as it is in the batches.
+    #[default]
+    None,
+    /// Only what costs next to nothing: missing values are left out where they are the majority,
+    /// and [`Values::Narrow`](crate::Values::Narrow) stays narrow. Readers have to copy such
+    /// columns.
+    Compact,
+    /// Light encodings. They are quick, and for numbers they save most of what can be saved.
+    Light,
+    /// Light encodings, and strings coded with a symbol table that was trained on them.
+    Symbols,
+    /// Light encodings, then LZ4 on every buffer where that saves a tenth.
+    Lz4,
+    /// Light encodings, then zstd at this level on every buffer where that saves a tenth.
+    Zstd(i32),
+}
+
+impl Compression {
+    /// Whether light encodings are used.
+    pub(crate) fn encodes(self) -> bool {
+        !matches!(self, Self::None | Self::Compact)
+    }
+
+    /// Whether a compressor comes after the encodings.
+    pub(crate) fn compresses(self) -> bool {
+        self.compressor().0 != Compressor::None
+    }
+
+    /// The compressor that comes after the encodings, and its level.
+    pub(crate) fn compressor(self) -> (Compressor, i32) {
+        match self {
+            Self::None | Self::Compact | Self::Light | Self::Symbols => (Compressor::None, 0),
+            Self::Lz4 => (Compressor::Lz4, 0),
+            Self::Zstd(level) => (Compressor::Zstd, level),
+        }
+    }
+}
 
 /// The compressor of a buffer, by its code on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,34 +68,34 @@ impl Compressor {
     }
 }
 
-/// What unpacks buffers. zstd's working memory is kept from one to the next.
+/// Unpacks buffers, one after the other with the same working memory.
 #[derive(Default)]
 pub(crate) struct Unpacker {
     zstd: Option<zstd::bulk::Decompressor<'static>>,
 }
 
 impl Unpacker {
-    /// Unpacks `packed` to exactly the `raw_bytes` bytes of a room. The caller has taken these out
-    /// of the chunk's budget.
+    /// Unpacks `packed` to exactly `raw_bytes` bytes, the size of `output`. The caller has checked
+    /// that size against the chunk's budget.
     pub(crate) fn unpack(
         &mut self,
         compressor: Compressor,
         packed: &[u8],
         raw_bytes: usize,
-        mut room: Room,
+        mut output: OutputBuffer,
     ) -> Result<Bytes> {
         let unpacked = match compressor {
             Compressor::None => {
-                room.write(|out| out.extend_from_slice(packed));
+                output.append(|out| out.extend_from_slice(packed));
                 Some(packed.len())
             }
-            Compressor::Lz4 => lz4_flex::block::decompress_into(packed, room.all()).ok(),
+            Compressor::Lz4 => lz4_flex::block::decompress_into(packed, output.all()).ok(),
             // Exactly one frame, and no skippable one: the library would accept several.
             Compressor::Zstd if packed.starts_with(&ZSTD_MAGIC) => {
                 let whole = zstd::zstd_safe::find_frame_compressed_size(packed) == Ok(packed.len());
-                self.zstd().filter(|_| whole).and_then(|zstd| match room.heap() {
+                self.zstd().filter(|_| whole).and_then(|zstd| match output.heap() {
                     Some(heap) => zstd.decompress_to_buffer(packed, heap).ok(),
-                    None => zstd.decompress_to_buffer(packed, room.all()).ok(),
+                    None => zstd.decompress_to_buffer(packed, output.all()).ok(),
                 })
             }
             Compressor::Zstd => None,
@@ -68,7 +109,7 @@ impl Unpacker {
                 ),
             ));
         }
-        room.finish()
+        output.finish()
     }
 
     fn zstd(&mut self) -> Option<&mut zstd::bulk::Decompressor<'static>> {
@@ -79,16 +120,15 @@ impl Unpacker {
     }
 }
 
-/// What packs buffers. zstd's working memory, which takes longer to set up than a small buffer to
-/// pack, is kept from one to the next.
+/// Packs buffers, one after the other with the same working memory: setting up zstd's takes longer
+/// than packing a small buffer.
 #[derive(Default)]
 pub(crate) struct Packer {
     zstd: Option<zstd::bulk::Compressor<'static>>,
 }
 
 impl Packer {
-    /// Packs `raw` with LZ4, or zstd at a level. None if the compressor fails: the buffer then
-    /// stays as it is.
+    /// Packs `raw` with LZ4, or with zstd at a level. None if the compressor fails.
     pub(crate) fn pack(
         &mut self,
         compressor: Compressor,

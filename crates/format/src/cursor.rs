@@ -1,9 +1,9 @@
-//! Reading and writing little-endian fields. One reader, whose errors name the field that is
-//! missing.
+//! Reading and writing little-endian fields.
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// A reader over a byte slice. Every read names its field, and fails with it when the bytes end.
+/// A reader over a byte slice. Every read names its field, and its error says which field the bytes
+/// end in.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -23,7 +23,7 @@ macro_rules! reads {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor at the start of `bytes`, whose errors are of kind `truncated`.
+    /// A cursor at the start of `bytes`. Its errors are of kind `truncated`.
     pub fn new(bytes: &'a [u8], truncated: ErrorKind) -> Self {
         Self { bytes, truncated }
     }
@@ -63,16 +63,16 @@ impl<'a> Cursor<'a> {
         self.bytes.is_empty()
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub fn remaining(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// Appends `bytes` behind their length as u32.
+/// Appends the length of `bytes` as a u32, then `bytes`.
 ///
 /// # Errors
-/// When they are longer than a u32 can say.
+/// When the length does not fit.
 pub fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) -> Result<()> {
     let Ok(count) = u32::try_from(bytes.len()) else {
         return Err(Error::new(

@@ -1,3 +1,5 @@
+//! Why a chunk or a schema is refused.
+
 use std::fmt;
 
 /// Why a chunk or a schema was refused. [`Error::name`] gives the name that `spec/chunk.md` section
@@ -10,7 +12,7 @@ pub struct Error {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// The refusals of `spec/chunk.md` section 9, and the ones of a writer.
+        /// The refusals of `spec/chunk.md` section 9, and those of a writer.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)* }
 
@@ -26,13 +28,13 @@ macro_rules! kinds {
 kinds! {
     /// The chunk does not begin with `DRYC`.
     Magic = "magic",
-    /// A layout version this reader does not know.
+    /// A layout version that this reader does not know.
     Version = "version",
     /// A flag that is not defined.
     Flags = "flags",
     /// A reserved byte that is not zero.
     Reserved = "reserved",
-    /// No rows, or a jumbo chunk with several.
+    /// No rows, or several rows in a jumbo chunk.
     Rows = "rows",
     /// More or fewer bytes than the header says.
     Size = "size",
@@ -42,27 +44,27 @@ kinds! {
     Checksum = "checksum",
     /// The descriptors end within a column.
     Truncated = "truncated",
-    /// A code that is unknown or not allowed there.
+    /// A code that is unknown, or not allowed in its place.
     Code = "code",
-    /// Missing values where there must be none, or another number than the bitmap says.
+    /// Missing values in a column that is not nullable, or a count that differs from the bitmap.
     Missing = "missing",
     /// Bits set past the end of a bitmap.
     Bitmap = "bitmap",
-    /// A constant that is no value.
+    /// A constant that is not a value of its type, or a constant for no values.
     Constant = "constant",
     /// A number of bits that the type does not have.
     Bits = "bits",
     /// A power of ten that is too large.
     Exponent = "exponent",
-    /// A column relative to one that can't be its base.
+    /// A column relative to another that can't be its base.
     Base = "base",
     /// Offsets or lengths that do not fit their data.
     Offsets = "offsets",
-    /// Runs that do not make the values.
+    /// Runs whose lengths do not add up to the number of values.
     Runs = "runs",
-    /// Exceptions at positions that do not rise, or are none.
+    /// Exceptions whose positions do not rise or are out of range.
     Positions = "positions",
-    /// A table of too many symbols, or one that is empty or too long.
+    /// Too many symbols, or a symbol that is empty or too long.
     Symbols = "symbols",
     /// A dictionary index out of range, or an empty dictionary.
     Index = "index",
@@ -76,11 +78,11 @@ kinds! {
     Decoded = "decoded",
     /// Bytes left over after the last column.
     Trailing = "trailing",
-    /// A table that can't be, or a chunk that does not fit the tables that stand.
+    /// An invalid table of a state frame, or a chunk that was made with other tables.
     State = "state",
     /// A schema that breaks a rule.
     Schema = "schema",
-    /// Data that the layout can't carry: a writer's error.
+    /// Data that the layout can't carry: an error of the writer.
     Unsupported = "unsupported",
 }
 
@@ -89,10 +91,11 @@ impl Error {
         Self { kind, what: what.into() }
     }
 
-    /// The error of a writer whose one row is larger than the reader accepts.
+    /// The error for a row of `needed` bytes that is larger than the reader accepts.
     pub fn row_too_large(needed: u64, row_bytes_max: u64) -> Self {
         let what = format!(
-            "a row needs {needed} bytes, over the limit of {row_bytes_max}; raise row_bytes_max to that"
+            "a row needs {needed} bytes, over the limit of {row_bytes_max}; \
+             raise row_bytes_max to that"
         );
         Self::new(ErrorKind::Limit, what)
     }

@@ -1,12 +1,11 @@
-//! Putting missing values back in their places (chunk.md section 3, nulls code 02), and leaving
-//! them out.
+//! Moving present values to their rows (chunk.md section 3, nulls code 02).
 
 use bytes::Bytes;
 
 use crate::column::{Bitmap, u32s};
-use crate::room::Writer;
+use crate::output::Appender;
 
-/// The positions of the ones of a bitmap.
+/// The positions of the bits that are 1.
 pub(crate) fn ones(validity: &Bitmap) -> impl Iterator<Item = usize> + '_ {
     validity.words().enumerate().flat_map(|(i, (mut word, _))| {
         std::iter::from_fn(move || {
@@ -17,7 +16,7 @@ pub(crate) fn ones(validity: &Bitmap) -> impl Iterator<Item = usize> + '_ {
     })
 }
 
-/// Spreads `values`, one for each one in `validity`, over `out`, zeros of n values.
+/// Moves `values`, one per bit that is 1 in `validity`, to their rows in `out`, which holds zeros.
 pub(crate) fn expand_fixed(values: &[u8], width: usize, validity: &Bitmap, out: &mut [u8]) {
     match width {
         1 => scatter::<1>(values, validity, out),
@@ -40,7 +39,7 @@ fn scatter<const W: usize>(values: &[u8], validity: &Bitmap, out: &mut [u8]) {
     }
 }
 
-/// Spreads bits, one for each one in `validity`.
+/// Moves bits, one per bit that is 1 in `validity`, to their rows.
 pub(crate) fn expand_bits(bits: &Bitmap, validity: &Bitmap) -> Bitmap {
     let mut out = vec![0u8; validity.len.div_ceil(8)];
     for (i, at) in ones(validity).enumerate() {
@@ -49,8 +48,8 @@ pub(crate) fn expand_bits(bits: &Bitmap, validity: &Bitmap) -> Bitmap {
     Bitmap { bytes: Bytes::from(out), offset: 0, len: validity.len }
 }
 
-/// Spreads offsets: a missing string is an empty one.
-pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, out: &mut Writer<'_, [u8; 4]>) {
+/// Moves offsets to their rows: a missing string is an empty one.
+pub(crate) fn expand_offsets(offsets: &[u8], validity: &Bitmap, out: &mut Appender<'_, [u8; 4]>) {
     let mut ends = u32s(offsets);
     let mut end = ends.next().unwrap_or(0);
     out.push(end.to_le_bytes());

@@ -1,6 +1,7 @@
 //! The headers of chunks and of state frames: `spec/chunk.md` section 2, `spec/state.md` section 1.
 
 use crate::error::{Result, refuse};
+use crate::layout::{COUNT_MAX, LARGE_ALIGNMENT};
 
 /// The size of a header in bytes.
 pub const HEADER_BYTES: usize = 64;
@@ -11,7 +12,7 @@ const VERSION: u16 = 0;
 const FLAG_CHECKSUM: u16 = 1;
 const FLAG_JUMBO: u16 = 2;
 const CHECKSUM_AT: std::ops::Range<usize> = 28..32;
-/// A chunk's; all of it is reserved in a state frame.
+/// In a state frame these bytes are reserved.
 const STATES_AT: std::ops::Range<usize> = 40..44;
 const RESERVED_AT: std::ops::Range<usize> = 44..64;
 
@@ -20,9 +21,9 @@ const RESERVED_AT: std::ops::Range<usize> = 44..64;
 pub struct Limits {
     /// The size of a chunk in bytes.
     pub chunk_bytes_max: u64,
-    /// What a chunk may decode to, in bytes.
+    /// The size that a chunk may decode to, in bytes.
     pub decoded_bytes_max: u64,
-    /// Both, for a chunk of one row that is larger than these.
+    /// Both limits for a jumbo chunk, which has one row.
     pub row_bytes_max: u64,
 }
 
@@ -32,7 +33,32 @@ impl Default for Limits {
     }
 }
 
-/// What a chunk says about itself.
+/// Whether chunks, state frames or pages carry a checksum (chunk.md section 6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    /// No checksum.
+    None,
+    /// The CRC-32C of all bytes.
+    Crc32c,
+}
+
+impl From<bool> for Checksum {
+    /// `true` is [`Checksum::Crc32c`].
+    fn from(checksums: bool) -> Self {
+        if checksums { Self::Crc32c } else { Self::None }
+    }
+}
+
+/// Which limits of the reader a chunk keeps (chunk.md section 7).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkKind {
+    /// Those of every chunk.
+    Regular,
+    /// The limit of a single row: the chunk has one row, which no regular chunk can hold.
+    Jumbo,
+}
+
+/// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The chunk's number in its stream, from 0.
@@ -43,19 +69,18 @@ pub struct Header {
     pub descriptor_bytes: u32,
     /// Bytes of the body.
     pub body_bytes: u32,
-    /// CRC-32C of the chunk, if it was taken.
+    /// CRC-32C of the chunk, if it has one.
     pub checksum: Option<u32>,
-    /// One row, larger than the stream's largest chunk.
+    /// Whether the chunk is one row that no regular chunk can hold.
     pub jumbo: bool,
-    /// What the chunk decodes to, in bytes.
+    /// The size that the chunk decodes to, in bytes.
     pub decoded_bytes: u64,
-    /// How many state frames are before it in its stream.
+    /// The number of state frames before it in its stream.
     pub states: u32,
 }
 
 impl Header {
-    /// Reads a header and holds it against the reader's limits, before anything is allocated for
-    /// it.
+    /// Reads a header and checks it against the reader's limits, before anything is allocated.
     ///
     /// # Errors
     /// When it breaks a rule of chunk.md section 2, or is over a limit.
@@ -73,8 +98,7 @@ impl Header {
         Ok(header)
     }
 
-    /// The fields that chunks and state frames have in common, unless one has a value that it can't
-    /// have in either.
+    /// Reads the fields that chunks and state frames have in common, with the checks of both.
     fn decode_fields(
         bytes: &[u8; HEADER_BYTES],
         magic: [u8; 4],
@@ -133,7 +157,7 @@ impl Header {
                 self.decoded_bytes
             );
         }
-        if self.rows as usize > crate::types::COUNT_MAX {
+        if self.rows as usize > COUNT_MAX {
             refuse!(Limit, "{} rows are too many for a chunk", self.rows);
         }
         Ok(())
@@ -163,7 +187,7 @@ impl Header {
 
     /// The bytes between the header and the body: descriptors and their padding.
     pub fn descriptor_bytes_padded(&self) -> u64 {
-        u64::from(self.descriptor_bytes).next_multiple_of(64)
+        u64::from(self.descriptor_bytes).next_multiple_of(LARGE_ALIGNMENT as u64)
     }
 
     /// The size of the whole chunk in bytes.
@@ -171,7 +195,7 @@ impl Header {
         HEADER_BYTES as u64 + self.descriptor_bytes_padded() + u64::from(self.body_bytes)
     }
 
-    /// Finishes a checksum, begun over descriptors and body, over this header (chunk.md section 6).
+    /// Continues the checksum of descriptors and body over this header (chunk.md section 6).
     pub(crate) fn finish_checksum(&self, parts: u32) -> u32 {
         self.finish_checksum_of(MAGIC, parts)
     }
@@ -180,11 +204,11 @@ impl Header {
         crc32c(parts, &Self { checksum: Some(0), ..*self }.encode_fields(magic))
     }
 
-    /// Compares the checksum, if there is one, with that of the bytes received: descriptors with
-    /// their padding, and body.
+    /// Checks the checksum, if there is one. `parts` are the descriptors with their padding, and
+    /// the body.
     ///
     /// # Errors
-    /// When they differ.
+    /// When it does not match.
     pub fn verify(&self, parts: &[&[u8]]) -> Result<()> {
         self.verify_as("chunk", MAGIC, parts)
     }
@@ -199,21 +223,21 @@ impl Header {
             let sequence = self.sequence;
             refuse!(
                 Checksum,
-                "{what} {sequence} was damaged on its way: checksum {found:08x}, expected {expected:08x}"
+                "{what} {sequence} was damaged on its way: checksum {found:08x}, \
+                 expected {expected:08x}"
             );
         }
         Ok(())
     }
 }
 
-/// What a state frame says about itself (state.md section 1): a chunk's fields, where `rows` is the
-/// number of its tables.
+/// The header of a state frame (state.md section 1). It has a chunk's fields; `rows` is the number
+/// of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateHeader(pub(crate) Header);
 
 impl StateHeader {
-    /// Reads a header and holds it against the reader's limits, before anything is allocated for
-    /// it.
+    /// Reads a header and checks it against the reader's limits, before anything is allocated.
     ///
     /// # Errors
     /// When it breaks a rule of state.md section 1, or is over a limit.
@@ -258,14 +282,14 @@ impl StateHeader {
         self.0.verify_as("state frame", STATE_MAGIC, parts)
     }
 
-    /// The header's bytes, with the checksum finished that was begun over descriptors and body.
+    /// The header's bytes. `parts_checksum` is the checksum of descriptors and body.
     pub(crate) fn finished(mut self, parts_checksum: Option<u32>) -> [u8; HEADER_BYTES] {
         self.0.checksum = parts_checksum.map(|parts| self.0.finish_checksum_of(STATE_MAGIC, parts));
         self.0.encode_fields(STATE_MAGIC)
     }
 }
 
-/// Continues a CRC-32C over `bytes`; begin with 0.
+/// Continues the CRC-32C `before` over `bytes`. The first `before` is 0.
 pub fn crc32c(before: u32, bytes: &[u8]) -> u32 {
     ::crc32c::crc32c_append(before, bytes)
 }

@@ -4,10 +4,10 @@
 pub(crate) const CODE_BITS_MAX: usize = 13;
 /// Values are below this.
 pub(crate) const VALUES_MAX: usize = 1 << 12;
-/// Bit strings that are decoded side by side.
+/// The number of bit strings that values are divided over, to be decoded side by side.
 pub(crate) const QUARTERS: usize = 4;
 
-/// The bits of one value: the first in the least significant place.
+/// The code of one value. The first bit is the least significant one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Code {
     pub(crate) value: usize,
@@ -15,8 +15,8 @@ pub(crate) struct Code {
     pub(crate) len: usize,
 }
 
-/// The canonical codes of these lengths, of which 0 is that of a value without a code. None unless
-/// any bits mean something, and no code is longer than [`CODE_BITS_MAX`].
+/// The canonical codes of these lengths; a value of length 0 has no code. None if a code is longer
+/// than [`CODE_BITS_MAX`], or if the codes are not complete.
 pub(crate) fn codes(lengths: &[u8]) -> Option<impl Iterator<Item = Code> + '_> {
     let mut counts = [0usize; CODE_BITS_MAX + 1];
     for length in lengths {
@@ -41,7 +41,7 @@ pub(crate) fn codes(lengths: &[u8]) -> Option<impl Iterator<Item = Code> + '_> {
     }))
 }
 
-/// How many of n values are in each quarter.
+/// The number of values in each quarter of `n`.
 pub(crate) fn quarters(n: usize) -> [usize; QUARTERS] {
     let full = n.div_ceil(QUARTERS);
     std::array::from_fn(|quarter| n.saturating_sub(quarter * full).min(full))

@@ -1,26 +1,45 @@
-//! The chunk: some rows of a result, column by column, as bytes. `spec/chunk.md`,
-//! `spec/encodings.md` and `spec/types.md` are the law; this crate writes and reads what they say.
+//! The chunk: rows of a result as bytes, column by column. `spec/chunk.md`, `spec/encodings.md`,
+//! `spec/state.md` and `spec/types.md` are the specification; this crate writes and reads what they
+//! say.
 //!
 //! ```text
-//!   source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
-//!                                             │ bytes
-//!   Arrow  ◀── Batch of Columns ◀──decode──── Header, descriptors, body
+//! source ──▶ Batch of Columns ──write──▶ Chunk (parts for the socket)
+//!                                          │ bytes
+//! Arrow  ◀── Batch of Columns ◀──decode─── Header, descriptors, body
 //! ```
 //!
-//! A [`Column`] is shared buffers in Arrow's layout. Unencoded, its buffers *are* the chunk's:
-//! nothing is copied on either side. No I/O happens here, no thread is started, and nothing of
-//! Arrow is needed unless the feature `arrow` asks for the conversions in [`arrow`].
+//! A [`Column`] is shared buffers in Arrow's layout. Without encodings its buffers *are* the
+//! chunk's, and neither side copies them. This crate does no I/O, starts no threads, and depends on
+//! Arrow only for the conversions in [`arrow`], behind the feature `arrow`.
+//!
+//! The modules in layers; each uses those below, and reader and writer do not know each other:
+//!
+//! ```text
+//! arrow                      conversions from and to Arrow
+//! write    read     build    columns to chunks, chunks to columns, rows to columns
+//! encode                     which encoding; what the chunks before have taught
+//! sink                       the bytes of a chunk or state frame
+//! compress bitpack  expand   decimals, huffman, symbols, utf8
+//! column   types    header   word
+//! layout   output   cursor   vector, error
+//! ```
 //!
 //! ```
-//! use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values, read, write};
+//! use dray_format::{
+//!     Batch, Checksum, ChunkKind, Column, Compression, Field, Limits, Schema, Type, Values, read,
+//!     write,
+//! };
 //!
-//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let (name, data_type) = ("n".into(), Type::Int32);
+//! let field = Field { name, data_type, nullable: false, metadata: vec![] };
 //! let schema = Schema { fields: vec![field] };
 //! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
 //! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
 //! let batch = Batch { rows: 3, columns: vec![column.clone()] };
 //!
-//! let chunk = write(&schema, &[batch], Compression::Light, true, false)?.to_bytes(0);
+//! let (compression, checksum) = (Compression::Light, Checksum::Crc32c);
+//! let chunk = write(&schema, &[batch], compression, checksum, ChunkKind::Regular)?;
+//! let chunk = chunk.to_bytes(0);
 //! let (header, batch) = read(&chunk, &schema, &Limits::default())?;
 //! assert_eq!((header.rows, &batch.columns[0]), (3, &column));
 //! # Ok::<(), dray_format::Error>(())
@@ -32,6 +51,7 @@
 pub mod arrow;
 mod bitpack;
 mod build;
+mod clock;
 mod column;
 mod compress;
 mod cursor;
@@ -40,30 +60,29 @@ mod encode;
 mod error;
 mod expand;
 mod header;
-#[cfg(feature = "arrow")]
-mod held;
 mod huffman;
+mod layout;
+mod output;
 mod read;
-mod room;
+mod sink;
 mod symbols;
-mod text;
 mod types;
+mod utf8;
 mod vector;
 mod word;
 mod write;
 
-pub use build::{BatchBuilder, Builder, Built};
+pub use build::{BatchBuilder, BuiltBatch, ColumnBuilder};
+pub use clock::Clock;
 pub use column::{Batch, Bitmap, Column, Values};
+pub use compress::Compression;
 pub use cursor::{Cursor, put_bytes};
-pub use encode::kept::TableRoom;
 pub use error::{Error, ErrorKind, Result};
-pub use header::{HEADER_BYTES, Header, Limits, StateHeader, crc32c};
+pub use header::{Checksum, ChunkKind, HEADER_BYTES, Header, Limits, StateHeader, crc32c};
+pub use layout::{COUNT_MAX, WEIGHTLESS_MAX};
+pub use output::{BufferSlice, BufferSource};
 pub use read::{ColumnProfile, Profile, Tables, decode, read, read_with};
-pub use room::{Memory, Piece};
-pub use types::{
-    COUNT_MAX, DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit, WEIGHTLESS_MAX,
-};
-pub use word::copy_few;
-pub use write::{
-    Chunk, Clock, Compression, Encoder, StateFrame, Written, chunk_bytes_bound, write,
-};
+pub use sink::DictionaryBudget;
+pub use types::{DEPTH_MAX, FIELDS_MAX, Field, SCHEMA_BYTES_MAX, Schema, Type, Unit};
+pub use word::copy_short;
+pub use write::{Chunk, ColumnStats, Encoder, StateFrame, chunk_bytes_bound, write};

@@ -1,5 +1,4 @@
-//! Symbols: byte strings that come again and again, and the codes that stand for them
-//! (`spec/encodings.md` section 3.1).
+//! Symbols: frequent byte strings that a code stands for (`spec/encodings.md` section 3.1).
 
 /// The most bytes of a symbol.
 pub(crate) const SYMBOL_BYTES_MAX: usize = 16;
@@ -8,16 +7,16 @@ pub(crate) const BYTE_CODES: usize = 256;
 /// The most symbols, so that a code has at most 12 bits.
 pub(crate) const SYMBOLS_MAX: usize = 4096 - BYTE_CODES;
 
-/// From 1 to 16 bytes.
+/// A symbol of 1 to 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Symbol {
-    /// Behind the last byte they are 0.
+    /// Zeros after the symbol's last byte.
     bytes: [u8; SYMBOL_BYTES_MAX],
     len: u8,
 }
 
 impl Symbol {
-    /// A symbol of these bytes, if there are neither too few nor too many.
+    /// A symbol of these bytes, if it can have that many.
     pub(crate) fn new(from: &[u8]) -> Option<Self> {
         let mut bytes = [0; SYMBOL_BYTES_MAX];
         bytes.get_mut(..from.len())?.copy_from_slice(from);
@@ -25,7 +24,7 @@ impl Symbol {
         (!from.is_empty()).then_some(Self { bytes, len: from.len() as u8 })
     }
 
-    /// Both after each other, if they are not too long.
+    /// This symbol followed by `other`, if that is not too long.
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         let mut bytes = self.bytes;
         let (start, len) = (self.len(), self.len() + other.len());
@@ -47,12 +46,3 @@ impl Symbol {
         [u64::from_le_bytes(first), u64::from_le_bytes(rest)]
     }
 }
-
-// Of tables in state frames (`spec/state.md` section 2).
-
-/// Their numbers are below this.
-pub(crate) const TABLE_NUMBERS: u32 = 1 << 16;
-/// The most entries of one.
-pub(crate) const TABLE_ENTRIES_MAX: usize = 1 << 14;
-/// The most bytes of its entries.
-pub(crate) const TABLE_BYTES_MAX: usize = 1 << 16;

@@ -1,10 +1,9 @@
-//! Plain loops, compiled once more for each width of vector that a processor may have, and chosen
-//! when they run.
+//! Plain loops that are compiled for several vector widths; the widest one that the processor has
+//! is chosen at run time.
 //!
-//! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for what every
-//! processor has (SSE2, or NEON, which is all that ARM's 64 bits need). The compiler turns the same
-//! loop into vector code in each, so the copies cannot differ in what they say; the tests run them
-//! against each other all the same. `unsafe` here are only the calls.
+//! [`widest`] makes three copies of one safe function: for AVX-512, for AVX2, and for the baseline
+//! (SSE2, or NEON on 64-bit ARM). The source is the same, so the copies compute the same; tests
+//! compare them anyway. Only the calls of the copies are `unsafe`.
 
 /// The instructions that a copy may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +14,7 @@ pub(crate) enum Level {
     Avx512,
 }
 
-/// The most that this processor has.
+/// The widest level that this processor has.
 pub(crate) fn level() -> Level {
     static LEVEL: std::sync::OnceLock<Level> = std::sync::OnceLock::new();
     let has = *LEVEL.get_or_init(detect);
@@ -45,17 +44,19 @@ fn detect() -> Level {
     Level::Plain
 }
 
-/// Declares a function whose body is compiled for each level. Its generics stand in brackets, once
-/// declared, once named. All that the body calls in its loops must be inlined always, or it is
-/// compiled for every processor.
+/// Declares a function whose body is compiled for each level. Its generics follow its name in
+/// brackets, first with their bounds, then without. Functions that the body calls in its loops must
+/// be `inline(always)`, or they are compiled for the baseline.
 macro_rules! widest {
     (
         $(#[$meta:meta])*
-        $visibility:vis fn $name:ident [$($declared:tt)*][$($named:tt)*] ($($argument:ident: $type:ty),* $(,)?)
+        $visibility:vis fn $name:ident [$($declared:tt)*][$($named:tt)*] (
+            $($argument:ident: $type:ty),* $(,)?
+        )
         $(-> $result:ty)? $body:block
     ) => {
         $(#[$meta])*
-        #[allow(unsafe_code, reason = "the calls of the copies: see the module `vector`")]
+        #[allow(unsafe_code, reason = "calls of a copy for a target feature, see `vector`")]
         $visibility fn $name<$($declared)*>($($argument: $type),*) $(-> $result)? {
             #[inline(always)]
             fn plain<$($declared)*>($($argument: $type),*) $(-> $result)? $body
@@ -67,16 +68,22 @@ macro_rules! widest {
                     plain::<$($named)*>($($argument),*)
                 }
 
-                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
+                #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512cd,avx512dq,avx512vl")]
                 fn avx512<$($declared)*>($($argument: $type),*) $(-> $result)? {
                     plain::<$($named)*>($($argument),*)
                 }
 
                 match $crate::vector::level() {
-                    // SAFETY: `detect` has found all features that the copy is compiled for.
-                    $crate::vector::Level::Avx512 => return unsafe { avx512::<$($named)*>($($argument),*) },
-                    // SAFETY: the same.
-                    $crate::vector::Level::Avx2 => return unsafe { avx2::<$($named)*>($($argument),*) },
+                    $crate::vector::Level::Avx512 => {
+                        // SAFETY: the copy is a safe function but for its target features, and
+                        // `level` is at most what `detect` found: the processor has them all.
+                        return unsafe { avx512::<$($named)*>($($argument),*) }
+                    }
+                    $crate::vector::Level::Avx2 => {
+                        // SAFETY: as for AVX-512: `detect` found all of its target features.
+                        return unsafe { avx2::<$($named)*>($($argument),*) }
+                    }
                     $crate::vector::Level::Plain => {}
                 }
             }

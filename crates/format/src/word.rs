@@ -1,8 +1,8 @@
-//! Little-endian integers of one width, and the bytes that they are in a buffer.
+//! Little-endian integers of any width, and their bytes in a buffer.
 
-use crate::room::Flat;
+use crate::output::Flat;
 
-/// An unsigned integer that stands for a value of its width, whatever the value's type.
+/// An unsigned integer with the bits of a value of its width, whatever the value's type.
 pub(crate) trait Word: Copy + Ord + std::hash::Hash {
     /// Its bytes.
     type Raw: Flat + PartialEq;
@@ -12,12 +12,12 @@ pub(crate) trait Word: Copy + Ord + std::hash::Hash {
 
     fn of(raw: &Self::Raw) -> Self;
     fn raw(self) -> Self::Raw;
-    /// The words of a buffer, which has whole ones.
+    /// The words of a buffer, whose size is a multiple of theirs.
     fn slice(bytes: &[u8]) -> &[Self::Raw];
     fn slice_mut(bytes: &mut [u8]) -> &mut [Self::Raw];
     /// The bytes of words.
     fn bytes(raws: Vec<Self::Raw>) -> Vec<u8>;
-    /// The lowest 32 or 64 bits, or all of fewer.
+    /// The lowest 32 or 64 bits, zero-extended.
     fn low_32(self) -> u32;
     fn low_64(self) -> u64;
     /// The lowest bits of an integer.
@@ -27,7 +27,7 @@ pub(crate) trait Word: Copy + Ord + std::hash::Hash {
     fn plus(self, other: Self) -> Self;
     fn minus(self, other: Self) -> Self;
     fn flipped(self, bits: Self) -> Self;
-    /// All bits in 64 of them: to be hashed.
+    /// All bits folded to 64, for hashing.
     fn folded(self) -> u64;
     /// Whether no bit but the lowest `bits` is set; `bits` is less than the width.
     fn fits(self, bits: u32) -> bool;
@@ -120,19 +120,23 @@ macro_rules! words {
 }
 words!(u8 u16 u32 u64 u128);
 
-/// Calls a generic function for the word of a width, where it is one of those named.
+/// Calls a generic function for the word of a width, if that is one of those named.
 macro_rules! for_word {
     ($width:expr, [$($word:ident)*], $function:ident, $arguments:tt, else $other:expr) => {
-        match $width { $(width if width == size_of::<$word>() => $function::<$word>$arguments,)* _ => $other }
+        match $width {
+            $(width if width == size_of::<$word>() => $function::<$word>$arguments,)*
+            _ => $other
+        }
     };
 }
 pub(crate) use for_word;
 
-/// Copies bytes to a place of their number, and nothing to one of another. Strings are mostly short
-/// enough for two overlapping copies of a size that the compiler knows, which are faster than one
-/// of the right size.
+/// Copies `from` to `to`, which must have the same length: nothing is copied otherwise. Short
+/// strings are copied as two overlapping parts of a fixed size, which is faster than one copy of a
+/// variable size.
 #[inline(always)]
-pub fn copy_few(to: &mut [u8], from: &[u8]) {
+pub fn copy_short(to: &mut [u8], from: &[u8]) {
+    debug_assert_eq!(to.len(), from.len());
     if to.len() != from.len() {
         return;
     }

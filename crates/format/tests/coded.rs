@@ -1,5 +1,5 @@
-//! Strings coded with symbols, floats that were decimals, and columns relative to others: all kinds
-//! of data, chunk after chunk, come back bit for bit.
+//! Strings coded with symbols, decimal floats, and columns relative to others: all kinds of data
+//! come back bit for bit, chunk after chunk.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, Field, Limits, Profile, Schema, Tables, Type,
-    Values, chunk_bytes_bound, decode, read,
+    Batch, Bitmap, Checksum, ChunkKind, Column, Compression, Encoder, Field, Limits, Profile,
+    Schema, Tables, Type, Values, chunk_bytes_bound, decode, read,
 };
 use random::Random;
 
@@ -45,7 +45,7 @@ fn through_with(
 ) -> (Vec<&'static str>, u64) {
     let pieces =
         [batch.slice(0, batch.rows / 3), batch.slice(batch.rows / 3, batch.rows - batch.rows / 3)];
-    let chunk = encoder.write(&pieces, |_| compression, false).unwrap();
+    let chunk = encoder.write(&pieces, |_| compression, ChunkKind::Regular).unwrap();
     let plain: u64 = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
     assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain));
     let bytes = chunk.to_bytes(0);
@@ -67,7 +67,7 @@ fn integers(data_type: &Type, values: &[i64]) -> Column {
     Column { rows, validity: None, values: Values::Fixed { width, bytes: Bytes::from(bytes) } }
 }
 
-/// Two columns of a type: any values, and others that `follow` makes of them.
+/// Two columns of a type: arbitrary values, and values that `follow` makes of them.
 fn pair(
     random: &mut Random,
     data_type: &Type,
@@ -94,8 +94,8 @@ fn what_follows_another_column_is_relative_to_it() {
     for data_type in [Type::Int16, Type::UInt32, Type::Date32, Type::Int64, Type::UInt64] {
         let schema = schema_of_pair(&data_type);
         let mut random = Random::new(3);
-        let mut encoder = Encoder::new(schema.clone(), false);
-        // Within 30 of it, wrapping at the type's ends; or at one of 40 distances; or anywhere.
+        let mut encoder = Encoder::new(schema.clone(), Checksum::None);
+        // Within 30 of the base, wrapping around; or at one of 40 distances; or anywhere.
         let near = pair(&mut random, &data_type, 10_000, |random, value| {
             value.wrapping_add(random.below(30) as i64 - 9)
         });
@@ -115,7 +115,7 @@ fn what_follows_another_column_is_relative_to_it() {
                 "{data_type:?}: {bytes} bytes of {one} a column"
             );
         }
-        // A base, or a value, that is missing.
+        // A missing value in the base, or in the other column.
         for of in [0, 1] {
             let mut batch = near.clone();
             let mut bits = vec![0xFF; batch.rows.div_ceil(8)];
@@ -130,12 +130,12 @@ fn what_follows_another_column_is_relative_to_it() {
             };
             let validity = Some(Bitmap { bytes: Bytes::from(bits), offset: 0, len: batch.rows });
             batch.columns[of] = Column { rows: batch.rows, validity, values: zeroed };
-            let mut encoder = Encoder::new(schema.clone(), false);
+            let mut encoder = Encoder::new(schema.clone(), Checksum::None);
             assert!(!through(&mut encoder, &schema, &batch).0.contains(&"relative"));
         }
         for rows in [1, 2, 63, 64, 100, 1025] {
             let few_rows = pair(&mut random, &data_type, rows, |_, value| value.wrapping_add(1));
-            through(&mut Encoder::new(schema.clone(), false), &schema, &few_rows);
+            through(&mut Encoder::new(schema.clone(), Checksum::None), &schema, &few_rows);
         }
     }
 }
@@ -167,7 +167,7 @@ const OTHERS: &[&str] =
 #[test]
 fn symbols_follow_a_stream() {
     let schema = schema(Type::Utf8);
-    let mut encoder = Encoder::new(schema.clone(), false);
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None);
     let mut random = Random::new(1);
     for (round, vocabulary) in [ENGLISH, ENGLISH, OTHERS, OTHERS, ENGLISH].into_iter().enumerate() {
         let rows = strings(&words(&mut random, 20_000, vocabulary));
@@ -176,7 +176,7 @@ fn symbols_follow_a_stream() {
         let plain = rows.plain_bytes(0, rows.rows);
         assert!(bytes < plain / 3, "round {round}: {bytes} bytes of {plain}");
     }
-    // Too little for a table, nothing at all, what can't be compressed, and words again.
+    // Too little data for a table, none at all, incompressible data, and words again.
     assert!(
         !through(&mut encoder, &schema, &strings(&words(&mut random, 50, ENGLISH)))
             .0
@@ -195,7 +195,7 @@ fn symbols_follow_a_stream() {
     assert!(coded, "no table after data that none could help");
 }
 
-/// Words of which the first come most.
+/// Words, the first ones most often.
 fn skewed_words(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
     let rank = |random: &mut Random| (0..4).map(|_| random.below(3000)).min().unwrap_or(0);
     (0..n)
@@ -212,7 +212,7 @@ fn skewed_words(random: &mut Random, n: usize) -> Vec<Vec<u8>> {
 #[test]
 fn frequent_symbols_have_short_codes() {
     let schema = schema(Type::Utf8);
-    let mut encoder = Encoder::new(schema.clone(), false);
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None);
     let mut random = Random::new(5);
     for n in [20_000, 20_001, 20_002, 20_003, 3000] {
         let (encodings, _) =
@@ -238,15 +238,15 @@ fn few_values_have_huffman_codes_where_zstd_may() {
                 .flat_map(|value| value.to_le_bytes()[..width].to_vec())
                 .collect();
             let batch = batch(20_001, Values::Fixed { width, bytes: Bytes::from(values) });
-            let encoder = || Encoder::new(schema.clone(), true);
+            let encoder = || Encoder::new(schema.clone(), Checksum::Crc32c);
             let (encodings, bytes) =
                 through_with(Compression::Zstd(1), &mut encoder(), &schema, &batch);
             let (before, bytes_before) =
                 through_with(Compression::Light, &mut encoder(), &schema, &batch);
             assert!(bytes <= bytes_before && !before.contains(&"huffman"));
-            // What wraps, and bits of a float, are far apart unless they are a dictionary's.
+            // Differences that wrap, and those of a float's bits, are far apart unless they repeat.
             let ordered = !matches!(data_type, Type::Float64 | Type::UInt16 | Type::UInt64);
-            // Whole bytes are left to the compressor.
+            // Values of whole bytes are left to the compressor.
             let expected = ordered && kinds < 4000 && (width > 1 || kinds < 100);
             assert!(
                 !expected || encodings.contains(&"huffman"),
@@ -261,9 +261,8 @@ fn any_bytes_come_back_from_symbols() {
     let schema = schema(Type::Binary);
     for seed in 0..60 {
         let mut random = Random::new(seed);
-        let mut encoder = Encoder::new(schema.clone(), false);
-        // Few to all bytes, in strings that repeat themselves and each other, and strings longer
-        // than any symbol.
+        let mut encoder = Encoder::new(schema.clone(), Checksum::None);
+        // A few to all bytes, in strings that repeat, and in strings longer than any symbol.
         let alphabet = random.pick(&[1, 2, 3, 17, 256]);
         let period = random.pick(&[1, 2, 3, 7, 16, 17, 1000]);
         let parts: Vec<Vec<u8>> = (0..random.pick(&[1, 5, 300, 5000]))
@@ -329,13 +328,16 @@ fn damaged_chunks_are_refused_or_decode() {
         (schema(Type::Utf8), strings(&skewed_words(&mut random, 5000)), "huffman"),
     ];
     for (schema, batch, encoding) in chunks {
-        let mut encoder = Encoder::new(schema.clone(), false);
+        let mut encoder = Encoder::new(schema.clone(), Checksum::None);
         assert!(through(&mut encoder, &schema, &batch).0.contains(&encoding));
-        let chunk = encoder.write(&[batch], |_| Compression::Symbols, false).unwrap().to_bytes(0);
+        let chunk = encoder
+            .write(&[batch], |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap()
+            .to_bytes(0);
         for _ in 0..5000 {
             let mut damaged = chunk.to_vec();
             for _ in 0..1 + random.below(3) {
-                // Most of the meaning stands at the beginning.
+                // The first bytes matter most.
                 let at = 64
                     + random
                         .below(damaged.len() - 64)
@@ -364,9 +366,9 @@ fn decimals_come_back_bit_for_bit() {
                 if random.below(100) < odd_share { random.pick(&ODD) } else { integer / power }
             })
             .collect();
-        through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&values));
+        through(&mut Encoder::new(of_64.clone(), Checksum::None), &of_64, &float64s(&values));
         let values: Vec<f32> = values.iter().map(|value| *value as f32).collect();
-        through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&values));
+        through(&mut Encoder::new(of_32.clone(), Checksum::None), &of_32, &float32s(&values));
     }
 }
 
@@ -379,18 +381,18 @@ fn prices_are_decimals() {
     for (odd, per_value) in [(0, 2.6), (30, 2.7)] {
         (0..odd).for_each(|i| prices[i * 300 + 7] = ODD[i % ODD.len()]);
         let (encodings, bytes) =
-            through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&prices));
+            through(&mut Encoder::new(of_64.clone(), Checksum::None), &of_64, &float64s(&prices));
         assert!(encodings.contains(&"decimals"), "{encodings:?}");
         assert!((bytes as f64) < per_value * 10_000.0, "{bytes} bytes");
     }
     let small: Vec<f32> = prices.iter().map(|price| *price as f32).collect();
     let of_32 = schema(Type::Float32);
     let (encodings, _) =
-        through(&mut Encoder::new(of_32.clone(), false), &of_32, &float32s(&small));
+        through(&mut Encoder::new(of_32.clone(), Checksum::None), &of_32, &float32s(&small));
     assert!(encodings.contains(&"decimals"), "{encodings:?}");
     // Real numbers stay as they are.
     let reals: Vec<f64> = (0..10_000).map(|i| f64::from(i).sqrt()).collect();
     let (encodings, _) =
-        through(&mut Encoder::new(of_64.clone(), false), &of_64, &float64s(&reals));
+        through(&mut Encoder::new(of_64.clone(), Checksum::None), &of_64, &float64s(&reals));
     assert!(!encodings.contains(&"decimals"), "{encodings:?}");
 }

@@ -1,7 +1,8 @@
-//! The reader against the decoder in Python that was written from the specification alone: of
-//! damaged chunks both accept the same ones, with the same values.
+//! The reader against the decoder in Python, which was written from the specification alone: both
+//! accept the same damaged chunks, with the same values.
 //!
-//! The seed is printed; `DRAY_SEED` sets it, `DRAY_ROUNDS` how often each vector is damaged.
+//! The seed is printed; `DRAY_SEED` sets it, and `DRAY_ROUNDS` sets how often each vector is
+//! damaged.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -24,7 +25,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok().map(|text| text.parse().unwrap())
 }
 
-/// The interpreter that has what the decoder needs; see scripts/setup.
+/// The interpreter with the decoder's dependencies; see scripts/setup.
 fn python() -> PathBuf {
     let home =
         |name: &str| std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -46,8 +47,8 @@ fn vectors() -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// The container with some bytes changed: mostly in what is short and means much. Checksums are
-/// taken off, so that damage behind them is met.
+/// The container with some bytes changed, mostly in short fields that matter much. Checksums are
+/// removed, so that a reader meets the damage itself.
 fn damaged(container: &[u8], random: &mut Random) -> Vec<u8> {
     let mut out = container.to_vec();
     let schema_bytes = out.first_chunk().map_or(0, |raw| u32::from_le_bytes(*raw) as usize);
@@ -77,7 +78,7 @@ fn damaged(container: &[u8], random: &mut Random) -> Vec<u8> {
     out
 }
 
-/// The columns' values, or the refusal's name.
+/// The columns' values, or the name of the refusal.
 fn judged(container: &[u8]) -> Result<Value, &'static str> {
     let Some((schema_bytes, rest)) = container.split_first_chunk::<4>() else {
         return Err("schema");
@@ -109,7 +110,7 @@ fn both_decoders_accept_the_same_chunks() {
     for vector in vectors.iter().filter(|vector| vector.len() <= 4096) {
         containers.extend((0..rounds).map(|_| damaged(vector, &mut random)));
     }
-    // Values of large fixed sizes take Python's lists too long.
+    // Python is too slow for very wide values.
     let few_values = |container: &Vec<u8>| judged(container).is_err() || container.len() <= 4096;
     containers.retain(few_values);
     let path = std::env::temp_dir().join(format!("dray-differential-{}", std::process::id()));

@@ -1,7 +1,7 @@
-//! Damaged chunks and schemas: an error or other values, never a panic, and never more memory than
-//! was declared.
+//! Damaged chunks and schemas give an error or other values, never a panic, and never take more
+//! memory than was declared.
 //!
-//! Built with debug assertions, an arithmetic overflow is a panic too.
+//! With debug assertions, an arithmetic overflow is a panic too.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -18,8 +18,8 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header, Limits, Schema, Type,
-    Values, WEIGHTLESS_MAX, read, write,
+    Batch, Bitmap, Checksum, ChunkKind, Column, Compression, FIELDS_MAX, HEADER_BYTES, Header,
+    Limits, Schema, Type, Values, WEIGHTLESS_MAX, read, write,
 };
 use random::Random;
 
@@ -28,19 +28,20 @@ struct CountingAllocator;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is handed on to the system's allocator as it came. `alloc_zeroed` and
-// `realloc` come through here, as the trait's own versions do.
+// SAFETY: every call is passed on to the system's allocator unchanged. `alloc_zeroed` and `realloc`
+// are the trait's own, which call these two.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
         PEAK.fetch_max(live, Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives a layout whose size is not 0, which is all that `alloc` asks.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller gives a block of this allocator, which is one of `System`, and the
+        // layout that it was allocated with.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -51,12 +52,12 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 const LIMITS: Limits =
     Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 
-/// What decoding may take at one time: what the chunk declares, and beside it one column's
-/// dictionary and indexes; at worst four bytes of index for a value of one byte. Columns themselves
-/// and messages are small change.
+/// The most memory that decoding may take at a time: the size that the chunk declares, and one
+/// column's dictionary and indexes, at worst four bytes of index for a value of one byte. The
+/// columns themselves and messages take little.
 const PEAK_MAX: usize = 6 * LIMITS.decoded_bytes_max as usize;
 
-/// The most memory that `run` had allocated at one time, beyond what there was.
+/// The most memory that `run` allocates at a time.
 fn peak(run: impl FnOnce()) -> usize {
     let before = LIVE.load(Relaxed);
     PEAK.store(before, Relaxed);
@@ -102,13 +103,14 @@ fn chunks() -> Vec<(String, Schema, Vec<u8>)> {
             Compression::Symbols,
             Compression::Zstd(1),
         ]);
-        let chunk = write(&schema, &pieces, compression, false, false).unwrap();
+        let chunk =
+            write(&schema, &pieces, compression, Checksum::None, ChunkKind::Regular).unwrap();
         out.push((format!("seed {seed}"), schema, chunk.to_bytes(0).to_vec()));
     }
     out
 }
 
-/// Decodes, and says whether it was accepted: then it is a valid Arrow array.
+/// Decodes a chunk, and returns whether it was accepted. If so, its arrays must be valid.
 fn decode(name: &str, schema: &Schema, chunk: Vec<u8>) -> bool {
     let chunk = Bytes::from(chunk);
     let mut decoded = None;
@@ -125,7 +127,7 @@ fn decode(name: &str, schema: &Schema, chunk: Vec<u8>) -> bool {
     true
 }
 
-/// One test, because the counters are the process's.
+/// A single test, because the counters are of the whole process.
 #[test]
 fn damage_is_an_error() {
     let chunks = chunks();
@@ -143,7 +145,7 @@ fn damage_is_an_error() {
         for _ in 0..300 {
             let mut damaged = chunk.clone();
             for _ in 0..1 + random.below(3) {
-                // Most damage goes where the structure is: behind the header.
+                // Most damage goes to the descriptors, after the header.
                 let end = if random.below(3) > 0 {
                     chunk.len().min(HEADER_BYTES + 128)
                 } else {
@@ -164,7 +166,7 @@ fn damage_is_an_error() {
             }
             decode(name, schema, damaged);
         }
-        // A body of noise behind honest descriptors, and noise behind an honest header.
+        // A random body after valid descriptors, and random bytes after a valid header.
         for from in [HEADER_BYTES, chunk.len().min(HEADER_BYTES + 64)] {
             let mut noise = chunk.clone();
             noise[from..].iter_mut().for_each(|byte| *byte = random.next() as u8);
@@ -177,8 +179,8 @@ fn damage_is_an_error() {
     columns_that_nobody_can_hold();
 }
 
-/// A missing list of millions of NULLs takes no bytes in a chunk, and few to write again. Of more
-/// than a reader accepts none is written.
+/// A missing list of millions of NULLs takes no bytes in a chunk, and few to write again. A writer
+/// refuses more of them than a reader accepts.
 fn billions_of_nothing() {
     lists_of_nothing(WEIGHTLESS_MAX as u32, true);
     lists_of_nothing(WEIGHTLESS_MAX as u32 + 1, false);
@@ -209,13 +211,17 @@ fn lists_of_nothing(size: u32, fits: bool) {
         [(vec![batch.clone()], fits), (vec![present.clone()], fits), (vec![batch, present], false)]
     {
         let peak = peak(|| {
-            assert_eq!(write(&schema, &batches, Compression::Light, false, false).is_ok(), fits)
+            assert_eq!(
+                write(&schema, &batches, Compression::Light, Checksum::None, ChunkKind::Regular)
+                    .is_ok(),
+                fits
+            )
         });
         assert!(peak < 10_000, "{peak} bytes");
     }
 }
 
-/// Quarters of 256 MiB of Huffman codes for six values, which a compressor makes of some KB.
+/// 256 MiB of Huffman codes for six values, which a compressor packs into some KB.
 fn huffman_codes_that_nothing_needs() {
     let field = dray_format::Field {
         name: "x".into(),
@@ -258,7 +264,7 @@ fn huffman_codes_that_nothing_needs() {
     assert!(peak < 100_000, "{peak} bytes");
 }
 
-/// Eight bytes a column, which take a reader a multiple of that.
+/// Columns of eight bytes each, which take a multiple of that in a reader.
 fn columns_that_nobody_can_hold() {
     for (count, fits) in [(FIELDS_MAX, true), (FIELDS_MAX + 1, false), (1_000_000, false)] {
         let field = [0, 0, 0, 0, 0, 2, 0, 0];

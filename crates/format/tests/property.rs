@@ -14,7 +14,9 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::concat::{concat, concat_batches};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Column, Compression, Limits, Values, chunk_bytes_bound, read, write};
+use dray_format::{
+    Batch, Checksum, ChunkKind, Column, Compression, Limits, Values, chunk_bytes_bound, read, write,
+};
 use random::{Random, for_seeds};
 
 const COMPRESSIONS: [Compression; 6] = [
@@ -54,7 +56,8 @@ fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
     let plain_bytes = batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum();
     for compression in COMPRESSIONS {
         let context = format!("seed {seed}, {compression:?}, schema {arrow_schema}");
-        let chunk = write(&schema, &batches, compression, true, false).expect(&context);
+        let chunk = write(&schema, &batches, compression, Checksum::Crc32c, ChunkKind::Regular)
+            .expect(&context);
         let bound = chunk_bytes_bound(schema.nodes(), plain_bytes);
         assert!(
             chunk.chunk_bytes() <= bound,
@@ -82,7 +85,7 @@ fn check(pieces: &[RecordBatch], arrow_schema: &Arc<Schema>, seed: u64) {
     }
 }
 
-/// Checks that what lies under a missing value is zero, empty, or made of such.
+/// Checks that the value under a missing one is zero or empty.
 fn check_hidden_is_zero(column: &Column, hidden_above: &dyn Fn(usize) -> bool, context: &str) {
     let hidden = |i: usize| hidden_above(i) || !column.is_valid(i);
     let rows = (0..column.rows).filter(|i| hidden(*i));
@@ -154,7 +157,9 @@ fn variants_travel_as_their_plain_types() {
                     batch_from_arrow(&batch.slice(3, 40)).unwrap(),
                 ];
                 let chunk =
-                    write(&schema, &pieces, Compression::Light, false, false).unwrap().to_bytes(0);
+                    write(&schema, &pieces, Compression::Light, Checksum::None, ChunkKind::Regular)
+                        .unwrap()
+                        .to_bytes(0);
                 for layout in
                     [StringLayout::Offsets, StringLayout::LargeOffsets, StringLayout::Views]
                 {

@@ -9,8 +9,8 @@ use arrow_array::*;
 use arrow_schema::{DataType, Field, Schema};
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, HEADER_BYTES, Header, Limits, Profile, Tables,
-    Values, chunk_bytes_bound, decode, read, write,
+    Batch, Bitmap, Checksum, ChunkKind, Column, Compression, Encoder, HEADER_BYTES, Header, Limits,
+    Profile, Tables, Values, chunk_bytes_bound, decode, read, write,
 };
 
 fn round_trip(batches: &[RecordBatch]) {
@@ -24,7 +24,8 @@ fn round_trip(batches: &[RecordBatch]) {
         Compression::Symbols,
         Compression::Zstd(3),
     ] {
-        let chunk = write(&schema, &pieces, compression, true, false).unwrap();
+        let chunk =
+            write(&schema, &pieces, compression, Checksum::Crc32c, ChunkKind::Regular).unwrap();
         let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
         assert!(chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain), "{compression:?}");
         let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
@@ -136,7 +137,7 @@ fn single(field: Field, array: ArrayRef) -> RecordBatch {
     RecordBatch::try_new(Arc::new(Schema::new(vec![field])), vec![array]).unwrap()
 }
 
-/// A struct of one field, of which every other value is missing.
+/// A struct of one field. Every other struct is missing.
 fn half_missing(field: Field, child: ArrayRef) -> ArrayRef {
     let nulls = arrow_buffer::NullBuffer::from_iter((0..child.len()).map(|i| i % 2 == 0));
     Arc::new(StructArray::new(vec![field].into(), vec![child], Some(nulls)))
@@ -194,7 +195,7 @@ fn narrow_decimals_are_read_as_wide_ones() {
     let schema = schema_from_arrow(&schema).unwrap();
     let values =
         |i: i64| [0, -1, 1, i64::from(i32::MIN), i64::from(i32::MAX), i * 7 - 3000][i as usize % 6];
-    // None missing, some, most: in the tail, and in blocks of 1024.
+    // No, some or most values are missing, in the tail and in blocks of 1024.
     for (rows, share) in [(5, 1), (2500, 1), (2500, 3), (2500, 97), (1024, 1024)] {
         let present = |i: i64| share == 1 || (i % share == 1) != (share == 3);
         let bits = (0..rows).map(present).collect::<arrow_buffer::BooleanBuffer>();
@@ -206,14 +207,16 @@ fn narrow_decimals_are_read_as_wide_ones() {
         let wide: Vec<u8> = (0..rows).flat_map(|i| shown(&i).to_le_bytes()).collect();
         let expected = column(Values::Fixed { width: 16, bytes: wide.into() });
         for width in [4, 8] {
-            // What lies under a missing value is not sent.
+            // The values under missing ones are not sent.
             let narrow: Vec<u8> =
                 (0..rows).flat_map(|i| values(i).to_le_bytes()[..width].to_vec()).collect();
             let narrow = column(Values::Narrow { width, bytes: narrow.into() });
             let batch = Batch { rows: rows as usize, columns: vec![narrow] };
             let pieces = [batch.slice(0, 3), batch.slice(3, rows as usize - 3)];
             for compression in [Compression::None, Compression::Compact, Compression::Light] {
-                let chunk = write(&schema, &pieces, compression, true, false).unwrap();
+                let chunk =
+                    write(&schema, &pieces, compression, Checksum::Crc32c, ChunkKind::Regular)
+                        .unwrap();
                 let plain = pieces.iter().map(|piece| piece.plain_bytes(0, piece.rows)).sum();
                 assert!(
                     chunk.chunk_bytes() <= chunk_bytes_bound(schema.nodes(), plain),
@@ -243,8 +246,14 @@ fn a_fixed_size_list_of_too_many_items_is_an_error() {
     let batch = single(Field::new("l", array.data_type().clone(), true), Arc::new(array));
     let schema = schema_from_arrow(&batch.schema()).unwrap();
     let piece = batch_from_arrow(&batch).unwrap();
-    let error =
-        write(&schema, &[piece.clone(), piece], Compression::None, false, false).unwrap_err();
+    let error = write(
+        &schema,
+        &[piece.clone(), piece],
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )
+    .unwrap_err();
     assert_eq!(error.name(), "limit", "{error}");
 }
 
@@ -256,9 +265,14 @@ fn a_missing_value_in_a_field_that_is_not_null_is_an_error() {
     );
     let mut schema = schema_from_arrow(&batch.schema()).unwrap();
     schema.fields[0].nullable = false;
-    let error =
-        write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::None, false, false)
-            .unwrap_err();
+    let error = write(
+        &schema,
+        &[batch_from_arrow(&batch).unwrap()],
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )
+    .unwrap_err();
     assert_eq!(
         error.to_string(),
         "column \"n\" is declared NOT NULL, and 1 of its values are NULL"
@@ -354,10 +368,15 @@ fn what_a_column_is_like_decides_its_encoding() {
         let batch = RecordBatch::try_from_iter([(name, array)]).unwrap();
         round_trip(&[batch.slice(0, 3000), batch.slice(3000, 2000)]);
         let schema = schema_from_arrow(&batch.schema()).unwrap();
-        let chunk =
-            write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::Light, true, false)
-                .unwrap()
-                .to_bytes(0);
+        let chunk = write(
+            &schema,
+            &[batch_from_arrow(&batch).unwrap()],
+            Compression::Light,
+            Checksum::Crc32c,
+            ChunkKind::Regular,
+        )
+        .unwrap()
+        .to_bytes(0);
         let mut profile = Profile::default();
         let (raw, rest) = chunk.split_first_chunk::<HEADER_BYTES>().unwrap();
         let header = Header::decode(raw, &Limits::default()).unwrap();
@@ -398,10 +417,11 @@ fn a_column_that_changes_its_nature_comes_back_chunk_after_chunk() {
     let schema = Arc::new(schema);
     let sent = Arc::new(schema_from_arrow(&schema).unwrap());
     let decoder = Decoder::new(sent.clone(), StringLayout::Offsets);
-    let mut encoder = Encoder::new(sent, true);
+    let mut encoder = Encoder::new(sent, Checksum::Crc32c);
     for chunk in 0..60usize {
         let (number, text) = (numbers[chunk / 3 % 5], texts[chunk / 4 % 5]);
-        // Every other time the decimals need all their bits, or lie near each other far from zero.
+        // Every other time the decimals need all their bits, or are near each other and far from
+        // zero.
         let wide =
             |i| i128::from(number(i)) * [1, -1, 1 << 64, 3][chunk % 4] + [0, 1 << 100][chunk % 2];
         let columns: Vec<ArrayRef> = vec![
@@ -415,7 +435,7 @@ fn a_column_that_changes_its_nature_comes_back_chunk_after_chunk() {
         ];
         let batch = RecordBatch::try_new(schema.clone(), columns).unwrap();
         let written = encoder
-            .write(&[batch_from_arrow(&batch).unwrap()], |_| Compression::Light, false)
+            .write(&[batch_from_arrow(&batch).unwrap()], |_| Compression::Light, ChunkKind::Regular)
             .unwrap();
         let (_, back) = decoder.read(&written.to_bytes(0), &Limits::default()).unwrap();
         assert_eq!(back.columns(), batch.columns(), "chunk {chunk}");
@@ -429,9 +449,14 @@ fn lists_are_sent_with_their_lengths() {
     let batch = RecordBatch::try_from_iter([("l", array)]).unwrap();
     round_trip(&[batch.slice(0, 1000), batch.slice(1000, 3000)]);
     let schema = schema_from_arrow(&batch.schema()).unwrap();
-    let chunk =
-        write(&schema, &[batch_from_arrow(&batch).unwrap()], Compression::Light, false, false)
-            .unwrap();
-    // Two bits a length, two an item.
+    let chunk = write(
+        &schema,
+        &[batch_from_arrow(&batch).unwrap()],
+        Compression::Light,
+        Checksum::None,
+        ChunkKind::Regular,
+    )
+    .unwrap();
+    // Two bits per length and two per item.
     assert!(chunk.chunk_bytes() < 2 * 4000 * 2 / 8 * 3 / 2, "{} bytes", chunk.chunk_bytes());
 }

@@ -1,5 +1,4 @@
-//! Columns that anybody may have made, into record batches of any Arrow schema that has their
-//! types.
+//! Columns of any origin as record batches of any Arrow schema with their types.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 

@@ -1,4 +1,5 @@
-//! The vectors of `spec/vectors`: what is accepted has the values of its JSON, what is refused is refused by its name.
+//! The vectors of `spec/vectors`: accepted ones have the values of their JSON, refused ones the
+//! name of their refusal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 

@@ -1,16 +1,16 @@
-//! How fast whole nested objects are read where they lie: `cargo run --release -p dray-page
+//! Measures how fast whole nested objects are read in place: `cargo run --release -p dray-page
 //! --example objects [scale]`.
 //!
 //! Customers with their orders, and these with their line items (TPC-H), as objects in pages, as a
 //! FlatBuffer each, and as one Arrow IPC stream. Each is read as a whole: all numbers are added up,
-//! and the lengths of all strings. Medians in nanoseconds an object and a line item:
+//! and the lengths of all strings. Medians in nanoseconds per object and per line item:
 //!
 //! - `checked, in order`: bytes of unknown origin are verified once, and then all is read. Arrow's
 //!   are decoded and fully validated.
-//! - `in order`, `random`: the same without, by those who have verified them before.
+//! - `in order`, `random`: the same for bytes that were verified before.
 //!
-//! Fields of pages and Arrow's columns are looked up once, not for each object; `pages, as values`
-//! asks the layout for each value.
+//! Fields of pages and Arrow's columns are looked up once, not for each object. `pages, as values`
+//! consults the layout for each value.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,6 +19,7 @@
     reason = "a measurement stops by them"
 )]
 
+use dray_format::Checksum;
 use std::error::Error;
 use std::hint::black_box;
 use std::io::Cursor;
@@ -67,7 +68,7 @@ const NAMES: [&str; 15] = [
     "comment",
 ];
 
-/// What reading an object comes to.
+/// The checksum of an object's values.
 type Sum = u64;
 
 /// Adds up numbers and lengths.
@@ -182,7 +183,8 @@ mod flat {
                 type Inner = Self;
 
                 unsafe fn follow(bytes: &'a [u8], at: usize) -> Self {
-                    // SAFETY: as the caller says, there is such a table.
+                    // SAFETY: the caller promises what `Follow::follow` asks: at `at` of `bytes`
+                    // there is a valid table of this type. `Table::new` asks the same.
                     Self(unsafe { Table::new(bytes, at) })
                 }
             }
@@ -231,7 +233,8 @@ mod flat {
 
     impl<'a> Customer<'a> {
         pub fn sum(self) -> Sum {
-            // SAFETY: the buffer was verified, or made here.
+            // SAFETY: the table is of a buffer that was verified or built by this program, with
+            // fields of these types in these slots.
             let (key, orders) = unsafe {
                 (
                     self.0.get::<i64>(slot(0), Some(0)),
@@ -240,7 +243,7 @@ mod flat {
             };
             let mut sum = add(0, key.unwrap());
             for order in orders.unwrap() {
-                // SAFETY: as before.
+                // SAFETY: as for the customer above.
                 let (key, items) = unsafe {
                     (
                         order.0.get::<i64>(slot(0), Some(0)),
@@ -250,18 +253,18 @@ mod flat {
                 sum = add(sum, key.unwrap());
                 for item in items.unwrap() {
                     for i in 0..6 {
-                        // SAFETY: as before.
+                        // SAFETY: as for the customer above.
                         sum = add(sum, unsafe { item.0.get::<i64>(slot(i), Some(0)) }.unwrap());
                     }
                     for i in 6..10 {
-                        // SAFETY: as before.
+                        // SAFETY: as for the customer above.
                         sum = add(
                             sum,
                             i64::from(unsafe { item.0.get::<i32>(slot(i), Some(0)) }.unwrap()),
                         );
                     }
                     for i in 10..10 + STRINGS {
-                        // SAFETY: as before.
+                        // SAFETY: as for the customer above.
                         let string = unsafe { item.0.get::<ForwardsUOffset<&str>>(slot(i), None) };
                         sum = add(sum, string.unwrap().len() as i64);
                     }
@@ -313,12 +316,12 @@ mod flat {
     }
 }
 
-/// The items of a list that is there.
+/// The items of a present list.
 fn items<'a>(value: Option<Value<'a>>) -> impl Iterator<Item = Value<'a>> {
     value.and_then(|value| value.list()).unwrap().iter()
 }
 
-/// An object of a page, by values that ask the layout what they are.
+/// Reads an object of a page by values, which consult the layout.
 fn sum_of_values(object: Object<'_>) -> Sum {
     let customer = object.fields();
     let number = |value: Option<Value<'_>>| value.and_then(|value| value.i64()).unwrap();
@@ -456,7 +459,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let orders = orders(&items);
     let batch = as_arrow(&items, &orders);
     let layout = Layout::new(schema_from_arrow(&batch.schema())?)?;
-    let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+    let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
     builder.append(&batch_from_arrow(&batch)?)?;
     let pages = builder.finish();
     let buffers: Vec<Vec<u8>> = orders
@@ -483,7 +486,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let in_order: Vec<usize> = (0..customers).collect();
     let objects: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
     let columns = Columns::of(&batch);
-    // SAFETY: they were made here.
+    // SAFETY: this program built each buffer with a customer as its root.
     let of_buffer = |customer: usize| unsafe {
         flatbuffers::root_unchecked::<flat::Customer<'_>>(&buffers[customer])
     };
@@ -556,7 +559,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The time of a run in nanoseconds, the median of many.
+/// The median time of a run in nanoseconds.
 fn median(run: &dyn Fn() -> Sum) -> f64 {
     black_box(run());
     let start = Instant::now();

@@ -1,7 +1,8 @@
-//! How fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them again
-//! and copies their objects in a random order: `cargo run --release -p dray-page --example pages`.
+//! Measures how fast one core makes pages of TPC-H's lineitem, verifies them, makes columns of them
+//! again and copies their objects in a random order: `cargo run --release -p dray-page --example
+//! pages`.
 //!
-//! Each figure is the median of runs over 262,144 rows, in nanoseconds a row and GB/s of extents.
+//! Each figure is the median of runs over 262,144 rows, in nanoseconds per row and GB/s of extents.
 //! `nullable` are the same rows with every tenth value of each column missing; `customers` are
 //! customers with their orders in a list.
 
@@ -19,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
+use dray_format::{Batch, Bitmap, Checksum, Column, Field, Schema, Type, Values};
 use dray_page::{ColumnsBuilder, Layout, Object, PAGE_BYTES, PageBuilder, VerifiedPage};
 use tpchgen::generators::LineItemGenerator;
 use tpchgen_arrow::LineItemArrow;
@@ -105,12 +106,12 @@ fn customers(schema: &Schema, batches: &[Batch]) -> (Schema, Vec<Batch>) {
 
 fn measure(name: &str, schema: &Schema, batches: &[Batch]) -> Result<(), Box<dyn Error>> {
     let layout = Layout::new(schema.clone())?;
-    let build = |checksums| {
-        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, checksums)?;
+    let build = |checksum| {
+        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, checksum)?;
         batches.iter().try_for_each(|batch| builder.append(batch))?;
         Ok(builder.finish())
     };
-    let (pages, summed) = (build(false)?, build(true)?);
+    let (pages, summed) = (build(Checksum::None)?, build(Checksum::Crc32c)?);
     let mut order: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
     let (rows, bytes) =
         (order.len() as f64, order.iter().map(|object| object.bytes().len()).sum::<usize>() as f64);
@@ -121,7 +122,7 @@ fn measure(name: &str, schema: &Schema, batches: &[Batch]) -> Result<(), Box<dyn
             .try_for_each(|page| VerifiedPage::verify(&layout, page.bytes().clone()).map(drop))
     };
     let figures = |ns: f64| print!("{:>11.1}{:>7.2}", ns / rows, bytes / ns);
-    figures(median(|| build(false))?);
+    figures(median(|| build(Checksum::None))?);
     figures(median(|| verify(&pages))?);
     figures(median(|| verify(&summed))?);
     figures(median(|| columns(&layout, &order))?);
@@ -131,7 +132,7 @@ fn measure(name: &str, schema: &Schema, batches: &[Batch]) -> Result<(), Box<dyn
         order.swap(i, (state >> 33) as usize % (i + 1));
     }
     figures(median(|| {
-        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, false)?;
+        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::None)?;
         order.iter().try_for_each(|object| builder.copy(*object))?;
         Ok(builder.finish())
     })?);
@@ -149,8 +150,8 @@ fn columns(layout: &Arc<Layout>, objects: &[Object<'_>]) -> dray_page::Result<Ve
     objects.chunks(BATCH_ROWS).map(batch).collect()
 }
 
-/// The time of a run in nanoseconds, the median of many: the system counts processor time in steps
-/// of milliseconds, which is too coarse for one.
+/// The median time of a run in nanoseconds. Processor time is counted in steps of milliseconds,
+/// which is too coarse for a run.
 fn median<T>(mut run: impl FnMut() -> dray_page::Result<T>) -> Result<f64, Box<dyn Error>> {
     black_box(run()?);
     let start = Instant::now();

@@ -1,30 +1,38 @@
-//! Fields that are looked up once, and then read of any number of objects.
+//! Accessors look a field up once, and then read it from any number of objects.
 //!
-//! A [`Value`](crate::Value) asks the layout what it is each time. An accessor has asked: names,
-//! types and places are those of the schema, so that reading a field is a comparison and a load.
+//! A [`Value`](crate::Value) consults the layout at each access. An accessor has done so already:
+//! reading a field takes a comparison and a load.
 //!
 //! ```
-//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};
 //! use dray_page::{Layout, PAGE_BYTES, PageBuilder};
 //!
-//! let field = |name: &str, data_type| Field { name: name.into(), data_type, nullable: false, metadata: vec![] };
+//! let field = |name: &str, data_type| {
+//!     Field { name: name.into(), data_type, nullable: false, metadata: vec![] }
+//! };
 //! let prices = Type::List(Box::new(field("item", Type::Int64)));
 //! let layout = Layout::new(Schema { fields: vec![field("prices", prices)] })?;
-//! # let words = |values: &[u32]| values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
-//! # let numbers = Column { rows: 3, validity: None, values: Values::Fixed { width: 8, bytes: words(&[5, 0, 7, 0, 9, 0]) } };
+//! # let words = |values: &[u32]| {
+//! #     values.iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into()
+//! # };
+//! # let numbers = Values::Fixed { width: 8, bytes: words(&[5, 0, 7, 0, 9, 0]) };
+//! # let numbers = Column { rows: 3, validity: None, values: numbers };
 //! # let values = Values::List { offsets: words(&[0, 1, 3]), child: Box::new(numbers) };
 //! # let batch = Batch { rows: 2, columns: vec![Column { rows: 2, validity: None, values }] };
-//! # let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! # let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
 //! # builder.append(&batch)?;
 //! # let pages = builder.finish();
 //!
 //! let prices = layout.list_accessor(&["prices"])?;
 //! let price = layout.accessor::<i64>(&["prices", "[]"])?;
-//! let total = |object| prices.get(object).into_iter().flatten().filter_map(|item| price.get(item)).sum::<i64>();
+//! let total = |object| {
+//!     prices.get(object).into_iter().flatten().filter_map(|item| price.get(item)).sum::<i64>()
+//! };
 //! assert_eq!(pages[0].objects().map(total).collect::<Vec<_>>(), [5, 16]);
 //!
 //! let refused = layout.accessor::<i32>(&["prices", "[]"]).unwrap_err();
-//! assert_eq!(refused.to_string(), "field \"prices.[]\" is of type Int64, which is not read as i32");
+//! let expected = "field \"prices.[]\" is of type Int64, which is not read as i32";
+//! assert_eq!(refused.to_string(), expected);
 //! # Ok::<(), dray_page::Error>(())
 //! ```
 
@@ -41,16 +49,16 @@ use crate::layout::{
 use crate::object::Object;
 use crate::word::{bit_at, u32_at};
 
-/// What the items of a list are called in a path.
+/// The name of the items of a list in a path.
 const ITEMS: &str = "[]";
 
 impl Layout {
-    /// An accessor of the field with this path: the names of the structs around it and its own. The
-    /// items of a list are called `[]`, those of a map are its key and its value with their names,
-    /// and a dictionary is its values.
+    /// An accessor of the field with this path: the names of the structs around it, then its own.
+    /// The items of a list are named `[]`, those of a map are its key and its value by their names,
+    /// and a dictionary has the type of its values.
     ///
     /// # Errors
-    /// When there is no such field, or more than one; or when its type is not read as a `T`.
+    /// When there is no such field or more than one, or when its type is not read as a `T`.
     pub fn accessor<T: Access + ?Sized>(&self, path: &[&str]) -> Result<Accessor<T>> {
         let found = self.find(path)?;
         if !T::fits(found.data_type) {
@@ -67,7 +75,7 @@ impl Layout {
     /// An accessor of the list, fixed-size list or map with this path.
     ///
     /// # Errors
-    /// When there is no such field, or more than one; or when it has no items.
+    /// When there is no such field or more than one, or when it has no items.
     pub fn list_accessor(&self, path: &[&str]) -> Result<ListAccessor> {
         let found = self.find(path)?;
         let (Kind::List(items) | Kind::FixedList { items, .. }) = &found.place.kind else {
@@ -91,7 +99,7 @@ impl Layout {
     }
 }
 
-/// Reads one field, as a `T`: see [`Access`].
+/// Reads one field as a `T` (see [`Access`]).
 #[derive(Debug)]
 pub struct Accessor<T: ?Sized> {
     site: Site,
@@ -107,9 +115,9 @@ impl<T: ?Sized> Clone for Accessor<T> {
 impl<T: ?Sized> Copy for Accessor<T> {}
 
 impl<T: Access + ?Sized> Accessor<T> {
-    /// The field's value in an object, or in an item of the list around it. Nothing where it is
-    /// missing, and nothing in objects of another schema or items of another list: a checksum of 32
-    /// bits tells them apart, against mistakes and not against who forges one.
+    /// The field's value in an object, or in an item of the list around it; none if it is missing,
+    /// or if the object has another schema or the item is of another list. A checksum of 32 bits
+    /// tells these apart: it guards against mistakes, not against forgery.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<T::Value<'a>> {
         let item = of.into();
@@ -125,8 +133,8 @@ pub struct ListAccessor {
 }
 
 impl ListAccessor {
-    /// The list's items in an object, or in an item of the list around it. Nothing where
-    /// [`Accessor::get`] gives nothing.
+    /// The list's items in an object, or in an item of the list around it; none when
+    /// [`Accessor::get`] gives none.
     #[inline]
     pub fn get<'a>(&self, of: impl Into<Item<'a>>) -> Option<Items<'a>> {
         let item = of.into();
@@ -139,23 +147,23 @@ impl ListAccessor {
     }
 }
 
-/// A record that fields are read of: an object, or an item of a list.
+/// A record with fields: an object, or an item of a list.
 #[derive(Debug, Clone, Copy)]
 pub struct Item<'a> {
-    /// All of the object; nothing if the item is missing.
+    /// The whole object; empty if the item is missing.
     extent: &'a [u8],
     record: &'a [u8],
     record_id: u32,
 }
 
 impl Item<'_> {
-    /// Whether it is an item that is missing, and so is all that would be in it.
+    /// Whether it is a missing item. All of its fields are missing too.
     #[inline]
     pub fn is_missing(&self) -> bool {
         self.extent.is_empty()
     }
 
-    /// `N` bytes of its record. Offsets of 32 bits make this one comparison.
+    /// `N` bytes of its record. Thanks to offsets of 32 bits this takes one comparison.
     #[inline(always)]
     fn load<const N: usize>(&self, at: u32) -> Option<[u8; N]> {
         let at = at as usize;
@@ -214,21 +222,21 @@ impl<'a> Iterator for Items<'a> {
 
 impl ExactSizeIterator for Items<'_> {}
 
-/// Where a field is in a record, and what says that it is there.
+/// The position of a field in a record, and of the bit that tells whether it is present.
 #[derive(Debug, Clone, Copy)]
 struct Site {
-    /// The id of the records that have it; its complement if it may be missing. So one comparison
-    /// is all that one takes that can't be.
+    /// The id of its records, or the complement of the id if the field may be missing. So a field
+    /// that is never missing takes a single comparison.
     record_id: u32,
     at: u32,
-    /// The byte and the bit of it that tell: its own validity bit or, if it has none, that of the
-    /// nearest struct around it. What is in a missing struct is zero, bits too.
+    /// The byte with the validity bit: the field's own or, if it has none, that of the nearest
+    /// struct around it. A missing struct is all zeros, validity bits included.
     bit_at: u32,
     bit: u8,
 }
 
 impl Site {
-    /// Where the field is in this record, if it is there.
+    /// The position of the field in this record, if it is present.
     #[inline(always)]
     fn find(&self, item: Item<'_>) -> Option<u32> {
         let there =
@@ -248,20 +256,20 @@ struct Shape {
     nullable: bool,
 }
 
-/// What a field is read as: numbers from types that are stored as such, `bool`, `[u8]` from strings
-/// and binary values, `str` from strings, `[u8; N]` from any type of that width, and `()` from any
-/// type but null, to know whether a value is there.
+/// A Rust type that fields are read as: numbers from types that are stored as such, `bool`, `[u8]`
+/// from strings and binary values, `str` from strings, `[u8; N]` from any type of that width, and
+/// `()` from any type but null, to test whether a value is present.
 ///
-/// Strings were checked before and are checked again as a `str`, because this crate has no unsafe
-/// code; whoever can do with `[u8]` spares that.
+/// A `str` is checked for UTF-8 again, because this crate has no unsafe code. Reading `[u8]` spares
+/// that.
 pub trait Access {
-    /// What it is.
+    /// The value that is read.
     type Value<'a>;
 
-    /// Whether values of this type are read so.
+    /// Whether values of this type are read as `Self`.
     fn fits(data_type: &Type) -> bool;
 
-    /// The value whose place is at `at` of the record.
+    /// The value whose place is at `at` in the record.
     fn read(item: Item<'_>, at: u32) -> Option<Self::Value<'_>>;
 }
 
@@ -373,7 +381,7 @@ impl Access for () {
 struct Scope<'l> {
     record: &'l Record,
     record_id: u32,
-    /// The validity bit of the nearest struct around them.
+    /// The validity bit of the nearest struct around the fields.
     bit: Option<usize>,
     fields: Named<'l>,
 }
@@ -390,7 +398,7 @@ fn named<'l>(fields: impl IntoIterator<Item = &'l Field>, places: &'l [Place]) -
 }
 
 impl<'l> Scope<'l> {
-    /// The one that this path ends with.
+    /// The field that this path ends with.
     fn field(self, path: &[&str]) -> Result<Found<'l>> {
         let Self { record, record_id, bit, fields } = self;
         let found: Named<'l> =
@@ -411,7 +419,7 @@ impl<'l> Scope<'l> {
     }
 }
 
-/// A field that was looked for.
+/// A field that was looked up.
 struct Found<'l> {
     record: &'l Record,
     record_id: u32,
@@ -422,7 +430,7 @@ struct Found<'l> {
 }
 
 impl<'l> Found<'l> {
-    /// What is in it.
+    /// The fields within it.
     fn inside(self) -> Scope<'l> {
         let items_id = self.items_id();
         let of_items = |record, fields| Scope { record, record_id: items_id, bit: None, fields };
@@ -458,7 +466,7 @@ impl<'l> Found<'l> {
     }
 
     fn site(&self) -> Site {
-        // Records are below 2^31 bytes.
+        // Records have fewer than 2^31 bytes.
         let at = self.place.at as u32;
         match self.bit {
             None => Site { record_id: self.record_id, at, bit_at: 0, bit: 0 },
@@ -469,7 +477,7 @@ impl<'l> Found<'l> {
         }
     }
 
-    /// What tells the records of its items from others.
+    /// The id that tells the records of its items from others.
     fn items_id(&self) -> u32 {
         crc32c(self.record_id, &self.place.at.to_le_bytes())
     }

@@ -1,8 +1,8 @@
-//! Pages under construction: from columns, or from objects of other pages.
+//! The builder of pages, from columns or from objects of other pages.
 //!
-//! A batch goes in three steps: it is held against the schema, so that nothing can go wrong later;
-//! the sizes of its objects are taken; and then a few hundred rows at a time, which stay in the
-//! cache, are written column by column into their places.
+//! A batch takes three steps. It is checked against the schema, so that nothing can fail later. The
+//! sizes of its objects are measured. Then its rows are written column by column, in blocks of rows
+//! that stay in the cache.
 
 mod check;
 mod measure;
@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use dray_format::{Batch, COUNT_MAX};
+use dray_format::{Batch, COUNT_MAX, Checksum};
 
 use crate::error::{Result, refuse};
 use crate::layout::Layout;
@@ -21,15 +21,15 @@ use crate::object::Object;
 use crate::page::{
     HEADER_BYTES, Header, LARGE_BYTES_END, PAGE_BYTES_MAX, PAGE_BYTES_MIN, SLOT_BYTES, VerifiedPage,
 };
-use crate::rooms::{Room, Rooms, zeros};
+use crate::pool::{PagePool, PooledPage, zeros};
 
-/// So many rows are written column by column before the next ones.
+/// The rows of a block.
 const BLOCK_ROWS: usize = 128;
 
-/// Which rows of a column belong to which objects.
+/// The rows of a column, and the object of each.
 #[derive(Debug, Clone, Copy)]
 enum Rows<'a> {
-    /// Row `from + i` to object i.
+    /// Row `from + i` is of object i.
     All { from: usize, count: usize },
     /// Pairs of object and row.
     Picked(&'a [(u32, u32)]),
@@ -47,7 +47,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Those whose row passes; `others` are called with the rest.
+    /// Those whose row passes. `others` is called with the rest.
     fn filter(
         self,
         mut passes: impl FnMut(usize) -> bool,
@@ -63,7 +63,7 @@ impl Rows<'_> {
     }
 }
 
-/// A batch that fits the schema of a builder, and the sizes of its objects.
+/// A batch that was checked against the schema of a builder, with the sizes of its objects.
 #[derive(Debug)]
 pub struct Measured<'a> {
     layout: Arc<Layout>,
@@ -72,67 +72,69 @@ pub struct Measured<'a> {
 }
 
 impl Measured<'_> {
-    /// The bytes of the object of each row.
+    /// The size of each row's object in bytes.
     pub fn sizes(&self) -> &[u32] {
         &self.sizes
     }
 }
 
-/// What a page takes at least that has an object of these bytes.
+/// The least size of a page with an object of this size.
 fn page_bytes_for(object_bytes: u32) -> usize {
     HEADER_BYTES + object_bytes as usize + SLOT_BYTES
 }
 
-/// Pages under construction.
+/// Builds pages.
 ///
-/// What is full waits until it is taken by [`pop`](Self::pop); [`finish`](Self::finish) closes the
-/// last page.
+/// Full pages wait for [`pop`](Self::pop); [`finish`](Self::finish) closes the last page.
 #[derive(Debug)]
 pub struct PageBuilder {
     layout: Arc<Layout>,
     page_bytes: usize,
-    with_checksums: bool,
-    /// Where the memory of pages that are not large comes from.
-    rooms: Option<Arc<Rooms>>,
+    checksum: Checksum,
+    /// The memory of pages that are not large.
+    pool: Option<Arc<PagePool>>,
     sequence: u64,
-    open: Option<Open>,
+    open: Option<OpenPage>,
     full: VecDeque<VerifiedPage>,
 }
 
 impl PageBuilder {
-    /// A builder of pages of `page_bytes`, a power of two from 4 KiB to 1 GiB, with or without
-    /// checksums.
+    /// A builder of pages of `page_bytes`, a power of two from 4 KiB to 1 GiB.
     ///
     /// # Errors
-    /// When `page_bytes` is something else.
-    pub fn new(layout: Arc<Layout>, page_bytes: usize, with_checksums: bool) -> Result<Self> {
+    /// When `page_bytes` is another size.
+    pub fn new(layout: Arc<Layout>, page_bytes: usize, checksum: Checksum) -> Result<Self> {
         if !page_bytes.is_power_of_two() || !(PAGE_BYTES_MIN..=PAGE_BYTES_MAX).contains(&page_bytes)
         {
             refuse!(
                 Size,
-                "pages of {page_bytes} bytes, expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
+                "pages of {page_bytes} bytes, \
+                 expected a power of two from {PAGE_BYTES_MIN} to {PAGE_BYTES_MAX}"
             );
         }
         Ok(Self {
             layout,
             page_bytes,
-            with_checksums,
-            rooms: None,
+            checksum,
+            pool: None,
             sequence: 0,
             open: None,
             full: VecDeque::new(),
         })
     }
 
-    /// A builder of pages whose memory comes from `rooms` and goes back there, but for large ones.
+    /// A builder of pages whose memory comes from a pool and goes back there. Large pages have
+    /// memory of their own.
     ///
     /// # Errors
-    /// As [`new`](Self::new) has them.
-    pub fn within(layout: Arc<Layout>, rooms: &Arc<Rooms>, with_checksums: bool) -> Result<Self> {
-        Ok(Self {
-            rooms: Some(rooms.clone()),
-            ..Self::new(layout, rooms.page_bytes(), with_checksums)?
-        })
+    /// Those of [`new`](Self::new).
+    pub fn with_pool(
+        layout: Arc<Layout>,
+        pool: &Arc<PagePool>,
+        checksum: Checksum,
+    ) -> Result<Self> {
+        let builder = Self::new(layout, pool.page_bytes(), checksum)?;
+        Ok(Self { pool: Some(pool.clone()), ..builder })
     }
 
     /// The layout of the objects.
@@ -143,19 +145,19 @@ impl PageBuilder {
     /// Appends the rows of a batch as objects.
     ///
     /// # Errors
-    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing where none
-    /// may be, or an object does not fit any page: then nothing was appended. And when there is no
-    /// memory for a page.
+    /// When the batch does not fit the schema, a string is not UTF-8, a value is missing in a field
+    /// that is not nullable, or an object does not fit any page: nothing is appended then. And when
+    /// there is no memory for a page.
     pub fn append(&mut self, batch: &Batch) -> Result<()> {
         let measured = self.measure(batch)?;
         self.append_rows(&measured, 0..batch.rows)
     }
 
-    /// Holds a batch against the schema and takes the sizes of its objects, so that it can be
-    /// appended in parts whose memory is known before.
+    /// Checks a batch against the schema and measures its objects. It can then be appended in parts
+    /// whose memory is known in advance.
     ///
     /// # Errors
-    /// As [`append`](Self::append) has them, but for the memory.
+    /// Those of [`append`](Self::append), except for the lack of memory.
     pub fn measure<'a>(&self, batch: &'a Batch) -> Result<Measured<'a>> {
         if batch.rows > COUNT_MAX {
             refuse!(Limit, "a batch of {} rows, the most are {COUNT_MAX}", batch.rows);
@@ -172,8 +174,8 @@ impl PageBuilder {
     /// Appends some rows of a batch that was measured by a builder of the same layout.
     ///
     /// # Errors
-    /// When it was measured for another layout or does not have these rows, or there is no memory
-    /// for a page.
+    /// When the batch was measured for another layout or does not have these rows, or there is no
+    /// memory for a page.
     pub fn append_rows(&mut self, measured: &Measured<'_>, rows: Range<usize>) -> Result<()> {
         if !Arc::ptr_eq(&measured.layout, &self.layout) {
             refuse!(Unsupported, "a batch that was measured for another layout");
@@ -185,7 +187,7 @@ impl PageBuilder {
         let layout = self.layout.clone();
         while from < end {
             let at_most = &measured.sizes[from..end.min(from + BLOCK_ROWS)];
-            let (count, open) = self.room_for(at_most)?;
+            let (count, open) = self.page_for(at_most)?;
             let starts = open.take(&at_most[..count]);
             scatter::objects(
                 &layout.record,
@@ -199,18 +201,18 @@ impl PageBuilder {
         Ok(())
     }
 
-    /// The bytes of the pages that appending these rows would open.
+    /// The bytes of the pages that appending these rows would begin.
     pub fn page_bytes_of(&self, measured: &Measured<'_>, rows: Range<usize>) -> usize {
-        let (mut room, mut opened) = (self.open.as_ref().map_or(0, Open::room), 0);
+        let (mut free, mut opened) = (self.open.as_ref().map_or(0, OpenPage::free_bytes), 0);
         for bytes in measured.sizes.get(rows).unwrap_or_default() {
             let taken = *bytes as usize + SLOT_BYTES;
-            if taken > room {
+            if taken > free {
                 let page_bytes = page_bytes_for(*bytes).next_multiple_of(self.page_bytes);
                 opened += page_bytes;
-                // Nothing comes behind the object of a large page.
-                room = if page_bytes > self.page_bytes { taken } else { page_bytes - HEADER_BYTES };
+                // A large page has no other object.
+                free = if page_bytes > self.page_bytes { taken } else { page_bytes - HEADER_BYTES };
             }
-            room -= taken;
+            free -= taken;
         }
         opened
     }
@@ -226,36 +228,37 @@ impl PageBuilder {
         {
             refuse!(Unsupported, "an object of another schema");
         }
-        // An extent says its own size in 32 bits.
+        // The size of an extent is a u32.
         let bytes = object.bytes().len();
-        let (_, open) = self.room_for(&[bytes as u32])?;
+        let (_, open) = self.page_for(&[bytes as u32])?;
         let start = open.take_one(bytes);
         open.page()[start..start + bytes].copy_from_slice(object.bytes());
         Ok(())
     }
 
-    /// The oldest page that is full and was not taken yet.
+    /// Takes the oldest full page.
     pub fn pop(&mut self) -> Option<VerifiedPage> {
         self.full.pop_front()
     }
 
-    /// Closes the page that is not full, and returns all that were not taken yet. The next objects
-    /// begin a new page.
+    /// Closes the last page, and takes all pages that were not taken yet. The next object begins a
+    /// new page.
     pub fn finish(&mut self) -> Vec<VerifiedPage> {
         self.close();
         self.full.drain(..).collect()
     }
 
-    /// A page with room for at least the first of objects of these sizes, and for how many of them.
+    /// The number of objects of these sizes, at least one, that fit into the open page; and that
+    /// page.
     #[inline]
-    fn room_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut Open)> {
+    fn page_for(&mut self, sizes: &[u32]) -> Result<(usize, &mut OpenPage)> {
         let count = match self.open.as_ref().map_or(0, |open| open.fitting(sizes)) {
             0 => self.next_page(sizes)?,
             count => count,
         };
         match &mut self.open {
             Some(open) if count > 0 => Ok((count, open)),
-            _ => refuse!(Internal, "a new page has no room for its first object"),
+            _ => refuse!(Internal, "a new page is too small for its first object"),
         }
     }
 
@@ -263,23 +266,23 @@ impl PageBuilder {
         self.close();
         let first = sizes.first().map_or(0, |bytes| page_bytes_for(*bytes));
         let large = first > self.page_bytes;
-        let open = match self.rooms.as_ref().filter(|_| !large) {
-            Some(rooms) => Open::new(rooms.take()?, Some(rooms.clone()), large),
-            None => Open::new(new_page(first.next_multiple_of(self.page_bytes))?, None, large),
+        let open = match self.pool.as_ref().filter(|_| !large) {
+            Some(pool) => OpenPage::new(pool.take()?, Some(pool.clone()), large),
+            None => OpenPage::new(new_page(first.next_multiple_of(self.page_bytes))?, None, large),
         };
         Ok(self.open.insert(open).fitting(sizes))
     }
 
-    /// Closes the page that is open, if there is one.
+    /// Closes the open page, if there is one.
     fn close(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let page = open.close(self.layout.clone(), self.sequence, self.with_checksums);
+        let page = open.close(self.layout.clone(), self.sequence, self.checksum);
         self.sequence += 1;
         self.full.push_back(page);
     }
 }
 
-/// Memory for a page that comes from the allocator.
+/// Memory for a page from the allocator.
 fn new_page(page_bytes: usize) -> Result<BytesMut> {
     if page_bytes >= LARGE_BYTES_END {
         refuse!(Limit, "a page of {page_bytes} bytes, the most are {}", LARGE_BYTES_END - 1);
@@ -289,18 +292,18 @@ fn new_page(page_bytes: usize) -> Result<BytesMut> {
 
 /// A page that is being filled.
 #[derive(Debug)]
-struct Open {
+struct OpenPage {
     page: BytesMut,
-    /// Where its memory goes back.
-    home: Option<Arc<Rooms>>,
+    /// The pool that its memory goes back to.
+    pool: Option<Arc<PagePool>>,
     objects: usize,
     objects_end: usize,
     large: bool,
 }
 
-impl Open {
-    fn new(page: BytesMut, home: Option<Arc<Rooms>>, large: bool) -> Self {
-        Self { page, home, objects: 0, objects_end: HEADER_BYTES, large }
+impl OpenPage {
+    fn new(page: BytesMut, pool: Option<Arc<PagePool>>, large: bool) -> Self {
+        Self { page, pool, objects: 0, objects_end: HEADER_BYTES, large }
     }
 
     fn page(&mut self) -> &mut [u8] {
@@ -309,21 +312,21 @@ impl Open {
 
     /// The bytes that are left for objects and their slots.
     #[inline]
-    fn room(&self) -> usize {
+    fn free_bytes(&self) -> usize {
         if self.large && self.objects > 0 {
             return 0;
         }
         self.page.len() - self.objects_end - SLOT_BYTES * self.objects
     }
 
-    /// How many objects of these sizes, the first ones, there is room for.
+    /// How many of the first objects of these sizes fit.
     #[inline]
     fn fitting(&self, sizes: &[u32]) -> usize {
-        let mut room = self.room();
+        let mut free = self.free_bytes();
         let fits = |bytes: &&u32| {
             let taken = **bytes as usize + SLOT_BYTES;
-            let fits = taken <= room;
-            room = room.saturating_sub(taken);
+            let fits = taken <= free;
+            free = free.saturating_sub(taken);
             fits
         };
         match self.large {
@@ -332,7 +335,7 @@ impl Open {
         }
     }
 
-    /// Gives objects of these sizes, for which there is room, their places and slots.
+    /// Allots objects of these sizes, which fit, and writes their slots. Returns where they begin.
     fn take(&mut self, sizes: &[u32]) -> Vec<usize> {
         sizes.iter().map(|bytes| self.take_one(*bytes as usize)).collect()
     }
@@ -340,15 +343,16 @@ impl Open {
     #[inline]
     fn take_one(&mut self, bytes: usize) -> usize {
         let start = self.objects_end;
+        debug_assert!(bytes + SLOT_BYTES <= self.free_bytes());
         self.objects += 1;
         self.objects_end += bytes;
         let slot = self.page.len() - SLOT_BYTES * self.objects;
-        // A page is below 2^31.
+        // A page has fewer than 2^31 bytes.
         self.page[slot..slot + SLOT_BYTES].copy_from_slice(&(start as u32).to_le_bytes());
         start
     }
 
-    fn close(mut self, layout: Arc<Layout>, sequence: u64, with_checksum: bool) -> VerifiedPage {
+    fn close(mut self, layout: Arc<Layout>, sequence: u64, checksum: Checksum) -> VerifiedPage {
         let mut header = Header {
             sequence,
             // All below 2^31.
@@ -358,14 +362,14 @@ impl Open {
             checksum: None,
             large: self.large,
         };
-        if with_checksum {
-            // The flag is part of what the checksum is taken over.
+        if checksum == Checksum::Crc32c {
+            // The checksum covers its flag.
             header.checksum = Some(0);
             header.checksum = Some(header.checksum_with(&self.page()[HEADER_BYTES..]));
         }
         self.page()[..HEADER_BYTES].copy_from_slice(&header.encode());
-        let bytes = match self.home {
-            Some(home) => Room::share(self.page, home),
+        let bytes = match self.pool {
+            Some(pool) => PooledPage::into_bytes(self.page, pool),
             None => self.page.freeze(),
         };
         VerifiedPage::made(layout, header, bytes)

@@ -1,3 +1,5 @@
+//! Why a page, a schema or a batch is refused.
+
 use std::fmt;
 
 /// Why a page, a schema or a batch was refused. [`Error::name`] gives the name that `spec/page.md`
@@ -10,7 +12,7 @@ pub struct Error {
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $name:literal,)*) => {
-        /// The refusals of `spec/page.md` section 9, and the ones of a writer.
+        /// The refusals of `spec/page.md` section 9, and those of a writer.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum ErrorKind { $($(#[$doc])* $kind,)* }
 
@@ -26,33 +28,34 @@ macro_rules! kinds {
 kinds! {
     /// The page does not begin with `DRYP`.
     Magic = "magic",
-    /// A layout version this reader does not know.
+    /// A layout version that this reader does not know.
     Version = "version",
     /// A flag that is not defined.
     Flags = "flags",
     /// A reserved byte of the header that is not zero.
     Reserved = "reserved",
-    /// No objects, several in a large page, or another space of theirs than the header says.
+    /// No objects, several in a large page, or objects that end elsewhere than the header says.
     Objects = "objects",
-    /// A size that no page has, or more or fewer bytes than that.
+    /// A size that no page has, or another size than the header says.
     Size = "size",
     /// The checksum does not match.
     Checksum = "checksum",
-    /// A slot that is not where its object begins.
+    /// A slot that does not say where its object begins.
     Slot = "slot",
-    /// An extent that is not what its object needs.
+    /// An extent of another size than its object needs.
     Extent = "extent",
     /// Bits set past the last value.
     Bitmap = "bitmap",
-    /// A missing value that is not zero; for a writer, one where none may be missing.
+    /// A missing value that is not zero; for a writer, a missing value of a field that is not
+    /// nullable.
     Missing = "missing",
     /// A boolean that is neither 0 nor 1.
     Boolean = "boolean",
-    /// A string whose place does not fit it.
+    /// A string whose place does not describe it.
     String = "string",
-    /// A number of items that can't be.
+    /// An impossible number of items.
     Items = "items",
-    /// A tail that is not where it must be, or leaves its object.
+    /// A tail that is not in its position, or leaves its object.
     Tail = "tail",
     /// A string that is not UTF-8.
     Utf8 = "utf8",
@@ -62,11 +65,9 @@ kinds! {
     Schema = "schema",
     /// More than a page, an object or a column can hold, or than the caller allows.
     Limit = "limit",
-    /// Data that does not fit the schema, or an accessor that doesn't: an error of a writer's, or
-    /// of a reader's program.
+    /// Data or an accessor that does not fit the schema: an error of the calling program.
     Unsupported = "unsupported",
-    /// Something that this crate has made or checked itself is not as it must be: a defect of its
-    /// own.
+    /// A violated invariant: a defect of this crate.
     Internal = "internal",
 }
 
@@ -76,13 +77,13 @@ impl Error {
         Self { kind, what: what.into() }
     }
 
-    /// The same, of the object with this number.
+    /// The error with the number of the object that it is about.
     #[cold]
     pub(crate) fn in_object(self, object: usize) -> Self {
         Self { kind: self.kind, what: format!("object {object}: {}", self.what) }
     }
 
-    /// The same, of a column.
+    /// The error with the name of the column that it is about.
     #[cold]
     pub(crate) fn in_column(self, name: &str) -> Self {
         Self { kind: self.kind, what: format!("column {name:?}: {}", self.what) }

@@ -1,4 +1,4 @@
-//! Where everything of an object lies: a schema, compiled once (`spec/page.md` section 3).
+//! The layout of a schema's objects, compiled once (`spec/page.md` section 3).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,23 +7,24 @@ use dray_format::{Field, Schema, Type, crc32c};
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 
-/// The largest record and the largest extent are below this (page.md sections 2 and 3).
+/// Records and extents are smaller than this (page.md sections 2 and 3).
 pub(crate) const EXTENT_BYTES_END: usize = 1 << 31;
 /// The bytes of an extent before its validity bits (page.md section 3).
 pub(crate) const EXTENT_HEADER_BYTES: usize = 4;
-/// The bytes of a string's place, and how many of a string fit into it (page.md section 4).
+/// The bytes of a string's place (page.md section 4).
 pub(crate) const STRING_BYTES: usize = 16;
+/// The longest string that its place holds (page.md section 4).
 pub(crate) const INLINE_BYTES_MAX: usize = 12;
 /// The bytes of a list's place (page.md section 5).
 pub(crate) const LIST_BYTES: usize = 8;
-/// What items and extents begin at multiples of.
+/// The alignment of extents and of items (page.md sections 3 and 5).
 pub(crate) const ALIGNMENT: usize = 8;
 
-/// A schema, and where its objects have each field.
+/// A schema, and the position of each field in its objects.
 #[derive(Debug, Clone)]
 pub struct Layout {
     schema: Schema,
-    /// What tells its objects from those of other schemas: a checksum of the schema.
+    /// A checksum of the schema, which tells its objects from those of others.
     pub(crate) id: u32,
     pub(crate) record: Record,
 }
@@ -36,20 +37,22 @@ pub(crate) struct Record {
     pub bits: usize,
     pub end: usize,
     pub stride: usize,
-    /// What lies before the fixed part where nothing is missing: validity bits, and zeros.
+    /// The bytes from the validity bits to the fixed part when no value is missing.
     pub present: Vec<u8>,
     pub checks: Checks,
 }
 
-/// A field: its offset is from the start of its record.
+/// The place of a field.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
-    /// Its validity bit and those of the fields in it; none of its own if it is not nullable.
+    /// Whether it has a validity bit of its own, the first of `bits`.
     pub nullable: bool,
+    /// Its validity bit and those of the fields within it.
     pub bits: Range<usize>,
+    /// The offset from the start of its record.
     pub at: usize,
     pub kind: Kind,
-    /// Whether it or a field in it may have a tail.
+    /// Whether it or a field within it may have a tail.
     pub has_tails: bool,
 }
 
@@ -67,32 +70,32 @@ pub(crate) enum Kind {
 /// The items of a list.
 #[derive(Debug, Clone)]
 pub(crate) struct Items {
-    /// Whether there is a bitmap before them.
+    /// Whether there is a bitmap before the items.
     pub nullable: bool,
     /// A record of a single field.
     pub record: Record,
 }
 
-/// What a verifier looks at in each record, whatever its fields are called.
+/// The parts of a record that a verifier checks.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Checks {
-    /// For each validity bit.
+    /// What must be zero if a validity bit is, for each bit.
     pub absent: Vec<Absent>,
     pub gaps: Vec<Range<usize>>,
     pub booleans: Vec<usize>,
     pub tails: Vec<Tail>,
 }
 
-/// What is zero where a validity bit is.
+/// What must be zero if a validity bit is.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Absent {
-    /// The bits of the fields inside.
+    /// The validity bits of the fields within.
     pub bits: Range<usize>,
-    /// Offset and width of all places that have no nearer bit.
+    /// Offset and width of the places whose nearest validity bit this is.
     pub places: Vec<(usize, usize)>,
 }
 
-/// A place that may have a tail, in the order of these.
+/// A place that may have a tail. Places are listed in the order of their tails.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
     pub at: usize,
@@ -104,7 +107,7 @@ pub(crate) enum TailKind {
     Utf8,
     Binary,
     List(Arc<Items>),
-    /// It has its items if the bit is set that it or a struct around it has.
+    /// Its items are present if `bit`, of the list or of a struct around it, is set.
     FixedList {
         size: usize,
         items: Arc<Items>,
@@ -118,7 +121,7 @@ impl Layout {
     /// # Errors
     /// When the schema breaks a rule of types.md, or its record has 2³¹ bytes or more.
     pub fn new(schema: Schema) -> Result<Arc<Self>> {
-        // The limits of a schema are held in one place.
+        // Encoding checks the limits of a schema.
         let mut bytes = Vec::new();
         schema
             .encode(&mut bytes)
@@ -134,20 +137,20 @@ impl Layout {
         &self.schema
     }
 
-    /// The bytes of an object without tails: no object has fewer.
+    /// The size of an object without tails: the least size of an object.
     pub fn object_bytes_min(&self) -> usize {
         self.record.end.next_multiple_of(ALIGNMENT)
     }
 }
 
 impl Record {
-    /// Whether there is anything in it that might be wrong.
+    /// Whether a verifier has anything to check in it.
     pub fn is_checked(&self) -> bool {
         let Checks { gaps, booleans, tails, .. } = &self.checks;
         self.bits > 0 || !gaps.is_empty() || !booleans.is_empty() || !tails.is_empty()
     }
 
-    /// Whether any number of them takes no bytes.
+    /// Whether such records take no bytes, however many they are.
     pub fn is_weightless(&self) -> bool {
         self.stride == 0
     }
@@ -175,7 +178,7 @@ pub(crate) fn bitmap_bytes(count: usize) -> usize {
     count.div_ceil(8).next_multiple_of(ALIGNMENT)
 }
 
-/// A record while its fields are listed.
+/// A record whose fields are being listed.
 #[derive(Default)]
 struct Plan {
     bits: usize,
@@ -188,7 +191,7 @@ impl Plan {
         self.place(&field.data_type, field.nullable)
     }
 
-    /// A field, which has the number of its place instead of the offset until all are listed.
+    /// The place of a field. Until all fields are listed, it has a number instead of an offset.
     fn place(&mut self, data_type: &Type, nullable: bool) -> Result<Place> {
         let nullable = nullable && !is_null(data_type);
         let first_bit = self.bits;
@@ -254,7 +257,7 @@ impl Plan {
         Ok(Place { nullable, bits: first_bit..self.bits, at, kind, has_tails })
     }
 
-    /// Gives each place its offset.
+    /// Assigns an offset to each place.
     fn record(self, mut fields: Vec<Place>, bits_at: usize) -> Result<Record> {
         let alignment = self.places.iter().map(|(_, alignment)| *alignment).max().unwrap_or(1);
         let bits_end = bits_at + self.bits.div_ceil(8);
@@ -282,7 +285,7 @@ impl Plan {
         (0..self.bits).for_each(|bit| present[bit / 8] |= 1 << (bit % 8));
         let mut checks = Checks { absent: vec![Absent::default(); self.bits], ..Checks::default() };
         checks.take(&fields, None);
-        // Behind an object's record its tails begin at once.
+        // The tails of an object follow its record without padding.
         let gaps = [bits_end..fixed_at, end..if bits_at == 0 { stride } else { end }];
         checks.gaps = gaps.into_iter().filter(|gap| !gap.is_empty()).collect();
         Ok(Record { fields, bits_at, bits: self.bits, end, stride, present, checks })
@@ -290,7 +293,7 @@ impl Plan {
 }
 
 impl Checks {
-    /// Lists what is to be checked of fields inside one that has the validity bit `around`.
+    /// Lists the checks of fields. `around` is the validity bit of the nearest struct around them.
     fn take(&mut self, fields: &[Place], around: Option<usize>) {
         for place in fields {
             let bit = if place.nullable { Some(place.bits.start) } else { around };
@@ -330,7 +333,7 @@ impl Checks {
     }
 }
 
-/// Whether all values are missing, so that nothing has to say so.
+/// Whether all values are missing anyway, so that there is no validity bit.
 fn is_null(data_type: &Type) -> bool {
     match data_type {
         Type::Dictionary { value, .. } => is_null(value),
@@ -344,7 +347,7 @@ fn any(fields: &[Place]) -> bool {
 
 fn items(item: &Field) -> Result<Arc<Items>> {
     let mut plan = Plan::default();
-    // The bitmap before the items has this one's bit.
+    // The item's validity bit is in the bitmap before the items.
     let place = plan.place(&item.data_type, false)?;
     let nullable = item.nullable && !is_null(&item.data_type);
     Ok(Arc::new(Items { nullable, record: plan.record(vec![place], 0)? }))

@@ -1,29 +1,30 @@
-//! The page: rows and nested objects, one after the other, as bytes that are copied by one memcpy
-//! and read where they lie. `spec/page.md` is the law; this crate writes and reads what it says.
+//! The page: rows and nested objects as bytes that are copied by one memcpy and read in place.
+//! `spec/page.md` is the specification; this crate writes and reads what it says.
 //!
 //! ```text
-//!   Batch of Columns ──PageBuilder──▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
-//!                                      ▲       │                    │ in any order
-//!            bytes ──────verify────────┘       ▼ bytes              ├─ copy ──▶ PageBuilder
-//!                                            (file, socket)         └─ ColumnsBuilder ──▶ Batch of Columns
+//! Batch of Columns ──PageBuilder──▶ VerifiedPage ──▶ Object, Object, … ──▶ fields, items
+//!                                    ▲       │                  │ in any order
+//!          bytes ──────verify────────┘       ▼ bytes            ├─ copy ──▶ PageBuilder
+//!                                          (file, socket)       └─ ColumnsBuilder ──▶ Batch
 //! ```
 //!
-//! Columns travel ([`dray_format`]); objects are sorted, spilled, looked up. A schema is compiled
-//! once into a [`Layout`]. A [`VerifiedPage`] is the only door to reading: it comes from a
-//! [`PageBuilder`], or from bytes that were all checked in one pass. Behind it nothing panics, and
-//! nothing is decoded. An [`Accessor`] reads one field of many objects, a [`Value`] whatever there
-//! is. No I/O happens here, and no thread is started.
+//! Columns are sent ([`dray_format`]); objects are sorted, spilled and looked up. A schema is
+//! compiled once into a [`Layout`]. Objects are read from a [`VerifiedPage`] alone: it comes from a
+//! [`PageBuilder`], or from bytes that were checked in one pass. Reading does not panic or decode.
+//! An [`Accessor`] reads one field of many objects, a [`Value`] a field of any type. This crate
+//! does no I/O and starts no threads.
 //!
 //! ```
-//! use dray_format::{Batch, Column, Field, Schema, Type, Values};
+//! use dray_format::{Batch, Checksum, Column, Field, Schema, Type, Values};
 //! use dray_page::{ColumnsBuilder, Layout, PAGE_BYTES, PageBuilder, VerifiedPage};
 //!
-//! let field = Field { name: "n".into(), data_type: Type::Int32, nullable: false, metadata: vec![] };
+//! let (name, data_type) = ("n".into(), Type::Int32);
+//! let field = Field { name, data_type, nullable: false, metadata: vec![] };
 //! let layout = Layout::new(Schema { fields: vec![field] })?;
 //! let bytes = [7i32, -1, 2].iter().flat_map(|n| n.to_le_bytes()).collect::<Vec<u8>>().into();
 //! let column = Column { rows: 3, validity: None, values: Values::Fixed { width: 4, bytes } };
 //!
-//! let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, true)?;
+//! let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::Crc32c)?;
 //! builder.append(&Batch { rows: 3, columns: vec![column.clone()] })?;
 //! let pages = builder.finish();
 //!
@@ -45,7 +46,7 @@ mod error;
 mod layout;
 mod object;
 mod page;
-mod rooms;
+mod pool;
 mod verify;
 mod word;
 
@@ -56,4 +57,4 @@ pub use error::{Error, ErrorKind, Result};
 pub use layout::Layout;
 pub use object::{Fields, List, Object, Value};
 pub use page::{HEADER_BYTES, Header, PAGE_BYTES, PAGE_BYTES_MAX, PAGE_BYTES_MIN, VerifiedPage};
-pub use rooms::Rooms;
+pub use pool::PagePool;

@@ -1,4 +1,4 @@
-//! Objects where they lie: each access is a load or two, at a place that the layout knows.
+//! Objects, read in place: an access is a load or two at the offset that the layout gives.
 
 use crate::layout::{INLINE_BYTES_MAX, Items, Kind, Layout, Place, Record};
 use crate::word::{bit_at, load, u32_at};
@@ -15,32 +15,32 @@ impl<'a> Object<'a> {
         Self { layout, extent }
     }
 
-    /// All its bytes. Objects of one schema are equal if and only if these are.
+    /// Its bytes. Objects of one schema are equal if and only if their bytes are.
     #[inline]
     pub fn bytes(&self) -> &'a [u8] {
         self.extent
     }
 
-    /// Its layout.
+    /// The layout of the object.
     pub fn layout(&self) -> &'a Layout {
         self.layout
     }
 
-    /// Its fields.
+    /// The fields of the object.
     #[inline]
     pub fn fields(&self) -> Fields<'a> {
         let record = &self.layout.record;
         Fields { spot: Spot { extent: self.extent, at: 0 }, record, places: &record.fields }
     }
 
-    /// Its field `i`, if the schema has so many.
+    /// Field `i`, if the schema has it.
     #[inline]
     pub fn field(&self, i: usize) -> Option<Value<'a>> {
         self.fields().field(i)
     }
 }
 
-/// Where a record lies.
+/// The position of a record in its object.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot<'a> {
     pub extent: &'a [u8],
@@ -48,19 +48,19 @@ pub(crate) struct Spot<'a> {
 }
 
 impl<'a> Spot<'a> {
-    /// Whether a field is there.
+    /// Whether a field is present.
     #[inline(always)]
     pub fn has(&self, record: &Record, place: &Place) -> bool {
         !place.nullable || bit_at(self.extent, self.at + record.bits_at, place.bits.start)
     }
 
-    /// `N` bytes of the record.
+    /// `N` bytes at an offset in the record.
     #[inline(always)]
     pub fn load<const N: usize>(&self, at: usize) -> [u8; N] {
         load(self.extent, self.at + at)
     }
 
-    /// The string with its place there.
+    /// The string whose place is at an offset in the record.
     #[inline(always)]
     pub fn bytes(&self, at: usize) -> &'a [u8] {
         let at = self.at + at;
@@ -70,14 +70,15 @@ impl<'a> Spot<'a> {
         self.extent.get(from..from + length).unwrap_or_default()
     }
 
-    /// Where the items of the list are that has its place there, and how many there are.
+    /// The position and the number of the items of a list whose place is at an offset in the
+    /// record.
     #[inline(always)]
     pub fn list(&self, at: usize) -> (usize, usize) {
         let at = self.at + at;
         (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize)
     }
 
-    /// Item `i` of the items from `from` on, and whether it is there.
+    /// Item `i` of the `count` items at `from`, and whether it is present.
     #[inline(always)]
     pub fn item(&self, items: &Items, from: usize, count: usize, i: usize) -> (Self, bool) {
         let at = from + items.bitmap_bytes(count) + i * items.record.stride;
@@ -94,7 +95,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// How many there are.
+    /// The number of fields.
     pub fn len(&self) -> usize {
         self.places.len()
     }
@@ -104,7 +105,7 @@ impl<'a> Fields<'a> {
         self.places.is_empty()
     }
 
-    /// Field `i`, if there are so many.
+    /// Field `i`, if there is one.
     #[inline]
     pub fn field(&self, i: usize) -> Option<Value<'a>> {
         let place = self.places.get(i)?;
@@ -116,7 +117,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// All of them, in the schema's order.
+    /// All fields, in the schema's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Value<'a>> + use<'a> {
         let Self { spot, record, .. } = *self;
         self.places.iter().map(move |place| Value {
@@ -128,8 +129,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value of a field or of an item. Each accessor gives nothing where the value is missing, or
-/// of another type or width.
+/// The value of a field or of an item. Its accessors return none if the value is missing or has
+/// another type or width.
 #[derive(Debug, Clone, Copy)]
 pub struct Value<'a> {
     spot: Spot<'a>,
@@ -140,7 +141,7 @@ pub struct Value<'a> {
 
 macro_rules! numbers {
     ($($name:ident),*) => {$(
-        #[doc = concat!("A value of as many bytes as `", stringify!($name), "` has, as one.")]
+        #[doc = concat!("A value with the width of an `", stringify!($name), "`, as one.")]
         #[inline]
         pub fn $name(&self) -> Option<$name> {
             const WIDTH: usize = size_of::<$name>();
@@ -151,7 +152,7 @@ macro_rules! numbers {
 }
 
 impl<'a> Value<'a> {
-    /// Whether it is missing.
+    /// Whether the value is missing.
     #[inline]
     pub fn is_missing(&self) -> bool {
         !self.present || matches!(self.place.kind, Kind::Null)
@@ -181,8 +182,8 @@ impl<'a> Value<'a> {
         fits.then(|| self.spot.bytes(self.place.at))
     }
 
-    /// A string. It was checked before and is checked again here, because this crate has no unsafe
-    /// code; whoever can do with [`bytes`](Self::bytes) spares that.
+    /// A string. It is checked for UTF-8 again, because this crate has no unsafe code;
+    /// [`bytes`](Self::bytes) spares that.
     #[inline]
     pub fn str(&self) -> Option<&'a str> {
         let fits = matches!(self.place.kind, Kind::Bytes { utf8: true });
@@ -217,7 +218,7 @@ pub struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    /// How many there are.
+    /// The number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.count
@@ -228,7 +229,7 @@ impl<'a> List<'a> {
         self.count == 0
     }
 
-    /// Item `i`, if there are so many.
+    /// Item `i`, if there is one.
     #[inline]
     pub fn item(&self, i: usize) -> Option<Value<'a>> {
         let place = self.items.record.fields.first().filter(|_| i < self.count)?;
@@ -237,7 +238,7 @@ impl<'a> List<'a> {
         Some(Value { spot, record: &self.items.record, place, present })
     }
 
-    /// All of them, in order.
+    /// All items, in order.
     pub fn iter(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let list = *self;
         (0..self.count).filter_map(move |i| list.item(i))

@@ -1,4 +1,4 @@
-//! A page's header (`spec/page.md` section 2), and a page that can be read.
+//! The header of a page (`spec/page.md` section 2), and verified pages.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,13 +15,13 @@ use crate::word::u32_at;
 
 /// The size of a header in bytes.
 pub const HEADER_BYTES: usize = 64;
-/// The size of a page, unless its writer has a reason.
+/// The default size of a page.
 pub const PAGE_BYTES: usize = 256 << 10;
-/// The smallest page, and what the size of a large one is a multiple of.
+/// The smallest page. The size of a large page is a multiple of this.
 pub const PAGE_BYTES_MIN: usize = 4 << 10;
 /// The largest page that is not large.
 pub const PAGE_BYTES_MAX: usize = 1 << 30;
-/// The sizes of large pages are below this.
+/// Large pages are smaller than this.
 pub(crate) const LARGE_BYTES_END: usize = 1 << 31;
 /// The bytes of a slot.
 pub(crate) const SLOT_BYTES: usize = 4;
@@ -33,7 +33,7 @@ const FLAG_LARGE: u16 = 2;
 const CHECKSUM_AT: Range<usize> = 28..32;
 const RESERVED_AT: Range<usize> = 32..HEADER_BYTES;
 
-/// What a page says about itself.
+/// The header of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The page's number in its file or stream.
@@ -44,14 +44,14 @@ pub struct Header {
     pub page_bytes: u32,
     /// Where the last object ends.
     pub objects_end: u32,
-    /// CRC-32C of the page, if it was taken.
+    /// CRC-32C of the page, if it has one.
     pub checksum: Option<u32>,
-    /// One object, which does not fit a page of the standard size.
+    /// Whether the page is a large one, for a single object that does not fit the standard size.
     pub large: bool,
 }
 
 impl Header {
-    /// Reads a header: who reads pages from a file or a stream then knows how many bytes to read.
+    /// Reads a header. It tells how many bytes of a file or a stream the page has.
     ///
     /// # Errors
     /// When it breaks a rule of page.md section 2.
@@ -98,7 +98,7 @@ impl Header {
             }
         };
         if !fits {
-            refuse!(Size, "{page_bytes} bytes are no size of a page");
+            refuse!(Size, "no page has {page_bytes} bytes");
         }
         let end = u64::from(header.objects_end);
         if end < HEADER_BYTES as u64
@@ -106,7 +106,7 @@ impl Header {
         {
             refuse!(
                 Objects,
-                "{} objects up to byte {end} of {page_bytes} leave no room for slots",
+                "{} objects up to byte {end} of {page_bytes} leave too few bytes for slots",
                 header.objects
             );
         }
@@ -135,14 +135,14 @@ impl Header {
         bytes
     }
 
-    /// The checksum of a page with this header and these bytes behind it (chunk.md section 6).
-    pub(crate) fn checksum_with(&self, behind: &[u8]) -> u32 {
-        crc32c(crc32c(0, behind), &Self { checksum: Some(0), ..*self }.encode())
+    /// The checksum of a page with this header, followed by `rest` (chunk.md section 6).
+    pub(crate) fn checksum_with(&self, rest: &[u8]) -> u32 {
+        crc32c(crc32c(0, rest), &Self { checksum: Some(0), ..*self }.encode())
     }
 }
 
-/// A page whose every byte has been checked, or was made by this crate. It is the only door to its
-/// objects, and cheap to clone.
+/// A page whose every byte has been checked, or that this crate has made. Its objects are read
+/// through it. It is cheap to clone.
 #[derive(Clone)]
 pub struct VerifiedPage {
     layout: Arc<Layout>,
@@ -151,7 +151,7 @@ pub struct VerifiedPage {
 }
 
 impl VerifiedPage {
-    /// Checks a page, once and in one pass: all of page.md that is a must.
+    /// Checks a page against all rules of page.md, in one pass.
     ///
     /// # Errors
     /// When it breaks a rule of page.md for objects of this layout.
@@ -160,8 +160,9 @@ impl VerifiedPage {
         Ok(Self { layout: layout.clone(), header, bytes })
     }
 
-    /// A page that was made of whole objects of this layout.
+    /// A page that was built of objects of this layout.
     pub(crate) fn made(layout: Arc<Layout>, header: Header, bytes: Bytes) -> Self {
+        debug_assert_eq!(bytes.len(), header.page_bytes as usize);
         Self { layout, header, bytes }
     }
 
@@ -180,13 +181,13 @@ impl VerifiedPage {
         &self.bytes
     }
 
-    /// How many objects there are.
+    /// The number of objects.
     #[allow(clippy::len_without_is_empty, reason = "no page is empty")]
     pub fn len(&self) -> usize {
         self.header.objects as usize
     }
 
-    /// Object `i`, if there are so many.
+    /// Object `i`, if there is one.
     #[inline]
     pub fn object(&self, i: usize) -> Option<Object<'_>> {
         if i >= self.len() {

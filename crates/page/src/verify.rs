@@ -1,5 +1,5 @@
-//! Checks a page in one pass, front to back, with one cursor for the tails (`spec/page.md` section
-//! 9).
+//! Verifies a page in one pass, front to back, with one cursor for the tails (`spec/page.md`
+//! section 9).
 
 use crate::error::{Error, ErrorKind, Result, refuse};
 use crate::layout::{
@@ -8,8 +8,8 @@ use crate::layout::{
 use crate::page::{HEADER_BYTES, Header, SLOT_BYTES};
 use crate::word::{bit_at, bits_at, is_ascii, is_zero, load, u32_at};
 
-/// The bits of a string's place that lie behind so many bytes of it.
-const BEHIND: [u128; INLINE_BYTES_MAX + 1] = {
+/// The bits of a short string's place that are after its bytes, by its length.
+const AFTER: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 0;
     while length < INLINE_BYTES_MAX {
@@ -22,15 +22,15 @@ const HIGH: u128 = u128::from_ne_bytes([0x80; 16]);
 
 /// Checks a page, and returns its header.
 pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
-    let Some((header, behind)) = page.split_first_chunk::<HEADER_BYTES>() else {
-        refuse!(Size, "{} bytes are less than a header", page.len());
+    let Some((header, rest)) = page.split_first_chunk::<HEADER_BYTES>() else {
+        refuse!(Size, "a page of {} bytes is shorter than its header", page.len());
     };
     let header = Header::decode(header)?;
     if page.len() != header.page_bytes as usize {
-        refuse!(Size, "{} bytes, the header says {}", page.len(), header.page_bytes);
+        refuse!(Size, "a page of {} bytes, the header says {}", page.len(), header.page_bytes);
     }
     if let Some(expected) = header.checksum {
-        let found = header.checksum_with(behind);
+        let found = header.checksum_with(rest);
         if found != expected {
             refuse!(
                 Checksum,
@@ -40,7 +40,7 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
         }
     }
     let objects = header.objects as usize;
-    // The header has been held against the page's size.
+    // `Header::decode` has checked that the slots fit.
     let slots_at = page.len() - SLOT_BYTES * objects;
     let end = header.objects_end as usize;
     let slots = page.get(slots_at..).unwrap_or_default().as_chunks::<SLOT_BYTES>().0;
@@ -63,7 +63,7 @@ pub(crate) fn page(layout: &Layout, page: &[u8]) -> Result<Header> {
     Ok(header)
 }
 
-/// Checks the object that `rest` begins with, and returns the size of its extent.
+/// Checks the object at the start of `rest`, and returns the size of its extent.
 #[inline]
 fn object(record: &Record, rest: &[u8]) -> Result<usize> {
     let extent_bytes = if rest.len() < 4 { 0 } else { u32_at(rest, 0) as usize };
@@ -104,7 +104,7 @@ struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    /// The record at `at`, and its tails.
+    /// Checks the record at `at`, and its tails.
     #[inline]
     fn record(&mut self, record: &Record, at: usize) -> Result<()> {
         if record.bits > 0 {
@@ -141,7 +141,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The validity bits of a record, and that missing values are zero.
+    /// Checks the validity bits of a record, and that missing values are zero.
     #[inline]
     fn validity(&self, record: &Record, at: usize) -> Result<()> {
         let at_bits = at + record.bits_at;
@@ -166,7 +166,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Checks that all is zero that a validity bit says is missing.
+    /// Checks that everything is zero that is missing with a validity bit.
     fn absent(&self, record: &Record, at: usize, bit: usize) -> Result<()> {
         let Some(absent) = record.checks.absent.get(bit) else { return Ok(()) };
         let mut any = false;
@@ -188,14 +188,14 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The string whose place is at `at`.
+    /// Checks the string whose place is at `at`.
     #[inline(always)]
     fn string<const UTF8: bool>(&mut self, at: usize) -> Result<()> {
         let place = u128::from_le_bytes(load(self.extent, at));
         let length = place as u32 as usize;
-        if let Some(behind) = BEHIND.get(length) {
-            if place & behind != 0 {
-                refuse!(String, "there is something behind a string of {length} bytes");
+        if let Some(after) = AFTER.get(length) {
+            if place & after != 0 {
+                refuse!(String, "the bytes after a string of {length} bytes are not 0");
             }
             if UTF8 && place & HIGH != 0 {
                 self.check_utf8(at + 4, at + 4 + length)?;
@@ -234,7 +234,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The list whose place is at `at`.
+    /// Checks the list whose place is at `at`.
     fn items(&mut self, items: &Items, at: usize) -> Result<()> {
         let (offset, count) =
             (u32_at(self.extent, at) as usize, u32_at(self.extent, at + 4) as usize);
@@ -280,7 +280,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// The bitmap of `count` items and its padding.
+    /// Checks the bitmap of `count` items and its padding.
     fn bitmap(&self, from: usize, end: usize, count: usize) -> Result<()> {
         let bytes = count.div_ceil(8);
         if !count.is_multiple_of(8)

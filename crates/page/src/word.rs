@@ -1,7 +1,7 @@
-//! Little-endian words out of bytes.
+//! Little-endian words from bytes.
 
-/// `N` bytes from `at` on. The places of a record are within their bytes, so that the zeros for
-/// others are never read; they are here so that nothing can panic.
+/// `N` bytes from `at` on. Places are always within their bytes; the zeros for others only make
+/// sure that nothing can panic.
 #[inline(always)]
 pub(crate) fn load<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|rest| rest.first_chunk()).copied().unwrap_or([0; N])
@@ -18,7 +18,7 @@ pub(crate) fn bit_at(bytes: &[u8], at: usize, i: usize) -> bool {
     bytes.get(at + i / 8).is_some_and(|byte| byte >> (i % 8) & 1 == 1)
 }
 
-/// Up to 64 bits from `at` on, the rest zeros.
+/// The 64 bits from byte `at` on; zeros after the end.
 #[inline(always)]
 pub(crate) fn bits_at(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).unwrap_or_default() {
@@ -41,7 +41,7 @@ pub(crate) fn is_ascii(bytes: &[u8]) -> bool {
     const HIGH: u64 = 0x8080_8080_8080_8080;
     let (words, rest) = bytes.as_chunks::<8>();
     let any = words.iter().fold(0, |any, word| any | u64::from_ne_bytes(*word));
-    // The last eight bytes once more are faster than the last few one by one.
+    // Reading the last eight bytes, some of them again, is faster than the last few one by one.
     let rest = match bytes.last_chunk::<8>() {
         Some(last) => u64::from_ne_bytes(*last),
         None => rest.iter().fold(0, |any, byte| any | u64::from(*byte)),

@@ -1,4 +1,4 @@
-//! Accessors: what they refuse, and that they read what values say.
+//! Accessors: what they refuse, and that they agree with values.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use arrow_schema::Schema as ArrowSchema;
 use bytes::Bytes;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
+use dray_format::{Batch, Bitmap, Checksum, Column, Field, Schema, Type, Values};
 use dray_page::{Access, ErrorKind, Item, Layout, PageBuilder, Value, VerifiedPage};
 use random::{Random, for_seeds};
 
@@ -27,8 +27,8 @@ fn list_of(item: Type) -> Type {
     Type::List(Box::new(field("item", item, false)))
 }
 
-/// A page of one object: the address's number is 7, and items of two numbers are there, missing,
-/// there.
+/// A page of one object: the address's number is 7, and the items of two numbers are present,
+/// missing and present.
 fn page(layout: &Arc<Layout>) -> VerifiedPage {
     let words = |values: &[u32]| {
         values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
@@ -46,7 +46,7 @@ fn page(layout: &Arc<Layout>) -> VerifiedPage {
     let lists = Values::List { offsets: words(&[0, 3]), child: Box::new(pairs) };
     let address = Values::Struct(vec![Column { rows: 1, ..numbers(&[7]) }]);
     let columns = [address, lists].map(|values| Column { rows: 1, validity: None, values });
-    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, false).unwrap();
+    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, Checksum::None).unwrap();
     builder.append(&Batch { rows: 1, columns: columns.into() }).unwrap();
     builder.finish().remove(0)
 }
@@ -179,8 +179,8 @@ fn what_is_not_there_is_refused() {
     layout.accessor::<str>(&["color"]).unwrap();
 }
 
-/// Holds what accessors of a path read of `item` against `value`, which is none inside a missing
-/// struct or item.
+/// Compares what accessors of a path read from `item` with `value`, which is none inside of a
+/// missing struct or item.
 struct Compared<'l> {
     layout: &'l Layout,
     path: Vec<String>,
@@ -321,7 +321,7 @@ fn accessors_read_what_values_say() {
             (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
         let arrow_schema = Arc::new(ArrowSchema::new(fields));
         let layout = Layout::new(schema_from_arrow(&arrow_schema).unwrap()).unwrap();
-        let mut builder = PageBuilder::new(layout.clone(), 16 << 10, false).unwrap();
+        let mut builder = PageBuilder::new(layout.clone(), 16 << 10, Checksum::None).unwrap();
         random
             .pieces(&arrow_schema)
             .iter()

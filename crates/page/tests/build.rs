@@ -1,11 +1,11 @@
-//! What builders take and refuse.
+//! What builders accept and refuse.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
+use dray_format::{Batch, Bitmap, Checksum, Column, Field, Schema, Type, Values};
 use dray_page::{ColumnsBuilder, ErrorKind, Layout, PageBuilder, VerifiedPage};
 
 fn field(data_type: Type, nullable: bool) -> Field {
@@ -47,7 +47,8 @@ fn batch(column: Column) -> Batch {
 }
 
 fn refusal(data_type: Type, nullable: bool, column: Column) -> Option<ErrorKind> {
-    let mut builder = PageBuilder::new(layout(data_type, nullable), 4 << 10, false).unwrap();
+    let mut builder =
+        PageBuilder::new(layout(data_type, nullable), 4 << 10, Checksum::None).unwrap();
     let refused = builder.append(&batch(column)).err().map(|error| error.kind());
     assert!(refused.is_none() || builder.finish().is_empty(), "something was appended");
     refused
@@ -135,17 +136,17 @@ fn batches_that_do_not_fit_are_refused() {
 #[test]
 fn pages_have_their_sizes() {
     for page_bytes in [0, 1, 2048, 4095, 12 << 10, 2 << 30] {
-        let refused = PageBuilder::new(layout(Type::Int32, false), page_bytes, false).unwrap_err();
+        let refused =
+            PageBuilder::new(layout(Type::Int32, false), page_bytes, Checksum::None).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Size);
     }
-    // A string whose object, header and slot are just the page; and one byte more, which is 8 of
-    // extent.
+    // A string whose object fills a page exactly; and one byte more, which adds 8 to the extent.
     let fits = (4 << 10) - 64 - 4 - 4 - 8 - 16;
     for (length, page_bytes, large) in
         [(fits, 4 << 10, false), (fits + 1, 8 << 10, true), (20_000, 20 << 10, true)]
     {
         let layout = layout(Type::Utf8, false);
-        let mut builder = PageBuilder::new(layout.clone(), 4 << 10, true).unwrap();
+        let mut builder = PageBuilder::new(layout.clone(), 4 << 10, Checksum::Crc32c).unwrap();
         let text = vec![b'x'; length];
         builder.append(&batch(strings(&[b"before", &text, b"behind"]))).unwrap();
         let pages = builder.finish();
@@ -165,7 +166,7 @@ fn pages_have_their_sizes() {
 #[test]
 fn full_pages_can_be_taken_before_the_last() {
     let layout = layout(Type::Int32, false);
-    let mut builder = PageBuilder::new(layout, 4 << 10, false).unwrap();
+    let mut builder = PageBuilder::new(layout, 4 << 10, Checksum::None).unwrap();
     let rows: Vec<u32> = (0..1000).collect();
     builder.append(&batch(numbers(&rows))).unwrap();
     let mut found = Vec::new();
@@ -183,7 +184,7 @@ fn narrow_decimals_are_widened() {
     let values = [-5i32, 7];
     let bytes = values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into();
     let layout = layout(Type::Decimal128 { precision: 9, scale: 2 }, true);
-    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, false).unwrap();
+    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, Checksum::None).unwrap();
     builder.append(&batch(column(2, Values::Narrow { width: 4, bytes }))).unwrap();
     let bytes =
         values.iter().flat_map(|value| i64::from(*value).to_le_bytes()).collect::<Vec<u8>>().into();
@@ -197,7 +198,8 @@ fn narrow_decimals_are_widened() {
 #[test]
 fn objects_of_another_schema_are_refused() {
     let build = |data_type| {
-        let mut builder = PageBuilder::new(layout(data_type, false), 4 << 10, false).unwrap();
+        let mut builder =
+            PageBuilder::new(layout(data_type, false), 4 << 10, Checksum::None).unwrap();
         builder.append(&batch(numbers(&[1, 2]))).unwrap();
         builder
     };
@@ -207,8 +209,8 @@ fn objects_of_another_schema_are_refused() {
     assert_eq!(signed.copy(object).unwrap_err().kind(), ErrorKind::Unsupported);
     let mut columns = ColumnsBuilder::new(signed.layout().clone(), 1 << 20);
     assert_eq!(columns.append([object]).unwrap_err().kind(), ErrorKind::Unsupported);
-    // An equal schema is not another one.
-    let mut again = PageBuilder::new(layout(Type::UInt32, false), 4 << 10, false).unwrap();
+    // Equal schemas are the same.
+    let mut again = PageBuilder::new(layout(Type::UInt32, false), 4 << 10, Checksum::None).unwrap();
     again.copy(object).unwrap();
     assert_eq!(again.finish()[0].object(0).unwrap().bytes(), object.bytes());
 }
@@ -218,8 +220,8 @@ fn objects_of_another_schema_are_refused() {
 fn batches_are_bounded() {
     let wide = Type::FixedList { size: 1 << 30, item: Box::new(field(Type::Int64, false)) };
     let layout = layout(wide, true);
-    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, false).unwrap();
-    // Nothing is there for a missing list, and a gigabyte of numbers in a column of it.
+    let mut builder = PageBuilder::new(layout.clone(), 4 << 10, Checksum::None).unwrap();
+    // A missing list takes no bytes in a page, and a gigabyte in a column.
     let nothing =
         Column { rows: 0, validity: None, values: Values::Fixed { width: 8, bytes: Bytes::new() } };
     let lists = Values::FixedList { size: 1 << 30, child: Box::new(nothing) };
@@ -227,7 +229,7 @@ fn batches_are_bounded() {
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
 
     let small = Layout::new(Schema { fields: vec![field(Type::Utf8, false)] }).unwrap();
-    let mut builder = PageBuilder::new(small.clone(), 4 << 10, false).unwrap();
+    let mut builder = PageBuilder::new(small.clone(), 4 << 10, Checksum::None).unwrap();
     let two = batch(strings(&[&[b'x'; 500], b"y"]));
     let measured = builder.measure(&two).unwrap();
     assert_eq!(builder.append_rows(&measured, 1..3).unwrap_err().kind(), ErrorKind::Unsupported);

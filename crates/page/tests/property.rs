@@ -16,10 +16,10 @@ use arrow_cast::cast;
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Compression, Limits, write};
+use dray_format::{Batch, Checksum, ChunkKind, Compression, Limits, write};
 use dray_page::{
-    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, Rooms, Value,
-    VerifiedPage,
+    ColumnsBuilder, Error, ErrorKind, Fields as Values, Layout, Object, PageBuilder, PagePool,
+    Value, VerifiedPage,
 };
 use random::{Random, for_seeds};
 
@@ -29,7 +29,8 @@ fn random_schema(random: &mut Random) -> SchemaRef {
     loop {
         let fields: Vec<Field> =
             (0..1 + random.below(5)).map(|i| random.field(&format!("c{i}"), 4)).collect();
-        // Arrow's casts, which make dictionaries comparable, lose count of lists of size 0.
+        // Dictionaries are cast to compare them, and Arrow's casts lose the count of lists of size
+        // 0.
         let types = format!("{fields:?}");
         if !types.contains("Dictionary(") || !types.contains(", 0)") {
             return Arc::new(Schema::new(fields));
@@ -37,14 +38,20 @@ fn random_schema(random: &mut Random) -> SchemaRef {
     }
 }
 
-/// The rows of a batch as Arrow has them, dictionaries as their values.
+/// The rows of a batch in Arrow, with dictionaries as their values.
 fn to_arrow(schema: &dray_format::Schema, batch: &Batch) -> Vec<ArrayRef> {
     if batch.rows == 0 {
         return Vec::new();
     }
-    let chunk = write(schema, std::slice::from_ref(batch), Compression::None, false, false)
-        .unwrap()
-        .to_bytes(0);
+    let chunk = write(
+        schema,
+        std::slice::from_ref(batch),
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )
+    .unwrap()
+    .to_bytes(0);
     let limits =
         Limits { decoded_bytes_max: 1 << 30, chunk_bytes_max: 1 << 30, ..Limits::default() };
     let (_, rows) =
@@ -57,8 +64,8 @@ fn plain(column: &ArrayRef) -> ArrayRef {
     if plain_type(column.data_type()) == *column.data_type() {
         return column.clone();
     }
-    // Arrow refuses to cast a missing struct with a dictionary of no entries in it; compared as
-    // they are, these are equal too.
+    // Arrow refuses to cast a missing struct with an empty dictionary in it. These are compared
+    // uncast.
     cast(column, &plain_type(column.data_type())).unwrap_or_else(|_| column.clone())
 }
 
@@ -92,7 +99,7 @@ fn pages_of(
     page_bytes: usize,
     checksums: bool,
 ) -> Vec<VerifiedPage> {
-    let mut builder = PageBuilder::new(layout.clone(), page_bytes, checksums).unwrap();
+    let mut builder = PageBuilder::new(layout.clone(), page_bytes, checksums.into()).unwrap();
     batches.iter().for_each(|batch| builder.append(batch).unwrap());
     builder.finish()
 }
@@ -121,7 +128,7 @@ fn batches_come_back() {
             assert_eq!(verified.header(), page.header(), "{context}");
         }
 
-        // One batch after the other, out of the pages in their order.
+        // One batch after the other, from the pages in order.
         let mut objects = pages.iter().flat_map(VerifiedPage::objects);
         for batch in &batches {
             let found = back(&layout, objects.by_ref().take(batch.rows)).unwrap();
@@ -129,10 +136,10 @@ fn batches_come_back() {
             assert_eq!(to_arrow(&schema, &found), to_arrow(&schema, batch), "{context}");
         }
 
-        // In another order, copied one by one, and made again from columns: the same bytes.
+        // Copied in another order and built again from columns: the bytes are the same.
         let mut order: Vec<Object<'_>> = pages.iter().flat_map(VerifiedPage::objects).collect();
         (1..order.len()).for_each(|i| order.swap(i, random.below(i + 1)));
-        let mut builder = PageBuilder::new(layout.clone(), page_bytes, false).unwrap();
+        let mut builder = PageBuilder::new(layout.clone(), page_bytes, Checksum::None).unwrap();
         order.iter().for_each(|object| builder.copy(*object).unwrap());
         let copies = builder.finish();
         let shuffled = back(&layout, order.iter().copied()).unwrap();
@@ -144,16 +151,16 @@ fn batches_come_back() {
                 .unwrap_or_else(|error| panic!("{error}, {context}"));
         }
 
-        // Some copied and the others from columns, into memory that was used before: the same
-        // bytes, too.
-        let rooms = Rooms::new(page_bytes, 4 * page_bytes);
+        // Some copied and others from columns, in memory that was used before: the bytes are the
+        // same.
+        let pool = PagePool::new(page_bytes, 4 * page_bytes);
         let soil = |room: &mut [u8]| {
             room.fill(0xAA);
             Ok::<(), Error>(())
         };
-        let soiled: Vec<Bytes> = copies.iter().map(|_| rooms.fill(soil).unwrap()).collect();
+        let soiled: Vec<Bytes> = copies.iter().map(|_| pool.fill(soil).unwrap()).collect();
         drop(soiled);
-        let mut builder = PageBuilder::within(layout.clone(), &rooms, false).unwrap();
+        let mut builder = PageBuilder::with_pool(layout.clone(), &pool, Checksum::None).unwrap();
         let (copied, others) = order.split_at(random.below(order.len() + 1));
         copied.iter().for_each(|object| builder.copy(*object).unwrap());
         builder.append(&back(&layout, others.iter().copied()).unwrap()).unwrap();
@@ -166,7 +173,7 @@ fn batches_come_back() {
     });
 }
 
-/// Reads whatever there is, and counts it.
+/// Reads and counts all values.
 fn walk(fields: Values<'_>) -> usize {
     fields.iter().map(walk_value).sum()
 }
@@ -216,8 +223,8 @@ fn damaged_pages_are_refused_or_read() {
                 let Ok(verified) = VerifiedPage::verify(&layout, bytes.clone()) else { continue };
                 verified.objects().for_each(|object| _ = walk(object.fields()));
                 match back(&layout, verified.objects()) {
-                    // What a verifier accepts is what a writer makes of the same values, but for
-                    // the page's number.
+                    // A page that the verifier accepts is the one that a writer makes of the same
+                    // values, apart from its number.
                     Ok(batch) => {
                         let again = pages_of(&layout, &[batch], 4 << 10, false);
                         assert_eq!(again.len(), 1, "{context}");

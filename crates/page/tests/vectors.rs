@@ -1,4 +1,5 @@
-//! The vectors of `spec/vectors`: what is accepted has the rows of its JSON, what is refused is refused by its name.
+//! The vectors of `spec/vectors`: accepted ones have the rows of their JSON, refused ones the name
+//! of their refusal.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Schema, Type};
+use dray_format::{Checksum, Schema, Type};
 use dray_page::{ColumnsBuilder, Layout, PageBuilder, Value as PageValue, VerifiedPage};
 use serde_json::{Value, json};
 use words::{field, scalar, values};
@@ -71,9 +72,9 @@ fn accepted() {
             assert_eq!(values(column, &field.data_type), expected, "{name}, column {i}");
         }
 
-        // What our own writer makes of the values, the page's number and its flags aside.
+        // This crate's writer makes the same page of the values, apart from its number and flags.
         let page_bytes = if page.header().large { 4 << 10 } else { page.bytes().len() };
-        let mut builder = PageBuilder::new(layout, page_bytes, false).unwrap();
+        let mut builder = PageBuilder::new(layout, page_bytes, Checksum::None).unwrap();
         builder.append(&batch).unwrap();
         let again = builder.finish();
         assert_eq!(again.len(), 1, "{name}");
@@ -96,7 +97,7 @@ fn refused() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// A value where it lies, as `spec/vectors/README.md` describes it.
+/// A value of a page, as `spec/vectors/README.md` describes it.
 fn in_place(value: PageValue<'_>, data_type: &Type) -> Value {
     if value.is_missing() {
         return Value::Null;

@@ -4,7 +4,7 @@
 
 use std::io::Write;
 
-use dray_format::Builder;
+use dray_format::ColumnBuilder;
 
 use crate::array_text::more_dimensions;
 use crate::column::{Format, push_text_array};
@@ -146,7 +146,7 @@ fn integer(text: &[u8]) -> Option<i64> {
     if is_negative { 0i64.checked_sub_unsigned(value) } else { i64::try_from(value).ok() }
 }
 
-fn push_digits(builder: &mut Builder, text: &[u8], bytes: usize) -> Result<()> {
+fn push_digits(builder: &mut ColumnBuilder, text: &[u8], bytes: usize) -> Result<()> {
     let malformed =
         || Error::Malformed(format!("{:?} for an integer", String::from_utf8_lossy(text)));
     let value = integer(text).ok_or_else(malformed)?;
@@ -166,7 +166,7 @@ fn unrepresentable(what: &str) -> Error {
 #[inline]
 pub(crate) fn push(
     decode: &Decode,
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     value: &[u8],
     null_nonfinite: bool,
 ) -> Result<()> {
@@ -210,7 +210,7 @@ pub(crate) fn push(
 
 fn push_rare(
     decode: &Decode,
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     value: &[u8],
     null_nonfinite: bool,
 ) -> Result<()> {
@@ -299,7 +299,7 @@ fn shown(numeric: &Numeric<'_>) -> String {
 
 #[cold]
 fn not_decimal(
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     numeric: &Numeric<'_>,
     precision: u8,
     scale: i8,
@@ -316,7 +316,7 @@ fn not_decimal(
 
 /// A value that the column's type does not have.
 #[cold]
-fn missing(builder: &mut Builder, what: &str, null: bool) -> Result<()> {
+fn missing(builder: &mut ColumnBuilder, what: &str, null: bool) -> Result<()> {
     if null {
         Ok(builder.push_null()?)
     } else {
@@ -326,13 +326,13 @@ fn missing(builder: &mut Builder, what: &str, null: bool) -> Result<()> {
 
 /// Between the parts of a value that may have very many.
 #[inline]
-pub(crate) fn check_interrupts(builder: &Builder, part: usize) -> Result<()> {
+pub(crate) fn check_interrupts(builder: &ColumnBuilder, part: usize) -> Result<()> {
     const PARTS: usize = 64;
     if part % PARTS == PARTS - 1 { Ok(builder.check_interrupts()?) } else { Ok(()) }
 }
 
 /// `04:05:06.789-08`, as `timetz_out` writes it.
-fn push_timetz(builder: &mut Builder, value: &[u8]) -> Result<()> {
+fn push_timetz(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
     let (time, zone) = (reader.i64()?, reader.i32()?);
     reader.end()?;
@@ -359,7 +359,7 @@ fn push_timetz(builder: &mut Builder, value: &[u8]) -> Result<()> {
     })?)
 }
 
-fn push_interval(builder: &mut Builder, value: &[u8], null: bool) -> Result<()> {
+fn push_interval(builder: &mut ColumnBuilder, value: &[u8], null: bool) -> Result<()> {
     let mut reader = Reader(value);
     let (microseconds, days, months) = (reader.i64()?, reader.i32()?, reader.i32()?);
     reader.end()?;
@@ -378,7 +378,7 @@ fn push_interval(builder: &mut Builder, value: &[u8], null: bool) -> Result<()> 
     Ok(builder.push_fixed(bytes)?)
 }
 
-fn push_bits(builder: &mut Builder, value: &[u8]) -> Result<()> {
+fn push_bits(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
     let bits = usize::try_from(reader.i32()?).map_err(|_| cut())?;
     let bytes = reader.0;
@@ -389,7 +389,7 @@ fn push_bits(builder: &mut Builder, value: &[u8]) -> Result<()> {
     Ok(builder.push_written(bits, |out| out.extend(digits))?)
 }
 
-fn push_hstore(builder: &mut Builder, value: &[u8]) -> Result<()> {
+fn push_hstore(builder: &mut ColumnBuilder, value: &[u8]) -> Result<()> {
     let mut reader = Reader(value);
     for part in 0..reader.i32()? {
         check_interrupts(builder, part as usize)?;
@@ -410,7 +410,7 @@ fn push_hstore(builder: &mut Builder, value: &[u8]) -> Result<()> {
 fn push_array(
     oid: u32,
     item: &Decode,
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     value: &[u8],
     null: bool,
 ) -> Result<()> {
@@ -441,7 +441,7 @@ fn push_array(
 
 fn push_composite(
     attributes: &[(u32, Decode)],
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     value: &[u8],
     null: bool,
 ) -> Result<()> {
@@ -475,7 +475,7 @@ const UPPER_INCLUSIVE: u8 = 0x04;
 const LOWER_INFINITE: u8 = 0x08;
 const UPPER_INFINITE: u8 = 0x10;
 
-fn push_range(bound: &Decode, builder: &mut Builder, value: &[u8], null: bool) -> Result<()> {
+fn push_range(bound: &Decode, builder: &mut ColumnBuilder, value: &[u8], null: bool) -> Result<()> {
     let (flags, rest) = value.split_first().ok_or_else(cut)?;
     let mut reader = Reader(rest);
     let mut bound_at = |infinite: u8| match flags & (EMPTY | infinite) {
@@ -498,7 +498,7 @@ fn push_range(bound: &Decode, builder: &mut Builder, value: &[u8], null: bool) -
 
 fn push_nested(
     decode: &Decode,
-    builder: &mut Builder,
+    builder: &mut ColumnBuilder,
     value: Option<&[u8]>,
     null: bool,
 ) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Which column a type becomes: `spec/types.md` section 3.
 
-use dray_format::{Builder, Field, Type, Unit};
+use dray_format::{ColumnBuilder, Field, Type, Unit};
 
 use crate::array_text::{self, Item, unescaped};
 use crate::binary::{self, Decode};
@@ -194,7 +194,7 @@ impl Column {
     /// # Errors
     /// When the column's type does not have the value, or the bytes are not one.
     #[inline]
-    pub fn push(&self, builder: &mut Builder, value: Option<&[u8]>) -> Result<()> {
+    pub fn push(&self, builder: &mut ColumnBuilder, value: Option<&[u8]>) -> Result<()> {
         match value {
             Some(value) => binary::push(&self.decode, builder, value, self.null_nonfinite),
             None => Ok(builder.push_null()?),
@@ -406,7 +406,11 @@ fn decimal(precision: u8, scale: i8) -> (Type, Decode) {
 }
 
 /// A value that is text already, or an array of such.
-pub(crate) fn push_text_array(builder: &mut Builder, text: &[u8], delimiter: u8) -> Result<()> {
+pub(crate) fn push_text_array(
+    builder: &mut ColumnBuilder,
+    text: &[u8],
+    delimiter: u8,
+) -> Result<()> {
     let mut part = 0;
     array_text::items(text, delimiter, |item| {
         binary::check_interrupts(builder, part)?;

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   PgType ──Column::new──▶ Field, and how to ask for it: binary or text
-//!   value  ──Column::push──▶ Builder
+//!   value  ──Column::push──▶ ColumnBuilder
 //! ```
 //!
 //! Values come as PostgreSQL's send functions make them (binary) or as its output functions do

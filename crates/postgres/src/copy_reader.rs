@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use dray_format::{BatchBuilder, Built, Schema};
+use dray_format::{BatchBuilder, BuiltBatch, Schema};
 use dray_pgtypes::{Column, Format, Options as TypeOptions};
 
 use crate::catalog::{self, Catalog};
@@ -146,7 +146,7 @@ impl CopyReader {
     ///
     /// # Errors
     /// When a value has no place in its column, or the data is not a COPY's.
-    pub fn feed(&mut self, data: &[u8], full: &mut dyn FnMut(Built)) -> Result<()> {
+    pub fn feed(&mut self, data: &[u8], full: &mut dyn FnMut(BuiltBatch)) -> Result<()> {
         if self.rest.is_empty() {
             let used = self.consume(data, full)?;
             self.rest.extend_from_slice(&data[used..]);
@@ -173,7 +173,7 @@ impl CopyReader {
     ///
     /// # Errors
     /// When the data has ended too soon.
-    pub fn finish(mut self) -> Result<Built> {
+    pub fn finish(mut self) -> Result<BuiltBatch> {
         if !self.ended || !self.rest.is_empty() {
             return Err(Error::new(ErrorKind::Protocol, "the data of the COPY ended too soon"));
         }
@@ -185,7 +185,7 @@ impl CopyReader {
     }
 
     /// Uses whole rows, and says how many bytes they have.
-    fn consume(&mut self, data: &[u8], full: &mut dyn FnMut(Built)) -> Result<usize> {
+    fn consume(&mut self, data: &[u8], full: &mut dyn FnMut(BuiltBatch)) -> Result<usize> {
         let mut used = 0;
         if !self.in_rows {
             match header_bytes(data)? {

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{BatchBuilder, Built, ColumnProfile, Profile};
+use dray_format::{BatchBuilder, BuiltBatch, ColumnProfile, Profile};
 use dray_pgtypes::{Column, Format};
 
 use crate::error::{Error, ErrorKind, LIMIT_EXCEEDED, OUT_OF_RANGE, Result};
@@ -109,7 +109,7 @@ impl Rows {
         }
     }
 
-    pub(crate) fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<Built> {
+    pub(crate) fn take(&mut self, copy: Option<CopyBytes<'_>>) -> Result<BuiltBatch> {
         self.rows_before += self.builder.rows() as u64;
         let built = match copy {
             Some(copy) => self.builder.finish_copied(copy),

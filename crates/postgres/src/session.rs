@@ -20,7 +20,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use dray_format::{BatchBuilder, Built, Profile, Schema};
+use dray_format::{BatchBuilder, BuiltBatch, Profile, Schema};
 use dray_pgtypes::{Column, Format, Kind, Options as TypeOptions, PgType, builtin};
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::Message;
@@ -645,7 +645,7 @@ impl<S: Read + Write> Session<S> {
         &mut self,
         copy: Option<CopyBytes<'_>>,
         patience: Patience<'_>,
-    ) -> Result<Option<Built>> {
+    ) -> Result<Option<BuiltBatch>> {
         let State::Rows(rows) = &mut self.state else { return Ok(None) };
         if !rows.fill(&mut self.wire, &mut self.bytes, patience)? {
             return rows.take(copy).map(Some);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, Limits, TableRoom};
+use dray_format::{Batch, Compression, DictionaryBudget, ErrorKind as FormatErrorKind, Limits};
 use dray_transfer::{
     Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue,
 };
@@ -154,7 +154,7 @@ async fn start_producers(
     let at_once = streams.len() == 1 && plan.is_small();
     // Streams that are fewer than threads have their chunks made side by side.
     let lanes = (plan.threads() / streams.len().max(1)).max(1);
-    let room = Arc::new(TableRoom::new(&settings.limits));
+    let room = Arc::new(DictionaryBudget::new(&settings.limits));
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
         if let Some(adaptive) = adaptive {

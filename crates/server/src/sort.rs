@@ -42,7 +42,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
     PlanProperties,
 };
-use dray_format::arrow::{Held, batch_to_arrow, schema_from_arrow};
+use dray_format::arrow::{RetainedMemory, batch_to_arrow, schema_from_arrow};
 pub use dray_sort::{By, Distinct};
 use dray_sort::{Cancel, Options, SortColumn, Sorted, Sorter, SpillSpace, Writer};
 use futures::StreamExt;
@@ -204,12 +204,12 @@ impl ExternalSortExec {
         partition: usize,
         mut batches: SendableRecordBatchStream,
         mut writer: Writer,
-        held: Arc<Mutex<Held>>,
+        held: Arc<Mutex<RetainedMemory>>,
     ) -> Result<()> {
         let mut sequence = partition as u64 * BATCHES_MAX;
         while let Some(batch) = batches.next().await {
             for (arrays, mut batch) in self.columns(batch?)? {
-                let held_bytes = lock(&held).keep(&arrays, &mut batch).map_err(external)?;
+                let held_bytes = lock(&held).add(&arrays, &mut batch).map_err(external)?;
                 writer.append_held(sequence, &batch, held_bytes).map_err(sort_error)?;
                 self.rows_taken.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
@@ -226,7 +226,7 @@ impl ExternalSortExec {
         run: Run,
     ) -> Result<()> {
         let mut partitions = JoinSet::new();
-        let held = Arc::new(Mutex::new(Held::new(sorter.surplus_bytes_max())));
+        let held = Arc::new(Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max())));
         for partition in 0..self.input.output_partitioning().partition_count() {
             if self.terms.at_once.is_some_and(|at_once| partitions.len() >= at_once)
                 && let Some(ended) = partitions.join_next().await

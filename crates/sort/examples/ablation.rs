@@ -38,7 +38,7 @@ use arrow_schema::SortOptions;
 use arrow_select::concat::concat;
 use arrow_select::interleave::interleave_record_batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Batch, Schema};
+use dray_format::{Batch, Checksum, Schema};
 use dray_page::{ColumnsBuilder, Layout, PageBuilder, VerifiedPage};
 use dray_sort::{KeyEncoder, Keys, Purpose, SortColumn};
 use tpchgen::generators::LineItemGenerator;
@@ -322,7 +322,7 @@ struct Rows {
 impl Rows {
     fn of(input: &Input) -> Self {
         let layout = Layout::new(input.schema.clone()).unwrap();
-        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, false).unwrap();
+        let mut builder = PageBuilder::new(layout.clone(), PAGE_BYTES, Checksum::None).unwrap();
         let page = |batch: &Batch| {
             builder.append(batch).unwrap();
             let mut pages = builder.finish();
@@ -335,7 +335,8 @@ impl Rows {
 
     /// Copies rows as a merge that moves them does; where they were, they stay for the next one.
     fn copy(&self, entries: &[Entry]) {
-        let mut builder = PageBuilder::new(self.layout.clone(), PAGE_BYTES, false).unwrap();
+        let mut builder =
+            PageBuilder::new(self.layout.clone(), PAGE_BYTES, Checksum::None).unwrap();
         let mut pages = Vec::new();
         for entry in entries {
             let (page, row) = entry.place();

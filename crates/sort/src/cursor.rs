@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dray_page::{Layout, Rooms};
+use dray_page::{Layout, PagePool};
 
 use crate::code::{Code, word};
 use crate::cutoff::cut;
@@ -238,7 +238,7 @@ impl PieceCursor {
 pub(crate) struct RunCursor {
     run: Arc<Run>,
     layout: Arc<Layout>,
-    rooms: Arc<Rooms>,
+    rooms: Arc<PagePool>,
     cancel: Cancel,
     bounds: Bounds,
     /// The first block with rows within the bounds, and the one behind the last.

@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_few};
+use dray_format::{Batch, Bitmap, Column, Schema, Type, Values, copy_short};
 
 use crate::cursor::RowPlace;
 use crate::error::{Error, Result};
@@ -242,7 +242,7 @@ impl Moves {
             for (row, start) in moves.iter().zip(&mut starts) {
                 let to =
                     &mut data[ends[row.to as usize] as usize..ends[row.to as usize + 1] as usize];
-                copy_few(to, &from[start as usize..][..to.len()]);
+                copy_short(to, &from[start as usize..][..to.len()]);
             }
         }
         let offsets: Vec<[u8; 4]> = ends.into_iter().map(u32::to_le_bytes).collect();

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use dray_format::{Batch, Column};
+use dray_format::{Batch, Checksum, Column};
 use dray_page::{Layout, Measured, Object, PageBuilder};
 
 use crate::block::{Block, BlockKeys, BlockRows, rows_before};
@@ -79,7 +79,7 @@ impl OpenPiece {
         memory: &Arc<dyn Memory>,
     ) -> Result<Self> {
         Ok(Self {
-            builder: PageBuilder::within(layout.clone(), stock.rooms(), false)?,
+            builder: PageBuilder::with_pool(layout.clone(), stock.rooms(), Checksum::None)?,
             stock: stock.clone(),
             key_width,
             blocks: Vec::new(),

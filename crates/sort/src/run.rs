@@ -16,8 +16,8 @@
 
 use std::sync::Arc;
 
-use dray_format::{Batch, crc32c};
-use dray_page::{Layout, Object, PageBuilder, Rooms, VerifiedPage};
+use dray_format::{Batch, Checksum, crc32c};
+use dray_page::{Layout, Object, PageBuilder, PagePool, VerifiedPage};
 
 use crate::block::BlockKeys;
 use crate::cursor::End;
@@ -47,7 +47,11 @@ impl RunWriter {
             disk,
             file,
             page_bytes: plan.page_bytes,
-            builder: PageBuilder::within(plan.layout.clone(), plan.stock.rooms(), true)?,
+            builder: PageBuilder::with_pool(
+                plan.layout.clone(),
+                plan.stock.rooms(),
+                Checksum::Crc32c,
+            )?,
             run: Run {
                 key_width,
                 blocks: Vec::new(),
@@ -306,7 +310,7 @@ impl Run {
     pub fn read(
         &self,
         layout: &Arc<Layout>,
-        rooms: &Arc<Rooms>,
+        rooms: &Arc<PagePool>,
         number: usize,
     ) -> Result<RunBlock> {
         let block = self.blocks.get(number).ok_or_else(|| Error::missing("a block of a run"))?;
@@ -334,7 +338,7 @@ impl Run {
 pub(crate) fn read_page(
     page: &Stored,
     layout: &Arc<Layout>,
-    rooms: &Arc<Rooms>,
+    rooms: &Arc<PagePool>,
     rows: usize,
 ) -> Result<VerifiedPage> {
     let bytes = if page.bytes() == rooms.page_bytes() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use dray_format::{Batch, Schema};
+use dray_format::{Batch, Checksum, Schema};
 use dray_page::{HEADER_BYTES, Layout, Measured, PageBuilder};
 
 use crate::cutoff::Cutoff;
@@ -163,7 +163,7 @@ impl Sorter {
             distinct: options.distinct != Distinct::No,
             limit: options.limit.unwrap_or(u64::MAX),
         };
-        let measure = PageBuilder::new(layout.clone(), page_bytes, false)?;
+        let measure = PageBuilder::new(layout.clone(), page_bytes, Checksum::None)?;
         let plan = Arc::new(Plan {
             layout,
             encoder,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dray_page::Rooms;
+use dray_page::PagePool;
 
 use crate::memory::{Memory, Reservation};
 
@@ -19,7 +19,7 @@ const ALLOCATOR_BYTES_MIN: usize = 1 << 20;
 /// The memory of pages. What is used is reserved by those who use it, and what is free here.
 #[derive(Debug)]
 pub(crate) struct Stock {
-    rooms: Arc<Rooms>,
+    rooms: Arc<PagePool>,
     reserved: Mutex<Reservation>,
     /// For the allocator.
     _slack: Option<Reservation>,
@@ -31,14 +31,14 @@ impl Stock {
         let slack = Some(memory.bytes_max() / ALLOCATOR_SHARE)
             .filter(|bytes| *bytes >= ALLOCATOR_BYTES_MIN);
         Self {
-            rooms: Rooms::new(page_bytes, slab_bytes),
+            rooms: PagePool::new(page_bytes, slab_bytes),
             reserved: Mutex::new(Reservation::none(memory)),
             _slack: slack.and_then(|bytes| Reservation::try_new(memory, bytes)),
         }
     }
 
     /// Where builders take their pages from.
-    pub fn rooms(&self) -> &Arc<Rooms> {
+    pub fn rooms(&self) -> &Arc<PagePool> {
         &self.rooms
     }
 
@@ -50,7 +50,7 @@ impl Stock {
         reserved.shrink_to(free);
         let more = free - reserved.bytes();
         if !reserved.try_grow(more) {
-            self.rooms.keep(reserved.bytes() / page_bytes);
+            self.rooms.shrink_to(reserved.bytes() / page_bytes);
         }
     }
 
@@ -64,7 +64,7 @@ impl Stock {
     /// Gives back all that is free, and says whether anything was.
     pub fn clear(&self) -> bool {
         let mut reserved = self.lock();
-        self.rooms.keep(0);
+        self.rooms.shrink_to(0);
         let any = reserved.bytes() > 0;
         reserved.shrink_to(0);
         any
@@ -73,7 +73,7 @@ impl Stock {
     /// Keeps no more free than what others have reserved so many bytes for.
     pub fn keep_for(&self, bytes: usize) {
         let mut reserved = self.lock();
-        self.rooms.keep(bytes / self.rooms.page_bytes());
+        self.rooms.shrink_to(bytes / self.rooms.page_bytes());
         reserved.shrink_to(0);
     }
 

@@ -19,8 +19,8 @@ use arrow_array::{ArrayRef, BinaryArray, Float64Array, Int64Array, RecordBatch, 
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use by_arrow::comparator;
-use dray_format::Batch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
+use dray_format::{Batch, Checksum};
 use dray_page::{Layout, PageBuilder, VerifiedPage};
 use dray_sort::{
     Budget, Distinct, Error, KeyEncoder, Memory, Options, Purpose, SortColumn, Sorter,
@@ -31,7 +31,7 @@ use random::{Random, for_seeds};
 /// Rows as the objects they are: equal rows are equal bytes.
 fn objects(schema: &dray_format::Schema, batches: &[Batch]) -> Vec<Vec<u8>> {
     let layout = Layout::new(schema.clone()).unwrap();
-    let mut builder = PageBuilder::new(layout, 256 << 10, false).unwrap();
+    let mut builder = PageBuilder::new(layout, 256 << 10, Checksum::None).unwrap();
     batches.iter().for_each(|batch| builder.append(batch).unwrap());
     builder
         .finish()

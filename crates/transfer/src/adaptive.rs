@@ -13,7 +13,7 @@ mod simulation;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use dray_format::{Batch, Chunk, Compression, Encoder, Error, Schema};
+use dray_format::{Batch, Chunk, ChunkKind, Compression, Encoder, Error, Schema};
 
 use crate::choice::{self, Column};
 use crate::price::{Passage, Price};
@@ -167,7 +167,11 @@ impl Adaptive {
             let compression = |i: usize| {
                 probes.get(i).map_or(Compression::None, |(_, way)| choice::compression(*way))
             };
-            let chunk = encoder(Arc::new(Schema { fields })).write(&sample, compression, false)?;
+            let chunk = encoder(Arc::new(Schema { fields })).write(
+                &sample,
+                compression,
+                ChunkKind::Regular,
+            )?;
             self.state().probed(&probes, &chunk);
         }
     }

@@ -1,7 +1,7 @@
 //! How each column is compressed: the way with the least `encode_ns + λ · bytes`, from what was
 //! measured on what was sent.
 
-use dray_format::{Compression, Type, Written};
+use dray_format::{ColumnStats, Compression, Type};
 
 /// How many ways there are.
 pub(crate) const WAYS_COUNT: usize = 8;
@@ -204,7 +204,7 @@ impl Column {
 
     /// A part of a chunk was written to learn what a way makes of it. Tables that outlive chunks
     /// don't count: they would be sent once.
-    pub(crate) fn probed(&mut self, way: usize, written: &Written) {
+    pub(crate) fn probed(&mut self, way: usize, written: &ColumnStats) {
         let bytes = written.decoded_bytes.max(1) as f64;
         let share = (written.bytes - written.state_bytes) as f64 / bytes;
         self.measured[way] = Some(Known {
@@ -214,7 +214,7 @@ impl Column {
     }
 
     /// A chunk was written.
-    pub(crate) fn record(&mut self, way: usize, written: &Written) {
+    pub(crate) fn record(&mut self, way: usize, written: &ColumnStats) {
         if written.decoded_bytes < MEASURED_BYTES_MIN {
             return;
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dray_format::{
-    Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, WEIGHTLESS_MAX,
+    Batch, COUNT_MAX, Clock, Compression, DictionaryBudget, Limits, Schema, WEIGHTLESS_MAX,
     chunk_bytes_bound,
 };
 
@@ -57,7 +57,7 @@ pub struct Chunker {
     bytes_max: u64,
     settings: Settings,
     adaptive: Option<Arc<Adaptive>>,
-    room: Option<Arc<TableRoom>>,
+    room: Option<Arc<DictionaryBudget>>,
     pending: VecDeque<Batch>,
     pending_rows: usize,
     pending_bytes: u64,
@@ -95,7 +95,7 @@ impl Chunker {
     /// Lets chunks have tables that outlive them, in a room that all of the stream's chunkers
     /// share.
     #[must_use]
-    pub fn keeping_tables(self, room: Arc<TableRoom>) -> Self {
+    pub fn keeping_tables(self, room: Arc<DictionaryBudget>) -> Self {
         Self { room: Some(room), ..self }
     }
 

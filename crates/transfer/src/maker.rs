@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use dray_format::{Chunk, Compression, Encoder, Error, Schema, TableRoom};
+use dray_format::{
+    Checksum, Chunk, ChunkKind, Compression, DictionaryBudget, Encoder, Error, Schema,
+};
 
 use crate::adaptive::Adaptive;
 use crate::chunker::{Cut, Settings};
@@ -24,11 +26,11 @@ impl Maker {
         schema: Arc<Schema>,
         settings: Settings,
         adaptive: Option<Arc<Adaptive>>,
-        room: Option<Arc<TableRoom>>,
+        room: Option<Arc<DictionaryBudget>>,
     ) -> Self {
-        let encoder = Encoder::new(schema.clone(), settings.checksum);
+        let encoder = Encoder::new(schema.clone(), settings.checksum.into());
         let encoder = match room {
-            Some(room) => encoder.keeping_tables(room),
+            Some(room) => encoder.with_dictionaries(room),
             None => encoder,
         };
         let encoder = match settings.clock {
@@ -46,8 +48,8 @@ impl Maker {
 
     /// An encoder of some columns, whose chunks are not sent.
     fn probing_encoder(&self, columns: Arc<Schema>) -> Encoder {
-        let room = Arc::new(TableRoom::new(&self.settings.limits));
-        let encoder = Encoder::new(columns, false).keeping_tables(room);
+        let room = Arc::new(DictionaryBudget::new(&self.settings.limits));
+        let encoder = Encoder::new(columns, Checksum::None).with_dictionaries(room);
         match self.settings.clock {
             Some(clock) => encoder.timed_by(clock),
             None => encoder,
@@ -67,7 +69,7 @@ impl Maker {
         let started = clock.map(|clock| clock());
         let plan = self.adaptive.as_ref().map(|adaptive| adaptive.plan(cut.plain_bytes));
         let column = |i| plan.as_ref().map_or(compression, |plan| plan.compression(i));
-        let chunk = self.encoder.write(&cut.pieces, column, false)?;
+        let chunk = self.encoder.write(&cut.pieces, column, ChunkKind::Regular)?;
         if let (Some(adaptive), Some(plan)) = (&self.adaptive, &plan) {
             let ran = clock.zip(started).map(|(clock, started)| clock().saturating_sub(started));
             adaptive.written(plan, &chunk, ran);
@@ -85,6 +87,6 @@ impl Maker {
         if needed > limits.row_bytes_max {
             return Err(Error::row_too_large(needed, limits.row_bytes_max));
         }
-        self.encoder.write(&cut.pieces, column, true)
+        self.encoder.write(&cut.pieces, column, ChunkKind::Jumbo)
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Column, Compression, Error, ErrorKind, Field, Limits, Schema, TableRoom, Tables, Type,
-    Values,
+    Batch, Column, Compression, DictionaryBudget, Error, ErrorKind, Field, Limits, Schema, Tables,
+    Type, Values,
 };
 use dray_transfer::{Chunker, Failure, Queued, Receiver, Sender, Settings, Times, produce, queue};
 use futures_util::{FutureExt, Stream, stream};
@@ -161,7 +161,7 @@ fn chunks_made_side_by_side_leave_in_order() {
             clock: None,
         };
         // Each lane has tables of its own, which arrive before the chunks that use them.
-        let room = Arc::new(TableRoom::new(&settings.limits));
+        let room = Arc::new(DictionaryBudget::new(&settings.limits));
         let chunker = Chunker::new(schema.clone(), settings).keeping_tables(room);
         // The last batch is small: its chunk takes no time, and must wait for its turn.
         let sizes = [50_000u64; 30].into_iter().chain([7]);

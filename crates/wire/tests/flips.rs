@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Bitmap, Column, Compression, Encoder, Field, Schema, TableRoom, Type, Unit, Values,
+    Batch, Bitmap, ChunkKind, Column, Compression, DictionaryBudget, Encoder, Field, Schema, Type,
+    Unit, Values,
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, Encoded, FRAME_HEADER_BYTES, Finished, Query, Report,
@@ -92,10 +93,11 @@ fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     session.started(&started, &mut out).unwrap();
     session.progress(7, &mut out).unwrap();
     if !query.plan_only {
-        let mut encoder = Encoder::new(schema().into(), started.checksums);
-        encoder = encoder.keeping_tables(Arc::new(TableRoom::new(&query.limits)));
+        let mut encoder = Encoder::new(schema().into(), started.checksums.into());
+        encoder = encoder.with_dictionaries(Arc::new(DictionaryBudget::new(&query.limits)));
         for _ in 0..2 {
-            let chunk = encoder.write(&[rows()], |_| Compression::Light, false).unwrap();
+            let chunk =
+                encoder.write(&[rows()], |_| Compression::Light, ChunkKind::Regular).unwrap();
             let parts = session.chunk(chunk, &mut out).unwrap();
             parts.iter().for_each(|part| out.extend_from_slice(part));
         }

@@ -7,8 +7,8 @@ mod drive;
 
 use bytes::Bytes;
 use dray_format::{
-    Batch, Column, Compression, Field, HEADER_BYTES, Limits, Schema, Type, Unit, Values, read,
-    write,
+    Batch, ChunkKind, Column, Compression, Field, HEADER_BYTES, Limits, Schema, Type, Unit, Values,
+    read, write,
 };
 use dray_wire::{
     Checksums, ClientEvent, ClientSession, CompressionChoice, Encoded, ErrorKind, Estimate,
@@ -116,9 +116,15 @@ impl Random {
 
     fn parameters(&mut self) -> Vec<u8> {
         let (schema, batch) = self.numbers(1);
-        let chunk = write(&schema, &[batch], Compression::None, self.below(2) == 0, false)
-            .unwrap()
-            .to_bytes(0);
+        let chunk = write(
+            &schema,
+            &[batch],
+            Compression::None,
+            (self.below(2) == 0).into(),
+            ChunkKind::Regular,
+        )
+        .unwrap()
+        .to_bytes(0);
         Query::parameters_of(&schema, &chunk).unwrap()
     }
 
@@ -290,8 +296,13 @@ impl Pair {
         let rows = if *limits == Limits::default() { 1 + random.below(20) } else { 1 };
         let (schema, batch) = random.numbers(rows);
         let checksum = checksums || random.below(2) == 0;
-        let chunk =
-            write(&schema, std::slice::from_ref(&batch), Compression::None, checksum, rows == 1);
+        let chunk = write(
+            &schema,
+            std::slice::from_ref(&batch),
+            Compression::None,
+            checksum.into(),
+            if rows == 1 { ChunkKind::Jumbo } else { ChunkKind::Regular },
+        );
         let mut out = Vec::new();
         let parts = self.server.chunk(chunk.unwrap(), &mut out).unwrap();
         parts.iter().for_each(|part| out.extend_from_slice(part));

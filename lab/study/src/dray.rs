@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_arrow};
-use dray_format::{Compression, Limits, Schema, write};
+use dray_format::{Checksum, ChunkKind, Compression, Limits, Schema, write};
 
 use crate::Result;
 use crate::codec::Codec;
@@ -45,8 +45,9 @@ impl Dray {
 
 impl Codec for Dray {
     fn encode(&self, rows: &RecordBatch) -> Result<Vec<Bytes>> {
-        let chunk =
-            write(&self.schema, &[batch_from_arrow(rows)?], self.compression, false, false)?;
+        let batches = [batch_from_arrow(rows)?];
+        let (checksum, kind) = (Checksum::None, ChunkKind::Regular);
+        let chunk = write(&self.schema, &batches, self.compression, checksum, kind)?;
         let (header, mut parts) = chunk.numbered(0, 0);
         parts.insert(0, Bytes::copy_from_slice(&header));
         Ok(parts)

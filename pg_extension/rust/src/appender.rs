@@ -1,7 +1,7 @@
 //! A column that datums are appended to: the path that every ordinary value takes.
 //!
-//! [`dray_format::Builder`] checks each value against its column's type and for room. Here a column
-//! reads one kind of datum for its whole life, and room for a row is made once, for all columns;
+//! [`dray_format::ColumnBuilder`] checks each value against its column's type and for room. Here a
+//! column reads one kind of datum for its whole life, and room for a row is made once, for all columns;
 //! appending is then a store. Anything out of the ordinary is left to the builder of dray-pgtypes'
 //! values.
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use dray_format::{
-    Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
-    chunk_bytes_bound,
+    Batch, COUNT_MAX, Checksum, Chunk, ChunkKind, Compression, DictionaryBudget, Encoder, Error,
+    Limits, Schema, chunk_bytes_bound,
 };
 use dray_transfer::Adaptive;
 use dray_wire::CompressionChoice;
@@ -57,7 +57,7 @@ pub(crate) struct Making {
     pub(crate) plain_bytes_max: u64,
     /// The room for tables that outlive chunks, where these are encoded. It is the stream's: the
     /// next one begins without tables.
-    room: Option<Arc<TableRoom>>,
+    room: Option<Arc<DictionaryBudget>>,
     /// The limits that such tables have to keep.
     table_limits: Limits,
 }
@@ -87,7 +87,7 @@ impl Making {
                 * 64)
                 .min(limits.decoded_bytes_max)
                 .min(encoded_at_once(compression)),
-            room: keeps.then(|| Arc::new(TableRoom::new(&table_limits))),
+            room: keeps.then(|| Arc::new(DictionaryBudget::new(&table_limits))),
             table_limits,
         }
     }
@@ -169,9 +169,9 @@ pub(crate) struct Made {
 impl Maker {
     pub(crate) fn new(making: Arc<Making>, schema: Arc<Schema>, checksums: bool) -> Self {
         // A thread that waits for its processor takes no longer to encode.
-        let encoder = Encoder::new(schema.clone(), checksums).timed_by(processor_time);
+        let encoder = Encoder::new(schema.clone(), checksums.into()).timed_by(processor_time);
         let encoder = match &making.room {
-            Some(room) => encoder.keeping_tables(room.clone()),
+            Some(room) => encoder.with_dictionaries(room.clone()),
             None => encoder,
         };
         Self { schema, encoder, making }
@@ -196,8 +196,10 @@ impl Maker {
         let pieces = [batch];
         if let Some(adaptive) = making.adaptive.as_ref().filter(|_| fits || rows > 1) {
             adaptive.probe(schema, &pieces, |columns| {
-                let room = Arc::new(TableRoom::new(&making.table_limits));
-                Encoder::new(columns, false).keeping_tables(room).timed_by(processor_time)
+                let room = Arc::new(DictionaryBudget::new(&making.table_limits));
+                Encoder::new(columns, Checksum::None)
+                    .with_dictionaries(room)
+                    .timed_by(processor_time)
             })?;
             let plan = adaptive.plan(plain_bytes);
             let column = |i| match plan.compression(i) {
@@ -205,17 +207,17 @@ impl Maker {
                 other => other,
             };
             let started = processor_time();
-            let chunk = encoder.write(&pieces, column, false)?;
+            let chunk = encoder.write(&pieces, column, ChunkKind::Regular)?;
             adaptive.written(&plan, &chunk, Some(processor_time().saturating_sub(started)));
             return Ok(chunk);
         }
         let compression = making.compression_of(plain_bytes);
-        let mut chunk = |jumbo| encoder.write(&pieces, |_| compression, jumbo);
+        let mut chunk = |kind| encoder.write(&pieces, |_| compression, kind);
         if fits || rows > 1 {
-            return Ok(chunk(false)?);
+            return Ok(chunk(ChunkKind::Regular)?);
         }
         // One row that may be too large: only its chunk knows.
-        let single = chunk(false)?;
+        let single = chunk(ChunkKind::Regular)?;
         if single.chunk_bytes() <= limits.chunk_bytes_max
             && single.decoded_bytes() <= limits.decoded_bytes_max
         {
@@ -226,7 +228,7 @@ impl Maker {
             return Err(Error::row_too_large(needed, limits.row_bytes_max).into());
         }
         drop(single);
-        Ok(chunk(true)?)
+        Ok(chunk(ChunkKind::Jumbo)?)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Compression, write};
+use dray_format::{Checksum, ChunkKind, Compression, write};
 use dray_postgres::{Wait, is_timeout, parse_seconds, write_all};
 use dray_wire::{ClientSession, Query, Secret, ServerEvent, Welcome};
 
@@ -311,7 +311,13 @@ fn encode_parameters(parameters: Option<&RecordBatch>) -> Result<Vec<u8>> {
         return Err(Error::usage(format!("{} rows of parameters, expected 1", row.num_rows())));
     }
     let schema = schema_from_arrow(&row.schema())?;
-    let chunk =
-        write(&schema, &[batch_from_arrow(row)?], Compression::None, false, false)?.to_bytes(0);
+    let chunk = write(
+        &schema,
+        &[batch_from_arrow(row)?],
+        Compression::None,
+        Checksum::None,
+        ChunkKind::Regular,
+    )?
+    .to_bytes(0);
     Ok(Query::parameters_of(&schema, &chunk)?)
 }

@@ -7,7 +7,7 @@ use arrow::array::{AsArray, Int64Array};
 use arrow::datatypes::Int64Type;
 use bytes::Bytes;
 use dray_format::arrow::{batch_from_arrow, schema_from_arrow};
-use dray_format::{Compression, HEADER_BYTES, Header, Limits, write};
+use dray_format::{Checksum, ChunkKind, Compression, HEADER_BYTES, Header, Limits, write};
 use dray_wire::{ErrorKind as WireKind, Progress as WireProgress, ServerError};
 
 use super::*;
@@ -145,7 +145,9 @@ fn chunk(numbers: std::ops::Range<i64>) -> (Header, Vec<u8>, Bytes) {
     let batch = rows(numbers);
     let schema = schema_from_arrow(&batch.schema()).unwrap();
     let batch = batch_from_arrow(&batch).unwrap();
-    let bytes = write(&schema, &[batch], Compression::None, true, false).unwrap().to_bytes(0);
+    let bytes = write(&schema, &[batch], Compression::None, Checksum::Crc32c, ChunkKind::Regular)
+        .unwrap()
+        .to_bytes(0);
     let (raw, rest) = bytes.split_first_chunk::<HEADER_BYTES>().unwrap();
     let header = Header::decode(raw, &Limits::default()).unwrap();
     let (descriptors, body) = rest.split_at(header.descriptor_bytes_padded() as usize);

@@ -1,30 +1,28 @@
-//! Floats that were decimals: integers, and one power of ten for all. `spec/encodings.md` section
-//! 2.1.
+//! Floats that are decimals, as integers and one power of ten: `spec/encodings.md` section 2.1.
 
 use bytes::Bytes;
 
-use super::integers::Part;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
 use crate::bitpack::bits_for;
 use crate::decimals::{POWERS, quotient};
 use crate::error::Result;
-use crate::write::Writer;
+use crate::sink::Sink;
 
-/// The exponent is chosen by so many values.
+/// Values that the exponent is chosen by.
 const SAMPLE: usize = 256;
 /// Integers stay below this, so that the sum that rounds them is exact.
 const INTEGER_MAX: f64 = (1u64 << 50) as f64;
-/// 1.5 × 2^52: a number that it is added to is rounded to an integer, which the lowest bits of the
-/// sum hold.
+/// 1.5 × 2^52. Adding it to a number rounds that to an integer, in the lowest bits of the sum.
 const ROUNDING: f64 = 6_755_399_441_055_744.0;
-/// What positions and exceptions may take more than theirs: descriptors and padding.
+/// An upper bound of the descriptors and the padding of positions and exceptions.
 const OVERHEAD_BYTES: usize = 64;
 
-/// Integers in place of floats, and the floats that have none.
+/// Integers instead of floats, and the floats that have no integer.
 pub(super) struct Decimals {
     exponent: usize,
-    integers: Part,
-    exceptions: Option<(Part, Part)>,
+    integers: EncodedValues,
+    exceptions: Option<(EncodedValues, EncodedValues)>,
     count: usize,
     pub(super) bytes: usize,
 }
@@ -38,7 +36,7 @@ fn float<const W: usize>(raw: &[u8; W]) -> f64 {
     }
 }
 
-/// The integer for a float with an exponent, and whether it gives the same bits back.
+/// The integer of a float times `power`, and whether it decodes to the same bits.
 #[inline(always)]
 fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
     let scaled = float(raw) * power;
@@ -54,10 +52,10 @@ fn integer<const W: usize>(raw: &[u8; W], power: f64) -> (i64, bool) {
 
 impl Decimals {
     /// Floats as decimals with an exponent, unless more than an eighth of them have no integer.
-    pub(super) fn of(slots: &Slots, exponent: usize) -> Option<Self> {
-        match slots.width {
-            4 => Self::with_width::<4>(&slots.bytes, exponent),
-            8 => Self::with_width::<8>(&slots.bytes, exponent),
+    pub(super) fn of(values: &FixedValues, exponent: usize) -> Option<Self> {
+        match values.width {
+            4 => Self::with_width::<4>(&values.bytes, exponent),
+            8 => Self::with_width::<8>(&values.bytes, exponent),
             _ => None,
         }
     }
@@ -77,7 +75,7 @@ impl Decimals {
         }
         let (mut positions, mut others) = (Vec::new(), Vec::new());
         if exceptions > 0 {
-            // What is packed in the place of an exception is not to widen the frame.
+            // The integer before it takes the place of an exception, so as not to widen the frame.
             let is_exception = |raw: &[u8; W]| !integer(raw, power).1;
             let first = values.iter().position(|raw| !is_exception(raw))?;
             let mut before = integers[first];
@@ -91,39 +89,42 @@ impl Decimals {
                 before = *slot;
             }
         }
-        let integers =
-            Part::new(Slots::new(Bytes::from(integers.into_flattened()), W, Order::Signed));
+        let integers = EncodedValues::new(FixedValues::new(
+            Bytes::from(integers.into_flattened()),
+            W,
+            Order::Signed,
+        ));
         let count = others.len();
         let exceptions = (count > 0).then(|| {
-            let positions = Slots::unsigned(positions.into_flattened(), 4);
-            let others = Slots::new(Bytes::from(others.into_flattened()), W, Order::None);
-            (Part::inner::<u32>(positions), Part::unordered(others))
+            let positions = FixedValues::unsigned(positions.into_flattened(), 4);
+            let others = FixedValues::new(Bytes::from(others.into_flattened()), W, Order::None);
+            (EncodedValues::inner::<u32>(positions), EncodedValues::unordered(others))
         });
         let more = exceptions.as_ref().map_or(0, |(a, b)| a.bytes + b.bytes + OVERHEAD_BYTES);
         Some(Self { exponent, bytes: integers.bytes + more, integers, exceptions, count })
     }
 
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
+    pub(super) fn write(self, sink: &mut Sink) -> Result<()> {
         // At most 22.
-        writer.descriptors.extend_from_slice(&[7, self.exponent as u8]);
-        self.integers.write(writer)?;
-        writer.put_u32(self.count)?;
+        sink.descriptors.extend_from_slice(&[7, self.exponent as u8]);
+        self.integers.write(sink)?;
+        sink.put_u32(self.count)?;
         match self.exceptions {
             Some((positions, others)) => {
-                positions.write_inner(writer)?;
-                others.write_inner(writer)
+                positions.write_inner(sink)?;
+                others.write_inner(sink)
             }
             None => Ok(()),
         }
     }
 }
 
-/// The exponent with which a sample of floats takes the fewest bytes, and what all of them likely
-/// take then.
-pub(super) fn likely_exponent(slots: &Slots) -> Option<(usize, usize)> {
-    match slots.width {
-        4 => likely_with_width::<4>(&slots.bytes),
-        8 => likely_with_width::<8>(&slots.bytes),
+/// The exponent that makes a sample of the floats smallest, and the bytes that all of them likely
+/// take.
+pub(super) fn likely_exponent(values: &FixedValues) -> Option<(usize, usize)> {
+    match values.width {
+        4 => likely_with_width::<4>(&values.bytes),
+        8 => likely_with_width::<8>(&values.bytes),
         _ => None,
     }
 }
@@ -151,7 +152,7 @@ fn likely_with_width<const W: usize>(values: &[u8]) -> Option<(usize, usize)> {
             bits_min = bits;
             best = Some((exponent, bits.div_ceil(8) * values.len() / sampled));
         }
-        // More digits than those of all make larger integers only.
+        // A larger exponent only makes larger integers.
         if exceptions == 0 {
             break;
         }

@@ -1,31 +1,39 @@
-//! The search for distinct values, given up early where a dictionary can no longer pay.
+//! The search for distinct values. It is given up as soon as a dictionary can no longer pay.
 
 use std::ops::Range;
 
+use super::fixed_values::FixedValues;
+use super::range::Frame;
 use super::sample::distinct;
 use super::short_strings::{SHORT_BYTES_MAX, distinct_short};
+use super::values::EncodedValues;
 use crate::bitpack::{bits_for, packed_bytes};
 use crate::column::u32_at;
 use crate::word::Word;
 
-/// The most entries that a dictionary is tried with: an index takes two bytes here, and one number
-/// stands for none.
+/// The most entries of a dictionary: an index has two bytes here, and one number means none.
 const DICTIONARY_COUNT_MAX: usize = (1 << 16) - 1;
-/// A dictionary pays only when its entries are at most this share of the values.
+/// A dictionary pays only with at least this many values per entry.
 const DICTIONARY_SHARE: usize = 4;
-/// After so many values a dictionary is given up when nearly all of them (7 of 8) were new.
+/// After this many values the search is given up if nearly all of them (7 of 8) were new.
 const DICTIONARY_SAMPLE: usize = 4096;
-/// Of fewer strings all are looked at without a sample.
+/// Fewer strings are searched without a look at a sample.
 const STRINGS_MIN: usize = 1024;
 const STRINGS_SAMPLE: usize = 256;
-/// Values that lie so near each other are numbered by a table of all between the smallest and the
-/// largest.
+/// Values in a range of this size are numbered by a table of all values in it.
 const NEAR_MAX: u64 = (1 << 16) - 1;
 
-/// A number of each key, given in order of first sight.
+/// The number of an entry, in order of first occurrence.
 pub(super) type Index = u16;
 
-/// The distinct values of a column, and the number of each value among them.
+/// The entries that a stream dictionary has already: a search does not count their bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
+}
+
+/// The distinct values of a column, and the index of each value among them.
 pub(super) struct Distinct<E> {
     pub(super) entries: E,
     pub(super) indexes: Vec<Index>,
@@ -38,9 +46,9 @@ pub(super) struct Numbers {
     shift: u32,
 }
 
-/// The most slots looked at for one key. Half of the slots stay empty, so that only keys chosen to
-/// collide, or very unlucky ones, need more: they get no dictionary rather than a search without
-/// end.
+/// The most slots that are probed for one key. At least half of the slots are empty, so that only
+/// keys that are chosen to collide, or very unlucky ones, need more. Such columns get no
+/// dictionary.
 pub(super) const PROBES_MAX: usize = 256;
 
 impl Default for Numbers {
@@ -55,8 +63,8 @@ impl Numbers {
         Self { slots: vec![0; slots], shift: 64 - slots.trailing_zeros() }
     }
 
-    /// The number of the key with this hash, which `equals` recognises; `next` if it is new. None
-    /// if it has no room.
+    /// The number of the key with this hash that `equals` recognises, or `next` for a new key. None
+    /// if there is no slot for it.
     pub(super) fn number(
         &mut self,
         hash: u64,
@@ -78,7 +86,7 @@ impl Numbers {
         None
     }
 
-    /// The number of the key with this hash, which `equals` recognises, if it has one.
+    /// The number of the key with this hash that `equals` recognises, if there is one.
     pub(super) fn find(&self, hash: u64, equals: impl Fn(usize) -> bool) -> Option<usize> {
         let mask = self.slots.len() - 1;
         let taken =
@@ -86,24 +94,24 @@ impl Numbers {
         taken.map(|taken| taken as usize - 1).find(|number| equals(*number))
     }
 
-    /// Whether half of the slots stay empty with so many keys.
+    /// Whether at least half of the slots are empty with this many keys.
     pub(super) fn has_room(&self, count: usize) -> bool {
         count * 2 <= self.slots.len()
     }
 
     fn probes(&self, hash: u64) -> Range<usize> {
-        // Fibonacci hashing: the product's upper bits.
+        // Fibonacci hashing takes the upper bits of the product.
         let start = (hash.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
         start..start + PROBES_MAX
     }
 }
 
-/// Whether so many distinct ones among the first values make a dictionary unlikely to pay.
+/// Whether a dictionary is unlikely to pay, with this many distinct values among the first ones.
 pub(super) fn hopeless(distinct: usize, seen: usize) -> bool {
     seen == DICTIONARY_SAMPLE && distinct > DICTIONARY_SAMPLE / 8 * 7
 }
 
-/// What a dictionary of so many entries takes for n values.
+/// The bytes of a dictionary with this many entries for n values.
 pub(super) fn dictionary_bytes(n: usize, entries: usize, entry_bytes: usize) -> Option<usize> {
     packed_bytes(n, bits_for(entries.checked_sub(1)? as u64))?
         .checked_add(entries.checked_mul(entry_bytes)?)
@@ -112,8 +120,8 @@ pub(super) fn dictionary_bytes(n: usize, entries: usize, entry_bytes: usize) -> 
 /// The most entries of `width` bytes for n values with which a dictionary stays below `bytes_max`.
 fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
     let of_bits = |bits: u32| {
-        let room = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
-        Some(room.min(1 << bits))
+        let entries = bytes_max.checked_sub(packed_bytes(n, bits)?)?.saturating_sub(1) / width;
+        Some(entries.min(1 << bits))
     };
     (0..=16)
         .filter_map(of_bits)
@@ -123,12 +131,12 @@ fn entries_that_pay(n: usize, width: usize, bytes_max: usize) -> usize {
         .min(DICTIONARY_COUNT_MAX)
 }
 
-/// The distinct values and each value's index among them, if these take less than `bytes_max` where
-/// an entry takes `entry_bytes`, and `known` ones take none. `frame` is the smallest value and the
-/// distance to the largest, where they are known.
+/// The distinct values and each value's index among them, if these take less than `bytes_max`. An
+/// entry takes `entry_bytes`, but `known` entries take none. `frame` is the frame of all values, if
+/// it was determined.
 pub(super) fn distinct_words<T: Word>(
     values: &[u8],
-    frame: Option<(u64, u64)>,
+    frame: Option<Frame>,
     entry_bytes: usize,
     bytes_max: usize,
     known: usize,
@@ -137,8 +145,8 @@ pub(super) fn distinct_words<T: Word>(
     let count_max =
         (entries_that_pay(values.len(), entry_bytes, bytes_max) + known).min(DICTIONARY_COUNT_MAX);
     let found = match frame {
-        Some((min, range @ ..=NEAR_MAX)) => {
-            near::<T>(values, T::truncated(min.into()), range as usize, count_max)
+        Some(Frame { reference, range: range @ ..=NEAR_MAX }) => {
+            near::<T>(values, T::truncated(reference.into()), range as usize, count_max)
         }
         _ => hashed::<T>(values, count_max),
     }?;
@@ -147,7 +155,17 @@ pub(super) fn distinct_words<T: Word>(
         .then(|| Distinct { entries: T::bytes(found.entries), indexes: found.indexes })
 }
 
-/// By a table of all that lies between.
+/// Indexes into `count` entries, at least one of them into each.
+pub(super) fn indexes_below(indexes: &[Index], count: usize) -> EncodedValues {
+    let raw: Vec<_> = indexes.iter().map(|index| index.to_le_bytes()).collect();
+    let values = FixedValues::unsigned(raw.into_flattened(), size_of::<Index>());
+    match count {
+        1 => EncodedValues::new(values),
+        _ => EncodedValues::below(values, count),
+    }
+}
+
+/// Numbers values by a table of all values in their range.
 fn near<T: Word>(
     values: &[T::Raw],
     min: T,
@@ -170,10 +188,10 @@ fn near<T: Word>(
     Some(Distinct { entries, indexes })
 }
 
-/// Marks the distances of values from the smallest, all of which have a place.
+/// Marks the distances of values from the smallest. All of them are in range.
 fn see<T: Word>(values: &[T::Raw], min: T, seen: &mut [Index]) {
-    // The length is a power of two, and so nothing is masked out: the compiler learns that each
-    // place is within.
+    // The length is a power of two above the range: the mask changes nothing, but spares the check
+    // of bounds.
     let mask = seen.len() - 1;
     for raw in values {
         seen[T::of(raw).minus(min).low_32() as usize & mask] = 1;
@@ -214,7 +232,7 @@ pub(super) struct StringEntries {
 }
 
 impl Distinct<StringEntries> {
-    /// What entries and indexes take at most, where a length takes four bytes.
+    /// An upper bound of the bytes of entries and indexes, with four bytes per length.
     pub(super) fn bytes(&self) -> usize {
         let count = self.entries.lengths.len();
         let indexes = packed_bytes(self.indexes.len(), bits_for(count.saturating_sub(1) as u64));
@@ -230,11 +248,11 @@ impl StringEntries {
     }
 }
 
-/// The strings of a column, as the search sees them.
+/// The strings of a column, for a search.
 pub(super) struct Searched<'a> {
     pub(super) offsets: &'a [u8],
     pub(super) data: &'a [u8],
-    /// The bytes of the shortest, and of the longest.
+    /// The bytes of the shortest and of the longest string.
     pub(super) shortest: usize,
     pub(super) longest: usize,
 }
@@ -257,7 +275,7 @@ impl<'a> Searched<'a> {
         let apart = n / STRINGS_SAMPLE;
         let mut hashes = [0; STRINGS_SAMPLE];
         for (i, hash) in hashes.iter_mut().enumerate() {
-            // Not quite evenly, or values that come again and again were all or never seen.
+            // Not quite evenly spaced: a sample in step with a period would see one value of it.
             *hash = hash_bytes(self.value(i * apart + (i.wrapping_mul(0x9E37_79B9) >> 16) % apart));
         }
         hashes.sort_unstable();
@@ -269,24 +287,24 @@ impl<'a> Searched<'a> {
     }
 
     /// The distinct strings and each string's index among them, if these take less than
-    /// `bytes_max`, where so many `known` ones of so many bytes take none.
+    /// `bytes_max`. The `known` entries take no bytes.
     pub(super) fn distinct(
         &self,
         bytes_max: usize,
-        (known, known_bytes): (usize, usize),
+        known: Known,
     ) -> Option<Distinct<StringEntries>> {
         let n = self.count();
-        let bytes_max = bytes_max + known_bytes;
+        let bytes_max = bytes_max + known.bytes;
         if (self.shortest, self.longest) == (1, 1) {
-            let found =
-                distinct_words::<u8>(self.data, Some((0, u8::MAX.into())), 1, bytes_max, known)?;
+            let frame = Frame { reference: 0, range: u8::MAX.into() };
+            let found = distinct_words::<u8>(self.data, Some(frame), 1, bytes_max, known.count)?;
             let lengths = vec![1u32.to_le_bytes(); found.entries.len()];
             return Some(Distinct {
                 entries: StringEntries { lengths, data: found.entries },
                 indexes: found.indexes,
             });
         }
-        let count_max = (n / DICTIONARY_SHARE + known).clamp(1, DICTIONARY_COUNT_MAX);
+        let count_max = (n / DICTIONARY_SHARE + known.count).clamp(1, DICTIONARY_COUNT_MAX);
         let found = match self.longest {
             ..=7 => distinct_short::<1>(self, count_max, bytes_max),
             8..=15 => distinct_short::<2>(self, count_max, bytes_max),
@@ -300,7 +318,7 @@ impl<'a> Searched<'a> {
         (found.bytes() < bytes_max).then_some(found)
     }
 
-    /// By the first of each, of any length.
+    /// The first of each of the distinct strings, of any length.
     fn distinct_long(&self, count_max: usize, bytes_max: usize) -> Option<Distinct<Vec<usize>>> {
         let n = self.count();
         let mut numbers = Numbers::new(count_max);
@@ -327,8 +345,8 @@ impl<'a> Searched<'a> {
     }
 }
 
-/// A hash of some bytes. Short ones are read in two words that may overlap, which is quicker than a
-/// copy of any length.
+/// Hashes bytes. Short strings are read as two words that may overlap, which is faster than a copy
+/// of a variable length.
 #[inline]
 pub(super) fn hash_bytes(bytes: &[u8]) -> u64 {
     let mix =
@@ -364,7 +382,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_collide_end_the_search() {
+    fn too_many_collisions_end_the_search() {
         let mut numbers = Numbers::new(1 << 16);
         for next in 0..PROBES_MAX {
             assert_eq!(numbers.number(7, next, |_| false), Some(next));
@@ -395,7 +413,7 @@ mod tests {
                 offsets.extend_from_slice(&(data.len() as u32).to_le_bytes());
             }
             let searched = Searched { offsets: &offsets, data: &data, shortest: 0, longest };
-            let Some(found) = searched.distinct(usize::MAX, (0, 0)) else {
+            let Some(found) = searched.distinct(usize::MAX, Known::default()) else {
                 panic!("{longest}: none")
             };
             assert_eq!(found.entries.lengths.len(), texts.len(), "{longest}");

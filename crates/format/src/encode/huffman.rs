@@ -2,37 +2,36 @@
 
 use bytes::Bytes;
 
-use super::integers::Part;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
 use crate::error::Result;
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
-use crate::write::Writer;
+use crate::sink::Sink;
 
-/// What the descriptors, and the padding of one more buffer, may take.
+/// An upper bound of the descriptors and the padding of one more buffer.
 const OVERHEAD_BYTES: usize = 64;
-/// Values whose codes are put together before they are written: with a begun byte they fit a word.
+/// Values whose codes are written together: with up to 7 pending bits they fit a word.
 const STEP: usize = 4;
 
 const _: () = assert!(7 + STEP * CODE_BITS_MAX <= 64);
 
 /// Values in Huffman codes.
 pub(super) struct Huffman {
-    lengths: Part,
+    lengths: EncodedValues,
     sizes: [usize; QUARTERS],
     packed: Vec<u8>,
-    /// What they take in the chunk, about.
+    /// About the bytes that they take in the chunk.
     pub(super) bytes: usize,
 }
 
-/// How often each value comes. All are below [`VALUES_MAX`].
+/// The occurrences of each value. All values are below [`VALUES_MAX`].
 pub(super) fn counts(values: &[[u8; 2]]) -> Vec<u32> {
     let mut counts = vec![0; VALUES_MAX];
     values.iter().for_each(|raw| counts[usize::from(u16::from_le_bytes(*raw)) % VALUES_MAX] += 1);
     counts
 }
 
-/// The bytes that values take, so many of each, if each took as many bits as it tells (Shannon
-/// 1948).
+/// The entropy of values with these occurrences, in bytes (Shannon 1948).
 pub(super) fn entropy_bytes(counts: &[u32]) -> f64 {
     let total = f64::from(counts.iter().sum::<u32>());
     let bits = |count: &u32| f64::from(*count) * (total / f64::from(*count)).log2();
@@ -40,7 +39,7 @@ pub(super) fn entropy_bytes(counts: &[u32]) -> f64 {
 }
 
 impl Huffman {
-    /// Of these values, if that takes a thirty-second less than `bytes`.
+    /// Codes these values, if that takes a thirty-second less than `bytes`.
     pub(super) fn of(values: &[[u8; 2]], bytes: usize) -> Option<Self> {
         let bytes_max = bytes / 32 * 31;
         let counts = counts(values);
@@ -58,7 +57,8 @@ impl Huffman {
         // At most 13.
         codes(&lengths)?
             .for_each(|code| table[code.value] = u32::from(code.bits) | (code.len as u32) << 16);
-        let lengths = Part::new(Slots::new(Bytes::from(lengths), 1, Order::Unsigned));
+        let lengths =
+            EncodedValues::new(FixedValues::new(Bytes::from(lengths), 1, Order::Unsigned));
         let bytes = packed_bytes + lengths.bytes + OVERHEAD_BYTES;
         if bytes > bytes_max {
             return None;
@@ -74,20 +74,20 @@ impl Huffman {
         Some(Self { lengths, sizes, packed, bytes })
     }
 
-    /// Writes them, and before them what is to be added to each.
-    pub(super) fn write(self, reference: &[u8], writer: &mut Writer) -> Result<()> {
-        writer.descriptors.push(10);
-        writer.descriptors.extend_from_slice(reference);
-        writer.put_u32(self.lengths.count())?;
-        self.lengths.write_inner(writer)?;
-        self.sizes.into_iter().try_for_each(|size| writer.put_u32(size))?;
-        writer.plain_buffer(Bytes::from(self.packed))
+    /// Writes the values, and before them the reference that is added to each.
+    pub(super) fn write(self, reference: &[u8], sink: &mut Sink) -> Result<()> {
+        sink.descriptors.push(10);
+        sink.descriptors.extend_from_slice(reference);
+        sink.put_u32(self.lengths.count())?;
+        self.lengths.write_inner(sink)?;
+        self.sizes.into_iter().try_for_each(|size| sink.put_u32(size))?;
+        sink.plain_buffer(Bytes::from(self.packed))
     }
 }
 
-/// Writes the codes of some values to the front of `out` as one bit string, and up to 8 bytes
-/// behind it; how long it is. In `table` is the code of each value in the lower half, and its
-/// length in the upper. None if there is no room.
+/// Writes the codes of values to the front of `out` as one bit string, and up to 8 arbitrary bytes
+/// after it. Returns the bytes of the string, or none if `out` is too short. `table` has the code
+/// of each value in the lower half and its length in the upper half.
 fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option<usize> {
     let (mut at, mut bits, mut used) = (0, 0u64, 0);
     let mut push = |values: &[[u8; 2]]| {
@@ -96,8 +96,8 @@ fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option
             bits |= u64::from(code & 0xFFFF) << used;
             used += code >> 16;
         }
-        // All bytes, of which the whole ones count: a branch on how many there are would be taken
-        // at random.
+        // All bytes are written, and only whole ones counted: a branch on their number would be
+        // unpredictable.
         *out.get_mut(at..)?.first_chunk_mut()? = bits.to_le_bytes();
         at += used as usize / 8;
         bits >>= used / 8 * 8;
@@ -110,11 +110,11 @@ fn pack(values: &[[u8; 2]], table: &[u32; VALUES_MAX], out: &mut [u8]) -> Option
     Some(at + used.div_ceil(8) as usize)
 }
 
-/// The lengths of the codes, up to the last value that occurs; none of fewer than two values.
+/// The lengths of the codes, up to the last value that occurs; none if fewer than two values occur.
 ///
-/// Huffman's tree, made from two queues (van Leeuwen 1976): the values by their counts, and the
-/// nodes, which arise in the order of theirs. Codes that are too long are then cut, and as many of
-/// the longest others made longer as it takes.
+/// The tree is made with two queues (van Leeuwen 1976): values sorted by their counts, and inner
+/// nodes, which arise in the order of theirs. Codes that are too long are then cut, and the longest
+/// of the others made longer until the codes are complete.
 fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
     // At most 2^12.
     let mut used: Vec<(u32, u16)> =
@@ -147,12 +147,13 @@ fn lengths(counts: &[u32]) -> Option<Vec<u8>> {
             codes[CODE_BITS_MAX.min(depths[i])] += 1;
         }
     }
-    // In places of the longest code: cutting has taken more than there are.
+    // In units of the longest code: cutting has taken more of the code space than there is.
     let taken: usize =
         codes.iter().enumerate().map(|(len, count)| count << (CODE_BITS_MAX - len)).sum();
     for _ in 1 << CODE_BITS_MAX..taken {
         let longest = (1..CODE_BITS_MAX).rev().find(|len| codes[*len] > 0)?;
-        // One of the longest codes and a shorter one become two that are a bit longer than that.
+        // One of the longest codes and a shorter one become two that are a bit longer than the
+        // latter.
         codes[CODE_BITS_MAX] -= 1;
         codes[longest] -= 1;
         codes[longest + 1] += 2;
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_are_huffmans() {
+    fn lengths_are_optimal() {
         assert_eq!(lengths(&[1, 1, 2, 0, 4]), Some(vec![3, 3, 2, 0, 1]));
         assert_eq!(lengths(&[0, 7]), None);
         assert_eq!(lengths(&[]), None);
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn long_codes_are_cut() {
-        // Fibonacci's numbers make the deepest tree.
+        // Fibonacci numbers make the deepest tree.
         let fibonacci: Vec<u32> =
             std::iter::successors(Some((1u32, 1u32)), |(a, b)| Some((*b, a + b)))
                 .map(|(a, _)| a)
@@ -190,7 +191,7 @@ mod tests {
         let lengths = lengths(&fibonacci).unwrap();
         assert_eq!(lengths.iter().max(), Some(&13));
         assert_eq!(codes(&lengths).unwrap().count(), 30);
-        // As many values as there may be, most of them rare.
+        // All values occur, and most of them are rare.
         let mut counts = vec![1; VALUES_MAX];
         counts[..8].fill(1 << 20);
         assert_eq!(codes(&super::lengths(&counts).unwrap()).unwrap().count(), VALUES_MAX);

@@ -1,12 +1,20 @@
-//! How far values reach: one pass, in vectors.
+//! Ranges and differences of values, in vectorized passes.
 
-use super::slots::Order;
+use super::fixed_values::Order;
 use crate::vector::widest;
 use crate::word::Word;
 
+/// The frame of some values.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    /// The bits of the smallest value.
+    pub(super) reference: u64,
+    /// The distance of the largest value from it.
+    pub(super) range: u64,
+}
+
 widest! {
-    /// The smallest and the largest of some values, of which there is one, with `bias` flipped in
-    /// each.
+    /// The smallest and the largest of at least one value, with `bias` flipped in each.
     fn extremes[T: Word][T](values: &[T::Raw], bias: T) -> (T, T) {
         let (mut min, mut max) = (T::MAX, T::ZERO);
         for raw in values {
@@ -18,7 +26,7 @@ widest! {
     }
 }
 
-/// The smallest value, and the distance from it to the largest; none of no values.
+/// The smallest value and its distance to the largest; none if there are no values.
 pub(super) fn range<T: Word>(values: &[u8], order: Order) -> Option<(T, u64)> {
     let bias = order.bias::<T>();
     let (min, max) = extremes::<T>(T::slice(values), bias);
@@ -26,8 +34,8 @@ pub(super) fn range<T: Word>(values: &[u8], order: Order) -> Option<(T, u64)> {
 }
 
 widest! {
-    /// The lower halves of values of 128 bits, and whether these are all there is to them: the
-    /// upper ones repeat the sign.
+    /// The lower halves of values of 128 bits, and whether they have the whole values: the upper
+    /// halves repeat the sign.
     fn lower_halves[][](values: &[[u8; 16]]) -> (Vec<[u8; 8]>, bool) {
         const STEP: usize = 64;
         let mut out = Vec::with_capacity(values.len());
@@ -61,8 +69,8 @@ fn parts(raw: &[u8; 16]) -> (i64, i64) {
     (low, upper)
 }
 
-/// Signed integers of 128 bits as ones of 64, and what is to be added to these, if that is
-/// possible: signed ones and 0, or else the distances from the smallest, unsigned.
+/// Signed integers of 128 bits as integers of 64, and the base to add to each, if their range
+/// allows: the same integers and 0, or unsigned distances from the smallest.
 pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
     let values = values.as_chunks::<16>().0;
     if let (halves, true) = lower_halves(values) {
@@ -73,17 +81,22 @@ pub(super) fn narrowed(values: &[u8]) -> Option<(Vec<u8>, Order, u128)> {
         .clone()
         .fold((i128::MAX, i128::MIN), |(min, max), value| (min.min(value), max.max(value)));
     u64::try_from(max.checked_sub(min)?).ok()?;
-    // Each is at most the largest distance, which fits.
+    // Each distance is at most the largest, which fits.
     let distances: Vec<[u8; 8]> =
         integers.map(|value| (value.wrapping_sub(min) as u64).to_le_bytes()).collect();
     Some((distances.into_flattened(), Order::Unsigned, min.cast_unsigned()))
 }
 
 widest! {
-    /// The difference of each value from its base.
-    pub(super) fn differences[T: Word][T](values: &[T::Raw], bases: &[T::Raw], out: &mut Vec<T::Raw>) {
+    /// Appends the difference of each value from its base.
+    pub(super) fn differences[T: Word][T](
+        values: &[T::Raw],
+        bases: &[T::Raw],
+        out: &mut Vec<T::Raw>,
+    ) {
         const STEP: usize = 64;
-        let ((steps, rest), (bases, rest_bases)) = (values.as_chunks::<STEP>(), bases.as_chunks::<STEP>());
+        let (steps, rest) = values.as_chunks::<STEP>();
+        let (bases, rest_bases) = bases.as_chunks::<STEP>();
         for (step, bases) in steps.iter().zip(bases) {
             let mut differences = [T::ZERO.raw(); STEP];
             for ((slot, value), base) in differences.iter_mut().zip(step).zip(bases) {
@@ -91,7 +104,11 @@ widest! {
             }
             out.extend_from_slice(&differences);
         }
-        out.extend(rest.iter().zip(rest_bases).map(|(value, base)| T::of(value).minus(T::of(base)).raw()));
+        out.extend(
+            rest.iter()
+                .zip(rest_bases)
+                .map(|(value, base)| T::of(value).minus(T::of(base)).raw()),
+        );
     }
 }
 
@@ -104,7 +121,7 @@ pub(super) fn neighbours<T: Word>(values: &[T::Raw]) -> Vec<T::Raw> {
     out
 }
 
-/// The lengths of what lies between offsets, the shortest and the longest; 0 of none.
+/// The lengths between offsets, and the shortest and the longest of them; 0 if there are none.
 pub(super) fn lengths_of(offsets: &[u8]) -> (Vec<[u8; 4]>, usize, usize) {
     let lengths = neighbours::<u32>(u32::slice(offsets));
     let (shortest, longest) = match lengths.is_empty() {
@@ -120,7 +137,7 @@ mod tests {
     use crate::vector::tests::at_each_level;
 
     #[test]
-    fn wide_values_become_narrow_where_nothing_is_lost() {
+    fn wide_values_are_narrowed_without_loss() {
         let of = |values: &[i128]| {
             let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
             let levels = at_each_level(|| {

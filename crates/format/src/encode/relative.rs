@@ -1,42 +1,42 @@
-//! Columns as their differences from another one: `spec/encodings.md` section 2.2.
+//! Columns as differences from another column: `spec/encodings.md` section 2.2.
 
 use std::collections::VecDeque;
 
 use bytes::Bytes;
 
 use super::dictionary::dictionary_bytes;
+use super::fixed_values::{FixedValues, Order};
 use super::range::differences;
 use super::sample::distinct;
-use super::slots::{Order, Slots};
 use crate::bitpack::bits_for;
 use crate::types::Type;
 use crate::word::{Word, for_word};
 
-/// The most columns whose values are kept to be compared with the next ones.
+/// The most columns that a column is compared with: the last ones before it.
 const BASES_MAX: usize = 8;
-/// So many pairs of values are compared at first.
+/// The pairs of values in a sample.
 const PAIRS: usize = 64;
 
-/// A column that another may be told by, none of whose values is missing.
+/// A column that others may be coded relative to. None of its values is missing.
 struct Base {
     field: u32,
     width: usize,
     values: Bytes,
 }
 
-/// The last columns of a chunk that others may be told by.
+/// The last columns of a chunk that others may be coded relative to.
 #[derive(Default)]
 pub(crate) struct Bases(VecDeque<Base>);
 
-/// Differences that are likely small.
+/// A base whose differences are likely small.
 pub(super) struct Near<'a> {
     base: &'a Base,
-    /// What they likely take.
+    /// The likely bytes of the differences.
     pub(super) bytes: usize,
 }
 
 impl Bases {
-    /// Whether columns of a type may be told by each other.
+    /// Whether columns of a type may be coded relative to each other.
     pub(crate) fn take(data_type: &Type) -> bool {
         use Type::*;
         let others =
@@ -44,7 +44,7 @@ impl Bases {
         !others && matches!(data_type.width(), Some(2 | 4 | 8))
     }
 
-    /// Keeps the values of a field, for the columns after it.
+    /// Adds the values of a field, for the columns after it.
     pub(crate) fn push(&mut self, field: usize, width: usize, values: Bytes) {
         if self.0.len() == BASES_MAX {
             self.0.pop_front();
@@ -53,23 +53,23 @@ impl Bases {
         self.0.push_back(Base { field: field as u32, width, values });
     }
 
-    /// Whether there are any for such values.
-    pub(super) fn fit(&self, slots: &Slots) -> bool {
-        slots.order != Order::None && slots.width == slots.wire && self.like(slots).next().is_some()
+    /// Whether there is a base for such values.
+    pub(super) fn fit(&self, values: &FixedValues) -> bool {
+        values.order != Order::None
+            && values.width == values.wire
+            && self.like(values).next().is_some()
     }
 
-    fn like(&self, slots: &Slots) -> impl Iterator<Item = &Base> {
-        let (width, bytes) = (slots.width, slots.bytes.len());
+    fn like(&self, values: &FixedValues) -> impl Iterator<Item = &Base> {
+        let (width, bytes) = (values.width, values.bytes.len());
         self.0.iter().filter(move |base| base.width == width && base.values.len() == bytes)
     }
 
-    /// The column by which these values are likely told in the fewest bytes, going by a few of
-    /// them.
-    pub(super) fn nearest(&self, slots: &Slots) -> Option<Near<'_>> {
-        let likely = self.like(slots).filter_map(|base| {
-            let arguments = (slots, base);
+    /// The base with the likely smallest differences, judged by a sample.
+    pub(super) fn nearest(&self, values: &FixedValues) -> Option<Near<'_>> {
+        let likely = self.like(values).filter_map(|base| {
             let bytes =
-                for_word!(slots.width, [u16 u32 u64], likely_bytes, (arguments), else None)?;
+                for_word!(values.width, [u16 u32 u64], likely_bytes, (values, base), else None)?;
             Some(Near { base, bytes })
         });
         likely.min_by_key(|near| near.bytes)
@@ -77,49 +77,49 @@ impl Bases {
 }
 
 impl Near<'_> {
-    /// The field of the other column.
+    /// The field of the base.
     pub(super) fn field(&self) -> u32 {
         self.base.field
     }
 
-    /// The differences from it.
-    pub(super) fn differences(&self, slots: &Slots) -> Slots {
-        let arguments = (&slots.bytes, &self.base.values);
+    /// The differences from the base.
+    pub(super) fn differences(&self, values: &FixedValues) -> FixedValues {
+        let (found, bases) = (&values.bytes, &self.base.values);
         let bytes =
-            for_word!(slots.width, [u16 u32 u64], differences_of, (arguments), else Vec::new());
-        Slots::new(Bytes::from(bytes), slots.width, Order::Signed)
+            for_word!(values.width, [u16 u32 u64], differences_of, (found, bases), else Vec::new());
+        FixedValues::new(Bytes::from(bytes), values.width, Order::Signed)
     }
 }
 
-fn differences_of<T: Word>((values, bases): (&Bytes, &Bytes)) -> Vec<u8> {
+fn differences_of<T: Word>(values: &[u8], bases: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(values.len() / (T::BITS as usize / 8));
     differences::<T>(T::slice(values), T::slice(bases), &mut out);
     T::bytes(out)
 }
 
-/// What the differences between two columns likely take, packed or as a dictionary; none of too few
-/// values.
-fn likely_bytes<T: Word>((slots, base): (&Slots, &Base)) -> Option<usize> {
-    let (values, bases) = (T::slice(&slots.bytes), T::slice(&base.values));
-    let apart = values.len() / PAIRS;
+/// The likely bytes of the differences between two columns, packed or as a dictionary; none if
+/// there are too few values.
+fn likely_bytes<T: Word>(values: &FixedValues, base: &Base) -> Option<usize> {
+    let (words, bases) = (T::slice(&values.bytes), T::slice(&base.values));
+    let apart = words.len() / PAIRS;
     if apart == 0 {
         return None;
     }
     let mut found = [0; PAIRS];
     for (i, slot) in found.iter_mut().enumerate() {
-        // Not quite evenly, as in [`super::sample::spread`].
+        // Not quite evenly spaced, as in [`super::sample::spread`].
         let at = i * apart + (i.wrapping_mul(0x9E37_79B9) >> 16) % apart;
-        let difference = T::of(&values[at]).minus(T::of(&bases[at]));
+        let difference = T::of(&words[at]).minus(T::of(&bases[at]));
         *slot = difference.flipped(Order::Signed.bias::<T>()).low_64();
     }
     found.sort_unstable();
-    // The farthest on either side would be exceptions.
+    // The outermost difference on either side would be an exception.
     let bits = bits_for(found[PAIRS - 2] - found[1]);
-    let packed = values.len() / 8 * bits as usize;
-    let entries = distinct(&found).filter(|entries| *entries <= values.len() / 4);
+    let packed = words.len() / 8 * bits as usize;
+    let entries = distinct(&found).filter(|entries| *entries <= words.len() / 4);
     Some(
         entries
-            .and_then(|entries| dictionary_bytes(values.len(), entries, slots.wire))
+            .and_then(|entries| dictionary_bytes(words.len(), entries, values.wire))
             .map_or(packed, |of| of.min(packed)),
     )
 }

@@ -1,29 +1,27 @@
-//! What a few values say of all: whether neighbours are the same, or near each other, and how many
-//! are distinct.
+//! Estimates from a sample of values: runs, differences between neighbours, and distinct values.
 
-use super::slots::Order;
+use super::fixed_values::Order;
 use crate::bitpack::bits_for;
 use crate::word::Word;
 
-/// So many stretches of so many neighbours are looked at.
+/// The sample has this many stretches of this many neighbours.
 const STRETCHES: usize = 4;
 const NEIGHBOURS: usize = 64;
-/// So many values are looked at that lie evenly apart.
+/// The values of a sample from all over the column.
 pub(super) const SPREAD: usize = 256;
 
-/// What was seen among neighbours.
+/// Statistics of neighbours.
 pub(super) struct Sample {
-    /// The share of values that differ from the one before, in 1/256.
+    /// The share of values that differ from the one before, in 256ths.
     changes: usize,
     /// The bits of most differences between neighbours.
     pub(super) difference_bits: u32,
-    /// The share of differences that take more, in 1/256.
+    /// The share of differences that take more, in 256ths.
     pub(super) leaps: usize,
 }
 
 impl Sample {
-    /// Looks at neighbours, and at their differences where these are of use; none if there are too
-    /// few.
+    /// Samples neighbours, and their differences if asked; none if there are too few values.
     pub(super) fn of<T: Word>(values: &[u8], with_differences: bool) -> Option<Self> {
         let values = T::slice(values);
         let apart = values.len() / STRETCHES;
@@ -41,7 +39,7 @@ impl Sample {
             }
         }
         differences.sort_unstable();
-        // The few that are far away would be exceptions.
+        // The few outermost ones would be exceptions.
         let few = differences.len() / 20;
         let most = differences.get(few..differences.len() - few).unwrap_or_default();
         let difference_bits = match most {
@@ -59,7 +57,7 @@ impl Sample {
         Some(Self { changes: changes * 256 / seen, difference_bits, leaps: leaps * 256 / seen })
     }
 
-    /// How many runs n values likely have.
+    /// The likely number of runs in n values.
     pub(super) fn runs(&self, n: usize) -> usize {
         n / 256 * self.changes + 1
     }
@@ -71,8 +69,8 @@ fn signed<T: Word>(value: T) -> i64 {
     (value.low_64() << unused).cast_signed() >> unused
 }
 
-/// Values from all over the column, in the order of what [`Order::bias`] makes of them; none if
-/// there are too few.
+/// A sample from all over the column, with [`Order::bias`] flipped and sorted; none if there are
+/// too few values.
 pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREAD]> {
     let (values, bias) = (T::slice(values), order.bias::<T>());
     let apart = values.len() / SPREAD;
@@ -81,7 +79,7 @@ pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREA
     }
     let mut keys = [0; SPREAD];
     for (i, (key, values)) in keys.iter_mut().zip(values.chunks_exact(apart)).enumerate() {
-        // Not quite evenly, or values that come again and again were all or never seen.
+        // Not quite evenly spaced: a sample in step with a period would see one value of it.
         let at = i.wrapping_mul(0x9E37_79B9) >> 16;
         *key = T::of(&values[at % apart]).flipped(bias).low_64();
     }
@@ -89,9 +87,10 @@ pub(super) fn spread<T: Word>(values: &[u8], order: Order) -> Option<[u64; SPREA
     Some(keys)
 }
 
-/// How many distinct values a column likely has of which these, sorted, are a few: those that were
-/// seen, and the more the more of them were seen only once (Chao 1984, "Nonparametric estimation of
-/// the number of classes in a population"). None if there is no end to them.
+/// The likely number of distinct values in a column, from a sorted sample: those that were seen,
+/// and the more others, the more of them were seen only once (Chao 1984, "Nonparametric estimation
+/// of the number of classes in a population"). None if there is no estimate, because nearly all
+/// were seen only once.
 pub(super) fn distinct(sorted: &[u64]) -> Option<usize> {
     let (mut seen, mut once, mut twice) = (0, 0, 0);
     for same in sorted.chunk_by(|a, b| a == b) {
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn distinct_values_are_guessed() {
+    fn distinct_values_are_estimated() {
         let keys = |count: u64| {
             let mut seed = 88172645463325252u64;
             let mut keys = [0; SPREAD].map(|_: u64| {

@@ -1,16 +1,16 @@
-//! Distinct strings among short ones: each is a few words, loaded, hashed and compared without a
+//! Distinct short strings. Each is a few words, which are loaded, hashed and compared without a
 //! branch on its length.
 
 use super::dictionary::{Distinct, Index, PROBES_MAX, Searched, hopeless};
 
-/// The most bytes of a short string: four words, less one byte for its length.
+/// The most bytes of a short string: four words minus one byte for the length.
 pub(super) const SHORT_BYTES_MAX: usize = 4 * 8 - 1;
 
-/// A string in K words, zeros behind its end. The last byte is its length plus one, so that no
-/// string has the key of nothing, zeros.
+/// A string in K words, with zeros after its end. The last byte is its length plus one, so that no
+/// key is zero, which marks an empty slot.
 type Key<const K: usize> = [u64; K];
 
-/// The bits of four words that belong to a string of so many bytes.
+/// The bits of four words that belong to a string, by its length.
 static MASKS: [[u64; 4]; SHORT_BYTES_MAX + 1] = masks();
 
 const fn masks() -> [[u64; 4]; SHORT_BYTES_MAX + 1] {
@@ -27,7 +27,7 @@ const fn masks() -> [[u64; 4]; SHORT_BYTES_MAX + 1] {
     masks
 }
 
-/// An open-addressing table that holds the keys themselves.
+/// An open-addressing table of keys.
 struct Table<const K: usize> {
     /// Keys and their numbers.
     slots: Vec<(Key<K>, u32)>,
@@ -36,23 +36,23 @@ struct Table<const K: usize> {
 }
 
 impl<const K: usize> Table<K> {
-    /// So many slots at first: few strings are distinct most of the time, and few slots stay in the
-    /// nearest cache.
+    /// The slots at first. Mostly few strings are distinct, and few slots stay in the first-level
+    /// cache.
     const SLOTS: usize = 256;
-    /// With fewer slots no key is left at another place than its own: a second look at every string
-    /// of a kind costs more than slots that stay empty.
+    /// A table with fewer slots grows rather than have a key outside of its home slot: looking
+    /// twice for every such string costs more than empty slots.
     const ROOMY_SLOTS: usize = 1 << 13;
 
     fn new(slots: usize) -> Self {
         Self { slots: vec![([0; K], 0); slots], shift: 64 - slots.trailing_zeros(), count: 0 }
     }
 
-    /// Where a key belongs, if there is nothing yet.
+    /// The slot that a key is looked for first.
     fn home(&self, key: &Key<K>) -> usize {
         (hash(key) >> self.shift) as usize
     }
 
-    /// The slot that has the key, or where it belongs; none if it has no room.
+    /// The slot with the key, or the free slot for it; none if there is neither.
     fn slot(&self, key: &Key<K>) -> Option<usize> {
         let mask = self.slots.len() - 1;
         let start = self.home(key);
@@ -62,7 +62,7 @@ impl<const K: usize> Table<K> {
         })
     }
 
-    /// Gives a key the next number.
+    /// Gives a key the next number, and the free slot `at`.
     fn insert(&mut self, at: usize, key: Key<K>) -> Option<()> {
         let mut displaced = at != self.home(&key);
         // Fewer than 2^16.
@@ -83,8 +83,8 @@ impl<const K: usize> Table<K> {
         Some(())
     }
 
-    /// Numbers strings as long as each is the first found at its place, and says how many those
-    /// were. Nothing is inserted, so that all of the table stays in registers but its slots.
+    /// Numbers strings until one is not in its home slot, and returns how many it numbered. It
+    /// inserts nothing, so that the table's fields stay in registers.
     fn number_known(&self, data: &[u8], offsets: &[[u8; 4]], indexes: &mut [Index]) -> usize {
         let (slots, shift) = (&self.slots[..], self.shift);
         let mask = slots.len() - 1;
@@ -105,7 +105,7 @@ impl<const K: usize> Table<K> {
     }
 }
 
-/// The upper bits of the products depend on all bits of their words.
+/// Hashes a key. The upper bits of the products depend on all bits of the words.
 #[inline(always)]
 fn hash<const K: usize>(key: &Key<K>) -> u64 {
     const FACTORS: [u64; 4] = [
@@ -136,7 +136,7 @@ fn key<const K: usize>(data: &[u8], start: usize, bytes: usize) -> Key<K> {
     key
 }
 
-/// Words of which the data has not all bytes.
+/// The words of a string near the end of the data.
 #[cold]
 fn key_at_end<const K: usize>(data: &[u8], start: usize) -> Key<K> {
     let rest = &data[start..];
@@ -149,8 +149,9 @@ fn key_at_end<const K: usize>(data: &[u8], start: usize) -> Key<K> {
     key
 }
 
-/// The first of each of the distinct strings, none of which has more than `K * 8 - 1` bytes, and
-/// each string's index among them. None if they are more than `count_max`, or take `bytes_max`.
+/// The first of each of the distinct strings, and the index of each string among them. Strings have
+/// at most `K * 8 - 1` bytes. None if there are more than `count_max` distinct strings, or if they
+/// take `bytes_max`.
 pub(super) fn distinct_short<const K: usize>(
     strings: &Searched<'_>,
     count_max: usize,

@@ -1,8 +1,9 @@
-//! Strings coded with symbols that were trained on them: `spec/encodings.md` section 3.1.
+//! Strings coded with symbols that are trained on them: `spec/encodings.md` section 3.1.
 //!
 //! ```text
-//! some of the data ──train──▶ symbols ──▶ Matcher     kept from chunk to chunk
-//!              all of the data ──parse──▶ codes
+//! sample of the data ──train──▶ symbols ──▶ Matcher     reused for the next chunks
+//!                                             │
+//!                all of the data ──parse──────┴──▶ codes
 //! ```
 
 mod matcher;
@@ -16,37 +17,37 @@ use bytes::Bytes;
 use self::matcher::Matcher;
 use self::parse::parse;
 use self::training::{code_bits, train};
-use super::integers::Part;
-use super::kept::Place;
-use super::slots::{Order, Slots};
+use super::fixed_values::{FixedValues, Order};
+use super::values::EncodedValues;
+use crate::clock::Clock;
 use crate::compress::{Compressor, Packer};
 use crate::error::Result;
+use crate::sink::{Sink, Sinks, TableClaim};
 use crate::symbols::Symbol;
-use crate::write::{Clock, Writer};
 
-/// Less data is not worth a table.
+/// Less data does not pay for a table.
 const DATA_BYTES_MIN: usize = 8 << 10;
-/// A matcher, which takes 300 KB, is kept from chunk to chunk by a column of so much data. Hundreds
-/// of smaller columns make theirs anew, so that what a stream keeps is not much larger than its
-/// chunks.
-const KEPT_BYTES_MIN: usize = 256 << 10;
-/// A table is trained on so much of the data, taken in pieces from all over it.
+/// A column with at least this much data reuses its matcher, which takes 300 KB, for the next
+/// chunks. Smaller columns rebuild it: with hundreds of columns, an encoder would take much more
+/// memory than its chunks.
+const MATCHER_DATA_BYTES_MIN: usize = 256 << 10;
+/// A table is trained on this much of the data, taken in stretches from all over it.
 const SAMPLE_BYTES: usize = 128 << 10;
-const PIECE_BYTES: usize = 1 << 10;
-/// The most chunks that pass before another table is tried where none helped.
+const STRETCH_BYTES: usize = 1 << 10;
+/// The most chunks until the next training, if the last ones did not help.
 const PAUSE_MAX: u32 = 64;
 
-/// What is kept of one column's strings from chunk to chunk.
+/// The symbols of one column, from chunk to chunk.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct SymbolHistory {
     table: Option<Table>,
-    /// Chunks to go before the next training, where the last did not help.
+    /// Chunks until the next training, if the last one did not help.
     pause: u32,
     next_pause: u32,
-    /// How long trainings have taken that nobody has asked for yet.
-    learning: Duration,
-    /// Where tables stand at the reader.
-    place: Place,
+    /// The time of trainings that was not taken yet.
+    training_time: Duration,
+    /// The budget for the table at the reader.
+    claim: TableClaim,
 }
 
 /// A trained table.
@@ -57,27 +58,32 @@ struct Table {
     lengths: Bytes,
     stored: Bytes,
     raw_bytes: usize,
-    /// Whether `stored` is an LZ4 block.
+    /// The compressor of `stored`.
     compressor: Compressor,
-    /// The share of the data that the codes took in the first chunk.
+    /// The size of the codes relative to the data, in the first chunk.
     share: f64,
-    /// The bytes of the data that it was trained on a sample of.
+    /// The bytes of the data that the sample was taken from.
     trained_bytes: usize,
-    /// Its number, if it stands at the reader.
-    stands: Option<u32>,
+    /// Its number at the reader, once it is in a state frame.
+    number: Option<u32>,
 }
 
 /// Strings as codes, ready to be written.
 pub(super) struct Coded<'a> {
     table: &'a mut Table,
-    place: &'a mut Place,
+    claim: &'a mut TableClaim,
     codes: Vec<[u8; 2]>,
 }
 
-impl Memory {
-    /// The codes of `data`, if they save an eighth of it. With `keeps` the table may stand at the
-    /// reader.
-    pub(super) fn encode(&mut self, data: &[u8], clock: Clock, keeps: bool) -> Option<Coded<'_>> {
+impl SymbolHistory {
+    /// The codes of `data`, if they save an eighth of it. With `has_state` the table may go into a
+    /// state frame.
+    pub(super) fn encode(
+        &mut self,
+        data: &[u8],
+        clock: Clock,
+        has_state: bool,
+    ) -> Option<Coded<'_>> {
         if data.len() < DATA_BYTES_MIN {
             return None;
         }
@@ -98,8 +104,8 @@ impl Memory {
             if fresh {
                 table.share = share;
             }
-            // The data has become another, or much more: a table of its own may be worth more than
-            // the training.
+            // The data has changed, or there is much more of it: a new table may be worth its
+            // training.
             let outgrown =
                 table.trained_bytes < SAMPLE_BYTES && data.len() / 4 >= table.trained_bytes;
             if share > table.share * 1.25 || outgrown {
@@ -116,7 +122,7 @@ impl Memory {
         }
         self.table = table;
         let table = self.table.as_ref();
-        if table.is_some_and(|table| table.pays(codes.len(), data.len(), keeps)) {
+        if table.is_some_and(|table| table.pays(codes.len(), data.len(), has_state)) {
             self.next_pause = 0;
         } else if table.is_none_or(|table| table.coded_bytes(codes.len()) > data.len() / 8 * 7) {
             self.table = None;
@@ -124,23 +130,23 @@ impl Memory {
             self.pause = self.next_pause;
             return None;
         } else {
-            // Too little data for the table, which may fit the next chunk's.
+            // Too little data for the table, but it may suit the next chunk.
             return None;
         }
-        let Self { table, place, .. } = self;
-        table.as_mut().map(|table| Coded { table, place, codes })
+        let Self { table, claim, .. } = self;
+        table.as_mut().map(|table| Coded { table, claim, codes })
     }
 
     fn train(&mut self, data: &[u8], clock: Clock) -> Option<Table> {
         let start = clock();
         let table = Table::train(data);
-        self.learning += clock().saturating_sub(start);
+        self.training_time += clock().saturating_sub(start);
         table
     }
 
-    /// How long trainings have taken since this was last asked.
-    pub(crate) fn take_learning(&mut self) -> Duration {
-        std::mem::take(&mut self.learning)
+    /// The time of trainings since this was last called.
+    pub(crate) fn take_training_time(&mut self) -> Duration {
+        std::mem::take(&mut self.training_time)
     }
 }
 
@@ -150,16 +156,17 @@ impl Table {
         if data.len() <= SAMPLE_BYTES {
             sample.extend_from_slice(data);
         } else {
-            let pieces = SAMPLE_BYTES / PIECE_BYTES;
-            let last = data.len() - PIECE_BYTES;
-            (0..pieces)
-                .for_each(|i| sample.extend_from_slice(&data[i * last / pieces..][..PIECE_BYTES]));
+            let stretches = SAMPLE_BYTES / STRETCH_BYTES;
+            let last = data.len() - STRETCH_BYTES;
+            (0..stretches).for_each(|i| {
+                sample.extend_from_slice(&data[i * last / stretches..][..STRETCH_BYTES])
+            });
         }
         let (mut symbols, likely_bytes) = train(&sample, data.len());
         if symbols.is_empty() || likely_bytes > data.len() / 8 * 7 {
             return None;
         }
-        // What begins alike compresses.
+        // Sorted symbols share prefixes, which LZ4 finds.
         symbols.sort_unstable();
         Some(Self::new(symbols, data.len()))
     }
@@ -181,32 +188,34 @@ impl Table {
             raw_bytes,
             share: 1.0,
             trained_bytes,
-            stands: None,
+            number: None,
         }
     }
 
     fn parse(&mut self, data: &[u8], codes: &mut Vec<[u8; 2]>) {
         let matcher = self.matcher.take().unwrap_or_else(|| Matcher::of(&self.symbols));
         parse(&matcher, data, codes);
-        self.matcher = Some(matcher).filter(|_| data.len() >= KEPT_BYTES_MIN);
+        self.matcher = Some(matcher).filter(|_| data.len() >= MATCHER_DATA_BYTES_MIN);
     }
 
     /// Writes the symbols, in a chunk or in a state frame.
-    fn write(&self, writer: &mut Writer) -> Result<()> {
-        writer.descriptors.push(0);
-        writer.put_u32(self.lengths.len())?;
-        Part::new(Slots::new(self.lengths.clone(), 1, Order::Unsigned)).write(writer)?;
-        writer.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
+    fn write(&self, sink: &mut Sink) -> Result<()> {
+        sink.descriptors.push(0);
+        sink.put_u32(self.lengths.len())?;
+        EncodedValues::new(FixedValues::new(self.lengths.clone(), 1, Order::Unsigned))
+            .write(sink)?;
+        sink.stored_buffer(self.compressor, self.stored.clone(), self.raw_bytes)
     }
 
-    /// What so many codes take.
+    /// The bytes of this many codes.
     fn coded_bytes(&self, codes: usize) -> usize {
         codes * code_bits(self.lengths.len()) / 8
     }
 
-    /// Whether so many codes, the table included unless it stands, save an eighth of the data.
-    fn pays(&self, codes: usize, data_bytes: usize, keeps: bool) -> bool {
-        let table = if keeps && self.stands.is_some() {
+    /// Whether this many codes save an eighth of the data, together with the table unless the
+    /// reader has it.
+    fn pays(&self, codes: usize, data_bytes: usize, has_state: bool) -> bool {
+        let table = if has_state && self.number.is_some() {
             0
         } else {
             self.stored.len() + self.lengths.len() / 2
@@ -216,30 +225,35 @@ impl Table {
 }
 
 impl Coded<'_> {
-    /// Writes all but the strings' lengths.
-    pub(super) fn write(self, writer: &mut Writer) -> Result<()> {
-        let Self { table, place, codes } = self;
-        if let Some(tables) = &mut writer.tables
-            && table.stands.is_none()
+    /// Writes the table, or its number, and the codes.
+    pub(super) fn write(self, sinks: &mut Sinks) -> Result<()> {
+        let Self { table, claim, codes } = self;
+        if let Some(state) = &mut sinks.state
+            && table.number.is_none()
         {
             let bytes = table.lengths.len() + table.raw_bytes;
-            table.stands = tables.claim(place, bytes, bytes);
-            if let Some(number) = table.stands {
-                let state = tables.begin(number);
-                table.write(state)?;
-                state.count(bytes, 1);
+            table.number = state.claim(claim, bytes, bytes);
+            if let Some(number) = table.number {
+                let sink = state.begin(number);
+                table.write(sink)?;
+                sink.count(bytes, 1);
             }
         }
-        match table.stands.filter(|_| writer.tables.is_some()) {
+        let sink = &mut sinks.chunk;
+        match table.number.filter(|_| sinks.state.is_some()) {
             Some(number) => {
-                writer.descriptors.push(1);
-                writer.descriptors.extend_from_slice(&number.to_le_bytes());
+                sink.descriptors.push(1);
+                sink.descriptors.extend_from_slice(&number.to_le_bytes());
             }
-            None => table.write(writer)?,
+            None => table.write(sink)?,
         }
-        writer.put_u32(codes.len())?;
-        Part::new(Slots::new(Bytes::from(codes.into_flattened()), 2, Order::Unsigned))
-            .or_huffman()
-            .write(writer)
+        sink.put_u32(codes.len())?;
+        EncodedValues::new(FixedValues::new(
+            Bytes::from(codes.into_flattened()),
+            2,
+            Order::Unsigned,
+        ))
+        .or_huffman()
+        .write(sink)
     }
 }

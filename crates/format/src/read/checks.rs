@@ -1,21 +1,20 @@
-//! Checks of whole buffers: one pass each, in vectors.
+//! Checks of whole buffers, in one vectorized pass each.
 
-use super::check_count;
 use crate::column::u32_at;
 use crate::error::{Result, refuse};
+use crate::layout::check_count;
 use crate::vector::widest;
-
-/// So many bytes are looked at before it is asked whether there is anything but ASCII among them.
-const ASCII_STEP: usize = 4096;
 
 widest! {
     fn fall[][](offsets: &[[u8; 4]]) -> bool {
         let next = offsets.get(1..).unwrap_or_default();
-        offsets.iter().zip(next).fold(false, |fall, (a, b)| fall | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a)))
+        offsets.iter().zip(next).fold(false, |fall, (a, b)| {
+            fall | (u32::from_le_bytes(*b) < u32::from_le_bytes(*a))
+        })
     }
 }
 
-/// Checks offsets, which are not empty, and returns the last.
+/// Checks at least one offset, and returns the last.
 pub(super) fn check_offsets(offsets: &[u8]) -> Result<usize> {
     let last = u32_at(offsets, offsets.len() / 4 - 1) as usize;
     if u32_at(offsets, 0) != 0 || fall(offsets.as_chunks().0) {
@@ -31,29 +30,11 @@ widest! {
     }
 }
 
-/// Checks that indexes of 32 bits are below `count`, which is not 0.
+/// Checks that indexes of 32 bits are below `count`, which is at least 1.
 pub(super) fn check_indexes(indexes: &[u8], count: usize) -> Result<()> {
     let largest = largest(indexes.as_chunks().0);
     if largest as usize >= count {
         refuse!(Index, "index {largest} into a dictionary of {count} entries");
-    }
-    Ok(())
-}
-
-widest! {
-    fn is_ascii[][](data: &[u8]) -> bool {
-        data.chunks(ASCII_STEP).all(|step| step.iter().fold(0, |all, byte| all | byte) < 0x80)
-    }
-}
-
-/// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
-pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
-    if is_ascii(data) {
-        return Ok(());
-    }
-    let splits = |offset: u32| data.get(offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
-    if simdutf8::basic::from_utf8(data).is_err() || offsets.any(splits) {
-        refuse!(Utf8, "a string is not UTF-8");
     }
     Ok(())
 }
@@ -84,10 +65,6 @@ mod tests {
                 let high = bytes(&integers);
                 at_all(false, &|| check_indexes(&high, n).is_ok());
                 at_all(false, &|| check_offsets(&high).is_ok());
-                let mut text = vec![b'a'; n];
-                at_all(true, &|| check_utf8(&text, [].into_iter()).is_ok());
-                text[wrong] = 0xFF;
-                at_all(false, &|| check_utf8(&text, [].into_iter()).is_ok());
             }
         }
     }

@@ -1,16 +1,17 @@
-//! Floats that were decimals: `spec/encodings.md` section 2.1.
+//! Decimal floats: `spec/encodings.md` section 2.1.
 
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::decimals::{POWERS, quotient};
 use crate::error::{Result, refuse};
-use crate::room::Writer;
+use crate::output::Appender;
 use crate::vector::widest;
 
 impl Reader<'_, '_> {
-    pub(super) fn decimals(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
+    /// n floats of `width` bytes. The caller has charged them.
+    pub(super) fn decimals(&mut self, n: usize, width: usize, to: Destination) -> Result<Bytes> {
         self.note("decimals");
         if !matches!(width, 4 | 8) {
             refuse!(Bits, "decimals for values of {width} bytes");
@@ -23,36 +24,40 @@ impl Reader<'_, '_> {
                 POWERS.len() - 1
             )
         };
-        let integers = self.fixed(n, width, Codes::PARTS, Use::Part)?;
-        let mut room = self.room(n * width, to)?;
+        let integers = self.fixed(n, width, Codes::PARTS, Destination::Scratch)?;
+        let mut output = self.output(n * width, to)?;
         match width {
-            8 => room.write(|out| divide_64(integers.as_chunks().0, *power, out)),
-            _ => room.write(|out| divide_32(integers.as_chunks().0, *power, out)),
+            8 => output.append(|out| divide_64(integers.as_chunks().0, *power, out)),
+            _ => output.append(|out| divide_32(integers.as_chunks().0, *power, out)),
         }
         let count = self.descriptors.u32("count")? as usize;
         if count > 0 {
-            self.exceptions(count, n, width, room.written())?;
+            self.exceptions(count, n, width, output.written())?;
         }
-        room.finish()
+        output.finish()
     }
 }
 
 widest! {
-    fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Writer<'_, [u8; 8]>) {
-        out.extend(integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)));
+    fn divide_64[][](integers: &[[u8; 8]], power: f64, out: &mut Appender<'_, [u8; 8]>) {
+        out.extend(
+            integers.iter().map(|raw| quotient::<8>(i64::from_le_bytes(*raw) as f64, power)),
+        );
     }
 }
 
 widest! {
-    fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Writer<'_, [u8; 4]>) {
-        out.extend(integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)));
+    fn divide_32[][](integers: &[[u8; 4]], power: f64, out: &mut Appender<'_, [u8; 4]>) {
+        out.extend(
+            integers.iter().map(|raw| quotient::<4>(i32::from_le_bytes(*raw).into(), power)),
+        );
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::room::tests::written;
+    use crate::output::tests::written;
     use crate::vector::tests::at_each_level;
 
     #[test]

@@ -3,25 +3,25 @@
 use bytes::Bytes;
 
 use super::fixed::{Codes, word};
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::error::{Result, refuse};
 use crate::huffman::{CODE_BITS_MAX, QUARTERS, VALUES_MAX, codes, quarters};
 use crate::word::{Word, for_word};
 
-/// As many bits as the longest code has are looked up at once.
+/// The table is indexed by as many bits as the longest code has.
 const PLACES: usize = 1 << CODE_BITS_MAX;
-/// Values between two looks at the data: their codes fit the bits that are there then.
+/// Values that are decoded between two loads: their codes fit the bits that are loaded.
 const STEP: usize = 4;
 
 const _: () = assert!(STEP * CODE_BITS_MAX <= 56);
 
-/// What the next bits begin with: the value in the lower 12 bits, the length of its code in the
-/// upper 4.
+/// The code that the next bits begin with: its value in the lower 12 bits, its length in the upper
+/// 4.
 struct Table(Vec<u16>);
 
 impl Reader<'_, '_> {
-    /// n values of `width` bytes, which the caller has charged.
-    pub(super) fn huffman(&mut self, n: usize, width: usize, to: Use) -> Result<Bytes> {
+    /// n values of `width` bytes. The caller has charged them.
+    pub(super) fn huffman(&mut self, n: usize, width: usize, to: Destination) -> Result<Bytes> {
         self.note("huffman");
         if !matches!(width, 1 | 2 | 4 | 8 | 16) {
             refuse!(Bits, "Huffman codes for values of {width} bytes");
@@ -31,19 +31,20 @@ impl Reader<'_, '_> {
         if count > VALUES_MAX {
             refuse!(Bits, "Huffman codes of {count} values, at most {VALUES_MAX}");
         }
-        let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Use::Part)?;
+        let lengths = self.fixed(count, 1, Codes::CODE_LENGTHS, Destination::Scratch)?;
         let Some(table) = Table::new(&lengths) else {
             refuse!(
                 Bits,
-                "the lengths of Huffman codes are over {CODE_BITS_MAX}, or leave bits without a meaning"
+                "the lengths of Huffman codes are over {CODE_BITS_MAX}, \
+                 or leave bits without a meaning"
             )
         };
         let mut sizes = [0; QUARTERS];
         for size in &mut sizes {
             *size = self.descriptors.u32("size of a quarter")? as usize;
         }
-        // Before anything is unpacked: each value has a bit at least, and at most as many as the
-        // longest code.
+        // Checked before anything is unpacked: a value has at least one bit, and at most those of
+        // the longest code.
         for (size, values) in sizes.into_iter().zip(quarters(n)) {
             let (least, most) = (values.div_ceil(8), (values * CODE_BITS_MAX).div_ceil(8));
             if size < least || size > most {
@@ -54,14 +55,20 @@ impl Reader<'_, '_> {
             }
         }
         let total = sizes.iter().sum();
-        let packed = self.buffer(total, Use::Part)?;
-        let mut room = self.room(n * width, to)?;
-        let out = room.all();
-        if !for_word!(width, [u8 u16 u32 u64 u128], decode, (&table, &packed, sizes, reference, out), else false)
-        {
+        let packed = self.buffer(total, Destination::Scratch)?;
+        let mut output = self.output(n * width, to)?;
+        let out = output.all();
+        let decoded = for_word!(
+            width,
+            [u8 u16 u32 u64 u128],
+            decode,
+            (&table, &packed, sizes, reference, out),
+            else false
+        );
+        if !decoded {
             refuse!(Length, "{total} bytes of Huffman codes are not those of {n} values");
         }
-        room.finish()
+        output.finish()
     }
 }
 
@@ -78,8 +85,7 @@ impl Table {
     }
 }
 
-/// Whether these bit strings are those of as many values as there is room for, which are there
-/// then.
+/// Decodes the bit strings to fill `out`. Whether they hold exactly that many values.
 fn decode<T: Word>(
     table: &Table,
     packed: &[u8],
@@ -101,25 +107,25 @@ fn decode<T: Word>(
     [a, b, c, d].into_iter().all(|quarter| quarter.finish(places))
 }
 
-/// What has not been decoded of one bit string.
+/// The rest of one bit string, and the memory for its values.
 struct Quarter<'a, T: Word> {
     data: &'a [u8],
     values: &'a mut [T::Raw],
     reference: T,
-    /// The next bits, `left` of them or more, which were taken off the data.
+    /// The next bits, which were taken from the data. `left` of them are certain.
     bits: u64,
     left: u32,
 }
 
 impl<T: Word> Quarter<'_, T> {
-    /// Decodes a few values, unless it is nearly at its end.
+    /// Decodes a few values, unless the end is near.
     #[inline(always)]
     fn step(&mut self, places: &[u16; PLACES]) -> bool {
         let (Some(next), STEP..) = (self.data.first_chunk::<8>(), self.values.len()) else {
             return false;
         };
         let (values, rest) = std::mem::take(&mut self.values).split_at_mut(STEP);
-        // Bits above those that are counted are the same ones each time.
+        // Bits above `left` are loaded again, and are the same each time.
         self.bits |= u64::from_le_bytes(*next) << self.left;
         self.data = &self.data[(63 - self.left as usize) / 8..];
         self.left |= 56;
@@ -139,7 +145,7 @@ impl<T: Word> Quarter<'_, T> {
         self.reference.plus_32((place & 0xFFF).into()).raw()
     }
 
-    /// Decodes the rest. Whether the data has as many values, and no bits behind them.
+    /// Decodes the rest. Whether the data has exactly this many values.
     fn finish(mut self, places: &[u16; PLACES]) -> bool {
         self.bits &= (1 << self.left) - 1;
         for i in 0..self.values.len() {

@@ -1,10 +1,10 @@
-//! Columns told by their differences from another one: `spec/encodings.md` section 2.2.
+//! Columns that are differences from another column: `spec/encodings.md` section 2.2.
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::column::{Column, Values};
 use crate::error::{Result, refuse};
-use crate::room::{Room, Writer};
+use crate::output::{Appender, OutputBuffer};
 use crate::vector::widest;
 use crate::word::Word;
 
@@ -12,8 +12,8 @@ use crate::word::Word;
 pub(super) const CODE: u8 = 8;
 
 impl Reader<'_, '_> {
-    /// A column of n values of `width` bytes, of which none is missing; nulls and encoding are
-    /// next.
+    /// A column of n values of `width` bytes, none of which is missing. The codes of nulls and
+    /// encoding are not read yet.
     pub(super) fn relative(
         &mut self,
         n: usize,
@@ -33,28 +33,28 @@ impl Reader<'_, '_> {
             }) if *same == width => bytes,
             _ => refuse!(Base, "field {number} can't be the base of values of {width} bytes"),
         };
-        let differences = self.fixed(n, width, Codes::DIFFERENCES, Use::Part)?;
-        let mut room = self.room(n * width, Use::Kept)?;
+        let differences = self.fixed(n, width, Codes::DIFFERENCES, Destination::Scratch)?;
+        let mut output = self.output(n * width, Destination::Column)?;
         match width {
-            2 => sum::<u16>(base, &differences, &mut room),
-            4 => sum::<u32>(base, &differences, &mut room),
-            _ => sum::<u64>(base, &differences, &mut room),
+            2 => sum::<u16>(base, &differences, &mut output),
+            4 => sum::<u32>(base, &differences, &mut output),
+            _ => sum::<u64>(base, &differences, &mut output),
         }
         Ok(Column {
             rows: n,
             validity: None,
-            values: Values::Fixed { width, bytes: room.finish()? },
+            values: Values::Fixed { width, bytes: output.finish()? },
         })
     }
 }
 
-fn sum<T: Word>(base: &[u8], differences: &[u8], room: &mut Room) {
-    room.write(|out| sums::<T>(T::slice(base), T::slice(differences), out));
+fn sum<T: Word>(base: &[u8], differences: &[u8], output: &mut OutputBuffer) {
+    output.append(|out| sums::<T>(T::slice(base), T::slice(differences), out));
 }
 
 widest! {
-    /// The sum of each pair.
-    fn sums[T: Word][T](a: &[T::Raw], b: &[T::Raw], out: &mut Writer<'_, T::Raw>) {
+    /// Appends the sum of each pair.
+    fn sums[T: Word][T](a: &[T::Raw], b: &[T::Raw], out: &mut Appender<'_, T::Raw>) {
         const STEP: usize = 64;
         let ((steps_a, rest_a), (steps_b, rest_b)) = (a.as_chunks::<STEP>(), b.as_chunks::<STEP>());
         for (a, b) in steps_a.iter().zip(steps_b) {

@@ -1,224 +1,162 @@
-//! Strings made of a dictionary's entries: `spec/encodings.md` section 3.
+//! Strings: `spec/encodings.md` section 3.
 
-use super::fixed::look_up;
-use super::reserved;
-use crate::column::u32s;
-use crate::error::Result;
-use crate::room::{Room, Writer};
-use crate::vector::widest;
+use bytes::Bytes;
 
-/// Entries up to this size are copied whole, whatever their length: a copy of one size is a few
-/// instructions.
-const SHORT_BYTES_MAX: usize = 32;
+use super::checks::{check_indexes, check_offsets};
+use super::fixed::Codes;
+use super::string_entries::{Entries, even_offsets};
+use super::{Destination, Reader};
+use crate::column::{Values, u32s};
+use crate::error::{Result, refuse};
+use crate::layout::{COUNT_MAX, check_count};
+use crate::output::OutputBuffer;
+use crate::utf8::check_utf8;
 
-/// Of so many entries it is counted how often each comes.
-const FEW: usize = 8;
-/// So many strings are put together at a time.
-const STEP: usize = 64;
-
-/// The entries of a dictionary of strings.
-pub(super) struct Entries<'a> {
-    data: &'a [u8],
-    /// Where each begins, and its length.
-    spans: Vec<(u32, u32)>,
-    bytes_max: usize,
-    /// Whether all have the same length.
-    even: bool,
-}
-
-impl<'a> Entries<'a> {
-    /// Of offsets that have been checked.
-    pub(super) fn new(offsets: &[u8], data: &'a [u8]) -> Result<Self> {
-        let mut spans = reserved(offsets.len() / 4)?;
-        spans.extend(
-            u32s(offsets).zip(u32s(&offsets[4..])).map(|(start, end)| (start, end - start)),
-        );
-        let bytes_max = spans.iter().map(|(_, bytes)| *bytes).max().unwrap_or(0) as usize;
-        let even = spans.iter().all(|(_, bytes)| *bytes as usize == bytes_max);
-        Ok(Self { data, spans, bytes_max, even })
-    }
-
-    /// The bytes of the strings that these indexes, all of them below the number of entries, stand
-    /// for.
-    pub(super) fn total(&self, indexes: &[u8]) -> usize {
-        match self.even {
-            true => (indexes.len() / 4).saturating_mul(self.bytes_max),
-            // Fewer than 2^31 strings of fewer than 2^31 bytes.
-            false if self.spans.len() <= FEW => {
-                usize::try_from(total_of_few(indexes.as_chunks().0, &self.spans))
-                    .unwrap_or(usize::MAX)
+impl Reader<'_, '_> {
+    /// n strings. The caller has charged their offsets. Their data is always the column's; `to` is
+    /// for the offsets.
+    pub(super) fn strings(&mut self, n: usize, utf8: bool, to: Destination) -> Result<Values> {
+        match self.descriptors.clone().u8("encoding")? {
+            0 | 2 | 4 => {
+                let (offsets, data) = self.flat_strings(n, utf8, to, Destination::Column)?;
+                self.charge(data.len(), 1)?;
+                Ok(Values::Bytes { offsets, data })
             }
-            false => {
-                let total =
-                    u32s(indexes).map(|index| u64::from(self.spans[index as usize].1)).sum::<u64>();
-                usize::try_from(total).unwrap_or(usize::MAX)
-            }
-        }
-    }
-
-    /// The strings' offsets and their data, of the size that [`Self::total`] says and that fits
-    /// into 31 bits.
-    pub(super) fn gather(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) -> Result<()> {
-        match (self.even, self.bytes_max) {
-            (true, 1) => self.gather_even::<1>(indexes, offsets, data),
-            (true, 2) => self.gather_even::<2>(indexes, offsets, data),
-            (true, 4) => self.gather_even::<4>(indexes, offsets, data),
-            (true, 8) => self.gather_even::<8>(indexes, offsets, data),
-            // Copies of one size need memory of their own, which few entries do not have to be
-            // charged for.
-            _ if self.spans.len() > (indexes.len() / 64).max(64) => {
-                self.gather_long(indexes, offsets, data)
-            }
-            (_, 0..=8) => return self.gather_short::<8>(indexes, offsets, data),
-            (_, 9..=16) => return self.gather_short::<16>(indexes, offsets, data),
-            (_, 17..=SHORT_BYTES_MAX) => {
-                return self.gather_short::<SHORT_BYTES_MAX>(indexes, offsets, data);
-            }
-            _ => self.gather_long(indexes, offsets, data),
-        }
-        Ok(())
-    }
-
-    fn gather_even<const W: usize>(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
-        even_offsets(indexes.len() / 4, W, offsets);
-        data.write(|out| look_up(self.data.as_chunks::<W>().0, indexes, out));
-    }
-
-    /// Of entries of at most W bytes: W bytes are copied, and those beyond the entry's end are
-    /// overwritten by the next.
-    fn gather_short<const W: usize>(
-        &self,
-        indexes: &[u8],
-        offsets: &mut Room,
-        data: &mut Room,
-    ) -> Result<()> {
-        let mut entries = reserved(self.spans.len())?;
-        entries.extend(self.spans.iter().map(|(start, bytes)| {
-            let mut padded = [0; W];
-            let bytes = *bytes as usize;
-            padded[..bytes].copy_from_slice(&self.data[*start as usize..][..bytes]);
-            (padded, bytes)
-        }));
-        offsets.write(|offsets| data.write(|data| put_together(&entries, indexes, offsets, data)));
-        Ok(())
-    }
-
-    fn gather_long(&self, indexes: &[u8], offsets: &mut Room, data: &mut Room) {
-        offsets.write(|offsets| {
-            offsets.push([0; 4]);
-            data.write(|data| {
-                let mut end = 0u32;
-                for index in u32s(indexes) {
-                    let (start, bytes) = self.spans[index as usize];
-                    data.extend_from_slice(&self.data[start as usize..][..bytes as usize]);
-                    // The total is below 2^31.
-                    end += bytes;
-                    offsets.push(end.to_le_bytes());
+            1 => {
+                self.note("constant");
+                self.descriptors.u8("encoding")?;
+                let stored = self.next_buffer()?;
+                if n == 0 {
+                    refuse!(Constant, "a constant for no values");
                 }
-            });
-        });
-    }
-}
-
-/// Writes the strings, and their offsets after each. Entries have at most W bytes, and their
-/// lengths.
-fn put_together<const W: usize>(
-    entries: &[([u8; W], usize)],
-    indexes: &[u8],
-    offsets: &mut Writer<'_, [u8; 4]>,
-    data: &mut Writer<'_, u8>,
-) {
-    offsets.push([0; 4]);
-    // A few strings at a time are put together in the nearest cache.
-    let mut end = 0;
-    let mut bytes_of_some = [0; STEP * SHORT_BYTES_MAX];
-    let mut ends_of_some = [[0; 4]; STEP];
-    for indexes in indexes.chunks(4 * STEP) {
-        let mut at = 0;
-        for (slot, index) in ends_of_some.iter_mut().zip(u32s(indexes)) {
-            let (padded, bytes) = &entries[index as usize];
-            // The entries before have taken at most W bytes each.
-            bytes_of_some[at..at + W].copy_from_slice(padded);
-            at += bytes;
-            // The total is below 2^31.
-            *slot = ((end + at) as u32).to_le_bytes();
+                // Both are below 2^32.
+                let total = n * stored.raw_bytes;
+                self.check_string_bytes(total)?;
+                let value = self.unpack(stored, Destination::Scratch)?;
+                if utf8 {
+                    check_utf8(&value, [].into_iter())?;
+                }
+                self.charge(total, 1)?;
+                let mut data = self.output(total, Destination::Column)?;
+                repeat(&value, n, &mut data);
+                let mut offsets = self.output((n + 1) * 4, to)?;
+                even_offsets(n, value.len(), &mut offsets);
+                Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
+            }
+            3 => {
+                self.note("dictionary");
+                self.descriptors.u8("encoding")?;
+                let count = self.dictionary_count(n)?;
+                let (entry_offsets, entries) =
+                    self.flat_strings(count, utf8, Destination::Scratch, Destination::Scratch)?;
+                self.dictionary_strings(n, &entry_offsets, &entries, to)
+            }
+            5 => {
+                self.note("stream dictionary");
+                self.descriptors.u8("encoding")?;
+                let tables = self.tables;
+                let (offsets, data) = tables.strings(self.descriptors.u32("table")?, utf8)?;
+                self.dictionary_strings(n, offsets, data, to)
+            }
+            code => refuse!(Code, "unknown string encoding {code}"),
         }
-        end += at;
-        data.extend_from_slice(&bytes_of_some[..at]);
-        offsets.extend_from_slice(&ends_of_some[..indexes.len() / 4]);
     }
-}
 
-widest! {
-    /// The bytes of strings made of few entries: how often each comes is counted sooner than looked
-    /// up.
-    fn total_of_few[][](indexes: &[[u8; 4]], spans: &[(u32, u32)]) -> u64 {
+    /// n strings given by their indexes into entries.
+    fn dictionary_strings(
+        &mut self,
+        n: usize,
+        entry_offsets: &[u8],
+        entries: &[u8],
+        to: Destination,
+    ) -> Result<Values> {
+        let indexes = self.fixed(n, 4, Codes::PARTS, Destination::Scratch)?;
+        check_indexes(&indexes, entry_offsets.len() / 4 - 1)?;
+        let entries = Entries::new(entry_offsets, entries)?;
+        let total = entries.total(&indexes);
+        self.check_string_bytes(total)?;
+        self.charge(total, 1)?;
+        check_count(total)?;
+        let (mut offsets, mut data) =
+            (self.output((n + 1) * 4, to)?, self.output(total, Destination::Column)?);
+        entries.gather(&indexes, &mut offsets, &mut data)?;
+        Ok(Values::Bytes { offsets: offsets.finish()?, data: data.finish()? })
+    }
+
+    /// The checked offsets and data of n strings that are coded as offsets, lengths or symbols.
+    pub(super) fn flat_strings(
+        &mut self,
+        n: usize,
+        utf8: bool,
+        offsets_to: Destination,
+        data_to: Destination,
+    ) -> Result<(Bytes, Bytes)> {
+        let code = self.descriptors.u8("encoding")?;
+        let (offsets, total) = match code {
+            0 => {
+                let offsets = self.buffer((n + 1) * 4, offsets_to)?;
+                let total = check_offsets(&offsets)?;
+                (offsets, total)
+            }
+            2 | 4 => {
+                self.note("lengths");
+                self.offsets_of_lengths(n, offsets_to)?
+            }
+            code => refuse!(Code, "encoding {code} for the entries of a dictionary"),
+        };
+        self.check_string_bytes(total)?;
+        let data = if code == 4 {
+            self.symbols(total, data_to)?
+        } else {
+            let stored = self.next_buffer()?;
+            if stored.raw_bytes != total {
+                refuse!(Offsets, "the strings end at {total}, their data at {}", stored.raw_bytes);
+            }
+            self.unpack(stored, data_to)?
+        };
+        if utf8 {
+            check_utf8(&data, u32s(&offsets))?;
+        }
+        Ok((offsets, data))
+    }
+
+    /// Reads n lengths as offsets. Returns these and the last of them.
+    pub(super) fn offsets_of_lengths(
+        &mut self,
+        n: usize,
+        to: Destination,
+    ) -> Result<(Bytes, usize)> {
+        let lengths = self.fixed(n, 4, Codes::PARTS, Destination::Scratch)?;
+        let mut offsets = self.output((n + 1) * 4, to)?;
         let mut total = 0;
-        for indexes in indexes.chunks(1024) {
-            for (entry, (_, bytes)) in (0u32..).zip(spans) {
-                let times: u32 = indexes.iter().map(|raw| u32::from(u32::from_le_bytes(*raw) == entry)).sum();
-                total += u64::from(times) * u64::from(*bytes);
-            }
+        offsets.append(|out| {
+            out.push([0; 4]);
+            let mut end = 0u64;
+            out.extend(u32s(&lengths).map(|length| {
+                end += u64::from(length);
+                // If this truncates, the total is refused below.
+                (end as u32).to_le_bytes()
+            }));
+            total = end;
+        });
+        match usize::try_from(total) {
+            Ok(total) if total <= COUNT_MAX => Ok((offsets.finish()?, total)),
+            _ => refuse!(Limit, "lengths add up to {total}, over the limit of {COUNT_MAX}"),
         }
-        total
     }
 }
 
-/// The offsets of n strings of `bytes` bytes each; their sum is below 2^32.
-pub(super) fn even_offsets(n: usize, bytes: usize, offsets: &mut Room) {
-    offsets.write(|out| out.extend((0..n + 1).map(|i| ((i * bytes) as u32).to_le_bytes())));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::vector::tests::at_each_level;
-
-    #[test]
-    fn entries_of_any_number_and_length_are_gathered_at_every_level() {
-        for (count, shortest, longest) in [
-            (1, 5, 5),
-            (2, 1, 1),
-            (3, 0, 8),
-            (8, 4, 4),
-            (8, 3, 16),
-            (9, 17, 32),
-            (9, 40, 90),
-            (300, 0, 7),
-            (300, 0, 40),
-        ] {
-            let texts: Vec<Vec<u8>> = (0..count)
-                .map(|i| vec![i as u8; shortest + i * 7 % (longest - shortest + 1)])
-                .collect();
-            let mut offsets = vec![0u32];
-            texts
-                .iter()
-                .for_each(|text| offsets.push(offsets[offsets.len() - 1] + text.len() as u32));
-            let offsets: Vec<u8> = offsets.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-            let data = texts.concat();
-            let picked: Vec<usize> =
-                (0..20_001usize).map(|i| i.wrapping_mul(0x9E37_79B9) / 64 % count).collect();
-            let indexes: Vec<u8> =
-                picked.iter().flat_map(|index| (*index as u32).to_le_bytes()).collect();
-            let expected: Vec<u8> = picked.iter().flat_map(|index| texts[*index].clone()).collect();
-            for found in at_each_level(|| {
-                let entries = Entries::new(&offsets, &data)?;
-                let total = entries.total(&indexes);
-                let (mut offsets, mut data) =
-                    (Room::new(None, indexes.len() + 4)?, Room::new(None, total)?);
-                entries.gather(&indexes, &mut offsets, &mut data)?;
-                Ok::<_, crate::Error>((offsets.finish()?, data.finish()?))
-            }) {
-                let Ok((offsets, data)) = found else { panic!("{count} entries") };
-                assert_eq!(data, expected, "{count} entries");
-                let lengths = u32s(&offsets)
-                    .zip(u32s(&offsets[4..]))
-                    .map(|(start, end)| (end - start) as usize);
-                assert!(
-                    lengths.eq(picked.iter().map(|index| texts[*index].len())),
-                    "{count} entries"
-                );
-            }
-        }
+/// Writes `value` n times.
+fn repeat(value: &[u8], n: usize, out: &mut OutputBuffer) {
+    /// Short values are copied in groups of this size.
+    const STEP_BYTES: usize = 4096;
+    if let [byte] = value {
+        return out.append(|out| out.repeat(*byte, n));
     }
+    let at_a_time = (STEP_BYTES / value.len().max(1)).clamp(1, n.max(1));
+    let some = value.repeat(at_a_time);
+    out.append(|out| {
+        (0..n / at_a_time).for_each(|_| out.extend_from_slice(&some));
+        out.extend_from_slice(&some[..n % at_a_time * value.len()]);
+    });
 }

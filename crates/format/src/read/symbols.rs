@@ -3,24 +3,24 @@
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::error::{Result, refuse};
 use crate::symbols::{BYTE_CODES, SYMBOL_BYTES_MAX, SYMBOLS_MAX};
 
-/// What a code of 12 bits may be.
+/// The largest number of codes.
 const SLOTS: usize = SYMBOLS_MAX + BYTE_CODES;
 
-/// What each code stands for. Codes that a table does not have stand for no bytes.
+/// The bytes that each code stands for. Codes that a table does not have stand for none.
 struct Slots {
-    /// How many symbols there are.
+    /// The number of symbols.
     count: usize,
     bytes: Vec<[u8; SYMBOL_BYTES_MAX]>,
     lengths: Vec<u8>,
 }
 
 impl Reader<'_, '_> {
-    /// The data of strings, `total` bytes, which the caller has held against what was declared.
-    pub(super) fn symbols(&mut self, total: usize, to: Use) -> Result<Bytes> {
+    /// The data of strings: `total` bytes, which the caller has checked against the budget.
+    pub(super) fn symbols(&mut self, total: usize, to: Destination) -> Result<Bytes> {
         self.note("symbols");
         let slots = match self.descriptors.u8("table")? {
             0 => {
@@ -35,24 +35,24 @@ impl Reader<'_, '_> {
             code => refuse!(Code, "unknown table of symbols {code}"),
         };
         let codes = self.descriptors.u32("codes")? as usize;
-        // Each stands for a byte at least.
+        // Each code stands for at least one byte.
         if codes > total {
             refuse!(Offsets, "{codes} codes for {total} bytes of strings");
         }
-        let codes = self.fixed(codes, 2, Codes::PARTS, Use::Part)?;
+        let codes = self.fixed(codes, 2, Codes::PARTS, Destination::Scratch)?;
         let codes = codes.as_chunks().0;
         let largest =
             codes.iter().fold(0, |largest: u16, code| largest.max(u16::from_le_bytes(*code)));
         if usize::from(largest) >= slots.count + BYTE_CODES {
             refuse!(Index, "code {largest}, of a table of {} symbols", slots.count);
         }
-        // A symbol is copied with what lies behind it, so that the copy has a length the compiler
-        // knows; the next overwrites that.
-        let mut room = self.room(total + SYMBOL_BYTES_MAX, to)?;
-        if slots.expand(codes, room.all()) != Some(total) {
+        // Each symbol is copied with a fixed size, and the next copy overwrites the excess. So the
+        // buffer is longer than the data.
+        let mut output = self.output(total + SYMBOL_BYTES_MAX, to)?;
+        if slots.expand(codes, output.all()) != Some(total) {
             refuse!(Offsets, "the codes stand for other than the {total} bytes of the strings");
         }
-        Ok(room.finish()?.slice(..total))
+        Ok(output.finish()?.slice(..total))
     }
 
     /// The lengths of symbols, at most 3840 of 1 to 16 bytes, and their bytes.
@@ -61,15 +61,17 @@ impl Reader<'_, '_> {
         if count > SYMBOLS_MAX {
             refuse!(Symbols, "a table of {count} symbols, over the limit of {SYMBOLS_MAX}");
         }
-        let lengths = self.fixed(count, 1, Codes::PARTS, Use::Part)?;
+        let lengths = self.fixed(count, 1, Codes::PARTS, Destination::Scratch)?;
         if let Some(length) =
             lengths.iter().find(|length| !(1..=SYMBOL_BYTES_MAX).contains(&usize::from(**length)))
         {
             refuse!(Symbols, "a symbol of {length} bytes, expected 1 to {SYMBOL_BYTES_MAX}");
         }
         // At most 3840 times 16.
-        let symbols =
-            self.buffer(lengths.iter().map(|length| usize::from(*length)).sum(), Use::Part)?;
+        let symbols = self.buffer(
+            lengths.iter().map(|length| usize::from(*length)).sum(),
+            Destination::Scratch,
+        )?;
         Ok((lengths, symbols))
     }
 }
@@ -94,8 +96,8 @@ impl Slots {
         slots
     }
 
-    /// Writes the bytes that the codes stand for, and up to [`SYMBOL_BYTES_MAX`] behind them, and
-    /// returns how many they are; none if there is no room for them.
+    /// Writes the bytes of the codes, and up to [`SYMBOL_BYTES_MAX`] arbitrary ones after them.
+    /// Returns the number of bytes; none if `out` is too short.
     fn expand(&self, codes: &[[u8; 2]], out: &mut [u8]) -> Option<usize> {
         let bytes = self.bytes.first_chunk::<SLOTS>()?;
         let lengths = self.lengths.first_chunk::<SLOTS>()?;

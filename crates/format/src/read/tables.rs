@@ -1,4 +1,4 @@
-//! The tables that outlive chunks: `spec/state.md`.
+//! The tables of a stream, which outlive chunks: `spec/state.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,26 +6,26 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::fixed::Codes;
-use super::{Reader, Use};
+use super::{Destination, Reader};
 use crate::column::u32s;
 use crate::error::{Error, Result, refuse};
 use crate::header::{HEADER_BYTES, Header, Limits, StateHeader};
-use crate::symbols::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
+use crate::layout::{TABLE_BYTES_MAX, TABLE_ENTRIES_MAX, TABLE_NUMBERS};
 
-/// The tables that stand at one place of a stream. A copy is the tables as they are now, for chunks
-/// that are decoded later.
+/// The tables at one point of a stream. A clone keeps them as they are now, for chunks that are
+/// decoded later.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
-    /// How many state frames have been received.
+    /// The number of state frames received.
     frames: u32,
-    /// What all decode to.
+    /// The bytes that all tables decode to.
     bytes: u64,
     tables: BTreeMap<u32, Arc<Table>>,
 }
 
 #[derive(Debug, Clone)]
 struct Table {
-    /// What it decodes to, by its frames' count.
+    /// The bytes that the table decodes to.
     bytes: u64,
     entries: Entries,
 }
@@ -38,16 +38,17 @@ enum Entries {
 }
 
 impl Tables {
-    /// How many state frames have been received.
+    /// The number of state frames received.
     pub fn frames(&self) -> u32 {
         self.frames
     }
 
-    /// Takes in a state frame whose header has been checked against the limits, its checksum
-    /// included. `descriptors` includes their padding. After an error the stream is void.
+    /// Receives a state frame whose header has been checked against the limits, and checks its
+    /// checksum. `descriptors` includes their padding. After an error no more of the stream can be
+    /// read.
     ///
     /// # Errors
-    /// When the frame breaks a rule of state.md, or all tables together are over the limit.
+    /// When the frame breaks a rule of state.md, or all tables together are over a limit.
     pub fn receive(
         &mut self,
         header: &StateHeader,
@@ -56,7 +57,7 @@ impl Tables {
         limits: &Limits,
     ) -> Result<()> {
         header.verify(&[descriptors, body])?;
-        // Tables refer to none.
+        // Tables do not refer to other tables.
         let none = Self::default();
         let mut reader = Reader::new(&header.0, descriptors, body, &none)?;
         for _ in 0..header.0.rows {
@@ -90,7 +91,7 @@ impl Tables {
             0 => {
                 let (lengths, symbols) = reader.symbol_table()?;
                 reader.charge(lengths.len() + symbols.len(), 1)?;
-                self.stand(number, Entries::Symbols { lengths, symbols });
+                self.insert(number, Entries::Symbols { lengths, symbols });
             }
             code @ 1..=3 => {
                 let first = reader.descriptors.u32("first")? as usize;
@@ -98,7 +99,7 @@ impl Tables {
                 let width =
                     if code == 1 { Some(reader.descriptors.u32("width")? as usize) } else { None };
                 if first == 0 {
-                    self.stand(
+                    self.insert(
                         number,
                         match width {
                             Some(width) => Entries::Fixed { width, values: Vec::new() },
@@ -111,7 +112,7 @@ impl Tables {
                     );
                 }
                 let Some(table) = self.tables.get_mut(&number) else {
-                    refuse!(State, "it does not stand")
+                    refuse!(State, "there is no such table to append to")
                 };
                 Arc::make_mut(table).entries.append(first, count, code, width, reader)?;
             }
@@ -133,16 +134,16 @@ impl Tables {
         Ok(())
     }
 
-    /// Begins a table, in the place of what had its number.
-    fn stand(&mut self, number: u32, entries: Entries) {
+    /// Begins a table, and drops the one that had its number.
+    fn insert(&mut self, number: u32, entries: Entries) {
         let replaced = self.tables.insert(number, Arc::new(Table { bytes: 0, entries }));
         self.bytes -= replaced.map_or(0, |table| table.bytes);
     }
 
-    /// Takes in the state frames that `bytes` begins with, and leaves what comes behind them.
+    /// Receives the state frames that `bytes` begins with, and leaves the rest in `bytes`.
     ///
     /// # Errors
-    /// As [`Self::receive`], and when the last one is not whole.
+    /// Those of [`Self::receive`], and when the last frame is not whole.
     pub fn take(&mut self, bytes: &mut Bytes, limits: &Limits) -> Result<()> {
         while StateHeader::is_next(bytes) {
             let Some(raw) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -166,12 +167,12 @@ impl Tables {
         Ok(())
     }
 
-    /// Checks that a chunk was made with these tables.
+    /// Checks that a chunk was written with these tables.
     pub(super) fn check(&self, header: &Header) -> Result<()> {
         if header.states != self.frames {
             refuse!(
                 State,
-                "the chunk comes behind {} state frames, {} were received",
+                "the chunk was written after {} state frames, {} were received",
                 header.states,
                 self.frames
             );
@@ -183,7 +184,7 @@ impl Tables {
         self.tables.get(&number).map(|table| &table.entries)
     }
 
-    /// Entries of `width` bytes, at least one.
+    /// The entries of a table of values of `width` bytes. There is at least one.
     pub(super) fn fixed(&self, number: u32, width: usize) -> Result<&[u8]> {
         match self.entries(number) {
             Some(Entries::Fixed { width: found, values }) if *found == width => Ok(values),
@@ -191,17 +192,17 @@ impl Tables {
         }
     }
 
-    /// Entries that are strings, at least one: their offsets and their data.
+    /// The offsets and the data of a table of strings. There is at least one string.
     pub(super) fn strings(&self, number: u32, utf8: bool) -> Result<(&[u8], &[u8])> {
         match self.entries(number) {
             Some(Entries::Strings { utf8: found, offsets, data }) if *found == utf8 => {
                 Ok((offsets, data))
             }
-            _ => refuse!(State, "no table {number} of such strings"),
+            _ => refuse!(State, "no table {number} of strings of this type"),
         }
     }
 
-    /// The lengths of symbols, and their bytes.
+    /// The lengths and the bytes of a table of symbols.
     pub(super) fn symbols(&self, number: u32) -> Result<(&[u8], &[u8])> {
         match self.entries(number) {
             Some(Entries::Symbols { lengths, symbols }) => Ok((lengths, symbols)),
@@ -211,7 +212,7 @@ impl Tables {
 }
 
 impl Entries {
-    /// Appends `count` entries behind the first ones.
+    /// Appends `count` entries. There must be `first` entries already.
     fn append(
         &mut self,
         first: usize,
@@ -220,7 +221,7 @@ impl Entries {
         appended_width: Option<usize>,
         reader: &mut Reader<'_, '_>,
     ) -> Result<()> {
-        let there = match self {
+        let present = match self {
             Self::Fixed { width, values } if appended_width == Some(*width) => {
                 match (1..=TABLE_BYTES_MAX).contains(width) {
                     true => values.len() / *width,
@@ -230,15 +231,15 @@ impl Entries {
             Self::Strings { utf8, offsets, .. } if code == if *utf8 { 2 } else { 3 } => {
                 offsets.len() / 4 - 1
             }
-            _ => refuse!(State, "entries of code {code} are appended to others"),
+            _ => refuse!(State, "entries of code {code} are appended to a table of another type"),
         };
-        if first != there {
-            refuse!(State, "entries are appended from {first} on, {there} are there");
+        if first != present {
+            refuse!(State, "entries are appended from {first} on, the table has {present}");
         }
-        if count == 0 || count > TABLE_ENTRIES_MAX - there {
+        if count == 0 || count > TABLE_ENTRIES_MAX - present {
             refuse!(
                 State,
-                "{count} entries are appended to {there}; a table has 1 to {TABLE_ENTRIES_MAX}"
+                "{count} entries are appended to {present}; a table has 1 to {TABLE_ENTRIES_MAX}"
             );
         }
         let check_bytes = |bytes: usize| match bytes > TABLE_BYTES_MAX {
@@ -254,7 +255,7 @@ impl Entries {
                     count,
                     *width,
                     Codes::ENTRIES,
-                    Use::Part,
+                    Destination::Scratch,
                 )?);
             }
             Self::Strings { utf8, offsets, data } => {
@@ -262,8 +263,12 @@ impl Entries {
                 if reader.descriptors.clone().u8("encoding")? == 4 {
                     refuse!(Code, "symbols for the entries of a table");
                 }
-                let (appended_offsets, appended) =
-                    reader.flat_strings(count, *utf8, Use::Part, Use::Part)?;
+                let (appended_offsets, appended) = reader.flat_strings(
+                    count,
+                    *utf8,
+                    Destination::Scratch,
+                    Destination::Scratch,
+                )?;
                 check_bytes(data.len() + appended.len())?;
                 reader.charge(appended.len(), 1)?;
                 // At most 2^16.

@@ -1,16 +1,17 @@
-//! The pieces of a column put together: the values of several batches in one buffer, or as few as
-//! can be.
+//! Gathers the slices of a column from several batches, and copies as little as possible.
 
 use bytes::{Bytes, BytesMut};
 
-use super::check_not_null;
+use super::columns::check_not_null;
 use crate::column::{Bitmap, Column, Values, u32_at, u32s};
+use crate::encode::Strings;
 use crate::error::{Result, refuse};
 use crate::expand::ones;
-use crate::types::{COUNT_MAX, Field};
+use crate::layout::COUNT_MAX;
+use crate::types::Field;
 
-/// Whether two dictionaries have the same entries. Pieces of one batch share them, and then nothing
-/// is compared.
+/// Whether two dictionaries have the same entries. Those that share their buffers, as slices of one
+/// batch do, are not compared.
 pub(super) fn same_entries(a: &Column, b: &Column) -> bool {
     let same = |a: &Bytes, b: &Bytes| (a.as_ptr(), a.len()) == (b.as_ptr(), b.len());
     let shared = match (&a.values, &b.values) {
@@ -23,31 +24,7 @@ pub(super) fn same_entries(a: &Column, b: &Column) -> bool {
     shared && a.rows == b.rows && a.validity == b.validity || a == b
 }
 
-/// The strings of one column, in one piece but for their data.
-pub(crate) struct Strings {
-    /// n + 1 offsets from 0.
-    pub(crate) offsets: Bytes,
-    pub(crate) data: Vec<Bytes>,
-}
-
-impl Strings {
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.data.iter().map(Bytes::len).sum()
-    }
-}
-
-/// All parts in one buffer.
-pub(crate) fn joined(mut parts: Vec<Bytes>) -> Bytes {
-    if parts.len() == 1
-        && let Some(part) = parts.pop()
-    {
-        return part;
-    }
-    let mut out = BytesMut::with_capacity(parts.iter().map(Bytes::len).sum());
-    parts.iter().for_each(|part| out.extend_from_slice(part));
-    out.freeze()
-}
-
+/// What the values of a column are, for errors.
 pub(super) fn name(values: &Values) -> &'static str {
     match values {
         Values::Null => "nothing",
@@ -62,36 +39,36 @@ pub(super) fn name(values: &Values) -> &'static str {
     }
 }
 
-/// The width of narrow decimals; all pieces of a column have the same.
-pub(super) fn narrow_width(pieces: &[Column]) -> Option<usize> {
-    match &pieces.first()?.values {
+/// The width of narrow decimals, which all slices of a column share.
+pub(super) fn narrow_width(slices: &[Column]) -> Option<usize> {
+    match &slices.first()?.values {
         Values::Narrow { width, .. } => Some(*width),
         _ => None,
     }
 }
 
-pub(super) fn fixed_bytes(piece: &Column, expected: usize) -> Result<Bytes> {
-    match &piece.values {
+pub(super) fn fixed_bytes(slice: &Column, expected: usize) -> Result<Bytes> {
+    match &slice.values {
         Values::Fixed { width, bytes }
         | Values::Narrow { width, bytes }
         | Values::Dictionary { width, indexes: bytes, .. }
             if *width == expected =>
         {
-            Ok(bytes.slice(..piece.rows * width))
+            Ok(bytes.slice(..slice.rows * width))
         }
         other => refuse!(Unsupported, "{} instead of values of {expected} bytes", name(other)),
     }
 }
 
-/// The values of fixed width in one buffer; missing ones left out, or zero.
-pub(super) fn gather_fixed(pieces: &[Column], width: usize, packed: bool) -> Result<Bytes> {
-    if let [whole @ Column { validity: None, .. }] = pieces {
+/// The values of fixed width in one buffer. Missing ones are left out if `packed`, otherwise zero.
+pub(super) fn gather_fixed(slices: &[Column], width: usize, packed: bool) -> Result<Bytes> {
+    if let [whole @ Column { validity: None, .. }] = slices {
         return fixed_bytes(whole, width);
     }
-    let mut out = Vec::with_capacity(pieces.iter().map(|piece| piece.rows * width).sum());
-    for piece in pieces {
-        let bytes = fixed_bytes(piece, width)?;
-        match &piece.validity {
+    let mut out = Vec::with_capacity(slices.iter().map(|slice| slice.rows * width).sum());
+    for slice in slices {
+        let bytes = fixed_bytes(slice, width)?;
+        match &slice.validity {
             None => out.extend_from_slice(&bytes),
             Some(validity) if packed => {
                 ones(validity).for_each(|i| out.extend_from_slice(&bytes[i * width..][..width]));
@@ -109,9 +86,9 @@ pub(super) fn gather_fixed(pieces: &[Column], width: usize, packed: bool) -> Res
     Ok(Bytes::from(out))
 }
 
-/// The strings of all pieces; missing ones left out, or empty.
-pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings> {
-    if let [Column { validity: None, values: Values::Bytes { offsets, data }, rows }] = pieces {
+/// The strings of all slices. Missing ones are left out if `packed`, otherwise empty.
+pub(super) fn gather_strings(slices: &[Column], packed: bool) -> Result<Strings> {
+    if let [Column { validity: None, values: Values::Bytes { offsets, data }, rows }] = slices {
         let offsets = offsets.slice(..(rows + 1) * 4);
         let end = u32_at(&offsets, *rows) as usize;
         if u32_at(&offsets, 0) == 0 && end <= COUNT_MAX {
@@ -119,26 +96,26 @@ pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings>
             return Ok(Strings { offsets, data });
         }
     }
-    let rows: usize = pieces.iter().map(|piece| piece.rows).sum();
+    let rows: usize = slices.iter().map(|slice| slice.rows).sum();
     let mut offsets = Vec::with_capacity((rows + 1) * 4);
-    let mut data = Vec::with_capacity(pieces.len());
+    let mut data = Vec::with_capacity(slices.len());
     let mut end = 0usize;
     offsets.extend_from_slice(&0u32.to_le_bytes());
-    for piece in pieces {
-        let Values::Bytes { offsets: ends, data: bytes } = &piece.values else {
-            refuse!(Unsupported, "{} instead of strings", name(&piece.values))
+    for slice in slices {
+        let Values::Bytes { offsets: ends, data: bytes } = &slice.values else {
+            refuse!(Unsupported, "{} instead of strings", name(&slice.values))
         };
         let span = |i: usize| (u32_at(ends, i) as usize, u32_at(ends, i + 1) as usize);
-        let (first, last) = (u32_at(ends, 0) as usize, u32_at(ends, piece.rows) as usize);
-        match &piece.validity {
-            // Something lies under a missing string, or missing ones are left out: the data must be
-            // copied.
+        let (first, last) = (u32_at(ends, 0) as usize, u32_at(ends, slice.rows) as usize);
+        match &slice.validity {
+            // There are bytes under a missing string, or missing ones are left out: the data must
+            // be copied.
             Some(validity)
                 if packed
-                    || (0..piece.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) =>
+                    || (0..slice.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) =>
             {
                 let mut copied = BytesMut::new();
-                for i in 0..piece.rows {
+                for i in 0..slice.rows {
                     if validity.bit(i) {
                         copied.extend_from_slice(&bytes[span(i).0..span(i).1]);
                     } else if packed {
@@ -151,9 +128,9 @@ pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings>
                 data.push(copied.freeze());
             }
             _ => {
-                // The difference may wrap on the way; the sum is what it should be.
+                // The shift may wrap; the sums are right.
                 let shift = (end as u32).wrapping_sub(first as u32);
-                let ends = &ends[4..(piece.rows + 1) * 4];
+                let ends = &ends[4..(slice.rows + 1) * 4];
                 offsets.extend(u32s(ends).flat_map(|end| end.wrapping_add(shift).to_le_bytes()));
                 end += last - first;
                 data.push(bytes.slice(first..last));
@@ -169,24 +146,24 @@ pub(super) fn gather_strings(pieces: &[Column], packed: bool) -> Result<Strings>
     Ok(Strings { offsets: Bytes::from(offsets), data })
 }
 
-/// The lists of all pieces: offsets from 0, the children they refer to, and the number of these.
-pub(super) fn gather_lists(pieces: &[Column]) -> Result<(Vec<u8>, Vec<Column>, usize)> {
+/// The lists of all slices: their offsets from 0, slices of the child, and the number of items.
+pub(super) fn gather_lists(slices: &[Column]) -> Result<(Vec<u8>, Vec<Column>, usize)> {
     let mut offsets = Vec::new();
     let mut children = Vec::new();
     let mut total = 0usize;
     offsets.extend_from_slice(&0u32.to_le_bytes());
-    for piece in pieces {
-        let Values::List { offsets: ends, child } = &piece.values else {
-            refuse!(Unsupported, "{} instead of lists", name(&piece.values))
+    for slice in slices {
+        let Values::List { offsets: ends, child } = &slice.values else {
+            refuse!(Unsupported, "{} instead of lists", name(&slice.values))
         };
         let mut run = u32_at(ends, 0) as usize..u32_at(ends, 0) as usize;
-        for i in 0..piece.rows {
+        for i in 0..slice.rows {
             let (start, end) = (u32_at(ends, i) as usize, u32_at(ends, i + 1) as usize);
-            if piece.is_valid(i) {
+            if slice.is_valid(i) {
                 total += end - start;
                 run.end = end;
             } else if start != end {
-                // Items lie under a missing list: leave them out.
+                // There are items under a missing list: leave them out.
                 children.push(child.slice(run.start, run.len()));
                 run = end..end;
             }
@@ -205,17 +182,16 @@ pub(super) fn gather_lists(pieces: &[Column]) -> Result<(Vec<u8>, Vec<Column>, u
     Ok((offsets, children, total))
 }
 
-pub(super) fn struct_child(pieces: &[Column], i: usize) -> Result<Vec<Column>> {
-    let child = |piece: &Column| match &piece.values {
+pub(super) fn struct_child(slices: &[Column], i: usize) -> Result<Vec<Column>> {
+    let child = |slice: &Column| match &slice.values {
         Values::Struct(children) if i < children.len() => Ok(children[i].clone()),
         other => refuse!(Unsupported, "{} instead of a struct", name(other)),
     };
-    pieces.iter().map(child).collect()
+    slices.iter().map(child).collect()
 }
 
-/// A child of a struct or fixed-size list, in which what lies under the parent's missing values is
-/// missing too. Where values take no bytes nothing can lie there, and a mask of them could be
-/// larger than all else.
+/// A child of a struct or fixed-size list. Its values under missing ones of the parent are missing
+/// too. Values that take no bytes get no bitmap, because it could be larger than everything else.
 pub(super) fn masked_child(
     field: &Field,
     child: &Column,
@@ -233,7 +209,8 @@ pub(super) fn masked_child(
     Ok(masked)
 }
 
-/// The validity of a child under its parent's, each of whose values covers `size` of the child's.
+/// The validity of a child and of its parent combined. Each value of the parent covers `size` of
+/// the child's.
 fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     let mut out = BitWriter::default();
     if size == 1 {
@@ -253,18 +230,18 @@ fn mask_child(child: &Column, parent: &Bitmap, size: usize) -> Bitmap {
     Bitmap { bytes: Bytes::from(bytes), offset: 0, len }
 }
 
-pub(super) fn concat_bits(pieces: &[Column], bits: impl Fn(&Column) -> Option<Bitmap>) -> Vec<u8> {
+pub(super) fn concat_bits(slices: &[Column], bits: impl Fn(&Column) -> Option<Bitmap>) -> Vec<u8> {
     let mut out = BitWriter::default();
-    for piece in pieces {
-        match bits(piece) {
+    for slice in slices {
+        match bits(slice) {
             Some(bits) => bits.words().for_each(|(word, n)| out.push(word, n)),
-            None => out.push_ones(piece.rows),
+            None => out.push_ones(slice.rows),
         }
     }
     out.finish().0
 }
 
-/// Bits behind bits.
+/// Appends bits.
 #[derive(Default)]
 pub(super) struct BitWriter {
     out: Vec<u8>,
@@ -274,8 +251,9 @@ pub(super) struct BitWriter {
 }
 
 impl BitWriter {
-    /// Appends the lowest n bits of a word whose other bits are 0; n is at most 64.
+    /// Appends the lowest n bits of a word, at most 64. Its other bits are 0.
     pub(super) fn push(&mut self, word: u64, n: usize) {
+        debug_assert!(n <= 64 && (n == 64 || word >> n == 0));
         self.len += n;
         self.pending |= word << self.filled;
         if self.filled + n < 64 {

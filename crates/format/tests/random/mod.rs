@@ -1,8 +1,8 @@
-//! Random types, arrays and batches, the same for the same seed on every machine, and rounds of
-//! them. The tests of other crates share it.
+//! Random types, arrays and batches, which a seed determines on every machine, and rounds of tests
+//! with them. The tests of other crates use this module too.
 //!
-//! Values repeat, run and cluster now and then, so that every encoding is met; under missing values
-//! there is garbage.
+//! Values sometimes repeat, form runs or cluster, so that every encoding occurs. Values under
+//! missing ones are arbitrary.
 
 #![allow(dead_code, reason = "hardly any test needs all of it")]
 
@@ -14,8 +14,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 
-/// Calls `round` with one seed after the other, for some seconds, but at least `rounds_min` times.
-/// `DRAY_SEED=n` runs that round alone, `DRAY_ROUNDS=n` so many.
+/// Calls `round` with one seed after the other for some seconds, but at least `rounds_min` times.
+/// `DRAY_SEED=n` runs that round alone, and `DRAY_ROUNDS=n` runs n rounds.
 pub fn for_seeds(rounds_min: u64, round: impl Fn(u64)) {
     if let Some(seed) = std::env::var("DRAY_SEED").ok().and_then(|seed| seed.parse().ok()) {
         return round(seed);
@@ -47,7 +47,7 @@ impl Random {
         self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
     }
 
-    /// A number below `end`, or 0.
+    /// A number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         ((u128::from(self.next()) * end as u128) >> 64) as usize
     }
@@ -134,7 +134,7 @@ impl Random {
         }
     }
 
-    /// Batches cut from a few larger ones, at random places.
+    /// Slices of a few larger batches, cut at random rows.
     pub fn pieces(&mut self, schema: &SchemaRef) -> Vec<RecordBatch> {
         let largest = self.pick(&[3, 20, 200, 1500]);
         let bases: Vec<RecordBatch> =
@@ -226,7 +226,8 @@ impl Random {
         Some(NullBuffer::new(bits.slice(offset, rows)))
     }
 
-    /// Values of fixed width: anything, one, a narrow range, a few, or a few wide apart.
+    /// Values of fixed width: arbitrary, constant, in a narrow range, or a few, near each other or
+    /// far apart.
     fn fixed(&mut self, rows: usize, width: usize) -> Buffer {
         let mode = self.below(5);
         let wide =

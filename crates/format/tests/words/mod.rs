@@ -19,7 +19,6 @@ pub fn field(field: &Field) -> Value {
 pub fn data_type(data_type: &Type) -> Value {
     let children =
         |children: &[&Field]| children.iter().map(|child| field(child)).collect::<Vec<_>>();
-    let decimal = |name: &str, precision: &u8, scale: &i8| json!({"type": name, "precision": precision, "scale": scale});
     let unit_name = |unit: &Unit| ["s", "ms", "us", "ns"][*unit as usize];
     let with_unit = |name: &str, unit: &Unit| json!({"type": name, "unit": unit_name(unit)});
     match data_type {
@@ -50,10 +49,15 @@ pub fn data_type(data_type: &Type) -> Value {
             json!({"type": "map", "sorted": sorted, "children": children(&[key, value])})
         }
         Type::Dictionary { index, ordered, value } => {
-            json!({"type": "dictionary", "index": name(index), "ordered": ordered, "values": self::data_type(value)})
+            let (index, values) = (name(index), self::data_type(value));
+            json!({"type": "dictionary", "index": index, "ordered": ordered, "values": values})
         }
         flat => json!({"type": name(flat)}),
     }
+}
+
+fn decimal(name: &str, precision: &u8, scale: &i8) -> Value {
+    json!({"type": name, "precision": precision, "scale": scale})
 }
 
 fn name(data_type: &Type) -> String {

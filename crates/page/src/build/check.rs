@@ -1,4 +1,4 @@
-//! Holds a batch against a schema: after that, writing its objects can't fail.
+//! Checks a batch against a schema, so that writing its objects can't fail.
 
 use bytes::Bytes;
 use dray_format::{Batch, Bitmap, Column, Field, Schema, Type, Values};
@@ -33,7 +33,7 @@ pub(super) fn batch(schema: &Schema, batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// The column of a field: only what `rows` name has to be anything.
+/// Checks the column of a field. Only the values of `rows` must be valid.
 fn column_of(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> Result<()> {
     if *data_type == Type::Null {
         return match column.values {
@@ -57,8 +57,7 @@ fn column_of(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) 
     values(data_type, nullable, column, Rows::Picked(&present))
 }
 
-/// Whether the checks of its values are the same for missing ones, or look at the validity
-/// themselves.
+/// Whether its values are checked alike if they are missing, or with a look at the validity.
 fn is_flat(data_type: &Type) -> bool {
     data_type.width().is_some() || matches!(data_type, Type::Boolean | Type::Utf8 | Type::Binary)
 }
@@ -137,7 +136,7 @@ fn values(data_type: &Type, nullable: bool, column: &Column, rows: Rows<'_>) -> 
     }
 }
 
-/// The items of the lists that `rows` name.
+/// Checks the items of the lists of `rows`.
 fn items(
     data_type: &Type,
     nullable: bool,
@@ -153,7 +152,7 @@ fn items(
             let (first, end) = (range(from).0, range(from + count - 1).1);
             column_of(data_type, nullable, child, Rows::All { from: first, count: end - first })
         }
-        // Where some lists are missing, runs of those that are there.
+        // Some lists are missing: check runs of adjacent ones that are present.
         Rows::Picked(pairs) => {
             let mut at = 0;
             column_of(data_type, nullable, child, Rows::All { from: 0, count: 0 })?;
@@ -214,7 +213,7 @@ fn check_width(bytes: &Bytes, width: usize, rows: usize) -> Result<()> {
     Ok(())
 }
 
-/// Offsets that never fall, and end within `end`.
+/// Checks that offsets never fall, and end within `end`.
 fn check_offsets(offsets: &Bytes, rows: usize, end: usize) -> Result<()> {
     let (all, _) = offsets.as_chunks::<4>();
     let Some(all) = all.get(..rows + 1) else {

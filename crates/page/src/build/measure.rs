@@ -1,5 +1,5 @@
-//! How large the objects of a batch are going to be: where the cursor of their tails ends
-//! (`spec/page.md` section 6).
+//! Measures the objects of a batch: where the cursor of their tails ends (`spec/page.md` section
+//! 6).
 
 use dray_format::{Batch, Column, Values};
 
@@ -8,14 +8,14 @@ use super::check::index;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record};
 use crate::word::u32_at;
 
-/// So many rows at a time, so that their cursors stay in the cache.
+/// Rows that are measured at a time, so that their cursors stay in the cache.
 const BLOCK_ROWS: usize = 1024;
 
-/// The extents of a batch's rows; more than a u32 can say is the most that it can.
+/// The sizes of the extents of a batch's rows, saturating.
 pub(super) fn sizes(record: &Record, batch: &Batch) -> Vec<u32> {
     let shortest = record.end.next_multiple_of(ALIGNMENT);
     if !record.has_tails() {
-        // An object of no fields has its size, nothing else.
+        // An object without fields has nothing but its size.
         return vec![shortest as u32; batch.rows];
     }
     let mut sizes = Vec::with_capacity(batch.rows);
@@ -37,7 +37,7 @@ fn align(cursor: usize) -> usize {
     cursor.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX)
 }
 
-/// Moves each object's cursor behind the tails of its value in a column.
+/// Advances each object's cursor by the tails of its value in a column.
 fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usize]) {
     if !place.has_tails {
         return;
@@ -68,7 +68,7 @@ fn column_of(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usiz
     }
 }
 
-/// The same, of the fields of structs or the entries of a dictionary that are there.
+/// Advances the cursors by the fields of present structs, or by the entries of present indexes.
 fn inside(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usize]) {
     match (&place.kind, &column.values) {
         (Kind::Struct(places), Values::Struct(children)) => {
@@ -88,7 +88,7 @@ fn inside(place: &Place, column: &Column, rows: Rows<'_>, cursors: &mut [usize])
     }
 }
 
-/// Strings for all of some objects, with one offset more than these.
+/// Advances the cursors by strings, one per object. There is one more offset than objects.
 fn strings(offsets: &[u8], cursors: &mut [usize]) {
     let offsets = offsets.as_chunks::<4>().0;
     for ((from, end), cursor) in offsets.iter().zip(&offsets[1..]).zip(cursors) {
@@ -97,7 +97,7 @@ fn strings(offsets: &[u8], cursors: &mut [usize]) {
     }
 }
 
-/// The bytes that a string has in a tail.
+/// The bytes of a string in a tail.
 #[inline(always)]
 fn tail_bytes(length: usize) -> usize {
     if length > INLINE_BYTES_MAX { length } else { 0 }
@@ -107,7 +107,7 @@ fn string_bytes(offsets: &[u8], row: usize) -> usize {
     (u32_at(offsets, row * 4 + 4) - u32_at(offsets, row * 4)) as usize
 }
 
-/// The cursor behind the tails of one value.
+/// The cursor after the tails of one value.
 fn value(place: &Place, column: &Column, row: usize, cursor: usize) -> usize {
     if !place.has_tails || !column.is_valid(row) {
         return cursor;
@@ -143,8 +143,8 @@ fn items(items: &Items, child: &Column, from: usize, count: usize, cursor: usize
     cursors(items, child, Rows::All { from, count }, count, end).1
 }
 
-/// Where the tails of each of `count` items begin, which `rows` names those of that are there, and
-/// where the last ends.
+/// Where the tails of each of `count` items begin, and where the last ones end. `rows` are the
+/// present items.
 pub(super) fn cursors(
     items: &Items,
     child: &Column,
@@ -158,7 +158,7 @@ pub(super) fn cursors(
     };
     let mut cursors = vec![0; count];
     if record.has_lists() {
-        // Where items of lists may begin depends on what is before them.
+        // The alignment of nested items depends on what is before them.
         rows.each(|item, row| {
             cursors[item] = cursor;
             cursor = value(place, child, row, cursor);

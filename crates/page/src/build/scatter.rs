@@ -1,12 +1,11 @@
-//! Writes columns into the places of their objects, one loop a column; the items of each list in
-//! the same way.
+//! Writes columns into the places of their objects, one loop per column, and the items of each list
+//! in the same way.
 //!
-//! The batch was checked and the extents measured before; memory is zero where nothing has been
-//! written.
+//! The batch was checked and its extents were measured. Memory is zero until it is written.
 
 use std::ops::Range;
 
-use dray_format::{Batch, Column, Values, copy_few};
+use dray_format::{Batch, Column, Values, copy_short};
 
 use super::Rows;
 use super::check::index;
@@ -14,7 +13,7 @@ use super::measure;
 use crate::layout::{ALIGNMENT, INLINE_BYTES_MAX, Items, Kind, Place, Record, STRING_BYTES};
 use crate::word::{load, u32_at};
 
-/// The bits of a string of so many bytes.
+/// The bits of a short string, by its length.
 const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
     let mut masks = [0; INLINE_BYTES_MAX + 1];
     let mut length = 1;
@@ -25,7 +24,7 @@ const WITHIN: [u128; INLINE_BYTES_MAX + 1] = {
     masks
 };
 
-/// Writes rows as objects that begin at `starts`, and end where the next one begins or may.
+/// Writes rows as objects that begin at `starts`.
 pub(super) fn objects(
     record: &Record,
     batch: &Batch,
@@ -51,10 +50,11 @@ pub(super) fn objects(
 struct Scatter<'a> {
     record: &'a Record,
     page: &'a mut [u8],
-    /// Where each record begins in the page, and where its next tail in its object.
+    /// Where each record begins in the page.
     starts: &'a [usize],
+    /// Where the next tail of each record begins in its object.
     cursors: &'a mut [usize],
-    /// Whether the records are items, and what is called the page is their object.
+    /// Whether the records are items of a list. `page` is then their object.
     in_object: bool,
 }
 
@@ -117,14 +117,14 @@ impl Scatter<'_> {
         }
     }
 
-    /// Where the object of a record begins in the page, and the record in its object.
+    /// Where a record's object begins in the page, and where the record begins in the object.
     #[inline(always)]
     fn place_of(&self, record: usize) -> (usize, usize) {
         let start = self.starts[record];
         if self.in_object { (0, start) } else { (start, 0) }
     }
 
-    /// The fields of structs or the entries of a dictionary that are there.
+    /// Writes the fields of present structs, or the entries of present indexes.
     fn inside(&mut self, place: &Place, column: &Column, rows: Rows<'_>) {
         match (&place.kind, &column.values) {
             (Kind::Struct(places), Values::Struct(children)) => {
@@ -144,8 +144,8 @@ impl Scatter<'_> {
         }
     }
 
-    /// All values, missing ones too, and then zeros over these: two plain loops are faster than one
-    /// with a choice in it.
+    /// Writes all values, missing ones too, and then zeros over these: two plain loops are faster
+    /// than one with a branch.
     #[inline]
     fn fixed<const N: usize>(
         &mut self,
@@ -168,7 +168,7 @@ impl Scatter<'_> {
         self.clear_missing::<N>(place, column, rows);
     }
 
-    /// Zeros in the places and for the bits of missing values.
+    /// Clears the places and the validity bits of missing values.
     #[inline]
     fn clear_missing<const N: usize>(&mut self, place: &Place, column: &Column, rows: Rows<'_>) {
         let Some(bits) = &column.validity else { return };
@@ -227,7 +227,7 @@ impl Scatter<'_> {
     }
 }
 
-/// Writes the string between two offsets into the extent, its place and its tail.
+/// Writes the place and the tail of the string between two offsets.
 #[inline(always)]
 fn string(
     extent: &mut [u8],
@@ -241,15 +241,15 @@ fn string(
     let length = u32::from_le_bytes(end) as usize - from;
     extent[at..at + STRING_BYTES].copy_from_slice(&string_place(data, from, length, *cursor));
     if length > INLINE_BYTES_MAX {
-        copy_few(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
+        copy_short(&mut extent[*cursor..*cursor + length], &data[from..from + length]);
         *cursor += length;
     }
 }
 
-/// The place of a string (page.md section 4) whose tail, if it has one, is at `cursor`.
+/// The place of a string (page.md section 4). Its tail, if it has one, is at `cursor`.
 #[inline(always)]
 fn string_place(data: &[u8], from: usize, length: usize, cursor: usize) -> [u8; STRING_BYTES] {
-    // Strings and extents are below 2^31.
+    // Strings and extents have fewer than 2^31 bytes.
     let place = if let Some(within) = WITHIN.get(length) {
         let raw = match data.get(from..).and_then(|rest| rest.first_chunk::<16>()) {
             Some(raw) => u128::from_le_bytes(*raw),
@@ -271,14 +271,14 @@ fn clear_bits(bytes: &mut [u8], at: usize, bits: &Range<usize>) {
     bits.clone().for_each(|bit| bytes[at + bit / 8] &= !(1 << (bit % 8)));
 }
 
-/// Writes single values into one object. Its extent may go on behind it.
+/// Writes single values into one object. `extent` may be longer than the object.
 struct Writer<'a> {
     extent: &'a mut [u8],
     cursor: usize,
 }
 
 impl Writer<'_> {
-    /// The value of a row, in the record at `at`.
+    /// Writes the value of a row into the record at `at`.
     fn value(&mut self, place: &Place, column: &Column, row: usize, at: usize, bits_at: usize) {
         if !column.is_valid(row) {
             clear_bits(self.extent, at + bits_at, &place.bits);
@@ -319,12 +319,12 @@ impl Writer<'_> {
             (_, Values::Dictionary { width, indexes, entries }) => {
                 self.value(place, entries, index(indexes, *width, row).unwrap_or(0), at, bits_at);
             }
-            // The batch was held against the schema.
+            // The batch was checked against the schema.
             _ => {}
         }
     }
 
-    /// The items of a list that has its place at `place_at`.
+    /// Writes the items of the list whose place is at `place_at`.
     fn items(&mut self, items: &Items, child: &Column, rows: Range<usize>, place_at: usize) {
         let (record, count) = (&items.record, rows.len());
         let Some(place) = record.fields.first().filter(|_| count > 0) else { return };
@@ -346,7 +346,7 @@ impl Writer<'_> {
                     self.extent[bitmap_at + count / 8] = (1 << (count % 8)) - 1;
                 }
             }
-            // Such an item is its value, and its stride the width.
+            // The record of such an item is its value, and the stride its width.
             self.extent[records_at..self.cursor]
                 .copy_from_slice(&bytes[rows.start * width..rows.end * width]);
             return;
@@ -364,14 +364,14 @@ impl Writer<'_> {
         let rows = if present.len() == count { all } else { Rows::Picked(&present) };
         let (mut cursors, end) = measure::cursors(items, child, rows, count, self.cursor);
         self.cursor = end;
-        // Items without tails need no cursors, but a place for them.
+        // Items without tails have no cursors, but the slice must have the same length.
         cursors.resize(count, end);
         let (page, starts, cursors) = (&mut *self.extent, &starts[..], &mut cursors[..]);
         Scatter { record, page, starts, in_object: true, cursors }.column(place, child, rows);
     }
 }
 
-/// Whether a value is there; of a dictionary, whether its entry is.
+/// Whether a value is present; for a dictionary, whether its entry is.
 fn is_present(column: &Column, row: usize) -> bool {
     column.is_valid(row)
         && match &column.values {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use dray_format::{Compression, Type, Written};
+use dray_format::{ColumnStats, Compression, Type};
 
 use crate::choice::{self, Column, WAYS_COUNT};
 use crate::price::{Passage, Price};
@@ -88,9 +88,9 @@ impl Helped {
 }
 
 /// What so many bytes of a column take.
-fn written(column: usize, way: usize, decoded: f64) -> Written {
+fn written(column: usize, way: usize, decoded: f64) -> ColumnStats {
     let (ns, share) = COSTS[column][way];
-    Written {
+    ColumnStats {
         decoded_bytes: decoded as u64,
         bytes: (decoded * share) as u64,
         state_bytes: 0,

@@ -1,8 +1,8 @@
 //! Finds the longest symbol that some bytes begin with, without a branch.
 //!
-//! Four tables are looked at at once, by the first 2, 3, 4 and 8 bytes. Their slots have room for
-//! few symbols; one that finds no room does not become a symbol. (FSST, by Boncz, Neumann and Leis
-//! 2020, leaves symbols out likewise, and does with one table.)
+//! Four tables are probed at once, by the first 2, 3, 4 and 8 bytes. A slot holds few symbols; one
+//! that does not fit is not used as a symbol. (FSST, by Boncz, Neumann and Leis 2020, drops symbols
+//! in the same way, with one table.)
 //!
 //! ```text
 //! bytes  c a r e f u l l y _ d e …
@@ -18,13 +18,13 @@ use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
 /// The most symbols in a slot.
 const SLOT_SYMBOLS: usize = 3;
-// All tables together take 300 KB: what matters more than finding room for every symbol is that
-// they stay in the cache.
+// All tables together take 300 KB: that they stay in the cache matters more than that every symbol
+// fits.
 const TRIPLE_BITS: u32 = 12;
 const SHORT_BITS: u32 = 10;
 const LONG_BITS: u32 = 10;
 
-/// A code in the lower 12 bits, and in the upper 4 its symbol's length less one.
+/// A code in the lower 12 bits, and the length of its symbol minus one in the upper 4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found(u16);
 
@@ -45,12 +45,12 @@ impl Found {
     }
 }
 
-/// Symbols with the same first bytes, shorter ones first. Where there are fewer than three, the
-/// last stands again.
+/// Symbols with the same first bytes, by length. If there are fewer than three, the last one
+/// repeats.
 #[repr(align(64))]
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// The first 8 bytes of all; of short ones not used.
+    /// The first 8 bytes of all symbols; unused for short ones.
     first: u64,
     /// The other bytes.
     rest: [u64; SLOT_SYMBOLS],
@@ -65,7 +65,7 @@ struct Triple {
     found: Found,
 }
 
-/// The symbols, as they are looked up.
+/// The lookup tables of a set of symbols.
 #[derive(Debug)]
 pub(super) struct Matcher {
     bytes: Vec<Found>,
@@ -75,16 +75,16 @@ pub(super) struct Matcher {
     long: Vec<Slot>,
 }
 
-/// Fibonacci hashing: the product's upper bits.
+/// Fibonacci hashing: the upper bits of the product.
 #[inline]
 fn hash(key: u64, bits: u32) -> usize {
     (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - bits)) as usize
 }
 
-/// A key that does not belong into slot `at`: what an empty slot holds, so that nothing looked up
-/// there equals it.
+/// A key that hashes to another slot than `at`. An empty slot holds it, so that no key that is
+/// looked up there is equal.
 fn stranger(at: usize) -> u64 {
-    // Zero belongs into slot 0, one elsewhere.
+    // Zero hashes to slot 0, and one does not.
     u64::from(at == 0)
 }
 
@@ -97,7 +97,7 @@ const TRIPLE: u64 = 0xFF_FFFF;
 const SHORT: u64 = 0xFFFF_FFFF;
 
 impl Matcher {
-    /// Knows the bytes alone, which have the codes after those of `count` symbols.
+    /// A matcher of the single bytes. Their codes follow those of `count` symbols.
     pub(super) fn new(count: usize) -> Self {
         let empty = |at: usize, mask: u64| Slot {
             first: stranger(at),
@@ -117,7 +117,7 @@ impl Matcher {
         }
     }
 
-    /// Knows these symbols, whose codes are their places. They are of those that had room in
+    /// A matcher of these symbols; the code of each is its position. All of them did fit into
     /// another matcher.
     pub(super) fn of(symbols: &[Symbol]) -> Self {
         let mut matcher = Self::new(symbols.len());
@@ -127,7 +127,7 @@ impl Matcher {
         matcher
     }
 
-    /// Makes a symbol known by its code, unless it is already. Whether there was room for it.
+    /// Adds a new symbol with its code. Whether it fits.
     pub(super) fn insert(&mut self, symbol: &Symbol, code: usize) -> bool {
         let len = symbol.len();
         let [first, rest] = symbol.words();
@@ -167,12 +167,12 @@ impl Matcher {
         true
     }
 
-    /// One byte alone.
+    /// The code of a single byte.
     pub(super) fn byte(&self, byte: u8) -> Found {
         self.bytes[usize::from(byte)]
     }
 
-    /// The tables, of sizes that the compiler knows.
+    /// The tables as arrays, whose sizes the compiler knows.
     pub(super) fn tables(&self) -> Option<Tables<'_>> {
         Some(Tables {
             pairs: self.pairs.first_chunk()?,
@@ -200,7 +200,7 @@ impl Tables<'_> {
         let triple = self.triples[hash(first & TRIPLE, TRIPLE_BITS)];
         let short = &self.short[hash(first & SHORT, SHORT_BITS)];
         let long = &self.long[hash(first, LONG_BITS)];
-        // None of these can be foretold: a branch would cost more than all of them.
+        // None of these can be predicted: a branch would cost more than all of them.
         let mut found = self.pairs[(first & 0xFFFF) as usize].0;
         found =
             select_unpredictable(u64::from(triple.bytes) == first & TRIPLE, triple.found.0, found);
@@ -218,8 +218,8 @@ impl Tables<'_> {
 }
 
 impl Slot {
-    /// Puts a symbol in its place, if there is room for it, and those in the slot have the `same`
-    /// first bytes.
+    /// Inserts a symbol by its length, if it fits. `same` tells whether it has the first bytes of
+    /// the slot.
     fn insert(&mut self, same: bool, first: u64, rest: u64, mask: u64, found: Found) -> bool {
         let count = usize::from(self.count);
         if count == SLOT_SYMBOLS || count > 0 && !same {

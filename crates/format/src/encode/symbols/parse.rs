@@ -1,23 +1,23 @@
-//! Takes bytes apart into codes.
+//! Parses bytes into codes.
 
 use super::matcher::{Matcher, Tables};
 use crate::symbols::SYMBOL_BYTES_MAX;
 
-/// What is taken apart at a time, in four lanes side by side: a symbol must be found before the
-/// next one's place is known, and meanwhile the processor looks at the other lanes.
+/// Bytes that are parsed at a time, in four lanes side by side. The next symbol's position is known
+/// only after the lookup of the one before; meanwhile the processor works on the other lanes.
 const BLOCK_BYTES: usize = 4 * LANE_BYTES;
 const LANE_BYTES: usize = 8 << 10;
 
-/// Appends the codes of `data`, little-endian: at each place the longest symbol that is there.
+/// Appends the codes of `data`, little-endian: the longest symbol at each position.
 pub(super) fn parse(matcher: &Matcher, data: &[u8], out: &mut Vec<[u8; 2]>) {
     let Some(tables) = matcher.tables() else { return };
     let mut codes = vec![[0; 2]; BLOCK_BYTES];
     for block in data.chunks(BLOCK_BYTES) {
         let mut parts = block.chunks(block.len().div_ceil(4));
-        let mut rooms = codes.chunks_mut(LANE_BYTES);
+        let mut outputs = codes.chunks_mut(LANE_BYTES);
         let mut lane = || Lane {
             data: parts.next().unwrap_or_default(),
-            codes: rooms.next().unwrap_or_default(),
+            codes: outputs.next().unwrap_or_default(),
             count: 0,
         };
         let (mut a, mut b, mut c, mut d) = (lane(), lane(), lane(), lane());
@@ -32,13 +32,13 @@ pub(super) fn parse(matcher: &Matcher, data: &[u8], out: &mut Vec<[u8; 2]>) {
 
 struct Lane<'a> {
     data: &'a [u8],
-    /// Room for as many codes as there are bytes.
+    /// As many codes as there are bytes.
     codes: &'a mut [[u8; 2]],
     count: usize,
 }
 
 impl Lane<'_> {
-    /// Takes off one symbol, unless the data is nearly at its end.
+    /// Parses one symbol, unless the end of the data is near.
     #[inline(always)]
     fn step(&mut self, tables: &Tables<'_>) -> bool {
         let (Some(raw), Some(code)) =
@@ -53,7 +53,7 @@ impl Lane<'_> {
         true
     }
 
-    /// Takes off the last few bytes.
+    /// Parses the last few bytes.
     fn finish(&mut self, matcher: &Matcher, tables: &Tables<'_>) {
         while let Some(first) = self.data.first() {
             let mut raw = [0; SYMBOL_BYTES_MAX];

@@ -1,8 +1,8 @@
-//! Which byte strings are worth a code: found on a sample, in rounds.
+//! Trains symbols on a sample, in rounds.
 //!
-//! A round takes the sample apart with the symbols of the round before, counts the symbols and the
-//! pairs of neighbours, and keeps what stands for the most bytes, pairs as one: so a symbol's
-//! length can double from round to round. (Boncz, Neumann, Leis 2020: "FSST: Fast Random Access
+//! A round parses the sample with the symbols of the round before, counts symbols and pairs of
+//! neighbours, and selects the symbols and joined pairs that cover the most bytes. So the length of
+//! a symbol can double from round to round. (Boncz, Neumann, Leis 2020: "FSST: Fast Random Access
 //! String Compression", section 4.3. That longer symbols with more codes compress better is from
 //! Gargiulo, Venturini 2025: "OnPair: Short Strings Compression for Fast Random Access".)
 
@@ -11,9 +11,8 @@ use super::matcher::Matcher;
 use super::parse::parse;
 use crate::symbols::{BYTE_CODES, SYMBOLS_MAX, Symbol};
 
-/// Of a sample, the share that a round looks at, and the most symbols it keeps: tables grow, and
-/// then smaller ones are tried, whose codes have fewer bits. The first rounds need no more than a
-/// glance.
+/// The rounds: each parses one part in this many of the sample, and selects at most this many
+/// symbols. The last rounds try smaller tables, whose codes have fewer bits.
 const ROUNDS: [(usize, usize); 8] = [
     (4, SYMBOLS_MAX),
     (4, SYMBOLS_MAX),
@@ -24,13 +23,12 @@ const ROUNDS: [(usize, usize); 8] = [
     (1, 768),
     (1, 256),
 ];
-/// From this round on the tables are candidates.
+/// The tables from this round on are candidates.
 const FIRST_CANDIDATE: usize = 4;
-/// Fewer occurrences in what was looked at don't make a symbol.
+/// Symbols occur at least this often in what was parsed.
 const COUNT_MIN: u32 = 3;
 
-/// The symbols that make `data_bytes` bytes like the sample smallest, and what the data should then
-/// take.
+/// The symbols that make `data_bytes` bytes like the sample smallest, and the likely size of these.
 pub(super) fn train(sample: &[u8], data_bytes: usize) -> (Vec<Symbol>, usize) {
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut matcher = Matcher::new(0);
@@ -39,7 +37,7 @@ pub(super) fn train(sample: &[u8], data_bytes: usize) -> (Vec<Symbol>, usize) {
     for (round, (share, count_max)) in ROUNDS.into_iter().enumerate() {
         codes.clear();
         parse(&matcher, &sample[..sample.len() / share], &mut codes);
-        (symbols, matcher) = choose(&Counts::of(&codes), &symbols, count_max);
+        (symbols, matcher) = select(&Counts::of(&codes), &symbols, count_max);
         if round >= FIRST_CANDIDATE {
             codes.clear();
             parse(&matcher, sample, &mut codes);
@@ -52,12 +50,12 @@ pub(super) fn train(sample: &[u8], data_bytes: usize) -> (Vec<Symbol>, usize) {
     best
 }
 
-/// The bits of a code of so many symbols, or of a byte.
+/// The bits of a code, with this many symbols.
 pub(super) fn code_bits(symbols: usize) -> usize {
     (symbols + BYTE_CODES - 1).ilog2() as usize + 1
 }
 
-/// What the data would take, its table included, if the sample became so many codes.
+/// The likely size of the data and its table, from the codes of the sample.
 fn likely_bytes(
     symbols: &[Symbol],
     codes: &[[u8; 2]],
@@ -65,48 +63,48 @@ fn likely_bytes(
     data_bytes: usize,
 ) -> usize {
     let codes = entropy_bytes(&counts(codes)) * data_bytes as f64 / sample_bytes.max(1) as f64;
-    // And half a byte for the length of a Huffman code.
+    // Besides its bytes, a symbol has a length and the length of a Huffman code.
     let table: usize = symbols.iter().map(|symbol| symbol.len() + 2).sum();
-    // Sorted symbols begin alike, so that LZ4 makes about a half of them.
+    // LZ4 about halves the table, because sorted symbols share prefixes.
     codes as usize + table / 2
 }
 
-/// How often codes, and pairs of them, occurred.
+/// The occurrences of codes and of pairs of them.
 struct Counts {
     codes: Vec<u32>,
     pairs: Vec<(u32, u32)>,
 }
 
 impl Counts {
-    /// The most places of pairs, of which a quarter stays empty: what comes after that is not
-    /// counted.
+    /// The most slots for pairs. A quarter of them stays empty; pairs that are new after that are
+    /// not counted.
     const PAIRS_MAX: usize = 1 << 16;
 
     fn of(codes: &[[u8; 2]]) -> Self {
         let places = (codes.len() * 2).next_power_of_two().clamp(1 << 10, Self::PAIRS_MAX);
         let mut counts =
             Self { codes: vec![0; SYMBOLS_MAX + BYTE_CODES], pairs: vec![(0, 0); places] };
-        let mut room = places / 4 * 3;
+        let mut free = places / 4 * 3;
         let mut before = None;
         for code in codes {
             let code = u16::from_le_bytes(*code);
             counts.codes[usize::from(code)] += 1;
             if let Some(before) = before.replace(code) {
-                counts.count_pair(u32::from(before) << 16 | u32::from(code), &mut room);
+                counts.count_pair(u32::from(before) << 16 | u32::from(code), &mut free);
             }
         }
         counts
     }
 
-    fn count_pair(&mut self, pair: u32, room: &mut usize) {
+    fn count_pair(&mut self, pair: u32, free: &mut usize) {
         let mask = self.pairs.len() - 1;
         let mut at = (pair.wrapping_mul(0x9E37_79B1) >> 16) as usize & mask;
         loop {
             let (there, count) = &mut self.pairs[at];
             if *count == 0 {
-                if *room > 0 {
+                if *free > 0 {
                     (*there, *count) = (pair, 1);
-                    *room -= 1;
+                    *free -= 1;
                 }
                 return;
             }
@@ -119,9 +117,9 @@ impl Counts {
     }
 }
 
-/// At most `count_max` of the symbols and pairs that were counted, those that stand for the most
-/// bytes, as long as the matcher has room for them.
-fn choose(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>, Matcher) {
+/// Selects at most `count_max` of the counted symbols and pairs: those that cover the most bytes,
+/// if they fit into the matcher.
+fn select(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>, Matcher) {
     let symbol = |code: usize| match symbols.get(code) {
         Some(symbol) => Some(*symbol),
         // The codes of the bytes come after those of the symbols.
@@ -142,24 +140,24 @@ fn choose(counts: &Counts, symbols: &[Symbol], count_max: usize) -> (Vec<Symbol>
     }
     // The same symbol may come from several pairs.
     gains.sort_unstable_by_key(|(symbol, _)| *symbol);
-    gains.dedup_by(|next, kept| {
-        let same = next.0 == kept.0;
-        kept.1 += if same { next.1 } else { 0 };
+    gains.dedup_by(|next, first| {
+        let same = next.0 == first.0;
+        first.1 += if same { next.1 } else { 0 };
         same
     });
     gains.sort_unstable_by_key(|(symbol, gain)| (u64::MAX - gain, *symbol));
     let mut matcher = Matcher::new(count_max);
-    let mut kept = Vec::with_capacity(count_max);
+    let mut selected = Vec::with_capacity(count_max);
     for (symbol, _) in gains {
-        if kept.len() == count_max {
+        if selected.len() == count_max {
             break;
         }
-        if matcher.insert(&symbol, kept.len()) {
-            kept.push(symbol);
+        if matcher.insert(&symbol, selected.len()) {
+            selected.push(symbol);
         }
     }
-    if kept.len() < count_max {
-        matcher = Matcher::of(&kept);
+    if selected.len() < count_max {
+        matcher = Matcher::of(&selected);
     }
-    (kept, matcher)
+    (selected, matcher)
 }

@@ -1,4 +1,4 @@
-//! What memory is held by record batches whose buffers are kept.
+//! The memory that record batches retain while columns share their buffers.
 
 use std::collections::HashMap;
 
@@ -6,52 +6,54 @@ use arrow_array::{Array, ArrayRef, RecordBatch, make_array};
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 
-use crate::arrow::{column_from_arrow, plain_type};
+use super::import::{column_from_arrow, plain_type};
 use crate::column::Batch;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Kept batches may hold so many times the bytes of their rows: arrays are often built in memory
-/// that doubled.
-const HELD_FACTOR: usize = 2;
+/// Batches may retain this many times the bytes of their rows: builders of arrays often double
+/// their memory.
+const RETAINED_FACTOR: usize = 2;
 
-/// The allocations of record batches that are kept, each counted once: a batch may be a slice of a
-/// larger one, and a message's columns may share one allocation with others that nobody wants.
+/// The allocations that record batches retain, each counted once.
+///
+/// A batch may retain much more than its rows: it may be a slice of a larger batch, and all columns
+/// of an IPC message share one allocation, also with columns that were projected away.
 #[derive(Debug)]
-pub struct Held {
-    /// By their addresses, with their bytes.
+pub struct RetainedMemory {
+    /// Bytes by address.
     allocations: HashMap<usize, usize>,
-    held_bytes: usize,
+    retained_bytes: usize,
     row_bytes: usize,
     surplus_bytes_max: usize,
 }
 
-impl Held {
-    /// Nothing yet. Besides twice the bytes of the rows, so much may be held for nothing, or for
-    /// batches that are still to come.
+impl RetainedMemory {
+    /// No batches yet. They may retain twice the bytes of their rows and `surplus_bytes_max` more.
     pub fn new(surplus_bytes_max: usize) -> Self {
-        Self { allocations: HashMap::new(), held_bytes: 0, row_bytes: 0, surplus_bytes_max }
+        Self { allocations: HashMap::new(), retained_bytes: 0, row_bytes: 0, surplus_bytes_max }
     }
 
-    /// The bytes that a batch holds which those before it don't. If these would be too many, its
-    /// columns are copied first. `batch` was made from `arrays`.
+    /// Adds a batch that was made from `arrays`, and returns how many bytes it retains that the
+    /// batches before it do not. If all together would retain too much, the columns of `batch` are
+    /// replaced by copies.
     ///
     /// # Errors
     /// Those of [`column_from_arrow`].
-    pub fn keep(&mut self, arrays: &RecordBatch, batch: &mut Batch) -> Result<usize> {
+    pub fn add(&mut self, arrays: &RecordBatch, batch: &mut Batch) -> Result<usize> {
         let row_bytes = batch.plain_bytes(0, batch.rows) as usize;
         let is_shared = |array: &ArrayRef| plain_type(array.data_type()).is_none();
-        let (mut held_bytes, mut before) = (0, Vec::new());
+        let (mut retained_bytes, mut before) = (0, Vec::new());
         for (array, column) in arrays.columns().iter().zip(&batch.columns) {
             match is_shared(array) {
-                true => self.count(&array.to_data(), &mut held_bytes, &mut before),
-                // It was rewritten, and is its own.
-                false => held_bytes += column.plain_bytes(0, column.rows) as usize,
+                true => self.count(&array.to_data(), &mut retained_bytes, &mut before),
+                // It was rewritten, and shares nothing.
+                false => retained_bytes += column.plain_bytes(0, column.rows) as usize,
             }
         }
-        let allowed = HELD_FACTOR
+        let allowed = RETAINED_FACTOR
             .saturating_mul(self.row_bytes + row_bytes)
             .saturating_add(self.surplus_bytes_max);
-        if self.held_bytes + held_bytes > allowed {
+        if self.retained_bytes + retained_bytes > allowed {
             for (address, bytes) in before.into_iter().rev() {
                 self.allocations.insert(address, bytes);
             }
@@ -60,30 +62,30 @@ impl Held {
                     *column = column_from_arrow(&copied(array)?)?;
                 }
             }
-            held_bytes = row_bytes;
+            retained_bytes = row_bytes;
         }
-        self.held_bytes += held_bytes;
+        self.retained_bytes += retained_bytes;
         self.row_bytes += row_bytes;
-        Ok(held_bytes)
+        Ok(retained_bytes)
     }
 
-    /// Counts the allocations of an array, and notes what was known of each before.
+    /// Counts the allocations of an array. `before` gets the size that was known of each until now.
     fn count(
         &mut self,
         data: &ArrayData,
-        held_bytes: &mut usize,
+        retained_bytes: &mut usize,
         before: &mut Vec<(usize, usize)>,
     ) {
         let validity = data.nulls().map(|nulls| nulls.buffer());
         for buffer in data.buffers().iter().chain(validity) {
             let known = self.allocations.entry(buffer.data_ptr().as_ptr() as usize).or_default();
-            // Of an allocation that is not ours, no more is known than what an array uses.
+            // Of a foreign allocation only the part that the array uses is known.
             let more = buffer.capacity().saturating_sub(*known);
             before.push((buffer.data_ptr().as_ptr() as usize, *known));
             *known += more;
-            *held_bytes += more;
+            *retained_bytes += more;
         }
-        data.child_data().iter().for_each(|child| self.count(child, held_bytes, before));
+        data.child_data().iter().for_each(|child| self.count(child, retained_bytes, before));
     }
 }
 
@@ -104,7 +106,7 @@ mod tests {
 
     use arrow_array::{Int64Array, RecordBatch, StringArray, StringViewArray};
 
-    use super::Held;
+    use super::RetainedMemory;
     use crate::arrow::{
         StringLayout, batch_from_arrow, batch_to_arrow, schema_from_arrow, schema_to_arrow,
     };
@@ -120,14 +122,14 @@ mod tests {
     }
 
     #[test]
-    fn slices_share_what_they_hold() {
+    fn slices_share_what_they_retain() {
         let table = table();
-        let mut held = Held::new(1 << 20);
+        let mut retained = RetainedMemory::new(1 << 20);
         let mut bytes = Vec::new();
         for from in (0..ROWS).step_by(1000) {
             let slice = table.slice(from, 1000);
             let mut batch = batch_from_arrow(&slice).unwrap();
-            bytes.push(held.keep(&slice, &mut batch).unwrap());
+            bytes.push(retained.add(&slice, &mut batch).unwrap());
             assert_eq!(batch.columns, batch_from_arrow(&slice).unwrap().columns);
         }
         // 8 bytes of a number, 4 of an offset, 12 of a string.
@@ -136,12 +138,12 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_too_much_is_copied() {
-        let mut held = Held::new(1000);
+    fn batches_that_retain_too_much_are_copied() {
+        let mut retained = RetainedMemory::new(1000);
         for _ in 0..3 {
             let slice = table().slice(5, 10);
             let mut batch = batch_from_arrow(&slice).unwrap();
-            assert!(held.keep(&slice, &mut batch).unwrap() < 500);
+            assert!(retained.add(&slice, &mut batch).unwrap() < 500);
             let schema = schema_from_arrow(&slice.schema()).unwrap();
             let arrow_schema = Arc::new(schema_to_arrow(&schema, StringLayout::default()));
             assert_eq!(batch_to_arrow(batch, &arrow_schema).unwrap(), slice);
@@ -156,6 +158,6 @@ mod tests {
         let table = RecordBatch::try_from_iter([("s", Arc::new(views) as _)]).unwrap();
         let slice = table.slice(0, 10);
         let mut batch = batch_from_arrow(&slice).unwrap();
-        assert!(Held::new(0).keep(&slice, &mut batch).unwrap() < 500);
+        assert!(RetainedMemory::new(0).add(&slice, &mut batch).unwrap() < 500);
     }
 }

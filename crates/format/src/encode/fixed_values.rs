@@ -1,4 +1,4 @@
-//! Values of fixed width, which may be wider where they are sent.
+//! Values of fixed width, which may be sent wider than they are here.
 
 use bytes::Bytes;
 
@@ -6,17 +6,17 @@ use super::range::narrowed;
 use super::sample::{SPREAD, spread};
 use crate::word::{Word, for_word};
 
-/// How the bytes of a value compare.
+/// How values compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     Signed,
     Unsigned,
-    /// They are not an integer.
+    /// They are not integers.
     None,
 }
 
 impl Order {
-    /// What makes values compare as unsigned ones: the sign's bit flipped.
+    /// The bits to flip so that values compare as unsigned integers: the sign.
     pub(super) fn bias<T: Word>(self) -> T {
         match self {
             Self::Signed => T::truncated(1 << (T::BITS - 1)),
@@ -27,40 +27,41 @@ impl Order {
 
 /// Values of fixed width.
 #[derive(Debug, Clone)]
-pub(super) struct Slots {
+pub(super) struct FixedValues {
     pub(super) bytes: Bytes,
-    /// Bytes of a value here.
+    /// Bytes of a value.
     pub(super) width: usize,
-    /// Bytes of a value where it is sent; only integers have others than here, up to 16.
+    /// Bytes of a value as it is sent, at most 16 if that differs from `width`. Only integers are
+    /// widened.
     pub(super) wire: usize,
     pub(super) order: Order,
-    /// What is to be added to each, once it is wider.
+    /// Is added to each value once it is widened.
     base: u128,
 }
 
-impl Slots {
-    /// Values that are sent as wide as they are.
+impl FixedValues {
+    /// Values that are sent in their own width.
     pub(super) fn new(bytes: Bytes, width: usize, order: Order) -> Self {
         Self { bytes, width, wire: width, order, base: 0 }
     }
 
-    /// Signed integers to be sent as wider ones.
+    /// Signed integers that are widened.
     pub(super) fn signed(bytes: Bytes, width: usize, wire: usize) -> Self {
         Self { bytes, width, wire, order: Order::Signed, base: 0 }
     }
 
-    /// Unsigned integers to be sent as ones of 32 bits: lengths, positions and indexes.
+    /// Lengths, positions or indexes, which are sent as unsigned integers of 32 bits.
     pub(super) fn unsigned(bytes: impl Into<Bytes>, width: usize) -> Self {
         Self { bytes: bytes.into(), width, wire: 4, order: Order::Unsigned, base: 0 }
     }
 
-    /// Others of the same kind.
+    /// Other values of the same kind.
     pub(super) fn of(&self, bytes: Vec<u8>) -> Self {
         Self { bytes: Bytes::from(bytes), ..self.clone() }
     }
 
-    /// The same values in 8 bytes each, if they are integers of 16 that lie no farther apart: all
-    /// but the first look at them takes half the time.
+    /// Integers of 16 bytes as integers of 8, if their range fits. Every later pass over them takes
+    /// half the time.
     pub(super) fn narrowed(self) -> Self {
         if self.width != 16 || self.order != Order::Signed || self.are_constant() {
             return self;
@@ -73,28 +74,27 @@ impl Slots {
         }
     }
 
-    /// How many there are; 0 of those that take no bytes.
+    /// The number of values; 0 if they take no bytes.
     pub(super) fn count(&self) -> usize {
         self.bytes.len().checked_div(self.width).unwrap_or(0)
     }
 
-    /// What the values take unencoded.
+    /// The bytes of the values unencoded.
     pub(super) fn plain_bytes(&self) -> usize {
         self.count() * self.wire
     }
 
-    /// Whether there are values, and all are the same.
+    /// Whether there are values, and all are equal.
     pub(super) fn are_constant(&self) -> bool {
         is_constant(&self.bytes, self.width)
     }
 
-    /// Whether the specification has differences between values of their width, and they are
-    /// integers.
+    /// Whether the specification allows the encoding delta for them.
     pub(super) fn have_differences(&self) -> bool {
         self.order != Order::None && self.wire <= 8
     }
 
-    /// Values from all over, sorted.
+    /// A sorted sample of the whole column.
     pub(super) fn spread(&self) -> Option<[u64; SPREAD]> {
         for_word!(self.width, [u8 u16 u32 u64 u128], spread, (&self.bytes, self.order), else None)
     }
@@ -123,7 +123,7 @@ impl Slots {
         if self.width == self.wire {
             return self.bytes;
         }
-        // There are few: entries, or what packing would not make smaller.
+        // There are few: entries, or values that packing would not make smaller.
         let mut out = Vec::with_capacity(self.plain_bytes());
         for value in self.bytes.chunks_exact(self.width) {
             out.extend_from_slice(&self.extended(value)[..self.wire]);
@@ -132,7 +132,7 @@ impl Slots {
     }
 }
 
-/// Whether there are values, and all are the same.
+/// Whether there are values, and all are equal.
 pub(super) fn is_constant(values: &[u8], width: usize) -> bool {
     values.len() >= width && values[width..] == values[..values.len() - width]
 }

@@ -1,17 +1,20 @@
-//! Whether strings that a source gave are UTF-8: a chunk has no others, and arrays rely on it.
+//! Checks that strings are UTF-8: a chunk has no others, and arrays rely on it.
 
 use crate::column::{Batch, Column, Values, span, u32s};
 use crate::error::{Error, Result, refuse};
-use crate::read::check_utf8;
 use crate::types::{Field, Schema, Type};
+use crate::vector::widest;
+
+/// Bytes that are searched for anything but ASCII at a time.
+const ASCII_STEP: usize = 4096;
 
 impl Batch {
-    /// Checks that all strings of these columns are UTF-8, those within others too. The batch fits
-    /// the schema, as what a [`BatchBuilder`](crate::BatchBuilder) has made does.
+    /// Checks that all strings of these columns are UTF-8, those of nested columns too. The batch
+    /// must fit the schema, like one from a [`BatchBuilder`](crate::BatchBuilder).
     ///
     /// # Errors
-    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when one is not, naming its column; and when a
-    /// column is not of its type.
+    /// Of kind [`Utf8`](crate::ErrorKind::Utf8) when a string is not; the error names its column.
+    /// And when a column is not of its type.
     pub fn check_strings(&self, schema: &Schema) -> Result<()> {
         if schema.fields.len() != self.columns.len() {
             refuse!(
@@ -29,8 +32,8 @@ impl Batch {
     }
 }
 
-/// Checks the strings of so many values. What may hold strings and has values of another kind is
-/// refused: nobody would check them.
+/// Checks the strings of the `rows` values from `from` on. A nested column whose values are not of
+/// its type is refused, because its strings could not be checked.
 fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<()> {
     match (data_type, &column.values) {
         (Type::Utf8, Values::Bytes { offsets, data }) => {
@@ -42,7 +45,7 @@ fn check(data_type: &Type, column: &Column, from: usize, rows: usize) -> Result<
                     data.len()
                 );
             };
-            // Below the end of the strings, and so below 2^32.
+            // `first` came from a u32.
             check_utf8(
                 text,
                 u32s(&offsets[from * 4..(from + rows + 1) * 4]).map(|offset| offset - first as u32),
@@ -97,11 +100,44 @@ fn check_fields<'a>(
     fields.zip(children).try_for_each(|(field, child)| check(&field.data_type, child, from, rows))
 }
 
+widest! {
+    fn is_ascii[][](data: &[u8]) -> bool {
+        data.chunks(ASCII_STEP).all(|step| step.iter().fold(0, |all, byte| all | byte) < 0x80)
+    }
+}
+
+/// Checks that `data` is UTF-8 and that no offset points into the middle of a character.
+pub(crate) fn check_utf8(data: &[u8], mut offsets: impl Iterator<Item = u32>) -> Result<()> {
+    if is_ascii(data) {
+        return Ok(());
+    }
+    let splits = |offset: u32| data.get(offset as usize).is_some_and(|byte| byte & 0xC0 == 0x80);
+    if simdutf8::basic::from_utf8(data).is_err() || offsets.any(splits) {
+        refuse!(Utf8, "a string is not UTF-8");
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::build::BatchBuilder;
     use crate::error::ErrorKind;
+    use crate::vector::tests::at_each_level;
+
+    #[test]
+    fn one_wrong_byte_is_found_at_every_level() {
+        for n in [1, 2, 15, 64, 1000, 5000] {
+            for wrong in [0, n / 2, n - 1] {
+                let mut text = vec![b'a'; n];
+                let valid = || at_each_level(|| check_utf8(&text, [].into_iter()).is_ok());
+                assert!(valid().into_iter().all(|valid| valid), "{n}");
+                text[wrong] = 0xFF;
+                let valid = || at_each_level(|| check_utf8(&text, [].into_iter()).is_ok());
+                assert!(valid().into_iter().all(|valid| !valid), "{wrong} of {n}");
+            }
+        }
+    }
 
     fn field(data_type: Type) -> Field {
         Field { name: "f".into(), data_type, nullable: true, metadata: Vec::new() }
@@ -130,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_anywhere_are_checked_where_the_rows_are() {
+    fn nested_strings_are_checked_within_the_rows() {
         // The second character of two bytes is cut where the fourth row begins.
         let (schema, batch) = built(&[b"a", b"\xc3\xa9", b"b\xc3", b"\xa9", b"c", b"\xff", b"d"]);
         let alone = |at: usize| {

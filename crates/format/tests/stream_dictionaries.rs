@@ -1,5 +1,5 @@
-//! Tables that outlive chunks: streams of chunks come back as they were, take less than chunks that
-//! stand for themselves, and a reader that has lost a state frame notices.
+//! Dictionaries and symbols that last for a stream: its chunks come back unchanged and take less
+//! than without them, and a reader that has lost a state frame notices.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
 
@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use dray_format::{
-    Batch, Chunk, Column, Compression, Encoder, Field, Limits, Schema, TableRoom, Tables, Type,
-    Values, read_with,
+    Batch, Checksum, Chunk, ChunkKind, Column, Compression, DictionaryBudget, Encoder, Field,
+    Limits, Schema, Tables, Type, Values, read_with,
 };
 use random::Random;
 
 const ROWS: usize = 1500;
 
-/// A reader of a stream, and what it took in.
+/// A reader of a stream, and the bytes it received.
 #[derive(Default)]
 struct Reader {
     tables: Tables,
@@ -27,7 +27,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// The state frame and the chunk, as they are sent.
+    /// Receives a chunk after its state frame.
     fn sent(&self, mut chunk: Chunk) -> (Bytes, Bytes) {
         let mut state = BytesMut::new();
         let mut states = self.tables.frames();
@@ -92,8 +92,8 @@ fn schema() -> Arc<Schema> {
     Arc::new(Schema { fields: types.map(field).into() })
 }
 
-/// The rows of a chunk: few values that come again, in another mixture each time; strings of words;
-/// and values that never come again.
+/// The rows of a chunk: a few values that repeat in another mixture each time, strings of words,
+/// and values that never repeat.
 fn batch(random: &mut Random, number: usize) -> Batch {
     let [cities, codes, prices, wides] = [250, 40, 100, 60]
         .map(|n| (0..ROWS).map(|_| random.below(n) + number % 3).collect::<Vec<_>>());
@@ -124,8 +124,8 @@ fn batch(random: &mut Random, number: usize) -> Batch {
     Batch { rows: ROWS, columns }
 }
 
-fn room() -> Arc<TableRoom> {
-    Arc::new(TableRoom::new(&Limits::default()))
+fn budget() -> Arc<DictionaryBudget> {
+    Arc::new(DictionaryBudget::new(&Limits::default()))
 }
 
 #[test]
@@ -136,18 +136,23 @@ fn streams_come_back_and_take_less() {
         for checksum in [false, true] {
             let schema = schema();
             let mut random = Random::new(7);
-            let mut keeping = Encoder::new(schema.clone(), checksum).keeping_tables(room());
-            let mut alone = Encoder::new(schema.clone(), checksum);
+            let mut keeping =
+                Encoder::new(schema.clone(), checksum.into()).with_dictionaries(budget());
+            let mut alone = Encoder::new(schema.clone(), checksum.into());
             let (mut reader, mut other) = (Reader::default(), Reader::default());
             for number in 0..12 {
                 let batch = batch(&mut random, number);
-                let chunk =
-                    keeping.write(std::slice::from_ref(&batch), |_| compression, false).unwrap();
+                let chunk = keeping
+                    .write(std::slice::from_ref(&batch), |_| compression, ChunkKind::Regular)
+                    .unwrap();
                 assert!(
                     reader.take(&schema, chunk).columns == batch.columns,
                     "{compression:?}, chunk {number}"
                 );
-                other.take(&schema, alone.write(&[batch], |_| compression, false).unwrap());
+                other.take(
+                    &schema,
+                    alone.write(&[batch], |_| compression, ChunkKind::Regular).unwrap(),
+                );
             }
             assert_eq!(other.state_bytes, 0);
             assert!(reader.state_bytes > 0);
@@ -168,17 +173,19 @@ fn streams_come_back_and_take_less() {
 #[test]
 fn encoders_share_a_stream() {
     let schema = schema();
-    let room = room();
+    let budget = budget();
     let mut random = Random::new(8);
-    let mut encoders: Vec<_> =
-        (0..3).map(|_| Encoder::new(schema.clone(), true).keeping_tables(room.clone())).collect();
+    let mut encoders: Vec<_> = (0..3)
+        .map(|_| Encoder::new(schema.clone(), Checksum::Crc32c).with_dictionaries(budget.clone()))
+        .collect();
     let mut reader = Reader::default();
     for number in 0..12 {
-        // In another order than that in which they began.
+        // Not in the order in which the encoders began.
         let encoder = &mut encoders[[2, 0, 1, 1][number % 4]];
         let batch = batch(&mut random, number);
-        let chunk =
-            encoder.write(std::slice::from_ref(&batch), |_| Compression::Symbols, false).unwrap();
+        let chunk = encoder
+            .write(std::slice::from_ref(&batch), |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         assert!(reader.take(&schema, chunk).columns == batch.columns);
     }
 }
@@ -187,7 +194,7 @@ fn encoders_share_a_stream() {
 fn tables_keep_within_what_the_reader_holds() {
     let schema = schema();
     let limits = Limits { decoded_bytes_max: 200_000, ..Limits::default() };
-    let room = Arc::new(TableRoom::new(&Limits {
+    let budget = Arc::new(DictionaryBudget::new(&Limits {
         decoded_bytes_max: 9000,
         chunk_bytes_max: 5000,
         ..limits
@@ -195,12 +202,14 @@ fn tables_keep_within_what_the_reader_holds() {
     let mut random = Random::new(9);
     let mut reader =
         Reader { limits: Limits { decoded_bytes_max: 9000, ..limits }, ..Reader::default() };
-    let mut encoders: Vec<_> =
-        (0..4).map(|_| Encoder::new(schema.clone(), false).keeping_tables(room.clone())).collect();
+    let mut encoders: Vec<_> = (0..4)
+        .map(|_| Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget.clone()))
+        .collect();
     for number in 0..16 {
         let batch = batch(&mut random, number);
-        let mut chunk =
-            encoders[number % 4].write(&[batch], |_| Compression::Symbols, false).unwrap();
+        let mut chunk = encoders[number % 4]
+            .write(&[batch], |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         assert!(chunk.state_bytes() <= 5000);
         if let Some(frame) = chunk.take_state() {
             let (header, parts) = frame.numbered(reader.tables.frames().into());
@@ -214,14 +223,15 @@ fn tables_keep_within_what_the_reader_holds() {
 #[test]
 fn one_row_needs_no_tables() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), false).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget());
     let mut reader = Reader::default();
     let mut random = Random::new(10);
     for number in 0..6 {
         let batch = batch(&mut random, number);
         let jumbo = number % 2 == 1;
+        let kind = if jumbo { ChunkKind::Jumbo } else { ChunkKind::Regular };
         let batch = if jumbo { batch.slice(0, 1) } else { batch };
-        let chunk = encoder.write(&[batch], |_| Compression::Symbols, jumbo).unwrap();
+        let chunk = encoder.write(&[batch], |_| Compression::Symbols, kind).unwrap();
         assert!(!jumbo || chunk.state_bytes() == 0);
         assert_eq!(reader.take(&schema, chunk).rows, if jumbo { 1 } else { ROWS });
     }
@@ -230,10 +240,12 @@ fn one_row_needs_no_tables() {
 #[test]
 fn what_is_lost_is_noticed() {
     let schema = schema();
-    let mut encoder = Encoder::new(schema.clone(), true).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::Crc32c).with_dictionaries(budget());
     let mut random = Random::new(11);
     let reader = Reader::default();
-    let chunk = encoder.write(&[batch(&mut random, 0)], |_| Compression::Symbols, false).unwrap();
+    let chunk = encoder
+        .write(&[batch(&mut random, 0)], |_| Compression::Symbols, ChunkKind::Regular)
+        .unwrap();
     let (state, bytes) = reader.sent(chunk);
     let refused = |bytes: &Bytes, tables: &Tables| match read_with(
         bytes,
@@ -248,7 +260,7 @@ fn what_is_lost_is_noticed() {
     let mut tables = Tables::default();
     tables.take(&mut state.clone(), &Limits::default()).unwrap();
     assert_eq!(refused(&bytes, &tables), "accepted");
-    // As it was, for a chunk that is decoded later.
+    // A clone, for a chunk that is decoded later.
     let before = tables.clone();
     tables.take(&mut state.clone(), &Limits::default()).unwrap();
     assert_eq!((refused(&bytes, &tables), refused(&bytes, &before)), ("state", "accepted"));
@@ -267,19 +279,20 @@ fn damaged_tables_are_refused_or_harmless() {
     let seed = std::process::id().into();
     println!("seed {seed}");
     let mut random = Random::new(seed);
-    let mut encoder = Encoder::new(schema.clone(), false).keeping_tables(room());
+    let mut encoder = Encoder::new(schema.clone(), Checksum::None).with_dictionaries(budget());
     let mut reader = Reader::default();
     let limits = Limits::default();
     for number in 0..4 {
-        let chunk =
-            encoder.write(&[batch(&mut random, number)], |_| Compression::Symbols, false).unwrap();
+        let chunk = encoder
+            .write(&[batch(&mut random, number)], |_| Compression::Symbols, ChunkKind::Regular)
+            .unwrap();
         let (state, bytes) = reader.sent(chunk);
         for _ in 0..300 {
             let (mut state, mut bytes) = (state.to_vec(), bytes.to_vec());
             let damaged =
                 if random.below(2) == 0 && !state.is_empty() { &mut state } else { &mut bytes };
             for _ in 0..=random.below(3) {
-                // Most of the meaning stands at the beginning.
+                // The first bytes matter most.
                 let at = random.below(damaged.len()).min(random.below(damaged.len()));
                 damaged[at] ^= 1 << random.below(8);
             }
