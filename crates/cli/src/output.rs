@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dray_server::left_behind;
+use dray_server::stale_files;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -120,12 +120,12 @@ impl<'a> UnfinishedFile<'a> {
         builder.prefix(&prefix).suffix(UNFINISHED).permissions(Permissions::from_mode(mode));
         let aside = loop {
             let aside = builder.tempfile_in(folder(&target)).map_err(failed)?;
-            if left_behind::claim(aside.as_file(), aside.path()) {
+            if stale_files::claim(aside.as_file(), aside.path()) {
                 break aside;
             }
         };
         interrupt.set_unfinished(Some(aside.path().to_owned()));
-        left_behind::remove(
+        stale_files::remove(
             folder(&target),
             |name| {
                 name.strip_prefix(&prefix)

@@ -22,7 +22,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
 use crate::engine;
-use crate::turns::Waits;
+use crate::slots::Waits;
 
 /// What is counted, in bytes: semaphores count to 2³² only.
 const UNIT_BYTES: u64 = 4 << 10;

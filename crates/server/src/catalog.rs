@@ -41,6 +41,7 @@ mod load;
 mod naming;
 mod parquet;
 mod pool;
+mod row_count;
 mod rows;
 mod served;
 mod sources;
@@ -48,7 +49,6 @@ mod spill;
 mod store;
 mod tables;
 mod text;
-mod whole;
 
 pub use error::CatalogError;
 pub(crate) use load::{plain_batch, plain_schema};
@@ -72,10 +72,10 @@ use dray_sort::{SpillSpace, memory_bytes_default};
 
 use self::listing::TableInfo;
 use self::pool::SharingPool;
+use self::row_count::COUNT_WHOLE_SCANS;
 use self::spill::SpillFolder;
 use self::store::ServedFiles;
 use self::tables::{Opened, Opener};
-use self::whole::COUNT_WHOLE_SCANS;
 use crate::sort::SORT_EXTERNALLY;
 use crate::tpch;
 

@@ -30,7 +30,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use crate::turns::Turn;
+use crate::slots::Turn;
 use crate::way;
 
 /// A plan is as deep as its statement, and so is the stack of what plans, compares and drops it.

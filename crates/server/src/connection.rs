@@ -1,5 +1,7 @@
 //! One connection: the greeting, then a statement at a time.
 
+mod stall;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,18 +10,16 @@ use dray_wire::{ClientEvent, ErrorKind, Secret, ServerError, ServerSession};
 use tokio::sync::watch;
 use tracing::{Instrument, debug, info, info_span};
 
+pub(crate) use self::stall::Stall;
 use crate::admission::Admission;
 use crate::compute::Compute;
 use crate::engine::{self, Engine};
 use crate::metrics::Metrics;
 use crate::prices::Prices;
+use crate::slots::{Place, Turns};
 use crate::socket::{FrameReader, Link, Open, Outgoing, ReadError, WriteHalf};
 use crate::statement;
-use crate::turns::{Place, Turns};
 use crate::way::Way;
-
-/// How often to look whether a client still reads.
-const STALL_LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What all connections share.
 pub(crate) struct Shared {
@@ -54,43 +54,6 @@ impl Shared {
         } else {
             self.stall_timeout
         }
-    }
-}
-
-/// Watches that a client reads what is sent to it.
-pub(crate) struct Stall {
-    unsent_bytes: usize,
-    since: Instant,
-    looks: tokio::time::Interval,
-}
-
-impl Stall {
-    /// So much is to be sent.
-    pub(crate) fn begin(unsent_bytes: usize) -> Self {
-        let looks = tokio::time::interval_at(
-            tokio::time::Instant::now() + STALL_LOOK_EVERY,
-            STALL_LOOK_EVERY,
-        );
-        Self { unsent_bytes, since: Instant::now(), looks }
-    }
-
-    /// Waits until it is time for a look.
-    pub(crate) async fn look(&mut self) {
-        self.looks.tick().await;
-    }
-
-    /// Fails when nothing has been read for too long: so much is unsent now.
-    pub(crate) fn check(&mut self, unsent_bytes: usize, shared: &Shared) -> Result<(), Closed> {
-        if unsent_bytes != self.unsent_bytes {
-            (self.unsent_bytes, self.since) = (unsent_bytes, Instant::now());
-            return Ok(());
-        }
-        let limit = shared.stall_limit();
-        if self.since.elapsed() < limit {
-            return Ok(());
-        }
-        info!("closed: the client read nothing for {limit:?}");
-        Err(Closed)
     }
 }
 

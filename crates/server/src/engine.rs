@@ -17,7 +17,7 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
-use crate::arrow_files::batch_bytes_max;
+use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
 use crate::planning::{self, Planning};
 use crate::{dialect, error_text, functions};

@@ -17,9 +17,7 @@
 #![deny(unsafe_code)]
 
 mod admission;
-mod arrow_files;
-mod attended;
-mod begin;
+mod arrow_batch_size;
 pub mod catalog;
 mod certificate;
 mod compute;
@@ -27,22 +25,25 @@ mod connection;
 mod dialect;
 mod engine;
 mod error_text;
+mod exposure;
 mod functions;
-pub mod left_behind;
 mod listen;
+mod liveness;
 mod metrics;
+mod options;
 mod pipes;
 mod plan_rule;
 mod planning;
 mod prices;
-mod safety;
 mod server;
+mod slots;
 mod socket;
 pub mod sort;
+pub mod stale_files;
 mod statement;
 pub mod tpch;
-mod turns;
 mod way;
 
 pub use metrics::Metrics;
-pub use server::{ServeError, ServeOptions, Server};
+pub use options::{ServeError, ServeOptions};
+pub use server::Server;

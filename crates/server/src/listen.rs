@@ -13,12 +13,12 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tracing::warn;
 
-use crate::attended::{Attended, keep_alive};
 use crate::certificate::Validity;
+use crate::liveness::{Attended, keep_alive};
+use crate::options::ServeError;
 use crate::pipes::receive_first;
-use crate::server::ServeError;
+use crate::slots::Peer;
 use crate::socket::{Link, Open, ReadHalf, WriteHalf};
-use crate::turns::Peer;
 use crate::way::{Presence, Way};
 
 /// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208

@@ -1,5 +1,7 @@
 //! Counters, in Prometheus' text format.
 
+pub(crate) mod endpoint;
+
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

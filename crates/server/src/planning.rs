@@ -6,10 +6,10 @@
 //! ```text
 //!   text ──▶ words ──▶ tree ──▶ logical plan ──▶ optimized ──▶ physical plan
 //!    │ bytes   │ count   │ depth    │ nodes, depth   │ nodes
-//!    │         │ [`text`]: the parser may take so many steps, each rule may leave so many expressions: [`Watched`]
+//!    │         │ [`parse`]: the parser may take so many steps, each rule may leave so many expressions: [`Watched`]
 //! ```
 
-mod text;
+mod parse;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ use tokio::sync::Notify;
 
 use crate::engine::error;
 
-pub(crate) use text::{Bounds, parse};
+pub(crate) use parse::{Bounds, parse};
 
 /// A plan has no more operators than this, those of a query that is used twice counted twice.
 const OPERATORS_MAX: usize = 10_000;

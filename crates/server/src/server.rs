@@ -1,129 +1,31 @@
 //! The server: its options, its listeners, and how it stops.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use datafusion::prelude::SessionContext;
-use dray_wire::Secret;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tracing::{debug, info, warn};
 
 use crate::admission::Admission;
-use crate::catalog::{self, CatalogError, CatalogOptions};
+use crate::catalog;
 use crate::compute::Compute;
 use crate::connection::{self, Shared};
 use crate::engine::Engine;
+use crate::exposure;
 use crate::listen::{Incoming, Listener, tls_acceptor};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, endpoint};
+use crate::options::{ServeError, ServeOptions};
 use crate::prices::Prices;
-use crate::safety;
-use crate::turns::{Place, Places, Turns};
+use crate::slots::{Place, Places, Turns};
 
-/// The largest request for metrics that is read, in bytes.
-const METRICS_REQUEST_BYTES_MAX: u64 = 8 << 10;
-
-/// So many are answered at a time, each within this time.
-const METRICS_CONNECTIONS_MAX: usize = 8;
-const METRICS_TIMEOUT: Duration = Duration::from_secs(2);
 /// So many clients at a time are told that there is no place for them, each within this time.
 const REFUSALS_MAX: usize = 16;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// What to serve, where, and to whom.
-#[derive(Debug, Clone)]
-pub struct ServeOptions {
-    /// The tables.
-    pub catalog: CatalogOptions,
-    /// TCP addresses to listen on.
-    pub listen: Vec<SocketAddr>,
-    /// A Unix socket to listen on.
-    pub unix: Option<PathBuf>,
-    /// A certificate chain and its key, PEM: the TCP addresses speak TLS.
-    pub tls: Option<(PathBuf, PathBuf)>,
-    /// The token that clients must give. Required on any address but loopback.
-    pub token: Option<Secret>,
-    /// An address that answers `GET /metrics` in Prometheus' format, to everybody who can reach it.
-    pub metrics: Option<SocketAddr>,
-    /// That address may be one that other hosts can reach.
-    pub metrics_public: bool,
-    /// The most connections at a time; more are told so, and closed.
-    pub connections_max: usize,
-    /// The most of them from one host; three quarters of all if nothing is said. All over the Unix
-    /// socket are one host's.
-    pub connections_per_host: Option<usize>,
-    /// The most statements that run at a time; others wait.
-    pub statements_max: usize,
-    /// The most of them from one host; three quarters of all if nothing is said.
-    pub statements_per_host: Option<usize>,
-    /// How long a statement waits for its turn before it is refused.
-    pub wait_timeout: Duration,
-    /// How long a statement may be planned.
-    pub plan_timeout: Duration,
-    /// How long a client may take to greet.
-    pub hello_timeout: Duration,
-    /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them
-    /// adapt, with checksums.
-    pub behind_proxy: bool,
-    /// How long a client may read nothing of a result before it is given up.
-    pub stall_timeout: Duration,
-    /// The same while statements of others wait for a turn, or the server stops.
-    pub stall_timeout_wanted: Duration,
-}
-
-impl ServeOptions {
-    /// The defaults for a catalog: nothing to listen on yet.
-    pub fn new(catalog: CatalogOptions) -> Self {
-        Self {
-            catalog,
-            listen: Vec::new(),
-            unix: None,
-            tls: None,
-            token: None,
-            metrics: None,
-            metrics_public: false,
-            connections_max: 1024,
-            connections_per_host: None,
-            statements_max: 64,
-            statements_per_host: None,
-            wait_timeout: Duration::from_secs(60),
-            plan_timeout: Duration::from_secs(120),
-            hello_timeout: Duration::from_secs(10),
-            behind_proxy: false,
-            stall_timeout: Duration::from_secs(15 * 60),
-            stall_timeout_wanted: Duration::from_secs(30),
-        }
-    }
-}
-
-/// Why a server could not start.
-#[derive(Debug)]
-pub struct ServeError(String);
-
-impl ServeError {
-    pub(crate) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl std::fmt::Display for ServeError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ServeError {}
-
-impl From<CatalogError> for ServeError {
-    fn from(error: CatalogError) -> Self {
-        Self(error.to_string())
-    }
-}
 
 /// A server that has its tables and its sockets.
 pub struct Server {
@@ -240,7 +142,7 @@ impl Server {
             });
         }
         if let Some(listener) = metrics {
-            accepting.spawn(serve_metrics(listener, shared.metrics.clone()));
+            accepting.spawn(endpoint::serve(listener, shared.metrics.clone()));
         }
         tokio::pin!(stop);
         loop {
@@ -278,7 +180,7 @@ struct Bound {
 
 impl Bound {
     async fn new(options: &ServeOptions) -> Result<Self, ServeError> {
-        safety::check(options)?;
+        exposure::check(options)?;
         let (tls, certificate_expires) = match &options.tls {
             Some((certificates, key)) => {
                 let (tls, expires) = tls_acceptor(certificates, key)?;
@@ -316,39 +218,5 @@ async fn refuse(client: Incoming, why: String, shared: Arc<Shared>, _turn: Owned
     let deadline = tokio::time::Instant::now() + REFUSAL_TIMEOUT;
     if let Ok(open) = client.open(deadline, shared.behind_proxy).await {
         connection::refuse(open, deadline, why, &shared).await;
-    }
-}
-
-/// Answers every request with the counters: HTTP enough for a scraper.
-async fn serve_metrics(listener: TcpListener, metrics: Arc<Metrics>) {
-    let places = Arc::new(Semaphore::new(METRICS_CONNECTIONS_MAX));
-    loop {
-        // Others wait in the system's queue, where they take no descriptors from clients.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((mut stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        let metrics = metrics.clone();
-        tokio::spawn(tokio::time::timeout(METRICS_TIMEOUT, async move {
-            let _place = place;
-            let mut request = Vec::new();
-            let (read, mut write) = stream.split();
-            let mut read = read.take(METRICS_REQUEST_BYTES_MAX);
-            while !request.windows(4).any(|end| end == b"\r\n\r\n") {
-                if read.read_buf(&mut request).await? == 0 {
-                    break;
-                }
-            }
-            let found = request.starts_with(b"GET /metrics");
-            let (status, body) =
-                if found { ("200 OK", metrics.render()) } else { ("404 Not Found", String::new()) };
-            let head = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-                body.len()
-            );
-            write.write_all(head.as_bytes()).await?;
-            write.write_all(body.as_bytes()).await
-        }));
     }
 }

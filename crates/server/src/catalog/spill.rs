@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::left_behind;
+use crate::stale_files;
 
 /// How the names of such folders begin.
 const PREFIX: &str = "dray-spill-";
@@ -26,13 +26,13 @@ impl SpillFolder {
         let (folder, claim) = loop {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
             match File::open(folder.path()) {
-                Ok(file) if left_behind::claim(&file, folder.path()) => break (folder, file),
+                Ok(file) if stale_files::claim(&file, folder.path()) => break (folder, file),
                 Ok(_) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => return Err(cause),
             }
         };
-        left_behind::remove(
+        stale_files::remove(
             parent,
             |name| name.starts_with(PREFIX),
             |path| {

@@ -19,7 +19,7 @@ use dray_wire::ErrorKind;
 use futures::StreamExt;
 
 use super::{ExternalSortExec, Terms, footprint};
-use crate::arrow_files::batch_bytes_max;
+use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
 

@@ -10,7 +10,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::arrow_files::batch_bytes_max;
+use crate::arrow_batch_size::batch_bytes_max;
 
 /// A file of rows or of columns that are not compressed is read in pieces.
 const PIECES_BYTES: u64 = 4 << 20;

@@ -2,7 +2,7 @@
 
 use tracing::warn;
 
-use crate::server::{ServeError, ServeOptions};
+use crate::options::{ServeError, ServeOptions};
 
 /// A greeting has at most 64 KiB (protocol.md section 2), in which a client's name needs room too.
 const TOKEN_BYTES_MAX: usize = 32 << 10;
