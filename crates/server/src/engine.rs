@@ -60,8 +60,8 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(context: &SessionContext) -> Self {
-        let context = dialect::taught(context);
-        functions::bound(&context);
+        let context = dialect::install(context);
+        functions::install_limits(&context);
         // Last, so that all rules are watched.
         let state = planning::watched(context.state());
         let context = SessionContext::new_with_state(state.clone());
@@ -165,7 +165,7 @@ async fn planned(
         }
     }
     for field in &mut schema.fields {
-        field.name.truncate(dialect::names::as_asked(&field.name).len());
+        field.name.truncate(dialect::names::original(&field.name).len());
     }
     let estimate = match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
         Ok(statistics) => estimate(&statistics),

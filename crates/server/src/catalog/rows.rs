@@ -358,7 +358,7 @@ fn offset(at: i64) -> Result<u64> {
 
 /// A reader's words for a file that has changed give way to what happened.
 fn plainly(error: DataFusionError) -> DataFusionError {
-    match FileError::behind(&error) {
+    match FileError::source_of(&error) {
         Some(changed) => DataFusionError::External(Box::new(changed.clone())),
         None => error,
     }

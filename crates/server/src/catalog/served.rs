@@ -223,7 +223,7 @@ impl FileError {
     }
 
     /// The error behind another one, if it is that a file changed.
-    pub(crate) fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+    pub(crate) fn source_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(found) = error.downcast_ref::<Self>() {
