@@ -251,7 +251,7 @@ fn a_file_that_changes_is_an_error_with_what_to_do() {
         let (code, error) = failure(&run(&["query", server.uri(0), sql]));
         let expected = "file 't/t.csv' was removed or renamed after its table was opened";
         assert_eq!(
-            (code, error.contains(expected) && error.contains("start dray again")),
+            (code, error.contains(expected) && error.contains("restart dray")),
             (1, true),
             "{error}"
         );

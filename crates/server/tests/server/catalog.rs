@@ -1,4 +1,4 @@
-//! Serves real small files of every kind, and checks what SQL sees of them.
+//! Tests of the catalog: small files of every kind, and their content as SQL tables.
 
 mod columnar;
 mod csv;
@@ -68,7 +68,7 @@ async fn tables(ctx: &SessionContext) -> String {
     query(ctx, sql).await.unwrap().trim().replace('\n', " ")
 }
 
-/// Files to serve.
+/// A temporary folder with files to serve.
 struct Folder(TempDir);
 
 impl Folder {
@@ -94,7 +94,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Four columns of `rows` rows; strings as views if asked, missing at every third row.
+/// Four columns of `rows` rows. Strings are NULL in every third row, and views if `views`.
 fn sample(rows: i64, views: bool) -> RecordBatch {
     let names: Vec<Option<String>> =
         (0..rows).map(|i| (i % 3 != 2).then(|| format!("naïve string {i}"))).collect();

@@ -59,7 +59,7 @@ async fn csv_types_hold_for_all_rows() {
 #[tokio::test]
 async fn csv_types_hold_for_all_files() {
     let folder = Folder::new();
-    // A float holds neither file's values.
+    // No float represents the values of both files.
     folder.write("t/a.csv", "n,z\n9007199254740993,2024-01-01T00:00:00Z\n");
     folder.write("t/b.csv", "n,z\n0.5,2024-01-01T00:00:00\n");
     let ctx = open([format!("t={}", folder.path("t"))]).await;
@@ -95,7 +95,7 @@ async fn csv_without_a_header() {
     }
 }
 
-/// No type may change what is in the file.
+/// Inferred types must not change values.
 #[tokio::test]
 async fn csv_types_change_no_value() {
     let folder = Folder::new();
@@ -187,7 +187,7 @@ async fn strings_that_are_not_utf8_are_one_clear_error() {
     for (name, bytes) in [
         ("latin1.csv", b"id,name\n1,caf\xe9\n".to_vec()),
         ("header.csv", b"id,caf\xe9\n1,x\n".to_vec()),
-        // Each half is no text, though both together would be.
+        // Neither half is valid UTF-8, but both together are.
         ("split.csv", b"a,b\nx\xc3,\xa9y\n".to_vec()),
         ("late.csv", late.clone()),
         ("late.csv.gz", gzip(&late)),

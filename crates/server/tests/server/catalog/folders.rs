@@ -1,4 +1,4 @@
-//! Folders: what becomes one table, and what does not.
+//! Folders: which files become one table.
 
 use super::*;
 

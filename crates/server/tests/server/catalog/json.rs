@@ -49,7 +49,8 @@ async fn json_types_hold_for_all_rows() {
 #[tokio::test]
 async fn json_keeps_all_digits() {
     let folder = Folder::new();
-    let large = "{\"a\":9223372036854775807,\"b\":-9223372036854775808,\"c\":\"99999999999999999999\",\"d\":1e30}\n";
+    let large = "{\"a\":9223372036854775807,\"b\":-9223372036854775808,\
+                 \"c\":\"99999999999999999999\",\"d\":1e30}\n";
     let ctx = open([folder.write("t.json", large)]).await;
     let expected = "9223372036854775807,-9223372036854775808,99999999999999999999,1e30\n";
     assert_eq!(query(&ctx, "SELECT * FROM t").await.unwrap(), expected);
@@ -80,7 +81,7 @@ async fn json_keeps_all_digits() {
     }
     let gzipped = folder.write("z.json.gz", gzip(b"{\"a\":18446744073709551616}\n"));
     assert!(open_error([gzipped]).await.contains("line 1, column 6: "));
-    // In one file there are integers, in the other one fractions.
+    // One file has integers, the other one fractions.
     folder.write("both/a.json", "{\"a\":1.5}\n");
     folder.write("both/b.json", "{\"a\":1}\n");
     let ctx = open([format!("both={}/", folder.path("both"))]).await;

@@ -8,7 +8,7 @@ use dray_server::catalog::MEMORY_BATCH_ROWS;
 
 use super::*;
 
-/// What the plan has written to disk.
+/// The bytes that the plan has spilled.
 fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let own = plan.metrics().and_then(|metrics| metrics.spilled_bytes()).unwrap_or(0);
     own + plan.children().into_iter().map(spilled_bytes).sum::<usize>()
@@ -91,7 +91,7 @@ async fn tables_in_memory_keep_order_and_hold_large_tight_batches() {
     }
 }
 
-/// The answers are those of the TPC-H tools at this scale factor.
+/// The answers are those of the official TPC-H tools at this scale factor.
 #[tokio::test]
 async fn tpch_gives_the_known_answers() {
     let folder = Folder::new();
@@ -125,17 +125,20 @@ async fn tpch_gives_the_known_answers() {
             query(&ctx, q1).await.unwrap(),
             "A,F,380456.00,532348211.65,505822441.4861,14876\n"
         );
-        let q6 = "SELECT sum(l_extendedprice * l_discount) FROM lineitem WHERE l_shipdate >= date '1994-01-01' \
-                  AND l_shipdate < date '1995-01-01' AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24";
+        let q6 = "SELECT sum(l_extendedprice * l_discount) FROM lineitem \
+                  WHERE l_shipdate >= date '1994-01-01' AND l_shipdate < date '1995-01-01' \
+                  AND l_discount BETWEEN 0.05 AND 0.07 AND l_quantity < 24";
         assert_eq!(query(&ctx, q6).await.unwrap(), "1193053.2253\n");
 
-        let columns = "l_orderkey, l_partkey, l_suppkey, CAST(l_linenumber AS bigint), CAST(l_quantity AS double), \
-                       CAST(l_extendedprice AS double), CAST(l_discount AS double), CAST(l_tax AS double), \
-                       l_returnflag, l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, \
+        let columns = "l_orderkey, l_partkey, l_suppkey, CAST(l_linenumber AS bigint), \
+                       CAST(l_quantity AS double), CAST(l_extendedprice AS double), \
+                       CAST(l_discount AS double), CAST(l_tax AS double), l_returnflag, \
+                       l_linestatus, l_shipdate, l_commitdate, l_receiptdate, l_shipinstruct, \
                        l_shipmode, l_comment";
         for (a, b) in [("lineitem", "lines"), ("lines", "lineitem")] {
             let sql = format!(
-                "SELECT count(*) FROM (SELECT {columns} FROM {a} EXCEPT ALL SELECT {columns} FROM {b})"
+                "SELECT count(*) FROM (SELECT {columns} FROM {a} EXCEPT ALL SELECT {columns} FROM \
+                 {b})"
             );
             assert_eq!(query(&ctx, &sql).await.unwrap(), "0\n");
         }
