@@ -119,8 +119,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = parse_seconds)]
     stall_timeout: Duration,
     /// The same while other statements wait for a turn or for memory, or the server stops
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
-    stall_timeout_wanted: Duration,
+    #[arg(
+        long = "stall-timeout-wanted",
+        value_name = "SECONDS",
+        default_value = "30",
+        value_parser = parse_seconds
+    )]
+    stall_timeout_contended: Duration,
     /// Clients that connect over loopback come through a tunnel or a proxy: adapt to their network,
     /// and send checksums
     #[arg(long)]
@@ -264,7 +269,7 @@ impl Arguments {
             wait_timeout: self.wait_timeout,
             plan_timeout: self.plan_timeout,
             stall_timeout: self.stall_timeout,
-            stall_timeout_wanted: self.stall_timeout_wanted,
+            stall_timeout_contended: self.stall_timeout_contended,
             ..ServeOptions::new(catalog)
         })
     }

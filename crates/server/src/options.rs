@@ -17,40 +17,41 @@ pub struct ServeOptions {
     pub listen: Vec<SocketAddr>,
     /// A Unix socket to listen on.
     pub unix: Option<PathBuf>,
-    /// A certificate chain and its key, PEM: the TCP addresses speak TLS.
+    /// A certificate chain and its key, both PEM. With them the TCP addresses speak TLS.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// The token that clients must give. Required on any address but loopback.
+    /// The token that clients must send. Required on every address but loopback.
     pub token: Option<Secret>,
-    /// An address that answers `GET /metrics` in Prometheus' format, to everybody who can reach it.
+    /// An address that serves `GET /metrics` in Prometheus' text format, without authentication.
     pub metrics: Option<SocketAddr>,
-    /// That address may be one that other hosts can reach.
+    /// Whether other hosts may reach the address of `metrics`.
     pub metrics_public: bool,
-    /// The most connections at a time; more are told so, and closed.
+    /// Maximum number of open connections. Further clients receive an error.
     pub connections_max: usize,
-    /// The most of them from one host; three quarters of all if nothing is said. All over the Unix
-    /// socket are one host's.
+    /// Maximum number of open connections from one host; None is three quarters of
+    /// `connections_max`. All clients on the Unix socket count as one host.
     pub connections_per_host: Option<usize>,
-    /// The most statements that run at a time; others wait.
+    /// Maximum number of running statements. Further statements wait.
     pub statements_max: usize,
-    /// The most of them from one host; three quarters of all if nothing is said.
+    /// Maximum number of running statements from one host; None is three quarters of
+    /// `statements_max`.
     pub statements_per_host: Option<usize>,
-    /// How long a statement waits for its turn before it is refused.
+    /// How long a statement waits for its turn before it fails.
     pub wait_timeout: Duration,
-    /// How long a statement may be planned.
+    /// How long planning a statement may take.
     pub plan_timeout: Duration,
-    /// How long a client may take to greet.
+    /// How long a client may take to send its hello.
     pub hello_timeout: Duration,
-    /// Clients that seem to be on this host come through a tunnel or a proxy: transfers to them
-    /// adapt, with checksums.
+    /// Treat clients over loopback as remote, because a tunnel or a proxy connects for them:
+    /// transfers to them adapt and carry checksums.
     pub behind_proxy: bool,
-    /// How long a client may read nothing of a result before it is given up.
+    /// How long a client may read nothing of a result before its connection is closed.
     pub stall_timeout: Duration,
-    /// The same while statements of others wait for a turn, or the server stops.
-    pub stall_timeout_wanted: Duration,
+    /// The same while other statements wait for their turn or for memory, or the server stops.
+    pub stall_timeout_contended: Duration,
 }
 
 impl ServeOptions {
-    /// The defaults for a catalog: nothing to listen on yet.
+    /// The defaults for a catalog, without an address to listen on.
     pub fn new(catalog: CatalogOptions) -> Self {
         Self {
             catalog,
@@ -69,12 +70,12 @@ impl ServeOptions {
             hello_timeout: Duration::from_secs(10),
             behind_proxy: false,
             stall_timeout: Duration::from_secs(15 * 60),
-            stall_timeout_wanted: Duration::from_secs(30),
+            stall_timeout_contended: Duration::from_secs(30),
         }
     }
 }
 
-/// Why a server could not start.
+/// Why a server could not start, as a sentence for the user.
 #[derive(Debug)]
 pub struct ServeError(String);
 

@@ -1,4 +1,4 @@
-//! The server: its options, its listeners, and how it stops.
+//! The server: it binds sockets, opens tables, accepts connections and stops.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::listen::{Incoming, Listener, tls_acceptor};
 use crate::metrics::{Metrics, endpoint};
 use crate::options::{ServeError, ServeOptions};
 use crate::prices::Prices;
-use crate::slots::{Place, Places, Turns};
+use crate::slots::{ConnectionSlot, SlotLimits, Slots};
 
-/// So many clients at a time are told that there is no place for them, each within this time.
+/// Refused clients that are told the reason at a time, and the time for each.
 const REFUSALS_MAX: usize = 16;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A server that has its tables and its sockets.
+/// A server with open tables and bound sockets.
 pub struct Server {
     listeners: Vec<Listener>,
     metrics: Option<TcpListener>,
@@ -36,13 +36,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the tables and binds the sockets. Nothing is answered until [`Server::run`].
+    /// Binds the sockets and opens the tables. No client is answered before [`Server::run`].
     ///
     /// # Errors
-    /// When a table can't be opened, an address can't be bound, or an address other than loopback
-    /// has no token.
+    /// If a table can't be opened, an address can't be bound, or other hosts can reach an address
+    /// that requires no token.
     pub async fn open(options: ServeOptions) -> Result<Self, ServeError> {
-        // Sockets first: a port that is taken should not be found out after minutes of loading.
+        // Sockets first, so that a port in use is reported before minutes of loading.
         let bound = Bound::new(&options).await?;
         let compute = Compute::new(options.catalog.threads);
         let failed =
@@ -54,11 +54,11 @@ impl Server {
         Ok(Self::new(bound, &context, compute, options))
     }
 
-    /// As [`Server::open`], for a session whose tables and functions the caller has registered;
-    /// `options.catalog` is ignored.
+    /// Like [`Server::open`], with the tables and functions of an existing session. Of
+    /// `options.catalog` only the number of threads is used.
     ///
     /// # Errors
-    /// As there, but for the tables.
+    /// If an address can't be bound, or other hosts can reach an address that requires no token.
     pub async fn with_context(
         context: SessionContext,
         options: ServeOptions,
@@ -82,14 +82,14 @@ impl Server {
             hello_timeout: options.hello_timeout,
             behind_proxy: options.behind_proxy,
             stall_timeout: options.stall_timeout,
-            stall_timeout_wanted: options.stall_timeout_wanted,
+            stall_timeout_contended: options.stall_timeout_contended,
             wait_timeout: options.wait_timeout,
             plan_timeout: options.plan_timeout,
             metrics: Arc::new(Metrics::default()),
             prices: Prices::default(),
-            turns: Turns::new(
-                Places::of(options.connections_max, options.connections_per_host),
-                Places::of(options.statements_max, options.statements_per_host),
+            slots: Slots::new(
+                SlotLimits::new(options.connections_max, options.connections_per_host),
+                SlotLimits::new(options.statements_max, options.statements_per_host),
             ),
             compute,
             stopping,
@@ -99,23 +99,23 @@ impl Server {
         Self { listeners, metrics, shared, stop }
     }
 
-    /// What the server counts.
+    /// The server's counters.
     pub fn metrics(&self) -> Arc<Metrics> {
         self.shared.metrics.clone()
     }
 
-    /// The uris that clients connect to.
+    /// The URIs that clients connect to.
     pub fn uris(&self) -> Vec<String> {
         self.listeners.iter().map(Listener::uri).collect()
     }
 
-    /// Where metrics are served.
+    /// The address of the metrics endpoint.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().and_then(|listener| listener.local_addr().ok())
     }
 
-    /// Serves until `stop` is done; then takes no new connection or statement, and lets those that
-    /// run finish. Dropping the future ends them at once.
+    /// Serves until `stop` completes. Then it accepts no new connections or statements, and waits
+    /// for running statements. Dropping the future ends them at once.
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let Self { listeners, metrics, shared, stop: stopping } = self;
         let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
@@ -133,7 +133,7 @@ impl Server {
                             }
                         }
                         Err(cause) => {
-                            // Out of descriptors, most likely: wait for some to be given back.
+                            // Probably out of file descriptors: wait until some are closed.
                             warn!("can't accept a connection: {cause}");
                             tokio::time::sleep(Duration::from_millis(100)).await;
                         }
@@ -148,33 +148,36 @@ impl Server {
         loop {
             tokio::select! {
                 () = &mut stop => break,
-                Some(client) = arrivals.recv() => match shared.turns.open(client.counted_as(shared.behind_proxy)) {
-                    Ok(place) => drop(connections.spawn(serve(client, place, shared.clone()))),
-                    Err(why) => {
-                        warn!(peer = client.peer(), "refused: {why}");
-                        // Those for whom there is no time are closed without a word.
-                        if let Ok(turn) = refusals.clone().try_acquire_owned() {
-                            connections.spawn(refuse(client, why, shared.clone(), turn));
+                Some(client) = arrivals.recv() => {
+                    let peer = client.slot_peer(shared.behind_proxy);
+                    match shared.slots.try_connection(peer) {
+                        Ok(slot) => drop(connections.spawn(serve(client, slot, shared.clone()))),
+                        Err(reason) => {
+                            warn!(peer = client.peer(), "refused: {reason}");
+                            // Beyond the limit, connections are closed without a message.
+                            if let Ok(permit) = refusals.clone().try_acquire_owned() {
+                                connections.spawn(refuse(client, reason, shared.clone(), permit));
+                            }
                         }
                     }
-                },
+                }
                 Some(_) = connections.join_next() => {}
             }
         }
         accepting.shutdown().await;
         let _ = stopping.send(true);
         if !connections.is_empty() {
-            info!("stopping: {} connections are finishing", connections.len());
+            info!("stopping: waiting for {} connections", connections.len());
         }
         while connections.join_next().await.is_some() {}
     }
 }
 
-/// The sockets of a server that is being opened.
+/// The bound sockets of a server.
 struct Bound {
     listeners: Vec<Listener>,
     metrics: Option<TcpListener>,
-    /// The first certificate to do so, of those that are shown to clients.
+    /// When the first certificate of the chain expires.
     certificate_expires: Option<DateTime<Utc>>,
 }
 
@@ -205,18 +208,23 @@ impl Bound {
     }
 }
 
-async fn serve(client: Incoming, place: Place, shared: Arc<Shared>) {
+async fn serve(client: Incoming, slot: ConnectionSlot, shared: Arc<Shared>) {
     let peer = client.peer();
     let deadline = tokio::time::Instant::now() + shared.hello_timeout;
     match client.open(deadline, shared.behind_proxy).await {
-        Ok(open) => connection::serve(open, deadline, peer, place, shared).await,
+        Ok(open) => connection::serve(open, deadline, peer, slot, shared).await,
         Err(cause) => debug!(peer, "closed: {cause}"),
     }
 }
 
-async fn refuse(client: Incoming, why: String, shared: Arc<Shared>, _turn: OwnedSemaphorePermit) {
+async fn refuse(
+    client: Incoming,
+    reason: String,
+    shared: Arc<Shared>,
+    _permit: OwnedSemaphorePermit,
+) {
     let deadline = tokio::time::Instant::now() + REFUSAL_TIMEOUT;
     if let Ok(open) = client.open(deadline, shared.behind_proxy).await {
-        connection::refuse(open, deadline, why, &shared).await;
+        connection::refuse(open, deadline, reason, &shared).await;
     }
 }

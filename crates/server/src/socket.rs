@@ -1,4 +1,4 @@
-//! Sockets that the server speaks over, and reading frames from them.
+//! A client's socket, and its two directions.
 
 mod frame_reader;
 mod outgoing;
@@ -13,25 +13,25 @@ pub(crate) use self::outgoing::Outgoing;
 use crate::pipes::Pipes;
 use crate::way::Way;
 
-/// Where a peer is, as far as speed is concerned.
+/// Where a client is, relative to this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
-    /// A Unix socket.
+pub(crate) enum PeerLocality {
+    /// On this host, over a Unix socket.
     Unix,
-    /// TCP on this host.
+    /// On this host, over TCP.
     Loopback,
-    /// TCP to another host.
+    /// On another host, over TCP.
     Remote,
-    /// TLS over TCP; whether it is on this host.
+    /// Anywhere, over TLS.
     Tls { loopback: bool },
 }
 
-impl Link {
+impl PeerLocality {
     pub(crate) fn is_same_host(self) -> bool {
         !matches!(self, Self::Remote | Self::Tls { loopback: false })
     }
 
-    /// Whether the bytes leave this host with nothing else to guard them.
+    /// Whether the bytes leave this host without another integrity check.
     pub(crate) fn needs_checksums(self) -> bool {
         self == Self::Remote
     }
@@ -39,14 +39,15 @@ impl Link {
 
 pub(crate) type ReadHalf = Box<dyn AsyncRead + Send + Unpin>;
 
-/// The way to the client.
+/// Where bytes for the client go.
 pub(crate) enum WriteHalf {
     Socket(Box<dyn AsyncWrite + Send + Unpin>),
+    /// Pipes that a client on a Unix socket offered (protocol.md section 9).
     Pipes(Pipes),
 }
 
 impl WriteHalf {
-    /// Gives back memory that was lent to pipes, for as long as this is polled.
+    /// Releases memory that pipes no longer refer to, for as long as this is polled.
     pub(crate) async fn keep_reclaiming(&mut self) -> Infallible {
         match self {
             Self::Pipes(pipes) => pipes.keep_reclaiming().await,
@@ -55,13 +56,13 @@ impl WriteHalf {
     }
 }
 
-/// A connection that is ready for the greeting.
-pub(crate) struct Open {
+/// A connection that is ready for the client's hello.
+pub(crate) struct OpenSocket {
     pub(crate) read: ReadHalf,
-    /// What was read already.
+    /// Bytes that have been read already.
     pub(crate) received: BytesMut,
     pub(crate) write: WriteHalf,
-    pub(crate) link: Link,
-    /// What the kernel tells of the way, where the client is on another host.
+    pub(crate) locality: PeerLocality,
+    /// The kernel's TCP statistics, if the client is on another host.
     pub(crate) way: Option<Way>,
 }

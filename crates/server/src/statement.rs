@@ -1,4 +1,10 @@
-//! One statement: have it planned, send what its producers make, and watch the client meanwhile.
+//! One statement, from its query to the trailer or an error.
+//!
+//! ```text
+//!   prepare: a slot, threads ──▶ start: plan, memory ──▶ produce: batches ─▶ chunks ─▶ queue
+//!                                                                                      │
+//!                              client ◀── socket ◀── send: frames, vectored writes ◀───┘
+//! ```
 
 mod prepare;
 mod produce;
@@ -8,27 +14,28 @@ mod start;
 mod stop;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use dray_format::FIELDS_MAX;
-use dray_wire::{Encoded, ErrorKind, Finished, Known, Query, Refusal, Started};
+use dray_wire::{ErrorKind, Finished, Known, Query, Refusal, ServerError, Started};
 use tracing::info;
 
-use self::prepare::{DropElsewhere, planned, turn};
-use self::send::Transfer;
-use self::start::{Begun, Running};
+use self::prepare::{DisposeOnDrop, acquire_slot, start};
+use self::send::ChunkWriter;
+use self::start::{Execution, StartedStatement};
 use self::stop::Stop;
-use crate::connection::{Closed, Connection, ns_since};
-use crate::engine;
+use crate::connection::{Closed, Connection, ns, ns_since};
+use crate::engine::{self, Plan};
 
-/// A result that is known to have so many values is a long one: with two bits each it would be.
-const LONG_RESULT_VALUES: u64 = 1 << 20;
+/// A result with a known number of values from this on counts as large: even at two bits a value
+/// it has [`send::LARGE_RESULT_BYTES`].
+const LARGE_RESULT_VALUES: u64 = 1 << 20;
 
-/// Runs a statement and sends its result, or its error. The connection stays unless it breaks.
+/// Runs a statement and sends its result or its error. Fails only if the connection ends.
 pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(), Closed> {
-    let started = Instant::now();
+    let arrived = Instant::now();
     let query = Arc::new(query);
-    let ended = match run_to_end(connection, &query, started).await {
+    let ended = match run_to_end(connection, &query, arrived).await {
         Ok(()) => Ok(None),
         Err(Stop::Failed(error)) => {
             let mut out = Vec::new();
@@ -43,12 +50,12 @@ pub(crate) async fn run(connection: &mut Connection, query: Query) -> Result<(),
         Ok(Some(error)) => format!("failed: {}", error.message),
         Err(Closed) => "abandoned".to_owned(),
     };
-    connection.shared.metrics.statement_ended(matches!(ended, Ok(None)), started.elapsed());
+    connection.shared.metrics.statement_ended(matches!(ended, Ok(None)), arrived.elapsed());
     info!(
         statement = query.statement,
         rows,
         chunks,
-        ms = started.elapsed().as_millis(),
+        ms = arrived.elapsed().as_millis(),
         sql = query.sql,
         "{outcome}"
     );
@@ -61,18 +68,20 @@ async fn run_to_end(
     arrived: Instant,
 ) -> Result<(), Stop> {
     let shared = connection.shared.clone();
-    let turn = turn(connection).await?;
-    let lease = shared.compute.lease(Some(turn)).map_err(|cause| {
+    let slot = acquire_slot(connection).await?;
+    let lease = shared.compute.lease(Some(slot)).map_err(|cause| {
         let what = format!("the server can't start a thread for the statement: {cause}");
         engine::error(ErrorKind::Resources, "53000", what, "try again later")
     })?;
-    let begun = planned(connection, &lease, query).await?;
-    // Whatever comes: what joins hold is in there.
-    let _elsewhere = DropElsewhere {
-        plan: Some(begun.plan.clone()).filter(|plan| !plan.is_small()),
+    let started = start(connection, &lease, query).await?;
+    // However the statement ends: dropping a large plan, with the rows that its joins hold, would
+    // block the network's thread. This must be the last reference to the plan, so it is declared
+    // before the others.
+    let _dispose = DisposeOnDrop {
+        plan: Some(started.plan.clone()).filter(|plan| !plan.is_small()),
         lease: &lease,
     };
-    let Begun { plan, plan_ns, compression, checksums, running } = begun;
+    let StartedStatement { plan, plan_ns, compression, checksums, execution } = started;
     let mut out = Vec::new();
     let started = Started {
         statement: query.statement,
@@ -84,47 +93,44 @@ async fn run_to_end(
         checksums,
         plan_ns,
     };
-    if let Err(cause) = connection.session.started(&started, &mut out) {
-        let (sqlstate, hint) = match cause.refusal() {
-            Refusal::Frame => ("54011", "select fewer columns"),
-            _ if plan.schema.nodes() > FIELDS_MAX => ("54011", "select fewer columns"),
-            _ => ("0A000", ""),
-        };
-        return Err(engine::error(ErrorKind::Query, sqlstate, cause.to_string(), hint).into());
-    }
+    connection
+        .session
+        .started(&started, &mut out)
+        .map_err(|cause| schema_error(&plan, cause.refusal(), cause.to_string()))?;
     let mut finished = Finished { planned_only: query.plan_only, ..Finished::default() };
-    if let Some(Running { producers, chunks, adaptive, times, admitted: _admitted }) = running {
-        if let Some(way) = &mut connection.way {
-            // What passed before is no part of this.
-            let _ = way.passage();
-            if let Known::Exact(rows) = plan.estimate.rows
-                && rows.saturating_mul(plan.schema.fields.len() as u64) >= LONG_RESULT_VALUES
-            {
-                way.expect_much();
-            }
-        }
-        let encoded = vec![Encoded::default(); plan.schema.fields.len()];
-        let mut transfer = Transfer {
-            connection,
-            plan: &plan,
-            producers,
-            adaptive,
-            encoded,
-            out,
-            sent_bytes: 0,
-            socket_ns: 0,
-        };
-        transfer.run(chunks).await?;
-        transfer.report();
-        let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    if let Some(Execution { producers, chunks, adaptive, times, memory: _memory }) = execution {
+        prepare_way(connection, &plan);
+        let mut writer = ChunkWriter::new(connection, &plan, producers, adaptive, out);
+        writer.run(chunks).await?;
+        writer.report();
         finished.execute_ns = ns(times.execute());
         finished.encode_ns = ns(times.encode());
         finished.queue_ns = ns(times.queue());
-        finished.socket_ns = transfer.socket_ns;
-        out = transfer.out;
+        (out, finished.socket_ns) = writer.finish();
     }
     finished.total_ns = ns_since(arrived);
     connection.shared.metrics.rows_sent(connection.session.sent().0);
     connection.session.finished(finished, &mut out).map_err(|_| Closed)?;
     Ok(connection.send(out).await?)
+}
+
+/// The error of a schema that no `started` message can carry.
+fn schema_error(plan: &Plan, refusal: Refusal, message: String) -> ServerError {
+    let (sqlstate, hint) = match refusal {
+        Refusal::Frame => ("54011", "select fewer columns"),
+        _ if plan.schema.nodes() > FIELDS_MAX => ("54011", "select fewer columns"),
+        _ => ("0A000", ""),
+    };
+    engine::error(ErrorKind::Query, sqlstate, message, hint)
+}
+
+/// Resets the TCP statistics for a new transfer, and announces a result that is known to be large.
+fn prepare_way(connection: &mut Connection, plan: &Plan) {
+    let Some(way) = &mut connection.way else { return };
+    let _ = way.passage();
+    if let Known::Exact(rows) = plan.estimate.rows
+        && rows.saturating_mul(plan.schema.fields.len() as u64) >= LARGE_RESULT_VALUES
+    {
+        way.expect_much();
+    }
 }

@@ -296,7 +296,7 @@ fn who_waits_for_a_turn_is_answered() {
     let mut connection = connect(&uri);
     let error = run_for(&mut connection, "SELECT 1", Duration::from_secs(20)).unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Resources, Some("53300")), "{error}");
-    assert!(error.to_string().contains("4 statements run at a time, 3 of one host"), "{error}");
+    assert!(error.to_string().contains("4 statements run at a time, 3 from one host"), "{error}");
     drop(_unread);
     answers(&mut connection);
 }

@@ -164,7 +164,7 @@ fn what_would_let_in_anybody_or_nobody() {
         failure_of_serve(&["--token-file", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
     assert_eq!((code, error.contains("the token has 100000 bytes")), (2, true), "{error}");
     let (code, error) = failure_of_serve(&["--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
-    assert_eq!((code, error.contains("give --metrics-public")), (2, true), "{error}");
+    assert_eq!((code, error.contains("pass --metrics-public")), (2, true), "{error}");
     Server::start(&["--metrics", "0.0.0.0:0", "--metrics-public", "--listen", "127.0.0.1:0"]);
 }
 
@@ -198,7 +198,7 @@ fn it_warns_of_what_is_doubtful() {
     let log = log_of(&[listen, [tls[0], tls[1]], [tls[2], tls[3]]].concat());
     assert!(log.contains("expired on 2021-02-03 00:00:00 UTC"), "{log}");
     let log = log_of(&["--listen", "tcp://127.0.0.1:0", "--behind-proxy"]);
-    assert!(log.contains("everybody whom the proxy lets through"), "{log}");
+    assert!(log.contains("every client that the proxy admits"), "{log}");
     assert!(!log_of(&listen).contains("proxy"));
 }
 

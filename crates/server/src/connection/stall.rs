@@ -1,4 +1,4 @@
-//! Clients that stop reading.
+//! Detects clients that stop reading.
 
 use std::time::{Duration, Instant};
 
@@ -6,42 +6,41 @@ use tracing::info;
 
 use super::{Closed, Shared};
 
-/// How often to look whether a client still reads.
-const STALL_LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How often to check that the client still reads.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Watches that a client reads what is sent to it.
-pub(crate) struct Stall {
+/// Watches one write: it fails once the client has read nothing for too long.
+pub(crate) struct StallDetector {
     unsent_bytes: usize,
+    /// When `unsent_bytes` last changed.
     since: Instant,
-    looks: tokio::time::Interval,
+    checks: tokio::time::Interval,
 }
 
-impl Stall {
-    /// So much is to be sent.
-    pub(crate) fn begin(unsent_bytes: usize) -> Self {
-        let looks = tokio::time::interval_at(
-            tokio::time::Instant::now() + STALL_LOOK_EVERY,
-            STALL_LOOK_EVERY,
-        );
-        Self { unsent_bytes, since: Instant::now(), looks }
+impl StallDetector {
+    pub(crate) fn new(unsent_bytes: usize) -> Self {
+        let first = tokio::time::Instant::now() + CHECK_INTERVAL;
+        let checks = tokio::time::interval_at(first, CHECK_INTERVAL);
+        Self { unsent_bytes, since: Instant::now(), checks }
     }
 
-    /// Waits until it is time for a look.
-    pub(crate) async fn look(&mut self) {
-        self.looks.tick().await;
+    /// Waits for the next check.
+    pub(crate) async fn tick(&mut self) {
+        self.checks.tick().await;
     }
 
-    /// Fails when nothing has been read for too long: so much is unsent now.
+    /// Fails if `unsent_bytes` has not changed for the stall timeout.
     pub(crate) fn check(&mut self, unsent_bytes: usize, shared: &Shared) -> Result<(), Closed> {
+        debug_assert!(unsent_bytes <= self.unsent_bytes);
         if unsent_bytes != self.unsent_bytes {
             (self.unsent_bytes, self.since) = (unsent_bytes, Instant::now());
             return Ok(());
         }
-        let limit = shared.stall_limit();
-        if self.since.elapsed() < limit {
+        let timeout = shared.stall_timeout();
+        if self.since.elapsed() < timeout {
             return Ok(());
         }
-        info!("closed: the client read nothing for {limit:?}");
+        info!("closed: the client read nothing for {timeout:?}");
         Err(Closed)
     }
 }

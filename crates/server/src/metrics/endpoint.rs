@@ -9,26 +9,26 @@ use tokio::sync::Semaphore;
 
 use super::Metrics;
 
-/// The largest request for metrics that is read, in bytes.
+/// The largest request that is read.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
-
-/// So many are answered at a time, each within this time.
+/// Requests that are answered at a time.
 const CONNECTIONS_MAX: usize = 8;
+/// How long a request and its answer may take.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Answers every request with the counters: HTTP enough for a scraper.
+/// Answers requests with the counters, until the future is dropped.
 pub(crate) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
-        // Others wait in the system's queue, where they take no descriptors from clients.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        // Wait before accepting: in the kernel's queue, connections use no file descriptors.
+        let Ok(slot) = slots.clone().acquire_owned().await else { return };
         let Ok((mut stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
         let metrics = metrics.clone();
         tokio::spawn(tokio::time::timeout(TIMEOUT, async move {
-            let _place = place;
+            let _slot = slot;
             let mut request = Vec::new();
             let (read, mut write) = stream.split();
             let mut read = read.take(REQUEST_BYTES_MAX);
@@ -41,7 +41,10 @@ pub(crate) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
             let (status, body) =
                 if found { ("200 OK", metrics.render()) } else { ("404 Not Found", String::new()) };
             let head = format!(
-                "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                "HTTP/1.1 {status}\r\n\
+                 Content-Type: text/plain; version=0.0.4\r\n\
+                 Content-Length: {}\r\n\
+                 Connection: close\r\n\r\n",
                 body.len()
             );
             write.write_all(head.as_bytes()).await?;

@@ -10,66 +10,67 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use super::ReadHalf;
-use crate::admission::request_units;
+use crate::admission::request_permits;
 
-/// Why the reader has nothing more to say.
+/// Why there is no next frame.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// The peer closed the connection, or it broke.
-    Gone,
-    /// It sent something that is not the protocol.
+    /// The client closed the connection, or it broke.
+    Closed,
+    /// The client broke the protocol.
     Protocol(ProtocolError),
 }
 
-/// Room for at least so many bytes is made for a read.
+/// The least buffer space for a read.
 const READ_BYTES: usize = 4096;
 
-/// Frames up to this size are read without asking for room.
-const FREE_BYTES: usize = 64 << 10;
-/// So long may a larger one take to arrive: others wait for the room that it has.
+/// Frames up to this size need no reservation of memory.
+const UNRESERVED_BYTES_MAX: usize = 64 << 10;
+/// How long a larger frame may take to arrive, since other connections wait for its memory: a
+/// constant, and a time for each MiB.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 const FRAME_TIMEOUT_PER_MIB: Duration = Duration::from_secs(10);
 
-/// Reads frames; a read that is dropped half-way loses nothing.
+/// Reads frames. Cancelling a read loses no bytes.
 pub(crate) struct FrameReader {
     socket: ReadHalf,
     buffer: BytesMut,
-    /// The room that all connections have for large frames,
-    room: Arc<Semaphore>,
-    /// and what of it this one has, until [`Self::release`].
-    taken: Option<OwnedSemaphorePermit>,
-    /// When a large frame has to be there.
+    /// The memory for large frames of all connections.
+    memory: Arc<Semaphore>,
+    /// This connection's reservation of it, until [`Self::release`].
+    reserved: Option<OwnedSemaphorePermit>,
+    /// When the current large frame must be complete.
     deadline: Option<Instant>,
 }
 
 impl FrameReader {
-    pub(crate) fn new(socket: ReadHalf, received: BytesMut, room: Arc<Semaphore>) -> Self {
-        Self { socket, buffer: received, room, taken: None, deadline: None }
+    pub(crate) fn new(socket: ReadHalf, received: BytesMut, memory: Arc<Semaphore>) -> Self {
+        Self { socket, buffer: received, memory, reserved: None, deadline: None }
     }
 
-    /// Gives back the room of the last large frame, which nobody uses any more.
+    /// Returns the memory of the last large frame, once its payload is no longer in use.
     pub(crate) fn release(&mut self) {
-        self.taken = None;
+        self.reserved = None;
     }
 
-    /// Waits for room for a large frame, once: what others send is not read meanwhile, and so held
-    /// back.
-    async fn take_room(&mut self, payload_bytes: usize) {
-        let units = request_units(payload_bytes as u64);
-        if payload_bytes <= FREE_BYTES
-            || self.taken.as_ref().is_some_and(|taken| taken.num_permits() >= units as usize)
+    /// Reserves memory for a large frame. While this waits, the client is not read from, which
+    /// holds it back.
+    async fn reserve(&mut self, payload_bytes: usize) {
+        let permits = request_permits(payload_bytes as u64);
+        if payload_bytes <= UNRESERVED_BYTES_MAX
+            || self.reserved.as_ref().is_some_and(|held| held.num_permits() >= permits as usize)
         {
             return;
         }
-        // What it has is too little; nobody waits for more who holds some.
-        self.taken = None;
-        self.taken = self.room.clone().acquire_many_owned(units).await.ok();
-        self.deadline = Some(
-            Instant::now() + FRAME_TIMEOUT + FRAME_TIMEOUT_PER_MIB * (payload_bytes >> 20) as u32,
-        );
+        // Release first: waiting for more while holding some could deadlock with others.
+        self.reserved = None;
+        self.reserved = self.memory.clone().acquire_many_owned(permits).await.ok();
+        let mebibytes = (payload_bytes >> 20) as u32;
+        self.deadline = Some(Instant::now() + FRAME_TIMEOUT + FRAME_TIMEOUT_PER_MIB * mebibytes);
     }
 
-    /// The next frame. `check` sees its header before any room is made for its payload.
+    /// The next frame and its payload. `check` validates the header before any memory is allocated
+    /// for the payload.
     pub(crate) async fn next(
         &mut self,
         check: impl Fn(&[u8; FRAME_HEADER_BYTES]) -> Result<Frame, ProtocolError>,
@@ -83,8 +84,8 @@ impl FrameReader {
                     self.buffer.advance(FRAME_HEADER_BYTES);
                     return Ok((frame, self.buffer.split_to(payload_bytes).freeze()));
                 }
-                self.take_room(payload_bytes).await;
-                // Grow with what has arrived, not with what was announced.
+                self.reserve(payload_bytes).await;
+                // Grow by what arrives, not by what the header announces.
                 self.buffer.reserve(payload_bytes.clamp(READ_BYTES, 64 << 10));
             } else {
                 self.buffer.reserve(READ_BYTES);
@@ -95,7 +96,7 @@ impl FrameReader {
                 None => read.await,
             };
             match read {
-                Ok(0) | Err(_) => return Err(ReadError::Gone),
+                Ok(0) | Err(_) => return Err(ReadError::Closed),
                 Ok(_) => {}
             }
         }

@@ -1,5 +1,6 @@
 //! Bytes on their way to a client, in vectored writes.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,15 +10,15 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::WriteHalf;
 
-/// Parts of a frame, of which a front has been written. Writing can be interrupted and taken up
-/// again.
+/// Buffers per system call: IOV_MAX of Linux and the BSDs.
+const PARTS_PER_WRITE: usize = 1024;
+
+/// Buffers that are not yet written. Writing can be cancelled and resumed.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    parts: std::collections::VecDeque<Bytes>,
+    /// None of them is empty.
+    parts: VecDeque<Bytes>,
 }
-
-/// How many parts one system call takes: IOV_MAX of Linux and the BSDs.
-const PARTS_PER_WRITE: usize = 1024;
 
 impl Outgoing {
     pub(crate) fn push(&mut self, part: Bytes) {
@@ -26,12 +27,12 @@ impl Outgoing {
         }
     }
 
-    /// How much is left.
+    /// Bytes that are left to write.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()
     }
 
-    /// Writes what is left. Safe to drop and call again.
+    /// Writes what is left. Cancel safe: a later call goes on where this one stopped.
     pub(crate) async fn write(&mut self, socket: &mut WriteHalf) -> io::Result<()> {
         let socket = match socket {
             WriteHalf::Socket(socket) => socket,
@@ -44,13 +45,14 @@ impl Outgoing {
                 .iter_mut()
                 .zip(&self.parts)
                 .for_each(|(slice, part)| *slice = IoSlice::new(part));
-            let written = WriteSome { socket, slices: &slices[..count] }.await?;
+            let written = WriteVectored { socket, slices: &slices[..count] }.await?;
             self.advance(written);
         }
         socket.flush().await
     }
 
     fn advance(&mut self, mut written: usize) {
+        debug_assert!(written <= self.bytes());
         while let Some(front) = self.parts.front_mut() {
             if written < front.len() {
                 front.advance(written);
@@ -63,12 +65,12 @@ impl Outgoing {
 }
 
 /// One vectored write.
-struct WriteSome<'a, 'b> {
+struct WriteVectored<'a, 'b> {
     socket: &'a mut (dyn AsyncWrite + Send + Unpin),
     slices: &'a [IoSlice<'b>],
 }
 
-impl Future for WriteSome<'_, '_> {
+impl Future for WriteVectored<'_, '_> {
     type Output = io::Result<usize>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

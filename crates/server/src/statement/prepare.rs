@@ -1,91 +1,99 @@
-//! What a statement waits for before its result begins: a slot, threads, a plan.
+//! What happens before a statement runs: it gets a slot, and its own threads plan and start it.
 
 use std::sync::Arc;
 
 use dray_wire::{ErrorKind, Query};
 
-use super::start::{Begin, Begun, Line};
-use super::stop::{Stop, panicked, watched};
+use super::start::{PeerNetwork, StartedStatement, Starter};
+use super::stop::{Stop, panic_error, while_client_waits};
 use crate::compute::Lease;
-use crate::connection::{Connection, stopped};
+use crate::connection::{Connection, stopped, stopping_error};
 use crate::engine::{self, Plan};
-use crate::planning::{Planning, StopOnDrop};
-use crate::slots::Turn;
+use crate::planning::{CancelOnDrop, Planning};
+use crate::slots::StatementSlot;
 use crate::way::Way;
 
-/// Waits until the statement may run.
-pub(super) async fn turn(connection: &mut Connection) -> Result<Turn, Stop> {
+/// Waits for a slot.
+pub(super) async fn acquire_slot(connection: &mut Connection) -> Result<StatementSlot, Stop> {
     let shared = connection.shared.clone();
-    let places = shared.turns.statements();
+    let limits = shared.slots.statement_limits();
     let abandoned = shared.compute.abandoned();
-    if abandoned * 2 >= places.all.max(2) {
+    if abandoned * 2 >= limits.total.max(2) {
         let what = format!(
-            "{abandoned} statements that were stopped have not ended yet: no other one is begun"
+            "{abandoned} cancelled statements are still running, so the server starts no others"
         );
         return Err(engine::error(ErrorKind::Resources, "53300", what, "try again later").into());
     }
-    let share = connection.place.share.clone();
-    if let Some(turn) = shared.turns.take(&share) {
-        return Ok(turn);
+    let peer = connection.slot.peer.clone();
+    if let Some(slot) = shared.slots.try_statement(&peer) {
+        return Ok(slot);
     }
     let mut stopping = shared.stopping.clone();
+    let timeout = shared.wait_timeout;
     let wait = async {
         tokio::select! {
-            turn = tokio::time::timeout(shared.wait_timeout, shared.turns.wait(&share)) => turn.map_err(|_| {
-                let (all, limit, peer) = (places.all, shared.wait_timeout, places.of_a_peer);
-                let what = format!("no turn within {limit:?}: {all} statements run at a time, {peer} of one host");
-                let hint = "try again later, or raise the server's --statements or --statements-per-host";
-                engine::error(ErrorKind::Resources, "53300", what, hint)
-            }),
-            () = stopped(&mut stopping) => Err(engine::error(ErrorKind::Shutdown, "57P01", "the server is stopping", "")),
+            slot = tokio::time::timeout(timeout, shared.slots.statement(&peer)) => {
+                slot.map_err(|_| {
+                    let what = format!(
+                        "the statement waited {timeout:?} for its turn: {} statements run at a \
+                         time, {} from one host",
+                        limits.total, limits.per_peer
+                    );
+                    let hint = "try again later, or raise the server's --statements or \
+                                --statements-per-host";
+                    engine::error(ErrorKind::Resources, "53300", what, hint)
+                })
+            }
+            () = stopped(&mut stopping) => Err(stopping_error()),
         }
     };
-    Ok(watched(connection, wait).await??)
+    Ok(while_client_waits(connection, wait).await??)
 }
 
-/// Has a statement planned and begun on its own threads.
-pub(super) async fn planned(
+/// Plans a statement and starts it, on its own threads.
+pub(super) async fn start(
     connection: &mut Connection,
     lease: &Lease,
     query: &Arc<Query>,
-) -> Result<Begun, Stop> {
+) -> Result<StartedStatement, Stop> {
     let shared = connection.shared.clone();
-    let line = Line {
-        link: connection.link,
+    let network = PeerNetwork {
+        locality: connection.locality,
         round_trip: connection.way.as_ref().and_then(Way::round_trip).unwrap_or_default(),
         price_ns: connection.price_ns,
     };
-    let (planning, limit, query) = (Planning::new(), shared.plan_timeout, query.clone());
-    let stops = StopOnDrop(planning.clone());
+    let (planning, timeout, query) = (Planning::new(), shared.plan_timeout, query.clone());
+    let cancels = CancelOnDrop(planning.clone());
     let work = lease.run(move |workers| {
-        let begin = Begin {
+        let starter = Starter {
             workers,
             engine: &shared.engine,
             admission: &shared.admission,
             planning: &planning,
         };
-        begin.statement(&query, line)
+        starter.start(&query, network)
     });
-    let begun = async {
+    let started = async {
         tokio::select! {
             biased;
-            begun = work => begun.unwrap_or_else(|panic| Err(panicked(panic))),
-            () = stops.0.late(limit) => {
-                let what = format!("planning the statement took more than {limit:?}");
-                Err(engine::error(ErrorKind::Limit, "54001", what, "split the statement, or raise --plan-timeout"))
+            started = work => started.unwrap_or_else(|panic| Err(panic_error(panic))),
+            () = cancels.0.timed_out(timeout) => {
+                let what = format!("planning the statement took more than {timeout:?}");
+                let hint = "split the statement, or raise --plan-timeout";
+                Err(engine::error(ErrorKind::Limit, "54001", what, hint))
             }
         }
     };
-    Ok(watched(connection, begun).await??)
+    Ok(while_client_waits(connection, started).await??)
 }
 
-/// Keeps a plan, and has it dropped where that may take its time.
-pub(super) struct DropElsewhere<'a> {
+/// Drops a plan on the statement's own threads.
+pub(super) struct DisposeOnDrop<'a> {
     pub(super) plan: Option<Plan>,
     pub(super) lease: &'a Lease,
 }
 
-impl Drop for DropElsewhere<'_> {
+impl Drop for DisposeOnDrop<'_> {
     fn drop(&mut self) {
         if let Some(plan) = self.plan.take() {
             self.lease.dispose(plan);

@@ -1,4 +1,4 @@
-//! Producers: a task for each partition of a plan, which makes chunks of its batches.
+//! Producers: one task for each partition of the plan, which turns batches into chunks.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,41 +11,48 @@ use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
-use super::stop::panicked;
+use super::stop::panic_error;
 use crate::engine::{self, Plan};
 
 pub(super) type Producers = JoinSet<Result<(), ServerError>>;
 
-/// Starts a producer for each partition of the plan. The one of a small plan is given a first go
-/// right here: its result is then ready without waking another thread.
+/// How chunks are made, and where they go.
+pub(super) struct Output {
+    pub(super) settings: Settings,
+    pub(super) adaptive: Option<Arc<Adaptive>>,
+    pub(super) queue: Sender,
+    pub(super) times: Arc<Times>,
+}
+
+/// Starts a producer for each partition. The producer of a small plan first runs right here for as
+/// long as it does not wait: its result is then complete without a switch to another thread.
 pub(super) async fn start_producers(
     workers: &Handle,
     plan: &Plan,
-    settings: Settings,
-    adaptive: Option<&Arc<Adaptive>>,
-    queue: Sender,
-    times: &Arc<Times>,
+    output: Output,
 ) -> Result<Producers, ServerError> {
+    let Output { settings, adaptive, queue, times } = output;
     let mut producers = Producers::new();
     let streams = plan.execute()?;
-    let at_once = streams.len() == 1 && plan.is_small();
-    // Streams that are fewer than threads have their chunks made side by side.
-    let lanes = (plan.threads() / streams.len().max(1)).max(1);
+    let runs_inline = streams.len() == 1 && plan.is_small();
+    // With fewer streams than threads, each stream encodes several chunks in parallel.
+    let chunks_in_parallel = (plan.threads() / streams.len().max(1)).max(1);
     let room = Arc::new(TableRoom::new(&settings.limits));
     for stream in streams {
         let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
-        if let Some(adaptive) = adaptive {
+        if let Some(adaptive) = &adaptive {
             chunker = chunker.adapting(adaptive.clone());
         }
         let (queue, times) = (queue.clone(), times.clone());
-        let batches = stream.flat_map(|batch| futures::stream::iter(columns(batch)));
-        let producer =
-            async move { produce(batches, chunker, lanes, queue, &times).await.or_else(failure) };
+        let batches = stream.flat_map(|batch| futures::stream::iter(to_batches(batch)));
+        let producer = async move {
+            produce(batches, chunker, chunks_in_parallel, queue, &times).await.or_else(error_of)
+        };
         let mut producer = AssertUnwindSafe(producer)
             .catch_unwind()
-            .map(|ended| ended.unwrap_or_else(|panic| Err(panicked(panic))))
+            .map(|ended| ended.unwrap_or_else(|panic| Err(panic_error(panic))))
             .boxed();
-        if at_once && let Poll::Ready(ended) = futures::poll!(&mut producer) {
+        if runs_inline && let Poll::Ready(ended) = futures::poll!(&mut producer) {
             ended?;
         } else {
             producers.spawn_on(producer, workers);
@@ -54,37 +61,38 @@ pub(super) async fn start_producers(
     Ok(producers)
 }
 
-/// What a producer's end means for its statement.
-fn failure(failure: Failure<Source>) -> Result<(), ServerError> {
+/// The error of a producer that failed.
+fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
     match failure {
-        Failure::Source(Source::Engine(cause)) => Err(engine::execution_error(*cause)),
-        Failure::Source(Source::Columns(cause)) | Failure::Chunk(cause) => {
-            Err(match cause.kind() {
-                FormatErrorKind::Limit => {
-                    engine::error(ErrorKind::Limit, "54000", cause.to_string(), "")
-                }
-                _ => engine::error(ErrorKind::Execution, "XX000", cause.to_string(), ""),
-            })
+        Failure::Source(SourceError::Engine(cause)) => Err(engine::execution_error(*cause)),
+        Failure::Source(SourceError::Columns(cause)) | Failure::Chunk(cause) => {
+            let (kind, sqlstate) = match cause.kind() {
+                FormatErrorKind::Limit => (ErrorKind::Limit, "54000"),
+                _ => (ErrorKind::Execution, "XX000"),
+            };
+            Err(engine::error(kind, sqlstate, cause.to_string(), ""))
         }
-        // The statement has stopped already, for a reason of its own.
+        // The statement has ended already, for a reason of its own.
         Failure::Abandoned => Ok(()),
     }
 }
 
-/// What can go wrong in a source.
-enum Source {
+/// Why a stream of batches failed.
+enum SourceError {
     Engine(Box<datafusion::common::DataFusionError>),
+    /// A column can't be sent.
     Columns(dray_format::Error),
 }
 
-fn columns(
+/// The batches of a record batch: more than one if a column's strings are too long for one.
+fn to_batches(
     batch: datafusion::common::Result<arrow::array::RecordBatch>,
-) -> Vec<Result<Batch, Source>> {
+) -> Vec<Result<Batch, SourceError>> {
     match batch {
-        Err(cause) => vec![Err(Source::Engine(Box::new(cause)))],
-        Ok(batch) => match engine::columns(batch) {
+        Err(cause) => vec![Err(SourceError::Engine(Box::new(cause)))],
+        Ok(batch) => match engine::batches(batch) {
             Ok(batches) => batches.into_iter().map(|(_, batch)| Ok(batch)).collect(),
-            Err(cause) => vec![Err(Source::Columns(cause))],
+            Err(cause) => vec![Err(SourceError::Columns(cause))],
         },
     }
 }

@@ -1,4 +1,4 @@
-//! The writer: chunks from the queue, as frames, to the socket.
+//! The writer: takes chunks from the queue, and writes them to the socket as frames.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,38 +8,51 @@ use dray_transfer::{Adaptive, Passage, Receiver};
 use dray_wire::{Encoded, ErrorKind, PriceSet, Report};
 
 use super::produce::Producers;
-use super::stop::{Stop, producer_ended, stop_on};
-use crate::connection::{Connection, Stall};
+use super::stop::{Stop, check_event, check_producer};
+use crate::connection::{Connection, StallDetector, ns};
 use crate::engine::{self, Plan};
 use crate::socket::Outgoing;
 use crate::way::Way;
 
-/// A result of more than this is worth another congestion control.
-const LONG_RESULT_BYTES: u64 = 256 << 10;
-/// Chunks up to this size wait for what comes right behind them, so that a small result is one
+/// From here on a result counts as large, and gets the congestion control for large results.
+pub(super) const LARGE_RESULT_BYTES: u64 = 256 << 10;
+/// Chunks up to this size are held back until the next write, so that a small result is a single
 /// write.
-const SMALL_CHUNK_BYTES: u64 = 16 << 10;
-/// How often a client hears how far its statement is.
-const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+const SMALL_CHUNK_BYTES: usize = 16 << 10;
+/// How often the client receives the statement's progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A statement whose producers run.
-pub(super) struct Transfer<'a> {
-    pub(super) connection: &'a mut Connection,
-    pub(super) plan: &'a Plan,
-    pub(super) producers: Producers,
-    pub(super) adaptive: Option<Arc<Adaptive>>,
-    /// What encoding each column took so far.
-    pub(super) encoded: Vec<Encoded>,
+/// The writer of one result.
+pub(super) struct ChunkWriter<'a> {
+    connection: &'a mut Connection,
+    plan: &'a Plan,
+    producers: Producers,
+    adaptive: Option<Arc<Adaptive>>,
+    /// What encoding took so far, by column.
+    encoded: Vec<Encoded>,
     /// Small frames that wait for the next write.
-    pub(super) out: Vec<u8>,
-    pub(super) sent_bytes: u64,
-    pub(super) socket_ns: u64,
+    out: Vec<u8>,
+    sent_bytes: u64,
+    socket_ns: u64,
 }
 
-impl Transfer<'_> {
+impl<'a> ChunkWriter<'a> {
+    /// A writer of the producers' chunks. `out` has the messages to send before the first chunk.
+    pub(super) fn new(
+        connection: &'a mut Connection,
+        plan: &'a Plan,
+        producers: Producers,
+        adaptive: Option<Arc<Adaptive>>,
+        out: Vec<u8>,
+    ) -> Self {
+        let encoded = vec![Encoded::default(); plan.schema.fields.len()];
+        Self { connection, plan, producers, adaptive, encoded, out, sent_bytes: 0, socket_ns: 0 }
+    }
+
+    /// Sends all chunks, until the queue ends and all producers have finished.
     pub(super) async fn run(&mut self, mut chunks: Receiver) -> Result<(), Stop> {
-        let mut progress =
-            tokio::time::interval_at(tokio::time::Instant::now() + PROGRESS_EVERY, PROGRESS_EVERY);
+        let first = tokio::time::Instant::now() + PROGRESS_INTERVAL;
+        let mut progress = tokio::time::interval_at(first, PROGRESS_INTERVAL);
         progress.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut waiting = Instant::now();
         loop {
@@ -50,54 +63,120 @@ impl Transfer<'_> {
                         if let Some(adaptive) = &self.adaptive {
                             adaptive.starved(waiting.elapsed());
                         }
-                        let (chunk_bytes, state_bytes) = (queued.chunk.chunk_bytes(), queued.chunk.state_bytes());
-                        for (sum, written) in self.encoded.iter_mut().zip(queued.chunk.columns()) {
-                            sum.decoded_bytes += written.decoded_bytes;
-                            sum.encode_ns += written.encode_ns;
-                        }
-                        let parts = self.connection.session.chunk(queued.chunk.clone(), &mut self.out);
-                        let parts = parts.map_err(|cause| engine::error(ErrorKind::Internal, "XX000", cause.to_string(), ""))?;
-                        self.connection.shared.metrics.chunk_sent(chunk_bytes + state_bytes);
-                        if chunk_bytes <= SMALL_CHUNK_BYTES && self.out.len() <= SMALL_CHUNK_BYTES as usize {
-                            parts.iter().for_each(|part| self.out.extend_from_slice(part));
-                        } else {
-                            self.write(parts).await?;
-                        }
+                        self.send(queued.chunk.clone()).await?;
                         waiting = Instant::now();
                     }
                     None => break,
                 },
-                event = self.connection.event() => stop_on(event?)?,
+                event = self.connection.event() => check_event(event?)?,
                 _ = progress.tick() => {
-                    self.connection.session.progress(self.plan.rows_read(), &mut self.out).map_err(|_| Stop::Closed)?;
+                    let rows_read = self.plan.rows_read();
+                    let told = self.connection.session.progress(rows_read, &mut self.out);
+                    told.map_err(|_| Stop::Closed)?;
                 }
-                // Nothing else to do: what waits goes out.
-                () = std::future::ready(()), if !self.out.is_empty() => self.write(Vec::new()).await?,
+                // Nothing else to do: flush what is held back.
+                () = std::future::ready(()), if !self.out.is_empty() => {
+                    self.write(Vec::new()).await?;
+                }
             }
             self.check_producers()?;
         }
         while let Some(ended) = self.producers.join_next().await {
-            producer_ended(ended)?;
+            check_producer(ended)?;
         }
         Ok(())
     }
 
-    /// Says how the transfer went, unless it was a small one.
-    pub(super) fn report(&mut self) {
-        let (_, chunks) = self.connection.session.sent();
-        if let Some(adaptive) = &self.adaptive {
-            self.connection.price_ns = Some(adaptive.price_ns());
-            if let Some(host) = self.connection.way.as_ref().and_then(|way| way.host) {
-                self.connection.shared.prices.set(host, adaptive.price_ns());
-            }
-            self.connection.shared.metrics.price_set(adaptive.price_ns());
+    /// Frames a chunk, and writes it unless it is small.
+    async fn send(&mut self, chunk: dray_format::Chunk) -> Result<(), Stop> {
+        let (chunk_bytes, state_bytes) = (chunk.chunk_bytes(), chunk.state_bytes());
+        debug_assert_eq!(chunk.columns().len(), self.encoded.len());
+        for (sum, written) in self.encoded.iter_mut().zip(chunk.columns()) {
+            sum.decoded_bytes += written.decoded_bytes;
+            sum.encode_ns += written.encode_ns;
         }
-        self.connection.shared.metrics.encoded(&self.encoded);
+        let parts =
+            self.connection.session.chunk(chunk, &mut self.out).map_err(|cause| {
+                engine::error(ErrorKind::Internal, "XX000", cause.to_string(), "")
+            })?;
+        self.connection.shared.metrics.chunk_sent(chunk_bytes + state_bytes);
+        if chunk_bytes <= SMALL_CHUNK_BYTES as u64 && self.out.len() <= SMALL_CHUNK_BYTES {
+            parts.iter().for_each(|part| self.out.extend_from_slice(part));
+            return Ok(());
+        }
+        self.write(parts).await
+    }
+
+    /// Writes the small frames that were held back, and `parts` after them. A cancel that arrives
+    /// meanwhile stops the producers at once, but a frame that has begun is finished.
+    async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
+        let started = Instant::now();
+        self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        if self.sent_bytes > LARGE_RESULT_BYTES
+            && let Some(way) = &mut self.connection.way
+        {
+            way.expect_much();
+        }
+        let mut outgoing = Outgoing::default();
+        outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
+        parts.into_iter().for_each(|part| outgoing.push(part));
+        let bytes = outgoing.bytes() as u64;
+        let mut stall = StallDetector::new(outgoing.bytes());
+        let mut stopped = Ok(());
+        loop {
+            let Connection { session, reader, socket, .. } = &mut *self.connection;
+            tokio::select! {
+                biased;
+                written = outgoing.write(socket) => {
+                    let busy = started.elapsed();
+                    self.socket_ns += ns(busy);
+                    if let Some(adaptive) = &self.adaptive {
+                        let passage = self.connection.way.as_mut().and_then(Way::passage);
+                        let whole = Passage { bytes, busy, ..Passage::default() };
+                        adaptive.sent(busy, passage.unwrap_or(whole));
+                    }
+                    return written.map_err(|_| Stop::Closed).and(stopped);
+                }
+                read = reader.next(|header| session.frame(header)) => match read {
+                    Ok((frame, payload)) => {
+                        let event = session.message(frame, &payload).map_err(|_| Stop::Closed)?;
+                        if let Err(stop) = check_event(event) {
+                            self.producers.abort_all();
+                            stopped = Err(stop);
+                        }
+                    }
+                    Err(_) => return Err(Stop::Closed),
+                },
+                () = stall.tick() => stall.check(outgoing.bytes(), &self.connection.shared)?,
+            }
+        }
+    }
+
+    /// Fails as soon as a producer has failed.
+    fn check_producers(&mut self) -> Result<(), Stop> {
+        while let Some(ended) = self.producers.try_join_next() {
+            check_producer(ended)?;
+        }
+        Ok(())
+    }
+
+    /// Records how the transfer went, and reports it to the client if there were several chunks.
+    pub(super) fn report(&mut self) {
+        let Connection { session, shared, way, price_ns, .. } = &mut *self.connection;
+        if let Some(adaptive) = &self.adaptive {
+            *price_ns = Some(adaptive.price_ns());
+            if let Some(host) = way.as_ref().and_then(|way| way.host) {
+                shared.prices.set(host, adaptive.price_ns());
+            }
+            shared.metrics.price_set(adaptive.price_ns());
+        }
+        shared.metrics.encoded(&self.encoded);
+        let (_, chunks) = session.sent();
         if chunks < 2 {
             return;
         }
         let prices = self.adaptive.iter().flat_map(|adaptive| adaptive.history());
-        // Floats become whole numbers by saturation.
+        // `as` saturates.
         let price = |(at, ns): (Duration, f64)| PriceSet {
             at_ms: u32::try_from(at.as_millis()).unwrap_or(u32::MAX),
             price_ps: (ns * 1e3) as u32,
@@ -107,62 +186,12 @@ impl Transfer<'_> {
             prices: prices.map(price).collect(),
             ..Report::default()
         };
-        let sent = self.out.len();
-        if self.connection.session.report(report, &mut self.out).is_err() {
-            // Too many columns for one message.
-            self.out.truncate(sent);
-        }
+        // It fails, and leaves `out` as it was, if there are too many columns for a message.
+        let _ = session.report(report, &mut self.out);
     }
 
-    /// Stops as soon as a producer has failed.
-    fn check_producers(&mut self) -> Result<(), Stop> {
-        while let Some(ended) = self.producers.try_join_next() {
-            producer_ended(ended)?;
-        }
-        Ok(())
-    }
-
-    /// Sends the waiting messages and the parts behind them. A cancel that comes meanwhile stops
-    /// the producers at once, but the frame that has begun is finished.
-    async fn write(&mut self, parts: Vec<Bytes>) -> Result<(), Stop> {
-        let started = Instant::now();
-        self.sent_bytes += parts.iter().map(|part| part.len() as u64).sum::<u64>();
-        if let Some(way) =
-            self.connection.way.as_mut().filter(|_| self.sent_bytes > LONG_RESULT_BYTES)
-        {
-            way.expect_much();
-        }
-        let mut outgoing = Outgoing::default();
-        outgoing.push(Bytes::from(std::mem::take(&mut self.out)));
-        parts.into_iter().for_each(|part| outgoing.push(part));
-        let bytes = outgoing.bytes() as u64;
-        let mut stall = Stall::begin(outgoing.bytes());
-        let mut stopped = Ok(());
-        loop {
-            let Connection { session, reader, socket, .. } = &mut *self.connection;
-            tokio::select! {
-                biased;
-                written = outgoing.write(socket) => {
-                    let busy = started.elapsed();
-                    self.socket_ns += u64::try_from(busy.as_nanos()).unwrap_or(u64::MAX);
-                    if let Some(adaptive) = &self.adaptive {
-                        let passage = self.connection.way.as_mut().and_then(Way::passage);
-                        adaptive.sent(busy, passage.unwrap_or(Passage { bytes, busy, ..Passage::default() }));
-                    }
-                    return written.map_err(|_| Stop::Closed).and(stopped);
-                }
-                read = reader.next(|header| session.frame(header)) => match read {
-                    Ok((frame, payload)) => {
-                        let event = session.message(frame, &payload).map_err(|_| Stop::Closed)?;
-                        if let Err(stop) = stop_on(event) {
-                            self.producers.abort_all();
-                            stopped = Err(stop);
-                        }
-                    }
-                    Err(_) => return Err(Stop::Closed),
-                },
-                () = stall.look() => stall.check(outgoing.bytes(), &self.connection.shared)?,
-            }
-        }
+    /// What is still to send, and the nanoseconds spent on writing.
+    pub(super) fn finish(self) -> (Vec<u8>, u64) {
+        (self.out, self.socket_ns)
     }
 }

@@ -1,4 +1,4 @@
-//! Why a statement ends before its result does.
+//! Reasons for a statement to end before its result is complete.
 
 use std::any::Any;
 
@@ -7,9 +7,11 @@ use dray_wire::{ClientEvent, ErrorKind, ServerError};
 use crate::connection::{Closed, Connection};
 use crate::engine;
 
-/// Why a statement stopped before its end.
+/// Why a statement ended early.
 pub(super) enum Stop {
+    /// With an error for the client; the connection stays open.
     Failed(ServerError),
+    /// With its connection.
     Closed,
 }
 
@@ -25,8 +27,8 @@ impl From<Closed> for Stop {
     }
 }
 
-/// Waits for something that sends nothing, and stops when the client cancels or leaves.
-pub(super) async fn watched<T>(
+/// Waits for `work` while nothing is sent, and stops early if the client cancels or leaves.
+pub(super) async fn while_client_waits<T>(
     connection: &mut Connection,
     work: impl Future<Output = T>,
 ) -> Result<T, Stop> {
@@ -35,12 +37,13 @@ pub(super) async fn watched<T>(
         tokio::select! {
             biased;
             done = &mut work => return Ok(done),
-            event = connection.event() => stop_on(event?)?,
+            event = connection.event() => check_event(event?)?,
         }
     }
 }
 
-pub(super) fn stop_on(event: ClientEvent) -> Result<(), Stop> {
+/// Stops on a cancel or a goodbye.
+pub(super) fn check_event(event: ClientEvent) -> Result<(), Stop> {
     match event {
         ClientEvent::Cancel => Err(engine::error(
             ErrorKind::Cancelled,
@@ -54,30 +57,28 @@ pub(super) fn stop_on(event: ClientEvent) -> Result<(), Stop> {
     }
 }
 
-pub(super) fn producer_ended(
+/// Stops if a producer failed, panicked or was aborted.
+pub(super) fn check_producer(
     ended: Result<Result<(), ServerError>, tokio::task::JoinError>,
 ) -> Result<(), Stop> {
     match ended {
         Ok(result) => result.map_err(Stop::from),
         Err(join) => Err(match join.try_into_panic() {
-            Ok(panic) => panicked(panic),
+            Ok(panic) => panic_error(panic),
             Err(_) => engine::error(ErrorKind::Cancelled, "57014", "the statement was stopped", ""),
         }
         .into()),
     }
 }
 
-pub(super) fn panicked(panic: Box<dyn Any + Send>) -> ServerError {
+/// The error of a panic on one of the statement's threads.
+pub(super) fn panic_error(panic: Box<dyn Any + Send>) -> ServerError {
     let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied());
     let message =
         format!("the engine failed on this statement: {}", text.unwrap_or("no reason given"));
-    engine::error(
-        ErrorKind::Internal,
-        "XX000",
-        message,
-        "this is a defect; please report the query",
-    )
+    let hint = "this is a defect; please report the query";
+    engine::error(ErrorKind::Internal, "XX000", message, hint)
 }
