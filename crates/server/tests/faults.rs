@@ -58,7 +58,7 @@ fn greetings_that_are_none() {
     let mut magic = HELLO.to_vec();
     magic[8] = b'X';
     let cases: [(&[u8], &str); 6] = [
-        (b"GET / HTTP/1.1\r\n\r\n", "where a frame should begin"),
+        (b"GET / HTTP/1.1\r\n\r\n", "instead of a frame header"),
         (&version, "versions 9 to 12"),
         (&magic, "magic"),
         (b"\xff\xff\xff\xff\x01\0\0\0", "over the limit"),

@@ -15,20 +15,20 @@ pub use self::server::{
 use crate::frame::{FRAME_HEADER_BYTES, Frame, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result};
 
-/// A message that knows its fields' order.
+/// A message, with the encoding of its fields.
 pub(crate) trait Message: Sized {
     const KIND: Kind;
-    /// The largest payload that the other side accepts.
+    /// Maximum payload that the other side accepts.
     const PAYLOAD_BYTES_MAX: u64 = MESSAGE_BYTES_MAX;
     fn write(&self, out: &mut Vec<u8>) -> Result<()>;
     fn read(cursor: &mut Cursor<'_>) -> Result<Self>;
 
     /// The part of a payload that the statement's digest covers.
-    fn covered(payload: &[u8]) -> &[u8] {
+    fn digested(payload: &[u8]) -> &[u8] {
         payload
     }
 
-    /// Reads a payload that holds this message and nothing else.
+    /// Decodes a payload that consists of exactly this message.
     fn decode(payload: &[u8]) -> Result<Self> {
         let mut cursor = Cursor::new(payload, FormatErrorKind::Truncated);
         let message = Self::read(&mut cursor).map_err(|error| error.in_message(Self::KIND))?;
@@ -38,7 +38,7 @@ pub(crate) trait Message: Sized {
         }
     }
 
-    /// Appends the message as a frame. When it can't be one, `out` is left as it was.
+    /// Appends the message as a frame. On failure `out` is unchanged.
     fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
@@ -65,7 +65,7 @@ pub(crate) trait Message: Sized {
     }
 }
 
-/// The error of a field whose value is not defined.
+/// The error of an undefined value.
 fn invalid(what: impl Into<String>) -> ProtocolError {
     ProtocolError::new(Refusal::Payload, what)
 }

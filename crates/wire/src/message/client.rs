@@ -8,7 +8,7 @@ use crate::frame::{HANDSHAKE_BYTES_MAX, Kind, MESSAGE_BYTES_MAX};
 use crate::{ProtocolError, Refusal, Result, Secret, VERSION};
 
 const MAGIC: [u8; 4] = *b"DRAY";
-/// The smallest `chunk_bytes_max` that a client may ask for.
+/// The lowest `chunk_bytes_max` that a client may set.
 const CHUNK_BYTES_MIN: u64 = 4096;
 
 /// The client's first message.
@@ -16,11 +16,11 @@ const CHUNK_BYTES_MIN: u64 = 4096;
 pub struct Hello {
     /// The lowest version of the protocol that the client speaks.
     pub version_min: u16,
-    /// The highest.
+    /// The highest version of the protocol that the client speaks.
     pub version_max: u16,
-    /// The secret that lets it in; empty for none.
+    /// The server's token; may be empty.
     pub token: Secret,
-    /// Its name and version, for the server's log.
+    /// The client's name and version, for the server's log.
     pub client: String,
 }
 
@@ -42,7 +42,7 @@ impl Message for Hello {
             return Err(ProtocolError::new(Refusal::Magic, "the magic is not DRAY"));
         }
         let (version_min, version_max) = (cursor.u16("version_min")?, cursor.u16("version_max")?);
-        // Before the other fields, which another version may have changed.
+        // Check this first: other versions may have other fields.
         if !(version_min..=version_max).contains(&VERSION) {
             let what = format!(
                 "the client speaks versions {version_min} to {version_max}, this server {VERSION}"
@@ -58,13 +58,13 @@ impl Message for Hello {
     }
 }
 
-/// Which compression a client asks for (protocol.md section 2).
+/// The compression that a client requests (protocol.md section 2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CompressionChoice {
-    /// The server decides, for each column and as the transfer goes.
+    /// The server decides, for each column and chunk.
     #[default]
     Auto,
-    /// None.
+    /// No compression.
     None,
     /// Light encodings.
     Light,
@@ -125,17 +125,18 @@ impl std::str::FromStr for CompressionChoice {
             _ => match text.strip_prefix("zstd:").map(str::parse) {
                 Some(Ok(level @ -7..=22)) => Ok(Self::Zstd(level)),
                 _ => Err(format!(
-                    "compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 to 22)"
+                    "compression {text:?}, expected auto, none, light, lz4, zstd or zstd:LEVEL (-7 \
+                     to 22)"
                 )),
             },
         }
     }
 }
 
-/// Whether chunks carry checksums.
+/// When chunks carry checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Checksums {
-    /// Over plain TCP between hosts.
+    /// Over TCP without TLS between hosts.
     #[default]
     Auto = 0,
     /// Always.
@@ -147,37 +148,37 @@ pub enum Checksums {
 /// A statement to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    /// The client's number of it, at least 1 and rising.
+    /// The statement's number. The client numbers its statements from 1 in ascending order.
     pub statement: u32,
-    /// Its text.
+    /// The statement's text.
     pub sql: String,
-    /// The values of `$1, $2 …`: a schema and a chunk of one row, or nothing
-    /// ([`Query::parameters_of`]).
+    /// The values of `$1, $2 …`: a schema and a chunk of one row ([`Query::parameters_of`]), or
+    /// empty.
     pub parameters: Vec<u8>,
-    /// The largest chunks that the client accepts.
+    /// Limits on the chunks that the client accepts.
     pub limits: Limits,
-    /// How many rows end a chunk; 0 leaves it to the server.
+    /// Rows of a chunk; 0 leaves the number to the server.
     pub chunk_rows: u32,
-    /// How chunks are compressed.
+    /// The requested compression.
     pub compression: CompressionChoice,
-    /// Whether they carry checksums.
+    /// When chunks carry checksums.
     pub checksums: Checksums,
-    /// Plan, but don't run.
+    /// Whether to plan the statement without running it.
     pub plan_only: bool,
 }
 
 impl Query {
-    /// What the chunk of the parameters may be; the message that carries it is bounded too.
+    /// Limits on the chunk of parameters, in addition to the limit on the message.
     pub const PARAMETER_LIMITS: Limits = Limits {
         chunk_bytes_max: MESSAGE_BYTES_MAX,
         decoded_bytes_max: 64 << 20,
         row_bytes_max: 64 << 20,
     };
 
-    /// The parameters' bytes: their schema, then a chunk with their one row.
+    /// Encodes parameters: their schema, then a chunk with one row.
     ///
     /// # Errors
-    /// When the schema is too large.
+    /// If the schema is too large.
     pub fn parameters_of(schema: &Schema, chunk: &[u8]) -> Result<Vec<u8>> {
         let mut raw = Vec::new();
         schema.encode(&mut raw)?;
@@ -187,11 +188,10 @@ impl Query {
         Ok(out)
     }
 
-    /// The parameters' types and the chunk with their one row, if there are any. Both have been
-    /// checked.
+    /// The parameters' schema and the chunk with their row, both checked; None without parameters.
     ///
     /// # Errors
-    /// When they are anything else.
+    /// If the bytes are not a valid schema and a valid chunk of one row.
     pub fn parameters(&self) -> Result<Option<(Schema, Bytes)>> {
         if self.parameters.is_empty() {
             return Ok(None);
@@ -264,17 +264,17 @@ pub(crate) fn check_limits(limits: &Limits) -> Result<()> {
         || row_bytes_max > u64::from(u32::MAX)
     {
         return Err(invalid(format!(
-            "chunk_bytes_max is {chunk_bytes_max} and row_bytes_max {row_bytes_max}: expected at least {CHUNK_BYTES_MIN}, \
-             the second not below the first, and both below 4 GiB"
+            "chunk_bytes_max is {chunk_bytes_max} and row_bytes_max {row_bytes_max}: expected at \
+             least {CHUNK_BYTES_MIN}, the second not below the first, and both below 4 GiB"
         )));
     }
     Ok(())
 }
 
-/// Stop a statement.
+/// A request to stop a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cancel {
-    /// Which.
+    /// The statement's number.
     pub statement: u32,
 }
 

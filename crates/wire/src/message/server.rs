@@ -8,15 +8,15 @@ use super::{CompressionChoice, Message, boolean, invalid};
 use crate::frame::{HANDSHAKE_BYTES_MAX, Kind};
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
-/// An error's texts are cut to this, so that it fits into a frame even before welcome.
+/// The texts of an error are truncated to this size, so that it fits in a frame before welcome.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 /// The size of a digest in a message.
 pub(crate) const DIGEST_BYTES: usize = 4;
 
-/// The server's first message.
+/// The server's answer to hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
-    /// The version of the protocol that both will speak.
+    /// The version of the protocol that the connection uses.
     pub version: u16,
     /// The server's name and version.
     pub server: String,
@@ -44,20 +44,20 @@ impl Message for Welcome {
     }
 }
 
-/// How sure an estimate is.
+/// A number, with how certain it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Known {
-    /// Nothing is known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// The planner's guess.
+    /// The planner's estimate.
     Estimate(u64),
-    /// The number itself.
+    /// The exact number.
     Exact(u64),
 }
 
 impl Known {
-    /// The number, however sure.
+    /// The number, exact or not.
     pub fn value(self) -> Option<u64> {
         match self {
             Self::Unknown => None,
@@ -85,31 +85,31 @@ impl Known {
     }
 }
 
-/// What the planner expects of a result.
+/// The planner's estimate of a result's size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Estimate {
-    /// Rows.
+    /// The number of rows.
     pub rows: Known,
-    /// Bytes, decoded.
+    /// The decoded size in bytes.
     pub bytes: Known,
 }
 
-/// A statement was planned, and its result begins.
+/// The start of a result: the statement has been planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// Which.
+    /// The statement's number.
     pub statement: u32,
-    /// CRC-32C of the query's payload as it was received; 0 for a statement that came another way.
+    /// CRC-32C of the query's payload as received; 0 if the statement came by another protocol.
     pub query: u32,
     /// The result's columns.
     pub schema: Arc<Schema>,
-    /// Its expected size.
+    /// The expected size of the result.
     pub estimate: Estimate,
-    /// The compression that was chosen; auto if it is chosen for each column, chunk by chunk.
+    /// The compression in use; auto if the server decides for each column and chunk.
     pub compression: CompressionChoice,
     /// Whether chunks carry checksums.
     pub checksums: bool,
-    /// How long planning took, in nanoseconds.
+    /// The time that planning took, in nanoseconds.
     pub plan_ns: u64,
 }
 
@@ -146,14 +146,14 @@ impl Message for Started {
     }
 }
 
-/// How far a statement is.
+/// The progress of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Which.
+    /// The statement's number.
     pub statement: u32,
-    /// Rows read by the scans of its plan.
+    /// Rows read by the plan's scans.
     pub rows_read: u64,
-    /// Rows sent.
+    /// Rows sent to the client.
     pub rows_sent: u64,
 }
 
@@ -176,32 +176,32 @@ impl Message for Progress {
     }
 }
 
-/// How a transfer went, as its server saw it.
+/// The server's statistics of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Which statement's.
+    /// The statement's number.
     pub statement: u32,
-    /// A column each, in the order of the schema.
+    /// The columns, in the order of the schema.
     pub columns: Vec<Encoded>,
-    /// λ as it was set in the course of the transfer.
+    /// The values of λ during the transfer.
     pub prices: Vec<PriceSet>,
 }
 
-/// What encoding a column took.
+/// What encoding a column cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Encoded {
-    /// What was encoded, in bytes decoded.
+    /// The decoded size of what was encoded, in bytes.
     pub decoded_bytes: u64,
-    /// How long that took, in nanoseconds, all threads together.
+    /// The time that encoding took, in nanoseconds, summed over threads.
     pub encode_ns: u64,
 }
 
-/// The price of a byte was set.
+/// A change of λ, the price of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PriceSet {
-    /// When: milliseconds since the transfer began.
+    /// Milliseconds since the start of the transfer.
     pub at_ms: u32,
-    /// To how much: picoseconds a byte.
+    /// The new price, in picoseconds a byte.
     pub price_ps: u32,
 }
 
@@ -225,7 +225,7 @@ impl Message for Report {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let statement = cursor.u32("statement")?;
-        // Room is made for what is there, not for what a count says.
+        // Don't allocate by the count, which the payload may not have.
         let mut columns = Vec::new();
         for _ in 0..cursor.u32("columns")? {
             let decoded_bytes = cursor.u64("decoded_bytes")?;
@@ -241,43 +241,43 @@ impl Message for Report {
 }
 
 fn put_count(out: &mut Vec<u8>, count: usize) -> Result<()> {
-    let count =
-        u32::try_from(count).map_err(|_| invalid(format!("{count} are too many for a message")))?;
+    let count = u32::try_from(count)
+        .map_err(|_| invalid(format!("a count of {count} is too large for a message")))?;
     out.extend_from_slice(&count.to_le_bytes());
     Ok(())
 }
 
-/// The trailer: a statement's result is complete.
+/// The trailer: the result is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Finished {
-    /// Which.
+    /// The statement's number.
     pub statement: u32,
-    /// The statement was planned and not run.
+    /// Whether the statement was planned and not run.
     pub planned_only: bool,
-    /// Rows in all chunks.
+    /// The number of rows in all chunks.
     pub rows: u64,
-    /// How many chunks there were.
+    /// The number of chunks.
     pub chunks: u64,
-    /// Time spent executing the plan, summed over threads, in nanoseconds.
+    /// Time spent executing the plan, in nanoseconds, summed over threads.
     pub execute_ns: u64,
-    /// Time spent encoding.
+    /// Time spent encoding, in nanoseconds, summed over threads.
     pub encode_ns: u64,
-    /// Time that producers waited for room in the queue.
+    /// Time that producers waited for space in the queue, in nanoseconds, summed over threads.
     pub queue_ns: u64,
-    /// Time that the writer waited for the socket.
+    /// Time that the writer spent writing to the socket, in nanoseconds.
     pub socket_ns: u64,
-    /// From the query's arrival to here, by the clock on the wall.
+    /// Wall-clock time from the query's arrival to the trailer, in nanoseconds.
     pub total_ns: u64,
-    /// CRC-32C over the statement's messages: all but this field itself, and of chunks and state
-    /// frames their headers.
+    /// CRC-32C over the statement's messages: the headers of chunks and state frames, the payloads
+    /// of all others, without this field.
     pub digest: u32,
 }
 
 impl Message for Finished {
     const KIND: Kind = Kind::Finished;
 
-    /// The digest is the last field, and covers what is before it.
-    fn covered(payload: &[u8]) -> &[u8] {
+    /// All but the digest, which is the last field.
+    fn digested(payload: &[u8]) -> &[u8] {
         &payload[..payload.len().saturating_sub(DIGEST_BYTES)]
     }
 
@@ -309,7 +309,7 @@ impl Message for Finished {
     }
 }
 
-/// What kind of thing went wrong (protocol.md section 3).
+/// The kind of an error (protocol.md section 3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "protocol.md section 3 describes each")]
@@ -340,18 +340,18 @@ impl ErrorKind {
     ];
 }
 
-/// A statement, or the connection, ends here.
+/// An error that ends a statement or the connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    /// Which statement; 0 for the connection.
+    /// The statement's number; 0 for the connection.
     pub statement: u32,
-    /// What kind of thing went wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// The SQLSTATE, or empty.
+    /// The SQLSTATE; may be empty.
     pub sqlstate: String,
-    /// One clear sentence.
+    /// What happened, in one sentence.
     pub message: String,
-    /// What the user can do, or empty.
+    /// What the user can do; may be empty.
     pub hint: String,
 }
 
