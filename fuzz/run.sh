@@ -30,8 +30,9 @@ for target; do
   *) kind=chunk ;;
   esac
   find ../spec/vectors "corpus/$target" -type f -name "*.$kind" -exec cp {} "$found/$target.base" \;
-  "$program" "$found/$target" "$found/$target.base" -max_total_time="$seconds" -max_len=8192 -timeout=10 \
-    -rss_limit_mb=512 -artifact_prefix="artifacts/$target-" -print_final_stats=1 2>"$found/$target.log" || {
+  "$program" "$found/$target" "$found/$target.base" -max_total_time="$seconds" -max_len=8192 \
+    -timeout=10 -rss_limit_mb=512 -artifact_prefix="artifacts/$target-" -print_final_stats=1 \
+    2>"$found/$target.log" || {
     tail -n 40 "$found/$target.log" >&2
     echo "fuzz target $target failed; its input is in fuzz/artifacts" >&2
     exit 1

@@ -1,7 +1,7 @@
-//! A schema, state frames and a chunk, in the container of `spec/vectors/README.md`: u32
+//! Decodes a schema, state frames and a chunk, in the container of `spec/vectors/README.md`: u32
 //! schema_bytes, the schema, the frames, the chunk.
 //!
-//! What is accepted must be a valid Arrow array, and come back the same from every compression.
+//! Accepted input must give valid Arrow arrays, which every compression must reproduce.
 
 #![no_main]
 
@@ -15,15 +15,14 @@ use dray_format::{
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
 
-/// Decoded, rewritten, decoded again and compared: a few times the limits below.
+/// Room for the decoded batch, its copy and the chunk, each within the limits below.
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
 
 const LIMITS: Limits =
     Limits { chunk_bytes_max: 1 << 20, decoded_bytes_max: 1 << 20, row_bytes_max: 1 << 20 };
 
-/// Clears the flags and the fields of checksums, so that the rest of the state frames and of the
-/// chunk is met.
+/// Clears the flags and values of checksums, so that the fuzzer reaches the code behind them.
 fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(rest.len());
     while rest.len() >= HEADER_BYTES {
@@ -36,9 +35,9 @@ fn without_checksums(mut rest: &[u8]) -> Vec<u8> {
             break;
         };
         let frame_bytes = usize::try_from(header.frame_bytes()).unwrap_or(usize::MAX);
-        let (parts, behind) = rest.split_at(rest.len().min(frame_bytes - HEADER_BYTES));
+        let (parts, after) = rest.split_at(rest.len().min(frame_bytes - HEADER_BYTES));
         out.extend_from_slice(parts);
-        rest = behind;
+        rest = after;
     }
     out.extend_from_slice(rest);
     out
@@ -78,28 +77,28 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Decodes, with no more memory than a multiple of what was received and of what that declares to
-/// decode to.
+/// Decodes within a memory limit that is proportional to the received bytes and the declared
+/// decoded size.
 fn decode(mut chunk: Bytes, schema: &Schema) -> dray_format::Result<(Header, RecordBatch)> {
-    /// A compressor's state, and the tables of symbols and of Huffman codes.
-    const ALWAYS: usize = 1 << 20;
-    /// A column's own, and Arrow's array of it.
+    /// The state of a compressor, and the tables of symbols and Huffman codes.
+    const FIXED: usize = 1 << 20;
+    /// The fixed overhead of a column and its Arrow array.
     const COLUMN: usize = 4096;
-    /// The one entry that Arrow has of a dictionary without any.
+    /// The single entry that Arrow stores for an empty dictionary.
     const ENTRY: usize = 1 << 20;
-    /// What is received, parts of it unpacked, and one column's indexes: four bytes for a value of
-    /// one byte.
-    const TIMES: usize = 8;
+    /// Received bytes, decompressed parts, and one column's indexes, with four bytes for a one-byte
+    /// value.
+    const FACTOR: usize = 8;
     let dictionaries: usize =
         schema.fields.iter().map(|field| dictionaries(&field.data_type)).sum();
-    let always = ALWAYS + COLUMN * schema.nodes() + ENTRY * dictionaries;
+    let fixed = FIXED + COLUMN * schema.nodes() + ENTRY * dictionaries;
     let mut tables = Tables::default();
     let received = chunk.len();
-    ALLOCATOR.within(always + TIMES * (received + declared(&chunk)), || {
+    ALLOCATOR.within(fixed + FACTOR * (received + declared(&chunk)), || {
         tables.take(&mut chunk, &LIMITS)
     })?;
     let decoder = Decoder::new(schema.clone(), StringLayout::Offsets);
-    let budget = always + TIMES * (received + declared(&chunk));
+    let budget = fixed + FACTOR * (received + declared(&chunk));
     ALLOCATOR.within(budget, || decoder.read_with(&chunk, &LIMITS, &tables))
 }
 
@@ -115,7 +114,7 @@ fn dictionaries(data_type: &Type) -> usize {
     }
 }
 
-/// What state frames and a chunk say that they decode to.
+/// The decoded size that state frames and a chunk declare.
 fn declared(mut rest: &[u8]) -> usize {
     let mut bytes = 0;
     while let Some(raw) = rest.first_chunk::<HEADER_BYTES>() {
@@ -123,7 +122,7 @@ fn declared(mut rest: &[u8]) -> usize {
             return bytes + usize::try_from(header.decoded_bytes).unwrap_or(usize::MAX);
         }
         let Ok(state) = StateHeader::decode(raw, &LIMITS) else { break };
-        // All tables that stand stay within the limit.
+        // All current dictionaries together stay within the limit.
         bytes = LIMITS.decoded_bytes_max as usize;
         rest = &rest[rest.len().min(usize::try_from(state.frame_bytes()).unwrap_or(usize::MAX))..];
     }

@@ -1,4 +1,4 @@
-//! All that a server sends on one connection, as a client hears it.
+//! A client session that reads arbitrary bytes from the server.
 
 #![no_main]
 
@@ -10,7 +10,7 @@ use dray_fuzz::LimitedAllocator;
 use dray_wire::{ClientSession, FRAME_HEADER_BYTES, Query};
 use libfuzzer_sys::fuzz_target;
 
-/// A few times the limits below.
+/// Several times the limits below.
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
@@ -19,14 +19,14 @@ const LIMITS: Limits =
 const STARTED: u8 = 0x82;
 
 fuzz_target!(|input: &[u8]| {
-    if let Ok(names) = drive::answers_within(LIMITS, &answering(input)) {
+    if let Ok(names) = drive::answers_within(LIMITS, &with_query_checksums(input)) {
         assert!(matches!(names.first(), Some(&"welcome" | &"error")), "{names:?}");
     }
 });
 
-/// The same answers, as far as they are frames, to the queries that the client has: nobody would
-/// guess their checksums.
-fn answering(input: &[u8]) -> Vec<u8> {
+/// Sets the checksum in each started message to that of the client's query, since the fuzzer could
+/// not guess it.
+fn with_query_checksums(input: &[u8]) -> Vec<u8> {
     let mut out = input.to_vec();
     let mut at = 0;
     while let Some(raw) = out.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
@@ -40,21 +40,21 @@ fn answering(input: &[u8]) -> Vec<u8> {
     out
 }
 
-/// That of the client's query with this number, which is one of the first.
+/// The checksum of the client's query with this number, if it is one of the first.
 fn query_checksum(statement: u32) -> u32 {
     let mut session = ClientSession::default();
     session.hello("", "test", &mut Vec::new()).unwrap();
-    hear(&mut session, 0x81, b"\x02\0\0\0\0\0");
+    receive(&mut session, 0x81, b"\x02\0\0\0\0\0");
     let mut out = Vec::new();
     for number in 1..=statement.min(8) {
         out.clear();
         session.query(Query { limits: LIMITS, ..drive::query("SELECT 1") }, &mut out).unwrap();
-        hear(&mut session, 0x86, &[&number.to_le_bytes()[..], b"\x01", &[0; 12]].concat());
+        receive(&mut session, 0x86, &[&number.to_le_bytes()[..], b"\x01", &[0; 12]].concat());
     }
     out.get(FRAME_HEADER_BYTES..).map_or(0, |payload| crc32c(0, payload))
 }
 
-fn hear(session: &mut ClientSession, kind: u8, payload: &[u8]) {
+fn receive(session: &mut ClientSession, kind: u8, payload: &[u8]) {
     let frame = session.frame(&[payload.len() as u8, 0, 0, 0, kind, 0, 0, 0]).unwrap();
     session.message(frame, payload).unwrap();
 }

@@ -1,7 +1,7 @@
-//! A schema and a page, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema,
-//! the page.
+//! Verifies a schema and a page, in the container of `spec/vectors/README.md`: u32 schema_bytes,
+//! the schema, the page.
 //!
-//! Whatever is accepted must be read without a panic, and be what the writer makes of the same
+//! Accepted pages must be readable without a panic, and the writer must reproduce them from their
 //! values.
 
 #![no_main]
@@ -15,24 +15,26 @@ use dray_page::{
 };
 use libfuzzer_sys::fuzz_target;
 
-/// The page, its values as columns and pages again: a few times the limit below.
+/// Room for the page, its values as columns, and the pages written from them.
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
 const BATCH_BYTES_MAX: u64 = 1 << 20;
-/// Items of no bytes may be billions.
+/// Limits the items of a list that are read, since a list may declare billions of empty items.
 const ITEMS_MAX: usize = 1 << 10;
 
-/// Clears what hides the rest: the checksum and its flag, and a size that is not the input's.
-fn mended(page: &[u8]) -> Vec<u8> {
+/// Clears the checksum and its flag, and extends the input to the declared size, so that the fuzzer
+/// reaches the code behind these checks.
+fn repaired(page: &[u8]) -> Vec<u8> {
     let mut page = page.to_vec();
     if let Some(header) = page.first_chunk_mut::<HEADER_BYTES>() {
         header[6] &= !1;
         header[28..32].fill(0);
-        // Short inputs are found faster: they are filled up.
-        let wanted = u32::from_le_bytes([header[20], header[21], header[22], header[23]]) as usize;
-        if wanted <= 4 * PAGE_BYTES_MIN && page.len() < wanted {
-            page.resize(wanted, 0);
+        // The fuzzer explores short inputs faster, so fill them up.
+        let declared =
+            u32::from_le_bytes([header[20], header[21], header[22], header[23]]) as usize;
+        if declared <= 4 * PAGE_BYTES_MIN && page.len() < declared {
+            page.resize(declared, 0);
         }
     }
     page
@@ -46,7 +48,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let Ok(schema) = Schema::decode(schema) else { return };
     let Ok(layout) = Layout::new(schema) else { return };
-    let bytes = Bytes::from(mended(page));
+    let bytes = Bytes::from(repaired(page));
     let Ok(page) = VerifiedPage::verify(&layout, bytes.clone()) else { return };
     page.objects().for_each(|object| read(object.fields()));
 

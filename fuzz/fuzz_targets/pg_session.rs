@@ -1,7 +1,7 @@
-//! A PostgreSQL server's side of a session: all that it answers, whatever it is asked.
+//! A PostgreSQL session in which the server's answers are the input.
 //!
-//! Nothing may panic, take more memory than its limits, or go on for ever; what comes out as a
-//! batch must be valid.
+//! The session must not panic, exceed its memory limit, or loop forever, and its batches must be
+//! valid.
 
 #![no_main]
 
@@ -17,7 +17,7 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(256 << 20);
 
-/// What the server sends; it listens to nothing.
+/// The server's answers. Ignores what the client writes.
 struct Script<'a>(&'a [u8]);
 
 impl Read for Script<'_> {
@@ -37,7 +37,7 @@ impl Write for Script<'_> {
 }
 
 fuzz_target!(|input: &[u8]| {
-    let mut patience = || Ok(());
+    let mut cancel_check = || Ok(());
     let mut session = Session::new(Script(input), 15, &BTreeMap::new());
     let options = Options {
         row_bytes_max: 1 << 20,
@@ -45,28 +45,30 @@ fuzz_target!(|input: &[u8]| {
         batch_rows: 100,
         ..Options::default()
     };
-    // The same statement twice: its columns are known the second time.
+    // Repeat the statement, since its columns are cached after the first time.
     for _ in 0..8 {
         if !session.is_usable() {
             return;
         }
-        let Ok(schema) = session.start("SELECT 1", &[], &options, &mut patience) else { continue };
+        let Ok(schema) = session.start("SELECT 1", &[], &options, &mut cancel_check) else {
+            continue;
+        };
         let decoder = Decoder::new(schema, StringLayout::Offsets);
-        while let Ok(Some(built)) = session.next_batch(None, &mut patience) {
+        while let Ok(Some(built)) = session.next_batch(None, &mut cancel_check) {
             if let Ok(batch) = decoder.built(built) {
                 batch.columns().iter().for_each(|column| column.to_data().validate_full().unwrap());
             }
         }
         if session.is_running() {
-            let _ = session.drain(&mut patience);
+            let _ = session.drain(&mut cancel_check);
         }
         if let Ok(CopyStart::Started) =
-            session.start_copy("SELECT 1", &[], "FORMAT dray", &mut patience)
+            session.start_copy("SELECT 1", &[], "FORMAT dray", &mut cancel_check)
         {
-            let mut room = [0; 64];
-            while session.read_copy(&mut room, &mut patience).is_ok() {}
-            let _ = session.finish_copy(0, &mut patience);
+            let mut buffer = [0; 64];
+            while session.read_copy(&mut buffer, &mut cancel_check).is_ok() {}
+            let _ = session.finish_copy(0, &mut cancel_check);
         }
-        let _ = session.ask("SELECT 1", &mut patience);
+        let _ = session.ask("SELECT 1", &mut cancel_check);
     }
 });

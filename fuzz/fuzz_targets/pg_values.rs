@@ -1,7 +1,7 @@
-//! A value of a PostgreSQL type: a byte that picks the type, one of options, and the value as a
-//! server would send it, or a row of several with their lengths.
+//! Converts values of a PostgreSQL type. The input is a byte that selects the type, a byte that
+//! selects options, and values as a server would send them, each with its length.
 //!
-//! What is accepted must be a valid Arrow array.
+//! Accepted values must give a valid Arrow array.
 
 #![no_main]
 
@@ -16,13 +16,13 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(64 << 20);
 
-/// One of each way to read a value.
+/// A type for each way to read a value.
 const OIDS: &[u32] = &[
     16, 17, 18, 20, 21, 23, 25, 26, 700, 701, 790, 869, 1082, 1083, 1114, 1184, 1186, 1266, 1560,
     1700, 2950, 3802, 5069, 22, 1007, 1009, 1041, 1231, 3904, 3906, 3905, 4451, 4532, 6150,
 ];
 
-fn of(oid: u32, extension: &str, kind: Kind) -> PgType {
+fn pg_type(oid: u32, extension: &str, kind: Kind) -> PgType {
     PgType { oid, typmod: -1, name: "public.t".to_owned(), extension: extension.to_owned(), kind }
 }
 
@@ -37,12 +37,12 @@ fuzz_target!(|input: &[u8]| {
             let pair =
                 vec![("a".to_owned(), inner(which)), ("b".to_owned(), inner(usize::from(choice)))];
             match which % 3 {
-                0 => of(50_000, "", Kind::Composite(pair)),
+                0 => pg_type(50_000, "", Kind::Composite(pair)),
                 1 => {
                     let item = Box::new(of(50_000, "", Kind::Composite(pair)));
-                    of(50_001, "", Kind::Array { item, delimiter: b',' })
+                    pg_type(50_001, "", Kind::Array { item, delimiter: b',' })
                 }
-                _ => of(50_002, "hstore", Kind::Base),
+                _ => pg_type(50_002, "hstore", Kind::Base),
             }
         }
     };

@@ -1,7 +1,7 @@
-//! A schema, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema, and
-//! something after it.
+//! Decodes a schema, in the container of `spec/vectors/README.md`: u32 schema_bytes, the schema,
+//! and any bytes after it.
 //!
-//! What is accepted encodes to the same bytes, and is an Arrow schema.
+//! Accepted schemas must encode to the same bytes, and convert to Arrow and back.
 
 #![no_main]
 
@@ -20,8 +20,8 @@ fuzz_target!(|input: &[u8]| {
     let mut encoded = Vec::new();
     schema.encode(&mut encoded).unwrap();
     assert_eq!(encoded, input);
-    // Metadata is a map in Arrow, and an ordered dictionary is not told from another: only what is
-    // left can be compared.
+    // Arrow stores metadata as a map, and doesn't compare whether a dictionary is ordered. So
+    // compare Arrow schemas.
     let arrow = schema_to_arrow(&schema, StringLayout::Offsets);
     let again = schema_to_arrow(&schema_from_arrow(&arrow).unwrap(), StringLayout::Offsets);
     assert_eq!(arrow, again);

@@ -1,4 +1,4 @@
-//! All that a client sends on one connection, as a server hears it.
+//! A server session that reads arbitrary bytes from the client.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ mod drive;
 use dray_fuzz::LimitedAllocator;
 use libfuzzer_sys::fuzz_target;
 
-/// The parameters of a query may decode to 64 MiB.
+/// Twice the decoded size that a query's parameters may have.
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
 

@@ -1,8 +1,7 @@
-//! A sort of random rows against a reference that compares their values:
+//! Compares a sort of random rows with a reference sort that compares values:
 //! `crates/sort/tests/reference`.
 //!
-//! The input's bytes choose types, how values lie, and settings; what the values are follows from
-//! them.
+//! The input selects types, distributions of values and settings, and is the seed of the values.
 
 #![no_main]
 
@@ -17,15 +16,15 @@ mod reference;
 
 use reference::{Case, Draw, Limits};
 
-/// The rows and their reference, and the budget of the largest sort.
+/// Room for the rows, the reference, and the memory budget of the sort.
 #[global_allocator]
 static ALLOCATOR: LimitedAllocator = LimitedAllocator::new(128 << 20);
 
 const LIMITS: Limits = Limits { rows: 600, threads: 3, memory_bytes: 4 << 20 };
-/// Choices: the others are random.
+/// Bytes of the input that are choices. Further choices are random.
 const CHOICES_MAX: usize = 96;
 
-/// What is spilled has no name, so that nothing stays there.
+/// The spill folder. Spill files are unnamed, so nothing remains there.
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(std::env::temp_dir);
 
 fuzz_target!(|input: &[u8]| {

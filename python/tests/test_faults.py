@@ -147,7 +147,7 @@ def test_a_token_does_not_travel_as_it_is(monkeypatch: pytest.MonkeyPatch) -> No
         dray.connect(f"dray://{address}?plain_token=true").close()
         monkeypatch.delenv("DRAY_TOKEN")
         # Without a token there is nothing to hide.
-        with pytest.raises(dray.AuthenticationError, match="asks for a token"):
+        with pytest.raises(dray.AuthenticationError, match="requires a token"):
             dray.connect(f"dray://{address}")
     finally:
         server.stop()

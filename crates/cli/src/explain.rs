@@ -1,4 +1,4 @@
-//! `dray explain`: what a result will be, and where its seconds and bytes went.
+//! `dray explain`: the expected size of a result, and where its time and bytes went.
 
 mod advice;
 mod report;
@@ -13,18 +13,18 @@ use self::report::Report;
 use crate::failure::{EXIT_CODES, Failure};
 use crate::interrupt::Interrupt;
 use crate::parameters;
-use crate::progress::Meter;
-use crate::statement::{Statement, failed};
+use crate::progress::{Meter, Visibility};
+use crate::statement::{Mode, Statement, failed};
 
-/// How wide text is where there is no terminal.
+/// The width of text without a terminal.
 const TEXT_WIDTH: usize = 100;
-/// What errors call the output.
+/// The name of the output in errors.
 const TARGET: &str = "standard output";
 
 const EXAMPLES: &str = "\
-Times at the server are summed over its threads: `execute` runs the plan, `encode` builds chunks, `queue` waits for room \
-in the queue before the socket, `socket` writes to it. At the client, `receive` waits for the server and reads from the \
-socket, `decode` builds Arrow arrays.
+Times at the server are summed over its threads: `execute` runs the plan, `encode` builds chunks, \
+`queue` waits for space in the queue before the socket, `socket` writes to it. At the client, \
+`receive` waits for the server and reads from the socket, `decode` builds Arrow arrays.
 
 Examples:
   dray explain dray://localhost 'SELECT * FROM orders'
@@ -32,16 +32,16 @@ Examples:
   dray explain dray://localhost 'SELECT * FROM orders' --plan
   dray explain drays://db.example.com 'SELECT 1' --compression zstd --format json";
 
-/// Show what the planner expects of a query, then run it and show where the time and the bytes went
+/// Show the planner's estimate of a query, then run it and show where the time and the bytes went
 #[derive(Debug, Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{}\n\n{EXIT_CODES}", parameters::HELP))]
 pub(crate) struct Arguments {
     #[command(flatten)]
     statement: Statement,
-    /// Only plan: show what is expected, and the columns
+    /// Only plan: show the estimate and the columns
     #[arg(long)]
     plan: bool,
-    /// How to print it
+    /// The output format
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     format: OutputFormat,
 }
@@ -52,10 +52,10 @@ enum OutputFormat {
     Json,
 }
 
-/// Runs the query, drops its rows, and prints the report.
+/// Runs the query, discards its rows, and prints the report.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupt = Interrupt::listen()?;
-    let meter = Meter::new(!arguments.statement.quiet);
+    let meter = Meter::new(Visibility::unless(arguments.statement.quiet));
     let explained = explain(arguments, &interrupt, &meter);
     meter.clear();
     let report = explained?;
@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn explain(arguments: &Arguments, interrupt: &Interrupt, meter: &Meter) -> Result<Report, Failure> {
     let statement = &arguments.statement;
-    let mut results: Results<Connection> = statement.start(arguments.plan, interrupt, meter)?;
+    let mode = if arguments.plan { Mode::PlanOnly } else { Mode::Run };
+    let mut results: Results<Connection> = statement.start(mode, interrupt, meter)?;
     let estimate = results.progress().estimate;
     if arguments.format == OutputFormat::Text {
         meter.suspend(|| print(&report::estimate(estimate)))?;
@@ -84,7 +85,7 @@ fn explain(arguments: &Arguments, interrupt: &Interrupt, meter: &Meter) -> Resul
     })
 }
 
-/// That of the terminal, or of a page.
+/// The width of the terminal, or [`TEXT_WIDTH`].
 fn width() -> usize {
     match std::io::stdout().is_terminal() {
         true => usize::from(Term::stdout().size().1),

@@ -1,4 +1,4 @@
-//! `dray export`: a result in a file, which appears when it is complete.
+//! `dray export`: writes a result to a file, which appears once it is complete.
 
 use std::path::Path;
 
@@ -6,13 +6,13 @@ use clap::Args;
 use dray_client::{Connection, Results, Stats};
 
 use crate::failure::{EXIT_CODES, Failure};
-use crate::format::{FileOptions, Format, Problem};
+use crate::format::{FileOptions, Format, WriteError};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
 use crate::parameters;
-use crate::progress::Meter;
-use crate::statement::{Statement, failed};
+use crate::progress::{Meter, Visibility};
+use crate::statement::{Mode, Statement, failed};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +23,13 @@ Examples:
 
 /// Run a query and write its result to a file
 #[derive(Debug, Args)]
-#[command(after_help = format!("{}\n\n{EXAMPLES}\n\n{}\n\n{EXIT_CODES}", output::HELP, parameters::HELP))]
+#[command(
+    after_help = format!(
+        "{}\n\n{EXAMPLES}\n\n{}\n\n{EXIT_CODES}",
+        output::HELP,
+        parameters::HELP
+    )
+)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     statement: Statement,
@@ -35,10 +41,10 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (format, options) = arguments.output.format()?;
     let interrupt = Interrupt::listen()?;
-    let meter = Meter::new(!arguments.statement.quiet);
-    // Before the query, since this is where most goes wrong.
+    let meter = Meter::new(Visibility::unless(arguments.statement.quiet));
+    // Before the query, since most failures are here.
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
-    let started = arguments.statement.start(false, &interrupt, &meter);
+    let started = arguments.statement.start(Mode::Run, &interrupt, &meter);
     let written =
         started.and_then(|mut results| write(&mut results, file, format, options, &interrupt));
     meter.clear();
@@ -56,7 +62,7 @@ fn write(
     options: FileOptions,
     interrupt: &Interrupt,
 ) -> Result<(Stats, u64), Failure> {
-    let unwritten = |cause: Problem| file.failure(cause.as_ref());
+    let unwritten = |cause: WriteError| file.failure(cause.as_ref());
     let out = file.open().map_err(|cause| file.failure(&cause))?;
     let mut sink = format.sink(out, &results.schema(), options).map_err(unwritten)?;
     while let Some(batch) = results.next_batch().map_err(|error| failed(error, interrupt))? {

@@ -1,4 +1,4 @@
-//! Why the program ends without success, and the exit code that says so.
+//! Failures of commands, and their exit codes.
 
 use std::error::Error;
 use std::fmt;
@@ -7,30 +7,31 @@ use std::process::ExitCode;
 
 use dray_client::ErrorKind;
 
-/// What `--help` says of exit codes.
+/// The description of exit codes in `--help`.
 pub(crate) const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 the query, the sort or the server failed, 2 wrong usage (an option, or a file, column or address that \
-it names), 3 no connection or not let in, 4 the output can't be written, 130 interrupted.";
+Exit codes: 0 success, 1 the query, the sort or the server failed, 2 wrong usage (an option, or a \
+file, column or address in it), 3 no connection or access denied, 4 the output can't be written, \
+130 interrupted.";
 
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The server or the way to it.
+    /// The server, or the connection to it.
     Client(dray_client::Error),
-    /// The command line, or a file that it names.
+    /// The command line, or a file in it.
     Usage(String),
     /// The output can't be written.
     Output(String),
-    /// Something else here: no thread, no signal handler, no server.
+    /// Another local failure: no thread, no signal handler, no server.
     Start(String),
-    /// The user stopped it.
+    /// The user interrupted the command.
     Interrupted,
-    /// Whoever reads the output has seen enough: `dray query … | head`.
+    /// The reader of the output closed it: `dray query … | head`.
     ReaderGone,
 }
 
 impl Failure {
-    /// From an error of writing `target`.
+    /// The failure to write `target`.
     pub(crate) fn output(target: &str, cause: &(dyn Error + 'static)) -> Self {
         let mut next = Some(cause);
         while let Some(error) = next {
@@ -45,7 +46,7 @@ impl Failure {
         Self::Output(format!("can't write {target}: {cause}"))
     }
 
-    /// What the shell sees.
+    /// The program's exit code.
     pub(crate) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             Self::Client(error) => match error.kind() {

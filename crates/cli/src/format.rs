@@ -1,4 +1,4 @@
-//! Batches as files and streams: CSV, JSON, Arrow, Parquet.
+//! Writes batches as files and streams: CSV, JSON, Arrow, Parquet.
 
 mod arrow_file;
 mod csv;
@@ -18,29 +18,30 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{IpcWriteOptions, StreamWriter};
 
-/// Written to the system in pieces of this size.
+/// The size of writes to the file.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A Parquet row group ends here, or at this many bytes in memory: it is held until it is whole.
+/// Default limits of a Parquet row group, in rows and in bytes in memory, where it is held until it
+/// is complete.
 pub(crate) const ROW_GROUP_ROWS: usize = 1 << 20;
 pub(crate) const ROW_GROUP_BYTES: usize = 128 << 20;
 
 /// Why a batch can't be written.
-pub(crate) type Problem = Box<dyn Error + Send + Sync>;
+pub(crate) type WriteError = Box<dyn Error + Send + Sync>;
 
-/// Where batches are written to.
+/// A writer of batches in one format.
 pub(crate) trait Sink {
     /// Writes a batch.
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem>;
-    /// Writes what is left, and the end.
-    fn finish(self: Box<Self>) -> Result<(), Problem>;
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError>;
+    /// Writes buffered rows and the end of the file.
+    fn finish(self: Box<Self>) -> Result<(), WriteError>;
 }
 
-/// A kind of file.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Text, a header first; NULL is an empty field, an empty string is `""`.
+    /// Text with a header line. NULL is an empty field, an empty string is `""`.
     Csv,
-    /// An object a line.
+    /// One object per line.
     Json,
     /// An Arrow IPC stream.
     ArrowStream,
@@ -53,13 +54,13 @@ pub(crate) enum Format {
 /// How a file is written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileOptions {
-    /// The compression within the file; none leaves it to the format.
+    /// The compression within the file; None selects the format's default.
     pub(crate) compression: Option<FileCompression>,
-    /// Rows in a Parquet row group.
+    /// Maximum rows of a Parquet row group.
     pub(crate) row_group_rows: usize,
-    /// And its bytes in memory.
+    /// Maximum bytes of a Parquet row group in memory.
     pub(crate) row_group_bytes: usize,
-    /// Threads that encode columns of Parquet; none takes as many as there are processors.
+    /// Threads that encode Parquet columns; None is one per processor.
     pub(crate) threads: Option<usize>,
 }
 
@@ -77,7 +78,7 @@ impl Default for FileOptions {
 /// The compression within a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileCompression {
-    /// None.
+    /// No compression.
     None,
     /// LZ4.
     Lz4,
@@ -110,16 +111,16 @@ impl FromStr for FileCompression {
 }
 
 impl Format {
-    /// Whether it may be shown on a terminal.
+    /// Whether a terminal can show it.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Csv | Self::Json)
     }
 
-    /// Whether it can be compressed that way.
+    /// Whether the format supports a compression.
     pub(crate) fn allows(self, compression: FileCompression) -> bool {
         match self {
             Self::Csv | Self::Json => compression == FileCompression::None,
-            // The format's own rules know no levels.
+            // Arrow IPC has no compression levels.
             Self::ArrowStream | Self::ArrowFile => {
                 let standard = FileCompression::Zstd(ZstdLevel::default().compression_level());
                 [FileCompression::None, FileCompression::Lz4, standard].contains(&compression)
@@ -134,7 +135,7 @@ impl Format {
         out: impl Write + Send + 'static,
         schema: &SchemaRef,
         options: FileOptions,
-    ) -> Result<Box<dyn Sink>, Problem> {
+    ) -> Result<Box<dyn Sink>, WriteError> {
         let out = BufWriter::with_capacity(BUFFER_BYTES, out);
         Ok(match self {
             Self::Csv => Box::new(csv::CsvSink::start(out, schema)?),
@@ -154,7 +155,7 @@ impl Format {
     }
 }
 
-fn ipc_options(compression: Option<FileCompression>) -> Result<IpcWriteOptions, Problem> {
+fn ipc_options(compression: Option<FileCompression>) -> Result<IpcWriteOptions, WriteError> {
     let compression = match compression {
         Some(FileCompression::Lz4) => Some(CompressionType::LZ4_FRAME),
         Some(FileCompression::Zstd(_)) => Some(CompressionType::ZSTD),
@@ -164,11 +165,11 @@ fn ipc_options(compression: Option<FileCompression>) -> Result<IpcWriteOptions, 
 }
 
 impl<W: Write> Sink for StreamWriter<BufWriter<W>> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         Ok(StreamWriter::write(self, batch)?)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
         StreamWriter::finish(&mut self)?;
         Ok(self.get_mut().flush()?)
     }
@@ -194,8 +195,8 @@ mod tests {
         }
     }
 
-    /// What a format makes of batches, of which there is at least one.
-    pub(super) fn written(format: Format, batches: &[RecordBatch]) -> Result<Vec<u8>, Problem> {
+    /// The file with these batches, of which there must be at least one.
+    pub(super) fn encode(format: Format, batches: &[RecordBatch]) -> Result<Vec<u8>, WriteError> {
         let memory = Memory::default();
         let mut sink = format.sink(memory.clone(), &batches[0].schema(), FileOptions::default())?;
         batches.iter().try_for_each(|batch| sink.write(batch))?;

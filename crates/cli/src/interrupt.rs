@@ -1,5 +1,5 @@
-//! Ctrl-C. The first one asks the running statement to stop, the second ends the program at once;
-//! so does the first when no statement runs.
+//! Ctrl-C. The first one stops the running statement, the second ends the program. Without a
+//! running statement, the first one ends the program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,21 +13,21 @@ use crate::failure::Failure;
 /// The exit code of a program that was interrupted.
 const INTERRUPTED: i32 = 130;
 
-/// Whether the user wants to stop. Cloning shares it.
+/// The interrupt flag. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
     raised: AtomicBool,
-    /// A statement runs, which looks at `raised` now and then.
-    watched: AtomicBool,
-    /// A file that must not stay behind.
+    /// Whether a running statement polls `raised`.
+    polled: AtomicBool,
+    /// A file to remove when the program ends.
     unfinished: Mutex<Option<PathBuf>>,
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP, unless they are ignored.
+    /// Handles SIGINT, SIGTERM and SIGHUP, unless they are ignored.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let failed =
             |cause: std::io::Error| Failure::Start(format!("can't handle signals: {cause}"));
@@ -36,16 +36,16 @@ impl Interrupt {
             tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(failed)?;
         let ignored = ignored_signals();
         for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
-            // `nohup` and background jobs have had it ignored, and mean it.
+            // `nohup` and shells ignore signals for background jobs on purpose.
             if ignored >> (kind.as_raw_value() - 1) & 1 == 1 {
                 continue;
             }
-            let heard = state.clone();
+            let signalled = state.clone();
             let _entered = runtime.enter();
             let mut signals = signal(kind).map_err(failed)?;
             runtime.spawn(async move {
                 while signals.recv().await.is_some() {
-                    heard.signalled();
+                    signalled.signalled();
                 }
             });
         }
@@ -54,17 +54,17 @@ impl Interrupt {
         Ok(Self(state))
     }
 
-    /// Whether the user wants to stop.
+    /// Whether the user has interrupted.
     pub(crate) fn is_raised(&self) -> bool {
         self.0.raised.load(SeqCst)
     }
 
-    /// From now on, somebody asks [`Self::is_raised`].
-    pub(crate) fn will_be_watched(&self) {
-        self.0.watched.store(true, SeqCst);
+    /// Announces that the caller polls [`Self::is_raised`].
+    pub(crate) fn set_polled(&self) {
+        self.0.polled.store(true, SeqCst);
     }
 
-    /// Names a file to remove if the program must end at once; none if it is finished or gone.
+    /// Sets the file to remove if the program is interrupted; None once it is complete or gone.
     pub(crate) fn set_unfinished(&self, path: Option<PathBuf>) {
         *self.0.unfinished.lock().unwrap_or_else(PoisonError::into_inner) = path;
     }
@@ -72,22 +72,21 @@ impl Interrupt {
 
 impl State {
     fn signalled(&self) {
-        if self.raised.swap(true, SeqCst) || !self.watched.load(SeqCst) {
-            self.leave();
+        if self.raised.swap(true, SeqCst) || !self.polled.load(SeqCst) {
+            self.exit();
         }
     }
 
-    fn leave(&self) {
+    fn exit(&self) {
         if let Some(path) = self.unfinished.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // There is nobody left to tell.
+            // The program ends, so a failure can't be reported.
             let _ = fs::remove_file(path);
         }
         std::process::exit(INTERRUPTED)
     }
 }
 
-/// The signals that this process was started to ignore, a bit for each; none where the system
-/// doesn't tell.
+/// The signals that this process inherited as ignored, one bit each; 0 if the system doesn't tell.
 fn ignored_signals() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

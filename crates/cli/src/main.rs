@@ -1,4 +1,4 @@
-//! The `dray` program: serves files, sorts them, and fetches results from servers.
+//! The `dray` program: it serves files, sorts them, and fetches results from servers.
 //!
 //! ```text
 //!   serve, sort ──▶ dray-server   query, export, explain, tables ──▶ statement ──▶ dray-client
@@ -30,8 +30,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::{EXIT_CODES, Failure};
 
-/// Planning a statement is thousands of small allocations, which this allocator makes cheaper than
-/// the system's.
+/// Planning a statement makes thousands of small allocations, which are cheaper with this allocator
+/// than with the system's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -44,12 +44,16 @@ Examples:
   dray explain dray://localhost 'SELECT * FROM sales'
   dray sort logs/ --by time,host:desc -o sorted.parquet
 
-`dray COMMAND --help` says more of each.";
+`dray COMMAND --help` describes each command.";
 
-/// Move query results: serve files as SQL tables, fetch from such a server or PostgreSQL, sort
-/// files
+/// Move query results: serve files as SQL tables, fetch from such servers or PostgreSQL, sort files
 #[derive(Debug, Parser)]
-#[command(name = "dray", version, max_term_width = 100, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(
+    name = "dray",
+    version,
+    max_term_width = 100,
+    after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}")
+)]
 struct Program {
     #[command(subcommand)]
     command: Command,
@@ -78,7 +82,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !matches!(failure, Failure::ReaderGone) {
-                // Standard error may be closed, too.
+                // Standard error may be closed too.
                 let _ = std::io::Write::write_fmt(
                     &mut std::io::stderr(),
                     format_args!("dray: {failure}\n"),

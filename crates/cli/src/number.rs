@@ -1,4 +1,4 @@
-//! Numbers for people.
+//! Formats numbers for people.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ pub(crate) fn bytes(number: u64) -> String {
     scaled(number as f64, &["B", "kB", "MB", "GB", "TB", "PB"])
 }
 
-/// How many a second.
+/// Units per second.
 pub(crate) fn rate(number: u64, elapsed: Duration) -> u64 {
     let rate = number as f64 / elapsed.as_secs_f64().max(1e-9);
-    // A cast from a float saturates.
+    // `as` saturates.
     rate as u64
 }
 
@@ -60,7 +60,7 @@ fn scaled(mut number: f64, units: &[&str]) -> String {
     if number < 1000.0 {
         return format!("{number} {unit}");
     }
-    // What would be rounded to 1000 takes the next unit.
+    // A number that would round to 1000 takes the next unit.
     while number >= 999.95 {
         let Some(next) = units.next() else { break };
         number /= 1000.0;

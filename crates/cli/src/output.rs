@@ -1,4 +1,4 @@
-//! A file to write: its place, its format, and that it appears when it is complete.
+//! The output file: its path and format, and its atomic replacement.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
@@ -6,24 +6,26 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use dray_server::left_behind;
+use dray_server::stale_files;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 use crate::format::{FileCompression, FileOptions, Format, ROW_GROUP_ROWS};
 use crate::interrupt::Interrupt;
 
-/// What `--help` says of it.
+/// The description of output files in `--help`.
 pub(crate) const HELP: &str = "\
-FILE's ending names the format: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow IPC stream), .csv, .json or \
-.ndjson (one object a line). It is written aside, in the same folder, and takes FILE's place when it is complete and on \
-disk; if anything goes wrong, FILE is as it was. A file that is replaced keeps its mode, owner and group.
+FILE's ending selects the format: .parquet, .arrow or .feather (Arrow IPC file), .arrows (Arrow \
+IPC stream), .csv, .json or .ndjson (one object per line). The output is written to a temporary \
+file in the same folder, which replaces FILE once it is complete and on disk. If anything fails, \
+FILE is unchanged. The new file keeps FILE's mode, owner and group.
 
-Every value is exact in every format, or it is an error. In CSV NULL is an empty field, an empty string is \"\"; floats may be \
-NaN, inf and -inf, which are \"NaN\", \"Infinity\" and \"-Infinity\" in JSON. Years beyond 9999 have a sign. Parquet has no \
-timestamps or times of seconds, which become milliseconds, no date64, which becomes date32, and no intervals.";
+Every value is exact in every format, or it is an error. In CSV, NULL is an empty field and an \
+empty string is \"\"; floats may be NaN, inf and -inf, which are \"NaN\", \"Infinity\" and \
+\"-Infinity\" in JSON. Years beyond 9999 have a sign. Parquet has no timestamps or times in \
+seconds, which become milliseconds, no date64, which becomes date32, and no intervals.";
 
-/// How the names of files end that are not complete.
+/// The ending of incomplete files.
 const UNFINISHED: &str = ".unfinished";
 
 /// The file to write.
@@ -36,13 +38,13 @@ pub(crate) struct Output {
     /// [default: zstd for Parquet, none for the others]
     #[arg(long, value_name = "CHOICE")]
     file_compression: Option<FileCompression>,
-    /// The most rows in a Parquet row group; one is held in memory while it is written
+    /// Maximum rows of a Parquet row group, which is held in memory while it is written
     #[arg(long, value_name = "N", default_value_t = ROW_GROUP_ROWS)]
     row_group_rows: usize,
 }
 
 impl Output {
-    /// What kind of file it is, and how it is written.
+    /// The file's format, and how to write it.
     pub(crate) fn format(&self) -> Result<(Format, FileOptions), Failure> {
         let ending = self
             .path
@@ -60,7 +62,7 @@ impl Output {
                 let path = self.path.display();
                 let endings = ".parquet, .arrow, .feather, .arrows, .csv, .json or .ndjson";
                 return Err(Failure::Usage(format!(
-                    "can't tell the format of {path} by its ending; use {endings}"
+                    "the ending of {path} selects no format; use {endings}"
                 )));
             }
         };
@@ -85,11 +87,12 @@ impl Output {
     }
 }
 
-/// A file under another name, until it is complete. Dropped before, it is removed.
+/// A temporary file that replaces the output file once it is complete. Dropping it before that
+/// removes it.
 pub(crate) struct UnfinishedFile<'a> {
-    aside: NamedTempFile,
+    temporary: NamedTempFile,
     target: PathBuf,
-    /// The file that was there before.
+    /// The metadata of the file to replace.
     replaced: Option<Metadata>,
     interrupt: &'a Interrupt,
 }
@@ -100,8 +103,8 @@ impl<'a> UnfinishedFile<'a> {
             |cause: io::Error| Failure::Output(format!("can't write {}: {cause}", path.display()));
         let refused =
             |what: &str| Err(Failure::Output(format!("can't write {}: {what}", path.display())));
-        // A link stays one: what it points to is replaced. The system is asked about the file
-        // first, and so refuses a link that somebody else has put into a folder for all.
+        // Links are followed: their target is replaced. Reading the metadata first makes the kernel
+        // refuse links that another user put into a world-writable folder.
         let (target, replaced) = match path.metadata() {
             Ok(metadata) if !metadata.is_file() => return refused("it is not a regular file"),
             Ok(metadata) => (path.canonicalize().map_err(failed)?, Some(metadata)),
@@ -113,19 +116,19 @@ impl<'a> UnfinishedFile<'a> {
         };
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let prefix = format!(".{name}.");
-        // What replaces a file is nobody else's business until it has that file's owner and mode;
-        // the user's mask takes away from those of a new one.
+        // A replacement is private until it gets the file's owner and mode. The mode of a new file
+        // is reduced by the umask.
         let mode = if replaced.is_some() { 0o600 } else { 0o666 };
         let mut builder = tempfile::Builder::new();
         builder.prefix(&prefix).suffix(UNFINISHED).permissions(Permissions::from_mode(mode));
-        let aside = loop {
-            let aside = builder.tempfile_in(folder(&target)).map_err(failed)?;
-            if left_behind::claim(aside.as_file(), aside.path()) {
-                break aside;
+        let temporary = loop {
+            let temporary = builder.tempfile_in(folder(&target)).map_err(failed)?;
+            if stale_files::claim(temporary.as_file(), temporary.path()) {
+                break temporary;
             }
         };
-        interrupt.set_unfinished(Some(aside.path().to_owned()));
-        left_behind::remove(
+        interrupt.set_unfinished(Some(temporary.path().to_owned()));
+        stale_files::remove(
             folder(&target),
             |name| {
                 name.strip_prefix(&prefix)
@@ -133,34 +136,31 @@ impl<'a> UnfinishedFile<'a> {
                     .is_some_and(is_random)
             },
             |path| {
-                eprintln!(
-                    "removed {}, which was left behind by a program that was killed",
-                    path.display()
-                )
+                eprintln!("removed {}, left behind by a program that was killed", path.display())
             },
         );
-        Ok(Self { aside, target, replaced, interrupt })
+        Ok(Self { temporary, target, replaced, interrupt })
     }
 
     pub(crate) fn open(&self) -> io::Result<File> {
-        self.aside.as_file().try_clone()
+        self.temporary.as_file().try_clone()
     }
 
-    /// What to say when writing it failed.
+    /// The failure to write the file.
     pub(crate) fn failure(&self, cause: &(dyn std::error::Error + 'static)) -> Failure {
         Failure::output(&self.target.display().to_string(), cause)
     }
 
-    /// Puts the file in its place, safe from a loss of power. Its size.
+    /// Replaces the output file, durably. Returns its size in bytes.
     pub(crate) fn finish(self) -> Result<u64, Failure> {
         let failed = |cause: io::Error| {
             Failure::Output(format!("can't write {}: {cause}", self.target.display()))
         };
         if let Some(replaced) = &self.replaced {
-            take_over(self.aside.as_file(), replaced).map_err(failed)?;
+            copy_owner_and_mode(self.temporary.as_file(), replaced).map_err(failed)?;
         }
-        self.aside.as_file().sync_all().map_err(failed)?;
-        let file = self.aside.persist(&self.target).map_err(|cause| failed(cause.error))?;
+        self.temporary.as_file().sync_all().map_err(failed)?;
+        let file = self.temporary.persist(&self.target).map_err(|cause| failed(cause.error))?;
         self.interrupt.set_unfinished(None);
         File::open(folder(&self.target)).and_then(|folder| folder.sync_all()).map_err(failed)?;
         Ok(file.metadata().map_err(failed)?.len())
@@ -168,23 +168,23 @@ impl<'a> UnfinishedFile<'a> {
 }
 
 /// Gives the file the owner, group and mode of the one that it replaces, as far as this user may.
-/// What a group might do is left out where the file can't be of that group.
-fn take_over(file: &File, replaced: &Metadata) -> io::Result<()> {
+/// If the group can't be kept, its permissions are dropped.
+fn copy_owner_and_mode(file: &File, replaced: &Metadata) -> io::Result<()> {
     let now = file.metadata()?;
     let mut mode = replaced.mode() & 0o777;
     if replaced.gid() != now.gid() && fchown(file, None, Some(replaced.gid())).is_err() {
-        // Its own group may do no more than everybody.
+        // The file's own group may do no more than everybody may.
         mode = mode & !0o070 | (mode & 0o007) << 3 & mode;
     }
     if replaced.uid() != now.uid() {
-        // Only root may. To others it is their own file from now on, as with an editor.
+        // Only root may. For other users the file becomes their own, as with an editor.
         let _ = fchown(file, Some(replaced.uid()), None);
     }
-    // After the owner, whose change may take rights away.
+    // After the change of owner, which may clear permissions.
     file.set_permissions(Permissions::from_mode(mode))
 }
 
-/// Whether this may be what [`tempfile`] has put into a name.
+/// Whether this may be the random part of a name by [`tempfile`].
 fn is_random(text: &str) -> bool {
     text.len() == 6 && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

@@ -1,10 +1,10 @@
-//! The values of `$1, $2 …` as they stand on a command line.
+//! The values of `$1, $2 …` on the command line.
 //!
-//! `TYPE:VALUE` says its type. A bare value is what the same text is in SQL: `42` a 64-bit integer,
-//! `4.2` and `1e5` 64-bit floats, `true`, `false`, `NULL`; everything else is text. Two kinds of
-//! number would lose something that way and don't: an integer beyond 64 bits is a decimal, and
-//! digits with a leading zero (a postal code) are text. A word before a colon is meant as a type,
-//! so that one that is none is an error; but for what looks like a uri.
+//! `TYPE:VALUE` has an explicit type. Without a type the value is what the same text is in SQL:
+//! `42` is a 64-bit integer, `4.2` and `1e5` are 64-bit floats, `true`, `false` and `NULL` are
+//! themselves, and everything else is text. To keep all digits, an integer beyond 64 bits is a
+//! decimal, and digits with a leading zero (a postal code) are text. A word before a colon must be
+//! a type, unless the value looks like a URI.
 
 use std::sync::Arc;
 
@@ -14,14 +14,16 @@ use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Schema, TimeUnit,
 };
 
-/// What `--help` says of parameters.
+/// The description of parameters in `--help`.
 pub(crate) const HELP: &str = "\
-Parameters are the values of $1, $2 … in order: 42 is a 64-bit integer, 4.2 a 64-bit float, true, false and NULL are \
-themselves, everything else is text. TYPE:VALUE says the type, and text:VALUE is text whatever it looks like:
+Parameters are the values of $1, $2 … in order: 42 is a 64-bit integer, 4.2 a 64-bit float, true, \
+false and NULL are themselves, everything else is text. TYPE:VALUE sets the type; text:VALUE is \
+always text:
   text:42  int:7  int32:7  uint64:7  float:1  decimal:12.50  bool:true  bytes:00ff
-  date:2024-01-31  time:12:30:00  timestamp:2024-01-31T12:30:00  timestamptz:2024-01-31T12:30:00+01:00";
+  date:2024-01-31  time:12:30:00  timestamp:2024-01-31T12:30:00
+  timestamptz:2024-01-31T12:30:00+01:00";
 
-/// The values as a batch of one row; none if there are none.
+/// The values as a batch of one row; None without values.
 pub(crate) fn row(values: &[String]) -> Result<Option<RecordBatch>, String> {
     if values.is_empty() {
         return Ok(None);
@@ -63,17 +65,23 @@ fn is_word(text: &str) -> bool {
 }
 
 /// The names that [`typed`] knows.
-const TYPES: &str = "text, bool, int, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float, float32, float64, \
-    decimal, date, time, timestamp, timestamptz, bytes";
+const TYPES: &str = "text, bool, int, int8, int16, int32, int64, uint8, uint16, uint32, uint64, \
+    float, float32, float64, decimal, date, time, timestamp, timestamptz, bytes";
 
 enum Typed {
     Plain(DataType),
     Decimal,
     Bytes,
-    Timestamp { zone: bool },
+    Timestamp { zone: Zone },
 }
 
-/// The type of a name; none for a word that only happens to stand before a colon.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Zone {
+    Utc,
+    None,
+}
+
+/// The type with this name.
 fn typed(name: &str) -> Option<Typed> {
     Some(Typed::Plain(match name {
         "text" => DataType::Utf8,
@@ -90,8 +98,8 @@ fn typed(name: &str) -> Option<Typed> {
         "float32" => DataType::Float32,
         "date" => DataType::Date32,
         "time" => DataType::Time64(TimeUnit::Microsecond),
-        "timestamp" => return Some(Typed::Timestamp { zone: false }),
-        "timestamptz" => return Some(Typed::Timestamp { zone: true }),
+        "timestamp" => return Some(Typed::Timestamp { zone: Zone::None }),
+        "timestamptz" => return Some(Typed::Timestamp { zone: Zone::Utc }),
         "decimal" => return Some(Typed::Decimal),
         "bytes" => return Some(Typed::Bytes),
         _ => return None,
@@ -123,7 +131,7 @@ fn parse(text: &str, data_type: &DataType) -> Result<ArrayRef, String> {
     }
 }
 
-/// As exact as it is written: `12.50` has two decimal places.
+/// A decimal with the scale of the text: `12.50` has scale 2.
 fn decimal(text: &str) -> Result<ArrayRef, String> {
     let number = text.strip_prefix(['-', '+']).unwrap_or(text);
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
@@ -157,20 +165,26 @@ fn bytes(text: &str) -> Result<ArrayRef, String> {
     }
 }
 
-fn timestamp(text: &str, zone: bool) -> Result<ArrayRef, String> {
-    // The offset's sign can't be taken for the date's hyphens, which stand before the hour.
+fn timestamp(text: &str, zone: Zone) -> Result<ArrayRef, String> {
+    // Only after the date, whose hyphens are not an offset's sign.
     let has_zone = text.get(11..).is_some_and(|clock| clock.contains(['Z', 'z', '+', '-']));
     match (zone, has_zone) {
-        (true, false) => {
+        (Zone::Utc, false) => {
             Err(format!("{text:?} has no offset from UTC; write 2024-01-31T12:30:00Z or …+01:00"))
         }
-        (false, true) => Err(format!("{text:?} has an offset from UTC; write timestamptz:{text}")),
-        _ => parse(text, &DataType::Timestamp(TimeUnit::Microsecond, zone.then(|| "UTC".into()))),
+        (Zone::None, true) => Err(format!(
+            "{text:?} has an offset from UTC; write \
+             timestamptz:{text}"
+        )),
+        _ => parse(
+            text,
+            &DataType::Timestamp(TimeUnit::Microsecond, (zone == Zone::Utc).then(|| "UTC".into())),
+        ),
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by it")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use super::*;
     use arrow::util::display::array_value_to_string;
@@ -232,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_one() {
+    fn invalid_values() {
         for text in [
             "int:4.2",
             "int8:300",

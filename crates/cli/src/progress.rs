@@ -1,4 +1,4 @@
-//! How far a statement is, on a terminal's standard error; nothing elsewhere.
+//! The progress line of a statement, on standard error if that is a terminal.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,33 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::interrupt::Interrupt;
 use crate::number;
 
-/// How often the line is written anew.
-const REDRAW_EVERY: Duration = Duration::from_millis(100);
+/// How often the line is redrawn.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A line that shows progress. Cloning shares it.
+/// Whether the progress line is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// If standard error is a terminal.
+    Shown,
+    Hidden,
+}
+
+impl Visibility {
+    pub(crate) fn unless(hidden: bool) -> Self {
+        if hidden { Self::Hidden } else { Self::Shown }
+    }
+}
+
+/// The progress line. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Meter(ProgressBar);
 
 impl Meter {
-    /// Shown if standard error is a terminal, and `wanted`.
-    pub(crate) fn new(wanted: bool) -> Self {
-        let target =
-            if wanted { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    pub(crate) fn new(visibility: Visibility) -> Self {
+        let target = match visibility {
+            Visibility::Shown => ProgressDrawTarget::stderr(),
+            Visibility::Hidden => ProgressDrawTarget::hidden(),
+        };
         let bar = ProgressBar::with_draw_target(None, target);
         bar.set_style(style("{spinner} {wide_msg}"));
         bar.set_message("connecting");
@@ -27,23 +42,22 @@ impl Meter {
         Self(bar)
     }
 
-    /// Shows a statement's progress, and stops it when the user wants to.
+    /// A callback that shows a statement's progress, and cancels it after an interrupt.
     pub(crate) fn watch(&self, interrupt: Interrupt) -> Watch {
-        interrupt.will_be_watched();
+        interrupt.set_polled();
         let bar = self.0.clone();
         let started = Instant::now();
         let mut drawn = started;
         Box::new(move |progress| {
-            if !bar.is_hidden() && drawn.elapsed() >= REDRAW_EVERY {
+            if !bar.is_hidden() && drawn.elapsed() >= REDRAW_INTERVAL {
                 drawn = Instant::now();
                 draw(&bar, progress, started.elapsed());
             }
-            // The second interrupt ends the program.
             if interrupt.is_raised() { Wish::Cancel } else { Wish::Continue }
         })
     }
 
-    /// Shows what somebody else knows of how far things are.
+    /// Shows a message.
     pub(crate) fn show(&self, message: impl FnOnce() -> String) {
         if !self.0.is_hidden() {
             self.0.set_message(message());
@@ -51,19 +65,19 @@ impl Meter {
         }
     }
 
-    /// Takes the line away while something else is printed.
+    /// Hides the line while `print` runs.
     pub(crate) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
         self.0.suspend(print)
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub(crate) fn clear(&self) {
         self.0.finish_and_clear();
     }
 }
 
 fn draw(bar: &ProgressBar, progress: &Progress, elapsed: Duration) {
-    // An estimate that has been passed is none.
+    // Ignore an estimate that has been exceeded.
     let total = progress.estimate.rows.value().filter(|total| *total >= progress.rows);
     if let (Some(total), None) = (total, bar.length()) {
         bar.set_length(total);
@@ -103,7 +117,7 @@ fn message(progress: &Progress, total: Option<u64>, elapsed: Duration) -> String
     text
 }
 
-/// In whole seconds: more would only flicker.
+/// The time left, without fractions, which would flicker.
 fn time_left(seconds: u64) -> String {
     match seconds {
         ..120 => format!("{seconds} s"),
@@ -123,7 +137,7 @@ mod tests {
     use dray_client::Estimate;
 
     #[test]
-    fn what_the_line_says() {
+    fn the_line_shows_rows_and_rates() {
         let mut progress = Progress::default();
         let second = Duration::from_secs(1);
         assert_eq!(message(&progress, None, second), "waiting for the server");

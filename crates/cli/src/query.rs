@@ -1,4 +1,4 @@
-//! `dray query`: a result on standard output.
+//! `dray query`: prints a result on standard output.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
@@ -14,17 +14,17 @@ use crate::format::{FileOptions, Format};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::parameters;
-use crate::progress::Meter;
-use crate::statement::{Statement, failed};
+use crate::progress::{Meter, Visibility};
+use crate::statement::{Mode, Statement, failed};
 
-/// What errors call the output.
+/// The name of the output in errors.
 const TARGET: &str = "standard output";
 
 const EXAMPLES: &str = "\
 Examples:
   dray query dray://localhost 'SELECT * FROM orders'
   dray query postgresql://me@localhost/shop 'SELECT * FROM orders'
-  dray query dray://localhost 'SELECT * FROM orders WHERE day >= $1' -p date:2024-01-31 > orders.csv
+  dray query dray://localhost 'SELECT * FROM orders WHERE day >= $1' -p date:2024-01-31 > o.csv
   dray query drays://db.example.com --file report.sql --token-file token --format json
   echo 'SELECT 1' | dray query dray://localhost -";
 
@@ -34,10 +34,10 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     statement: Statement,
-    /// How to print it [default: table on a terminal, csv elsewhere]
+    /// The output format [default: table on a terminal, csv elsewhere]
     #[arg(long, value_enum)]
     format: Option<OutputFormat>,
-    /// How many rows a table shows
+    /// Maximum rows that a table shows
     #[arg(long, value_name = "N", default_value_t = 40)]
     rows: u16,
 }
@@ -49,7 +49,7 @@ enum OutputFormat {
     /// NULL is an empty field, an empty string is ""; decimals are exact, times ISO 8601, bytes
     /// hexadecimal
     Csv,
-    /// One object a line
+    /// One object per line
     Json,
     /// An Arrow IPC stream
     Arrow,
@@ -57,7 +57,7 @@ enum OutputFormat {
     Parquet,
 }
 
-/// Runs the query and prints what comes.
+/// Runs the query and prints its result.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let on_terminal = std::io::stdout().is_terminal();
     let format = match arguments.format {
@@ -69,14 +69,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Some(OutputFormat::Parquet) => Some(Format::Parquet),
     };
     if on_terminal && format.is_some_and(|format| !format.is_text()) {
-        let what = "a terminal can't show this format; redirect the output to a file, or use `dray export`";
+        let what = "a terminal can't show this format; redirect the output to a file, or use `dray \
+             export`";
         return Err(Failure::Usage(what.to_owned()));
     }
     let interrupt = Interrupt::listen()?;
-    // Rows that scroll by are progress enough.
+    // Rows that scroll by show the progress.
     let scrolls = on_terminal && format.is_some();
-    let meter = Meter::new(!arguments.statement.quiet && !scrolls);
-    let results = arguments.statement.start(false, &interrupt, &meter);
+    let meter = Meter::new(Visibility::unless(arguments.statement.quiet || scrolls));
+    let results = arguments.statement.start(Mode::Run, &interrupt, &meter);
     let printed = results.and_then(|mut results| match format {
         None => show(&mut results, usize::from(arguments.rows), &interrupt),
         Some(format) => print(&mut results, format, &interrupt).map(|()| String::new()),
@@ -89,18 +90,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .map_err(|cause| Failure::output(TARGET, &cause))
 }
 
-/// Streams the result as it comes.
+/// Streams the result in a file format.
 fn print(
     results: &mut Results<Connection>,
     format: Format,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
-    // Standard output itself would look for line ends in everything.
+    // `Stdout` would search all output for line ends.
     let out = std::io::stdout()
         .as_fd()
         .try_clone_to_owned()
         .map_err(|cause| Failure::output(TARGET, &cause))?;
-    let unwritten = |cause: crate::format::Problem| Failure::output(TARGET, cause.as_ref());
+    let unwritten = |cause: crate::format::WriteError| Failure::output(TARGET, cause.as_ref());
     let mut sink = format
         .sink(File::from(out), &results.schema(), FileOptions::default())
         .map_err(unwritten)?;
@@ -110,14 +111,14 @@ fn print(
     sink.finish().map_err(unwritten)
 }
 
-/// The first rows as a table, and how many there are in all.
+/// The first rows as a table, and the total number of rows.
 fn show(
     results: &mut Results<Connection>,
     rows_max: usize,
     interrupt: &Interrupt,
 ) -> Result<String, Failure> {
     let mut table = Table::of(&results.schema());
-    // Rows are counted to the end, unless the server knows the number already.
+    // Read to the end to count the rows, unless the server knows the number.
     let mut counted = 0;
     let total = loop {
         match results.progress().estimate.rows {

@@ -1,4 +1,4 @@
-//! `dray serve`: files as SQL tables for every client that connects.
+//! `dray serve`: serves files as SQL tables.
 
 use std::error::Error;
 use std::io::{IsTerminal, Write};
@@ -17,22 +17,24 @@ use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
 
-/// Where to listen when nothing is said.
+/// The default address.
 const LISTEN_DEFAULT: &str = "tcp://127.0.0.1:7117";
-/// Descriptors that are kept for files, listeners and metrics, and those that a connection may
-/// take: a socket, a look at it, and pipes.
-const DESCRIPTORS_KEPT: u64 = 64;
-const DESCRIPTORS_A_CONNECTION: u64 = 4;
+/// File descriptors reserved for files, listeners and metrics.
+const DESCRIPTORS_RESERVED: u64 = 64;
+/// File descriptors that a connection may use: a socket, its duplicate, and pipes.
+const DESCRIPTORS_PER_CONNECTION: u64 = 4;
 
 /// Serve Parquet, CSV, JSON and Arrow files as SQL tables
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A file is a table named after it; a folder serves each of its files, NAME=FOLDER is one table of all of them. \
-A table is the files that were there at the start: statements fail once one is removed, replaced or written to, \
-and start again to serve new ones. `dray tables URI` lists the tables.
+A file is a table named after it. A folder serves each of its files as a table; NAME=FOLDER is one \
+table of all of them. A table consists of the files that exist at the start: if one of them is \
+removed, replaced or written to, statements that read it fail. Restart to serve new files. `dray \
+tables URI` lists the tables.
 
-Tables are loaded first. Then each address is printed on standard output as `listening on URI`; the log goes to \
-standard error. SIGINT or SIGTERM lets running transfers finish; a second one does not. Sizes: 65536, 512MiB, 1.5GB.
+Once the tables are loaded, each address is printed on standard output as `listening on URI`. The \
+log goes to standard error. SIGINT or SIGTERM lets running transfers finish; a second signal ends \
+them. Sizes: 65536, 512MiB, 1.5GB.
 
 Examples:
   dray serve data/                         every file in the folder, on dray://127.0.0.1:7117
@@ -41,72 +43,80 @@ Examples:
   dray serve data/ --listen tcp://0.0.0.0:7117 --token-file token \\
       --tls-cert cert.pem --tls-key key.pem
 
-Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage (an option, or a file or address that it names), \
-130 stopped by a second signal.")]
+Exit codes: 0 stopped by a signal, 1 the server failed, 2 wrong usage (an option, or a file or \
+address in it), 130 stopped by a second signal.")]
 pub(crate) struct Arguments {
     /// Tables: a file, a folder, or NAME=PATH
     #[arg(value_name = "PATH | NAME=PATH")]
     tables: Vec<TableSpec>,
-    /// Listen here, tcp://HOST:PORT; port 0 takes a free one [default: tcp://127.0.0.1:7117, unless
-    /// --unix is given]
+    /// Address to listen on, tcp://HOST:PORT; port 0 selects a free port [default:
+    /// tcp://127.0.0.1:7117, unless --unix is given]
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     listen: Vec<SocketAddr>,
-    /// Listen on a Unix socket, which only this user can open
+    /// Unix socket to listen on; only this user can connect to it
     #[arg(long, value_name = "PATH")]
     unix: Option<PathBuf>,
-    /// Certificate chain (PEM): the TCP addresses speak TLS
+    /// Certificate chain (PEM); enables TLS on the TCP addresses
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
     /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// File with the token that clients must give; needed on any address but loopback
+    /// File with the token that clients must send; required on every address but loopback
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Memory for sorts, joins and aggregates before they spill; tables held in memory are extra
-    /// [default: half of what is available]
+    /// Memory for sorts, joins and aggregates before they spill, in addition to tables in memory
+    /// [default: half of the available memory]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// Folder for what queries spill [default: the system's for temporary files]
+    /// Folder to spill to [default: the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
-    /// How much of that disk all queries' sorts may take at a time, and as much their other
-    /// operators
+    /// Maximum disk space for all sorts together, and as much for all other operators together
     #[arg(long, value_name = "SIZE", default_value = "100GB")]
     spill_max: Size,
-    /// Generate the TPC-H tables at this scale factor, in memory
+    /// Generate the TPC-H tables in memory, at this scale factor
     #[arg(long, value_name = "SF")]
     tpch: Option<f64>,
-    /// Load all tables into memory first
+    /// Load all tables into memory
     #[arg(long)]
     in_memory: bool,
-    /// CSV files have no line of names at their beginning: their columns are column_1, column_2, …
+    /// CSV files have no header line; their columns are column_1, column_2, …
     #[arg(long)]
     no_header: bool,
-    /// The files of one table may have different columns: they are matched by name, and NULL in
-    /// files that lack them
+    /// The files of one table may have different columns, matched by name; a column is NULL in
+    /// files that lack it
     #[arg(long)]
     union_by_name: bool,
-    /// Answer GET /metrics here, HOST:PORT, for Prometheus
+    /// Address of the metrics endpoint for Prometheus, HOST:PORT; it serves GET /metrics
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
-    /// The address of --metrics may be one that other hosts can reach; nobody is asked for a token
-    /// there
+    /// Allow a --metrics address that other hosts can reach; the endpoint requires no token
     #[arg(long, requires = "metrics")]
     metrics_public: bool,
-    /// Threads that a query may use [default: one per core]
+    /// Threads for each query [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Connections at a time
-    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Maximum open connections
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1024,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     connections: u32,
-    /// Connections at a time from one host [default: three quarters]
+    /// Maximum open connections from one host [default: three quarters of --connections]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     connections_per_host: Option<u32>,
-    /// Statements that run at a time; others wait
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..))]
+    /// Maximum running statements; others wait
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     statements: u32,
-    /// Statements at a time from one host [default: three quarters]
+    /// Maximum running statements from one host [default: three quarters of --statements]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     statements_per_host: Option<u32>,
     /// How long a statement waits for its turn
@@ -118,17 +128,22 @@ pub(crate) struct Arguments {
     /// How long a client may read nothing of a result
     #[arg(long, value_name = "SECONDS", default_value = "900", value_parser = parse_seconds)]
     stall_timeout: Duration,
-    /// The same while other statements wait for a turn or for memory, or the server stops
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
-    stall_timeout_wanted: Duration,
-    /// Clients that connect over loopback come through a tunnel or a proxy: adapt to their network,
-    /// and send checksums
+    /// The same while other statements wait for their turn or for memory, or the server stops
+    #[arg(
+        long = "stall-timeout-wanted",
+        value_name = "SECONDS",
+        default_value = "30",
+        value_parser = parse_seconds
+    )]
+    stall_timeout_contended: Duration,
+    /// Treat clients over loopback as remote, because a tunnel or a proxy connects for them: adapt
+    /// to their network, and send checksums
     #[arg(long)]
     behind_proxy: bool,
     /// What to log: error, warn, info, debug, trace, or a filter by module
     #[arg(long, value_name = "FILTER", env = "RUST_LOG", default_value = "info")]
     log: String,
-    /// How to log
+    /// The log format
     #[arg(long, value_enum, default_value_t = LogFormat::Text)]
     log_format: LogFormat,
 }
@@ -156,17 +171,18 @@ fn run_to_end(arguments: Arguments) -> Result<(), Box<dyn Error>> {
     let possible = connections_possible();
     if options.connections_max > possible {
         warn!(
-            "--connections: there are descriptors for {possible} only; raise the limit of open files (ulimit -n)"
+            "--connections: there are descriptors for {possible} only; raise the limit of open \
+             files (ulimit -n)"
         );
         options.connections_max = possible;
     }
-    // Sockets and signals only: what computes has threads of its own.
+    // This runtime does I/O only; statements run on threads of their own.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.max(2))
         .enable_all()
         .build()?;
     let served = runtime.block_on(serve(options));
-    // Threads that still compute end with the process.
+    // Don't wait for threads that still run.
     runtime.shutdown_background();
     served
 }
@@ -181,7 +197,9 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
         }
     };
     let server = tokio::select! {
-        server = Server::open(options) => server.map_err(|cause| Failure::Usage(cause.to_string()))?,
+        server = Server::open(options) => {
+            server.map_err(|cause| Failure::Usage(cause.to_string()))?
+        }
         () = signalled() => return Ok(()),
     };
     announce(&server)?;
@@ -204,20 +222,20 @@ async fn serve(options: ServeOptions) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// How many connections there are descriptors for, once the process may have as many as the system
-/// lets it.
+/// The number of connections that the limit of open files allows, after raising the soft limit to
+/// the hard limit.
 fn connections_possible() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // If it can't be raised it stays.
+    // If this fails, the limit stays.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let Some(descriptors) = getrlimit(Resource::Nofile).current else { return usize::MAX };
     let connections =
-        (descriptors.saturating_sub(DESCRIPTORS_KEPT) / DESCRIPTORS_A_CONNECTION).max(1);
+        (descriptors.saturating_sub(DESCRIPTORS_RESERVED) / DESCRIPTORS_PER_CONNECTION).max(1);
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// Tells scripts where to connect. They may be waiting, so it goes out at once.
+/// Prints where to connect. Flushes, since scripts may wait for it.
 fn announce(server: &Server) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     for uri in server.uris() {
@@ -232,7 +250,7 @@ fn announce(server: &Server) -> std::io::Result<()> {
 impl Arguments {
     fn into_options(self, threads: usize) -> Result<ServeOptions, Box<dyn Error>> {
         if self.tables.is_empty() && self.tpch.is_none() {
-            warn!("no tables: name files or folders, or give --tpch");
+            warn!("no tables: name files or folders, or pass --tpch");
         }
         let mut listen = self.listen;
         if listen.is_empty() && self.unix.is_none() {
@@ -264,13 +282,13 @@ impl Arguments {
             wait_timeout: self.wait_timeout,
             plan_timeout: self.plan_timeout,
             stall_timeout: self.stall_timeout,
-            stall_timeout_wanted: self.stall_timeout_wanted,
+            stall_timeout_contended: self.stall_timeout_contended,
             ..ServeOptions::new(catalog)
         })
     }
 }
 
-/// The token in a file, without the line's end.
+/// The token in a file, without surrounding whitespace.
 pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
     let text =
         std::fs::read_to_string(path).map_err(|cause| format!("{}: {cause}", path.display()))?;
@@ -280,7 +298,7 @@ pub(crate) fn read_token(path: &Path) -> Result<Secret, String> {
     }
 }
 
-/// `tcp://HOST:PORT` or `HOST:PORT`; of a name's addresses the first.
+/// Parses `tcp://HOST:PORT` or `HOST:PORT`. If a name has several addresses, returns the first.
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let address =
         text.strip_prefix("tcp://").or_else(|| text.strip_prefix("http://")).unwrap_or(text);

@@ -1,4 +1,4 @@
-//! `dray sort`: files, sorted into one, in as much memory as they may take and on disk beyond that.
+//! `dray sort`: sorts files into one, within a memory limit, with spilling to disk.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use dray_sort::{Size, memory_bytes_default};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::failure::{EXIT_CODES, Failure};
-use crate::format::{FileOptions, Format, Problem};
+use crate::format::{FileOptions, Format, WriteError};
 use crate::interrupt::Interrupt;
 use crate::number;
 use crate::output::{self, Output, UnfinishedFile};
-use crate::progress::Meter;
+use crate::progress::{Meter, Visibility};
 
-/// Of the memory, what is written takes such a part until it is in the file, and no less than this.
-const SINK_SHARE: usize = 8;
+/// The output's part of the memory, 1/8 but at least 1 MiB.
+const SINK_DIVISOR: usize = 8;
 const SINK_BYTES_MIN: usize = 1 << 20;
-/// How often the user's wishes and the progress are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How often to check for an interrupt and to show the progress.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 const EXAMPLES: &str = "\
-Rows that are equal in the columns to sort by stay in the order in which they are read. Sizes: 65536, 512MiB, 1.5GB.
+Rows that are equal in the columns to sort by keep their order. Sizes: 65536, 512MiB, 1.5GB.
 
 Examples:
   dray sort orders.parquet --by customer,day:desc -o sorted.parquet
@@ -36,11 +36,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n\n{EXAMPLES}\n\n{EXIT_CODES}", output::HELP))]
 pub(crate) struct Arguments {
-    /// Files, and folders of files of one kind, with the same columns
+    /// Files, or folders of files of one kind, with the same columns
     #[arg(value_name = "PATH", required = true)]
     inputs: Vec<PathBuf>,
-    /// The columns to sort by: NAME, and behind it :desc, :nulls-first or :nulls-last. Missing
-    /// values come last, or first with :desc, as in SQL. What is a column's whole name is that
+    /// Columns to sort by: NAME, optionally followed by :desc, :nulls-first or :nulls-last. NULLs
+    /// come last, or first with :desc, as in SQL. A text that is a column's whole name means that
     /// column [default with --distinct: all columns]
     #[arg(
         long,
@@ -49,21 +49,28 @@ pub(crate) struct Arguments {
         required_unless_present = "distinct"
     )]
     by: Vec<By>,
-    /// Drop rows that are equal in all columns, or, with `keys`, in those to sort by; the first one
-    /// read stays
-    #[arg(long, value_enum, value_name = "rows|keys", num_args = 0..=1, require_equals = true, default_missing_value = "rows")]
-    distinct: Option<Equal>,
-    /// CSV files have no line of names at their beginning: their columns are column_1, column_2, …
+    /// Drop all but the first of rows that are equal in all columns, or, with `keys`, in the
+    /// columns to sort by
+    #[arg(
+        long,
+        value_enum,
+        value_name = "rows|keys",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "rows"
+    )]
+    distinct: Option<DistinctBy>,
+    /// CSV files have no header line; their columns are column_1, column_2, …
     #[arg(long)]
     no_header: bool,
-    /// Keep only so many rows of the result
+    /// Maximum rows of the result [default: unlimited]
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
-    /// Memory for reading, sorting and writing before it goes on on disk [default: half of what is
-    /// available]
+    /// Memory for reading, sorting and writing before the sort spills to disk [default: half of the
+    /// available memory]
     #[arg(long, value_name = "SIZE")]
     memory: Option<Size>,
-    /// Folder for what does not fit into memory [default: the system's for temporary files]
+    /// Folder to spill to [default: the system's folder for temporary files]
     #[arg(long, value_name = "DIR")]
     spill: Option<PathBuf>,
     /// Threads that read, sort and encode Parquet [default: one per core]
@@ -71,65 +78,66 @@ pub(crate) struct Arguments {
     threads: Option<u16>,
     #[command(flatten)]
     output: Output,
-    /// No progress, no summary
+    /// No progress and no summary
     #[arg(short, long)]
     quiet: bool,
 }
 
-/// Which rows are dropped.
+/// What makes rows duplicates.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Equal {
+enum DistinctBy {
     Rows,
     Keys,
 }
 
-/// What tells the allocator to give back at once what is freed, in pieces of any size: else a
-/// program of several threads keeps a multiple of what was asked for. Sorting 6 million rows in 128
-/// MiB, 405 MiB were resident, and 224 with these.
-const FRUGAL: [(&str, &str); 2] = [("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")];
+/// Settings that make the allocator return freed memory at once, in blocks of any size. Without
+/// them a program with several threads holds several times the memory in use: a sort of 6 million
+/// rows in 128 MiB had 405 MiB resident, and 224 with them.
+const ALLOCATOR_SETTINGS: [(&str, &str); 2] =
+    [("MIMALLOC_PURGE_DELAY", "0"), ("MIMALLOC_ALLOW_THP", "0")];
 
-/// Starts this program anew with a frugal allocator, which reads its settings before anything else
-/// can; unless somebody has set them.
-fn be_frugal() {
-    if FRUGAL.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
+/// Executes this program again with [`ALLOCATOR_SETTINGS`] in its environment, unless they are set.
+/// The allocator reads them before `main`.
+fn restart_with_allocator_settings() {
+    if ALLOCATOR_SETTINGS.iter().any(|(name, _)| std::env::var_os(name).is_some()) {
         return;
     }
     let mut arguments = std::env::args_os();
     if let (Some(name), Ok(program)) = (arguments.next(), std::env::current_exe()) {
-        // If it fails, this one goes on.
-        let _ = Command::new(program).arg0(name).args(arguments).envs(FRUGAL).exec();
+        // If it fails, go on without the settings.
+        let _ = Command::new(program).arg0(name).args(arguments).envs(ALLOCATOR_SETTINGS).exec();
     }
 }
 
 /// Sorts the files and writes the result.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    be_frugal();
+    restart_with_allocator_settings();
     let (format, mut options) = arguments.output.format()?;
     let sort = arguments.sort()?;
     options.row_group_bytes = options.row_group_bytes.min(sort.sink_bytes);
     options.threads = Some(sort.threads);
     let interrupt = Interrupt::listen()?;
-    let meter = Meter::new(!arguments.quiet);
+    let meter = Meter::new(Visibility::unless(arguments.quiet));
     let file = UnfinishedFile::create(&arguments.output.path, &interrupt)?;
     let started = Instant::now();
     let failed = |cause: std::io::Error| Failure::Start(format!("can't start threads: {cause}"));
-    // One more than sort, for the thread that writes waits for them.
+    // One more than the sorting threads, for the one that writes.
     let threads = sort.threads + 1;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.map_err(failed)?;
-    interrupt.will_be_watched();
+    interrupt.set_polled();
     let written = runtime.block_on(async {
         let mut sorted = tokio::select! {
-            sorted = sort.start() => sorted.map_err(refused)?,
-            () = raised(&interrupt) => return Err(Failure::Interrupted),
+            sorted = sort.start() => sorted.map_err(sort_failure)?,
+            () = interrupted(&interrupt) => return Err(Failure::Interrupted),
         };
         write(&mut sorted, &file, format, options, &interrupt, &meter)
             .await
             .map(|rows| (rows, sorted.spilled_bytes()))
     });
     meter.clear();
-    // What is still running is of no use to anybody.
+    // Don't wait for threads that still run.
     runtime.shutdown_background();
     let (rows, spilled_bytes) = written?;
     let file_bytes = file.finish()?;
@@ -137,7 +145,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let took = started.elapsed();
         let spilled = match spilled_bytes {
             0 => String::new(),
-            bytes => format!(", {} on disk meanwhile", number::bytes(bytes)),
+            bytes => format!(", {} spilled to disk", number::bytes(bytes)),
         };
         eprintln!(
             "{}: {}, {} in {}, {} rows/s{spilled}",
@@ -155,20 +163,25 @@ impl Arguments {
     fn sort(&self) -> Result<FileSort, Failure> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let memory = self.memory.map(|size| usize::try_from(size.0)).transpose();
-        let memory =
-            memory.map_err(|_| Failure::Usage("--memory is more than there can be".to_owned()))?;
+        let memory = memory.map_err(|_| {
+            Failure::Usage(
+                "--memory is too large for this \
+                 machine"
+                    .to_owned(),
+            )
+        })?;
         let memory_bytes = memory.unwrap_or_else(memory_bytes_default);
         Ok(FileSort {
             inputs: self.inputs.clone(),
             by: self.by.clone(),
             distinct: match self.distinct {
                 None => Distinct::No,
-                Some(Equal::Rows) => Distinct::Rows,
-                Some(Equal::Keys) => Distinct::Keys,
+                Some(DistinctBy::Rows) => Distinct::Rows,
+                Some(DistinctBy::Keys) => Distinct::Keys,
             },
             limit: self.limit,
             memory_bytes,
-            sink_bytes: (memory_bytes / SINK_SHARE).max(SINK_BYTES_MIN),
+            sink_bytes: (memory_bytes / SINK_DIVISOR).max(SINK_BYTES_MIN),
             spill_dir: self.spill.clone(),
             csv_no_header: self.no_header,
             threads: self.threads.map_or(cores, usize::from),
@@ -176,21 +189,21 @@ impl Arguments {
     }
 }
 
-fn refused(error: SortError) -> Failure {
+fn sort_failure(error: SortError) -> Failure {
     match error {
         SortError::Usage(what) => Failure::Usage(what),
         SortError::Failed(what) => Failure::Start(what),
     }
 }
 
-/// Ends when the user wants to stop.
-async fn raised(interrupt: &Interrupt) {
+/// Waits for an interrupt.
+async fn interrupted(interrupt: &Interrupt) {
     while !interrupt.is_raised() {
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(CHECK_INTERVAL).await;
     }
 }
 
-/// Writes all rows, and says how many there were.
+/// Writes all rows. Returns their number.
 async fn write(
     sorted: &mut SortedFiles,
     file: &UnfinishedFile<'_>,
@@ -199,26 +212,29 @@ async fn write(
     interrupt: &Interrupt,
     meter: &Meter,
 ) -> Result<u64, Failure> {
-    let unwritten = |cause: Problem| file.failure(cause.as_ref());
+    let unwritten = |cause: WriteError| file.failure(cause.as_ref());
     let out = file.open().map_err(|cause| file.failure(&cause))?;
     let mut sink = format.sink(out, &sorted.schema(), options).map_err(unwritten)?;
-    let mut looks = interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut checks = interval(CHECK_INTERVAL);
+    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rows = 0;
     loop {
         let batch = tokio::select! {
             biased;
-            _ = looks.tick() => {
+            _ = checks.tick() => {
                 if interrupt.is_raised() {
                     return Err(Failure::Interrupted);
                 }
                 meter.show(|| match rows {
                     0 => format!("{} read", number::rows(sorted.rows_read())),
-                    rows => format!("{} of {} written", number::count(rows), number::rows(sorted.rows_read())),
+                    rows => {
+                        let total = number::rows(sorted.rows_read());
+                        format!("{} of {total} written", number::count(rows))
+                    }
                 });
                 continue;
             }
-            batch = sorted.next() => batch.map_err(refused)?,
+            batch = sorted.next() => batch.map_err(sort_failure)?,
         };
         let Some(batch) = batch else { break };
         rows += batch.num_rows() as u64;

@@ -1,4 +1,4 @@
-//! What the client commands have in common: a server, a statement, its parameters and limits.
+//! Arguments of the client commands: a server, a statement, its parameters and limits.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -28,36 +28,36 @@ pub(crate) struct Statement {
     /// Read the statement from a file
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The value of the next of $1, $2 …; see below
+    /// The value of the next parameter, $1, $2 …; see below
     #[arg(short, long = "param", value_name = "VALUE", allow_hyphen_values = true)]
     parameters: Vec<String>,
-    /// How the result travels: auto, none, light, lz4, zstd or zstd:LEVEL
+    /// Compression of the transfer: auto, none, light, lz4, zstd or zstd:LEVEL
     #[arg(long, value_name = "CHOICE", default_value_t, help_heading = "Transfer")]
     compression: CompressionChoice,
-    /// The largest chunk to accept, as sent
+    /// Maximum size of a chunk, as sent
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     chunk_bytes_max: Option<Size>,
-    /// The largest chunk to accept, unpacked
+    /// Maximum size of a chunk, decoded
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     decoded_bytes_max: Option<Size>,
-    /// The largest single row to accept
+    /// Maximum size of a single row
     #[arg(long, value_name = "SIZE", help_heading = "Transfer")]
     row_bytes_max: Option<Size>,
-    /// Use the server's extension dray: auto (where it is, but for statements that had few rows),
-    /// always or never
+    /// Use the server's extension dray: auto (if installed, except for statements that had few
+    /// rows), always or never
     #[arg(long, value_name = "WHEN", default_value_t, help_heading = "PostgreSQL")]
     extension: ExtensionChoice,
-    /// What numeric without a declared precision becomes: text, float64 or decimal(PRECISION,SCALE)
+    /// The type of numeric without a precision: text, float64 or decimal(PRECISION,SCALE)
     #[arg(long, value_name = "TYPE", default_value_t, help_heading = "PostgreSQL")]
     numeric: NumericAs,
-    /// Infinite dates, NaN among decimals, 24:00: error, null, or text for all columns of such
-    /// types
+    /// Infinite dates, NaN in decimals, and 24:00 become: error, null, or text, which changes the
+    /// type of all such columns
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = "PostgreSQL")]
     nonfinite: NonFinite,
-    /// Connections that read a table, under one snapshot: auto, or a number
+    /// Connections that read a table in one snapshot: auto, or a number
     #[arg(long, value_name = "N", default_value_t, help_heading = "PostgreSQL")]
     partitions: Partitions,
-    /// Keep the order of the table's rows, whatever the number of connections
+    /// Keep the order of the table's rows with several connections
     #[arg(long, help_heading = "PostgreSQL")]
     ordered: bool,
     #[command(flatten)]
@@ -67,27 +67,33 @@ pub(crate) struct Statement {
     pub(crate) quiet: bool,
 }
 
-/// How to get into a server.
+/// What to do with a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Run,
+    PlanOnly,
+}
+
+/// How to log in to a server.
 #[derive(Debug, Args)]
 pub(crate) struct Login {
-    /// File with the server's token; the variable DRAY_TOKEN does as well
+    /// File with the server's token; alternatively, set the variable DRAY_TOKEN
     #[arg(long, value_name = "FILE", conflicts_with = "token", help_heading = "Connection")]
     token_file: Option<PathBuf>,
-    /// The server's token; other users can see it in the list of processes, so rather use
+    /// The server's token. Other users can see it in the list of processes, so prefer
     /// --token-file
     #[arg(long, value_name = "TOKEN", help_heading = "Connection")]
     token: Option<Secret>,
-    /// Send the token as it is: without TLS, over a network that is trusted
+    /// Send the token without TLS, over a trusted network
     #[arg(long, help_heading = "Connection")]
     plain_token: bool,
-    /// PEM file with the authority of the server's certificate, instead of the system's
+    /// PEM file with the certificate authority of the server, instead of the system's
     #[arg(long, value_name = "FILE", help_heading = "Connection")]
     ca: Option<PathBuf>,
-    /// How long connecting may take in all, in seconds
+    /// Timeout for connecting, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, help_heading = "Connection")]
     timeout: f64,
-    /// How long the server may send nothing while it is waited for, in seconds [default: as long as
-    /// it takes]
+    /// Timeout for each wait for data from the server, in seconds [default: none]
     #[arg(long, value_name = "SECONDS", help_heading = "Connection")]
     read_timeout: Option<f64>,
 }
@@ -96,11 +102,11 @@ impl Statement {
     /// Connects and sends the statement.
     pub(crate) fn start(
         &self,
-        plan_only: bool,
+        mode: Mode,
         interrupt: &Interrupt,
         meter: &Meter,
     ) -> Result<Results<Connection>, Failure> {
-        let query_options = self.query_options(plan_only)?;
+        let query_options = self.query_options(mode)?;
         let connect_options = self.login.options()?;
         let sql = self.sql()?;
         let connection =
@@ -110,7 +116,7 @@ impl Statement {
             .map_err(|error| failed(error, interrupt))
     }
 
-    /// The compression that was asked for.
+    /// The requested compression.
     pub(crate) fn compression(&self) -> CompressionChoice {
         self.compression
     }
@@ -133,11 +139,11 @@ impl Statement {
         }
     }
 
-    fn query_options(&self, plan_only: bool) -> Result<QueryOptions, Failure> {
+    fn query_options(&self, mode: Mode) -> Result<QueryOptions, Failure> {
         let limits = Limits::default();
         let chosen = |size: Option<Size>, default| size.map_or(default, |size| size.0);
         let chunk_bytes_max = chosen(self.chunk_bytes_max, limits.chunk_bytes_max);
-        // A limit that is raised alone takes along those that may not be smaller.
+        // Raising one limit raises those that may not be lower.
         let limits = Limits {
             chunk_bytes_max,
             decoded_bytes_max: chosen(
@@ -150,7 +156,7 @@ impl Statement {
             parameters: parameters::row(&self.parameters).map_err(Failure::Usage)?,
             limits,
             compression: self.compression,
-            plan_only,
+            plan_only: mode == Mode::PlanOnly,
             postgres: PostgresOptions {
                 extension: self.extension,
                 numeric: self.numeric,
@@ -164,7 +170,7 @@ impl Statement {
 }
 
 impl Login {
-    /// What the options say.
+    /// The options of the connection.
     pub(crate) fn options(&self) -> Result<ConnectOptions, Failure> {
         let from_file =
             self.token_file.as_deref().map(read_token).transpose().map_err(Failure::Usage)?;
@@ -186,7 +192,7 @@ impl Login {
     }
 }
 
-/// A statement's error; if the user stopped it, that.
+/// The failure of a statement, or the interrupt that cancelled it.
 pub(crate) fn failed(error: dray_client::Error, interrupt: &Interrupt) -> Failure {
     match error.kind() {
         ErrorKind::Cancelled if interrupt.is_raised() => Failure::Interrupted,

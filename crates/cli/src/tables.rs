@@ -1,4 +1,4 @@
-//! `dray tables`: what a server has.
+//! `dray tables`: lists a server's tables.
 
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -10,34 +10,38 @@ use crate::failure::{EXIT_CODES, Failure};
 use crate::format::table::Table;
 use crate::format::{FileOptions, Format};
 use crate::interrupt::Interrupt;
-use crate::progress::Meter;
+use crate::progress::{Meter, Visibility};
 use crate::statement::{Login, failed};
 
-/// What errors call the output.
+/// The name of the output in errors.
 const TARGET: &str = "standard output";
 
-/// A Dray server's own list.
-const OF_DRAY: &str =
+/// The query for a Dray server.
+const DRAY_QUERY: &str =
     "SELECT table_name AS \"table\", rows, bytes, files, columns FROM dray.tables ORDER BY 1";
-/// Those that the user may read; PostgreSQL's rows are an estimate of its last ANALYZE. Every name
-/// is qualified, since others may have put theirs into the search path.
-const OF_POSTGRES: &str = "\
+/// The query for PostgreSQL: the tables that the user may read, with the row counts of the last
+/// ANALYZE. Every name is qualified, since other users may have objects in the search path.
+const POSTGRES_QUERY: &str = "\
 SELECT pg_catalog.format('%I.%I', s.nspname, t.relname) AS \"table\",
-       CASE WHEN t.reltuples OPERATOR(pg_catalog.>=) 0 THEN t.reltuples::pg_catalog.int8 END AS estimated_rows,
+       CASE WHEN t.reltuples OPERATOR(pg_catalog.>=) 0 THEN t.reltuples::pg_catalog.int8 END
+           AS estimated_rows,
        pg_catalog.pg_table_size(t.oid) AS bytes,
        (SELECT pg_catalog.string_agg(pg_catalog.format('%I %s', c.attname,
-                                         pg_catalog.format_type(c.atttypid, c.atttypmod)), ', ' ORDER BY c.attnum)
+                                         pg_catalog.format_type(c.atttypid, c.atttypmod)),
+                                     ', ' ORDER BY c.attnum)
         FROM pg_catalog.pg_attribute c
-        WHERE c.attrelid OPERATOR(pg_catalog.=) t.oid AND c.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
+        WHERE c.attrelid OPERATOR(pg_catalog.=) t.oid
+          AND c.attnum OPERATOR(pg_catalog.>) 0::pg_catalog.int2
           AND NOT c.attisdropped) AS columns
-FROM pg_catalog.pg_class t JOIN pg_catalog.pg_namespace s ON s.oid OPERATOR(pg_catalog.=) t.relnamespace
+FROM pg_catalog.pg_class t
+JOIN pg_catalog.pg_namespace s ON s.oid OPERATOR(pg_catalog.=) t.relnamespace
 WHERE t.relkind::pg_catalog.text OPERATOR(pg_catalog.~) '^[rpvmf]$'
   AND s.nspname::pg_catalog.text OPERATOR(pg_catalog.!~) '^(pg_.*|information_schema)$'
   AND pg_catalog.has_table_privilege(t.oid, 'SELECT')
 ORDER BY s.nspname::pg_catalog.text, t.relname::pg_catalog.text";
 
 const EXAMPLES: &str = "\
-Rows and bytes are empty where the server does not know them; of PostgreSQL, rows are an estimate.
+Rows and bytes are empty if the server does not know them. Rows of PostgreSQL are estimates.
 
 Examples:
   dray tables dray://localhost
@@ -50,7 +54,7 @@ pub(crate) struct Arguments {
     /// The server: dray://HOST[:PORT], drays://HOST[:PORT] (TLS), dray+unix:///PATH, or
     /// postgresql://USER@HOST/DATABASE
     uri: String,
-    /// How to print them [default: table on a terminal, csv elsewhere]
+    /// The output format [default: table on a terminal, csv elsewhere]
     #[arg(long, value_enum)]
     format: Option<OutputFormat>,
     #[command(flatten)]
@@ -63,11 +67,11 @@ enum OutputFormat {
     Table,
     /// NULL is an empty field
     Csv,
-    /// One object a line
+    /// One object per line
     Json,
 }
 
-/// Asks for the tables and prints them.
+/// Queries the tables and prints them.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let is_terminal = std::io::stdout().is_terminal();
     let format = match arguments.format {
@@ -78,15 +82,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => Some(Format::Csv),
     };
     let interrupt = Interrupt::listen()?;
-    let meter = Meter::new(false);
+    let meter = Meter::new(Visibility::Hidden);
     let connection = Connection::connect(&arguments.uri, &arguments.login.options()?)
         .map_err(Failure::Client)?;
-    let sql = if arguments.uri.starts_with("postgres") { OF_POSTGRES } else { OF_DRAY };
+    let sql = if arguments.uri.starts_with("postgres") { POSTGRES_QUERY } else { DRAY_QUERY };
     let watch = meter.watch(interrupt.clone());
     let results = Connection::query_with(connection, sql, &QueryOptions::default(), Some(watch));
     let mut results = results.map_err(|error| failed(error, &interrupt))?;
     let batches = results.read_all().map_err(|error| failed(error, &interrupt))?;
-    let unwritten = |cause: crate::format::Problem| Failure::output(TARGET, cause.as_ref());
+    let unwritten = |cause: crate::format::WriteError| Failure::output(TARGET, cause.as_ref());
     match format {
         Some(format) => {
             let out = std::io::stdout()

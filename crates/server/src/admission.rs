@@ -1,14 +1,13 @@
-//! Memory for statements: each waits until the least that it needs is free, and what is on its way
-//! to clients is counted.
+//! Memory admission: a statement starts once the memory that it needs at least is free.
 //!
 //! ```text
-//!   --memory  ├── 3/4: sorts, aggregates, joins: a share each, as many statements at a time as there are shares
-//!             └── 1/4: results on their way: chunks that are made and wait in queues
+//!   --memory  ├── 3/4: operators that buffer rows (sorts, aggregates, joins), a fixed part each
+//!             └── 1/4: results: chunks that are being encoded or wait in queues
 //! ```
 //!
-//! The engine's pool divides all of the memory among those that ask. Who comes last may then get
-//! less than an operator can begin with; here it waits instead. Statements that keep nothing and
-//! send little are not held up.
+//! The engine's pool divides the memory among all operators that ask. Without admission, the last
+//! one may get less than it can start with; here its statement waits instead. Statements that
+//! buffer nothing and send little are not held up.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,55 +21,57 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::info;
 
 use crate::engine;
-use crate::turns::Waits;
+use crate::slots::Waiting;
 
-/// What is counted, in bytes: semaphores count to 2³² only.
-const UNIT_BYTES: u64 = 4 << 10;
-/// The share of a statement that sorts, aggregates or joins, unless the memory is less.
-const SHARE_BYTES: u64 = 64 << 20;
-/// So many such statements run at a time, however little memory there is.
-const SHARES_MIN: u64 = 2;
-/// Results on their way get such a part of the memory,
-const RESULTS_PART: u64 = 4;
-/// and one of them such a part of that.
-const RESULT_PART: u64 = 4;
-/// The largest chunks, whatever the client accepts and how much memory there is.
+/// The bytes of one permit. A semaphore hands out at most 2³² - 1 permits at once.
+const PERMIT_BYTES: u64 = 4 << 10;
+/// What a statement that sorts, aggregates or joins reserves, unless there is less memory.
+const OPERATOR_BYTES: u64 = 64 << 20;
+/// Statements that buffer rows and can run at a time, however little memory there is.
+const BUFFERING_STATEMENTS_MIN: u64 = 2;
+/// Results get 1/4 of the memory,
+const RESULTS_DIVISOR: u64 = 4;
+/// and a single result at most 1/4 of that.
+const RESULT_DIVISOR: u64 = 4;
+/// The bounds of the chunk size, whatever the client accepts and however much memory there is.
 const CHUNK_BYTES_CEILING: u64 = 16 << 20;
 const CHUNK_BYTES_FLOOR: u64 = 64 << 10;
-/// Queries and parameters that are being received get such a part of the memory, and so much at
-/// least: one of the largest.
-const REQUESTS_PART: u64 = 8;
+/// Queries and parameters that are being received get 1/8 of the memory, and at least the size of
+/// the largest one.
+const REQUESTS_DIVISOR: u64 = 8;
 const REQUESTS_BYTES_MIN: u64 = 64 << 20;
-/// How long a statement waits for its share.
+/// How long a statement waits for memory.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The memory of a server's statements.
+/// The memory that statements share.
 #[derive(Debug)]
 pub(crate) struct Admission {
     pool: Arc<dyn MemoryPool>,
+    /// None is unlimited.
     memory_bytes: Option<u64>,
-    shares: Arc<Semaphore>,
+    operators: Arc<Semaphore>,
     results: Arc<Semaphore>,
     requests: Arc<Semaphore>,
+    /// Statements that wait for memory.
     waiting: AtomicUsize,
     wait_max: Duration,
 }
 
-/// What a statement needs before it begins.
+/// The memory that a statement needs before it starts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Need {
-    /// Whether it has operators that keep rows.
-    pub(crate) keeps_rows: bool,
-    /// The bytes of chunks that it makes before its client has taken any.
+pub(crate) struct MemoryNeed {
+    /// Whether the plan has operators that buffer rows.
+    pub(crate) buffers_rows: bool,
+    /// The bytes of chunks that exist before the client has read any.
     pub(crate) result_bytes: u64,
-    /// The bytes of record batches that are read as a whole.
+    /// The bytes of Arrow record batches, which are read as a whole.
     pub(crate) scan_bytes: u64,
 }
 
-/// A statement's part of the memory, until it is dropped.
+/// A statement's memory. Dropping it returns the memory.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    _share: Option<OwnedSemaphorePermit>,
+pub(crate) struct MemoryGrant {
+    _operators: Option<OwnedSemaphorePermit>,
     _result: Option<OwnedSemaphorePermit>,
     _reservation: MemoryReservation,
 }
@@ -82,95 +83,99 @@ impl Admission {
             MemoryLimit::Infinite | MemoryLimit::Unknown => None,
         };
         let semaphore = |bytes: Option<u64>| {
-            let units = bytes.map_or(Semaphore::MAX_PERMITS, |bytes| units(bytes).max(1) as usize);
-            Arc::new(Semaphore::new(units))
+            let permits =
+                bytes.map_or(Semaphore::MAX_PERMITS, |bytes| permits(bytes).max(1) as usize);
+            Arc::new(Semaphore::new(permits))
         };
-        let results = memory_bytes.map(|bytes| bytes / RESULTS_PART);
         Self {
             pool,
             memory_bytes,
-            shares: semaphore(memory_bytes.map(|bytes| bytes - bytes / RESULTS_PART)),
-            results: semaphore(results),
+            operators: semaphore(memory_bytes.map(operators_bytes)),
+            results: semaphore(memory_bytes.map(|bytes| bytes / RESULTS_DIVISOR)),
             requests: semaphore(
-                memory_bytes.map(|bytes| (bytes / REQUESTS_PART).max(REQUESTS_BYTES_MIN)),
+                memory_bytes.map(|bytes| (bytes / REQUESTS_DIVISOR).max(REQUESTS_BYTES_MIN)),
             ),
             waiting: AtomicUsize::new(0),
             wait_max: WAIT_MAX,
         }
     }
 
-    /// The room of requests that are being received, in units of [`UNIT_BYTES`].
-    pub(crate) fn requests(&self) -> Arc<Semaphore> {
+    /// The memory for requests that are being received; see [`request_permits`].
+    pub(crate) fn request_memory(&self) -> Arc<Semaphore> {
         self.requests.clone()
     }
 
-    /// The largest chunks that are made for a client which accepts `asked`, where `chunks` of them
-    /// are there at a time.
-    pub(crate) fn chunk_bytes_max(&self, asked: u64, chunks: u64) -> u64 {
-        let result = self.memory_bytes.map_or(u64::MAX, |bytes| bytes / RESULTS_PART / RESULT_PART);
-        asked.min((result / chunks.max(1)).clamp(CHUNK_BYTES_FLOOR, CHUNK_BYTES_CEILING))
+    /// The largest chunks to make for a client that accepts `client_max` bytes, if `chunks` of
+    /// them exist at a time.
+    pub(crate) fn chunk_bytes_max(&self, client_max: u64, chunks: u64) -> u64 {
+        let result =
+            self.memory_bytes.map_or(u64::MAX, |bytes| bytes / RESULTS_DIVISOR / RESULT_DIVISOR);
+        client_max.min((result / chunks.max(1)).clamp(CHUNK_BYTES_FLOOR, CHUNK_BYTES_CEILING))
     }
 
     /// Waits until there is memory for a statement.
     ///
     /// # Errors
-    /// If there is none for too long.
-    pub(crate) async fn admit(&self, need: Need) -> Result<Admitted, ServerError> {
-        let share = match self.memory_bytes {
-            Some(bytes) if need.keeps_rows || need.scan_bytes > 0 => {
-                let most = bytes - bytes / RESULTS_PART;
+    /// SQLSTATE 53200 if the statement needs more than there is, or has waited too long.
+    pub(crate) async fn admit(&self, need: MemoryNeed) -> Result<MemoryGrant, ServerError> {
+        let operators = match self.memory_bytes {
+            Some(bytes) if need.buffers_rows || need.scan_bytes > 0 => {
+                let most = operators_bytes(bytes);
                 if need.scan_bytes > most {
                     let message = format!(
-                        "the files' record batches take {} MB together, for which the server has no memory",
+                        "the files' record batches need {} MB at a time, more than the server's \
+                         memory",
                         need.scan_bytes / 1_000_000
                     );
                     let hint = "write the files in smaller batches, or raise the server's --memory";
                     return Err(engine::error(ErrorKind::Resources, "53200", message, hint));
                 }
-                let keeps = if need.keeps_rows { share_bytes(bytes) } else { 0 };
-                Some(self.units(&self.shares, (keeps + need.scan_bytes).min(most)).await?)
+                let buffered = if need.buffers_rows { buffered_bytes(bytes) } else { 0 };
+                let bytes = (buffered + need.scan_bytes).min(most);
+                Some(self.acquire(&self.operators, bytes).await?)
             }
             _ => None,
         };
         let result = match self.memory_bytes {
             Some(bytes) => {
-                let most = bytes / RESULTS_PART;
-                Some(self.units(&self.results, need.result_bytes.min(most)).await?)
+                let most = bytes / RESULTS_DIVISOR;
+                Some(self.acquire(&self.results, need.result_bytes.min(most)).await?)
             }
             None => None,
         };
         let reservation = MemoryConsumer::new("results").register(&self.pool);
-        // There is room: the semaphore has seen to that; what sorts have taken, they give back.
+        // The semaphores have made room. Sorts that hold more than their part give it back.
         reservation.grow(
             usize::try_from(need.result_bytes.saturating_add(need.scan_bytes))
                 .unwrap_or(usize::MAX >> 1),
         );
-        Ok(Admitted { _share: share, _result: result, _reservation: reservation })
+        Ok(MemoryGrant { _operators: operators, _result: result, _reservation: reservation })
     }
 
     /// Whether a statement waits for memory.
-    pub(crate) fn is_wanted(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    async fn units(
+    async fn acquire(
         &self,
-        room: &Arc<Semaphore>,
+        memory: &Arc<Semaphore>,
         bytes: u64,
     ) -> Result<OwnedSemaphorePermit, ServerError> {
-        let wanted = units(bytes);
-        if let Ok(permit) = room.clone().try_acquire_many_owned(wanted) {
+        let permits = permits(bytes);
+        if let Ok(permit) = memory.clone().try_acquire_many_owned(permits) {
             return Ok(permit);
         }
-        let _waits = Waits::begin(&self.waiting);
-        info!("a statement waits for {bytes} bytes of memory that others use");
-        match tokio::time::timeout(self.wait_max, room.clone().acquire_many_owned(wanted)).await {
+        let _waiting = Waiting::new(&self.waiting);
+        info!("a statement waits for {bytes} bytes of memory that other statements use");
+        let acquired = memory.clone().acquire_many_owned(permits);
+        match tokio::time::timeout(self.wait_max, acquired).await {
             Ok(Ok(permit)) => Ok(permit),
             Ok(Err(_)) | Err(_) => Err(engine::error(
                 ErrorKind::Resources,
                 "53200",
                 format!(
-                    "other statements had the memory for {} s that this one needs to begin",
+                    "the statement waited {} s for memory that other statements use",
                     self.wait_max.as_secs()
                 ),
                 "try again later, read results to their end, or raise the server's --memory",
@@ -179,23 +184,29 @@ impl Admission {
     }
 }
 
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX)
+/// Permits for some memory.
+fn permits(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PERMIT_BYTES)).unwrap_or(u32::MAX)
 }
 
-/// The share of one statement.
-fn share_bytes(memory_bytes: u64) -> u64 {
-    SHARE_BYTES.min((memory_bytes - memory_bytes / RESULTS_PART) / SHARES_MIN)
+/// The part of the memory that operators get.
+fn operators_bytes(memory_bytes: u64) -> u64 {
+    memory_bytes - memory_bytes / RESULTS_DIVISOR
 }
 
-/// Units of [`Admission::requests`] for so many bytes.
-pub(crate) fn request_units(bytes: u64) -> u32 {
-    units(bytes)
+/// What one statement with operators that buffer rows reserves.
+fn buffered_bytes(memory_bytes: u64) -> u64 {
+    OPERATOR_BYTES.min(operators_bytes(memory_bytes) / BUFFERING_STATEMENTS_MIN)
+}
+
+/// Permits of [`Admission::request_memory`] for a request.
+pub(crate) fn request_permits(bytes: u64) -> u32 {
+    permits(bytes)
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use std::sync::Arc;
     use std::time::Duration;
@@ -203,7 +214,7 @@ mod tests {
     use datafusion::execution::memory_pool::{FairSpillPool, MemoryPool};
     use futures::FutureExt;
 
-    use super::{Admission, Need};
+    use super::{Admission, MemoryNeed};
 
     fn admission(bytes: usize) -> Admission {
         let pool: Arc<dyn MemoryPool> = Arc::new(FairSpillPool::new(bytes));
@@ -211,9 +222,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn statements_wait_for_their_share() {
+    async fn statements_wait_for_their_memory() {
         let admission = admission(256 << 20);
-        let sort = Need { keeps_rows: true, result_bytes: 1 << 20, scan_bytes: 0 };
+        let sort = MemoryNeed { buffers_rows: true, result_bytes: 1 << 20, scan_bytes: 0 };
         let first = [
             admission.admit(sort).await.unwrap(),
             admission.admit(sort).await.unwrap(),
@@ -223,10 +234,10 @@ mod tests {
         assert!(admission.admit(sort).now_or_never().is_none());
         let refused = admission.admit(sort).await.unwrap_err();
         assert_eq!(refused.sqlstate, "53200");
-        // Who keeps nothing goes past.
-        let scan = Need { keeps_rows: false, ..sort };
+        // A statement that buffers nothing is not held up.
+        let scan = MemoryNeed { buffers_rows: false, ..sort };
         admission.admit(scan).now_or_never().unwrap().unwrap();
-        let file = Need { scan_bytes: 200 << 20, ..scan };
+        let file = MemoryNeed { scan_bytes: 200 << 20, ..scan };
         assert!(admission.admit(file).await.unwrap_err().message.contains("209 MB"));
         drop(first);
         assert_eq!(admission.pool.reserved(), 0);
@@ -234,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_have_a_ceiling() {
+    fn chunk_sizes_are_bounded() {
         let small = admission(128 << 20);
         assert_eq!(small.chunk_bytes_max(1 << 20, 8), 1 << 20);
         assert_eq!(small.chunk_bytes_max(u64::from(u32::MAX), 8), 1 << 20);

@@ -1,36 +1,36 @@
-//! The catalog: what the user names on the command line, as SQL tables of an embedded DataFusion.
+//! The catalog: files and folders as SQL tables of an embedded DataFusion.
 //!
 //! ```text
-//! TableSpec --sources--> Source --tables--> TableProvider --load (--in-memory)--> MemTable
-//!  NAME=PATH              files of one kind    schema known and checked            64 Ki-row batches
+//! TableSpec ─ sources ─▶ Source ─ tables ─▶ TableProvider ─ load (--in-memory) ─▶ MemTable
+//! NAME=PATH              files of one kind  checked schema                64 Ki-row batches
 //! ```
 //!
-//! What a path becomes:
+//! How paths become tables:
 //!
 //! - A file is one table, named after the file without its ending.
 //! - `NAME=FOLDER` is one table of all data files below the folder.
-//! - `FOLDER` alone serves each data file in it as a table, and each subfolder as one table. It is
-//!   one table itself where it holds `key=value` folders, or is named like a data file
+//! - `FOLDER` alone serves each data file in it as a table, and each subfolder as one table. The
+//!   folder itself is one table if it contains `key=value` folders, or is named like a data file
 //!   (`sales.parquet/`).
-//! - `key=value` folders add a column for each key: a 64-bit integer where all values are, else
-//!   text.
-//! - Names beginning with `.` or `_` and, in folders, empty files and files of other kinds are
-//!   passed over.
+//! - `key=value` folders add a column for each key: a 64-bit integer if all values are integers,
+//!   else text.
+//! - Names beginning with `.` or `_` are ignored, and in folders also empty files and files of
+//!   other kinds.
 //!
-//! The files of one table are of one kind and have the same columns: matched by name (Parquet,
-//! JSON), or in the same order (CSV, Arrow). If asked, columns that only some files have are NULL
-//! in the others.
+//! The files of one table are of one kind and have the same columns, matched by name (Parquet,
+//! JSON) or by position (CSV, Arrow). With `union_by_name`, columns that only some files have are
+//! NULL in the others.
 //!
-//! **A table is the files that it was opened with.** Later files in its folder are not part of it,
-//! and one that was removed, replaced or written to makes every statement that needs it fail
-//! ([`served`]): columns, types and statistics are those of the files that were there. To serve
-//! what is there now, start again.
+//! **A table consists of the files that it was opened with.** Files added to its folder later are
+//! not part of it. If one of its files is removed, replaced or written to, statements that read the
+//! file fail ([`served`]), because the table's columns, types and statistics describe the original
+//! files. Restart the server to serve the new files.
 //!
-//! **Text is read twice.** The types of CSV and JSON columns come from all rows, in one pass before
-//! serving: the readers cut `1.5` to `1` where a sample had promised integers, drop the time where
-//! it had promised dates, and lose what it had not shown at all. The same pass finds strings that
-//! are not UTF-8. An empty CSV field is NULL; a CSV column with no values is text, one without a
-//! name is named by its place (`column_110`).
+//! **Text is read twice.** One pass over all rows infers the types of CSV and JSON columns before
+//! serving. Types inferred from a sample would lose values: the readers truncate `1.5` to `1` in an
+//! integer column, drop the time in a date column, and skip columns that the sample lacks. The same
+//! pass finds strings that are not UTF-8. An empty CSV field is NULL. A CSV column without values
+//! is text, and one without a name is named by its position (`column_110`).
 
 mod arrow;
 mod csv_types;
@@ -41,6 +41,7 @@ mod load;
 mod naming;
 mod parquet;
 mod pool;
+mod row_count;
 mod rows;
 mod served;
 mod sources;
@@ -48,7 +49,6 @@ mod spill;
 mod store;
 mod tables;
 mod text;
-mod whole;
 
 pub use error::CatalogError;
 pub(crate) use load::{plain_batch, plain_schema};
@@ -72,58 +72,54 @@ use dray_sort::{SpillSpace, memory_bytes_default};
 
 use self::listing::TableInfo;
 use self::pool::SharingPool;
+use self::row_count::CHECK_ROW_COUNTS;
 use self::spill::SpillFolder;
 use self::store::ServedFiles;
 use self::tables::{Opened, Opener};
-use self::whole::COUNT_WHOLE_SCANS;
 use crate::sort::SORT_EXTERNALLY;
 use crate::tpch;
 
-/// Rows in each batch of a table held in memory, but for its last ones.
+/// Rows in each batch of a table in memory, except for the last one of each part.
 pub const MEMORY_BATCH_ROWS: usize = 65_536;
 
-/// One batch may take this much when it is unpacked, however little memory there is.
-const BATCH_BYTES_LEAST: u64 = 64 << 20;
+/// Decompressed bytes that a batch may have, however little memory there is.
+const BATCH_BYTES_MIN: u64 = 64 << 20;
 
-/// Consumers of memory that an error about exhausted memory names.
-const CONSUMERS_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
+/// Memory consumers that an error about exhausted memory lists.
+const CONSUMERS_LISTED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(2);
 
-/// What to serve, and what the engine may use for it.
+/// The tables to serve, and the resources that the engine may use.
 #[derive(Debug, Clone, Default)]
 pub struct CatalogOptions {
     /// The tables to serve.
     pub tables: Vec<TableSpec>,
-    /// Generate the eight TPC-H tables at this scale factor. They are held in memory, `in_memory`
-    /// or not.
+    /// Generate the eight TPC-H tables at this scale factor. They are always held in memory.
     pub tpch_scale: Option<f64>,
     /// Load every table into memory before serving.
     pub in_memory: bool,
-    /// CSV files have no line of names at their beginning; their columns are `column_1`,
-    /// `column_2`, ….
+    /// Whether CSV files lack a header line. Their columns are then `column_1`, `column_2`, ….
     pub csv_no_header: bool,
-    /// The files of one table may have different columns, which are matched by name and NULL where
-    /// a file lacks them.
+    /// Whether the files of one table may have different columns, matched by name. A column is NULL
+    /// in files that lack it.
     pub union_by_name: bool,
-    /// The memory that queries may use for sorts, joins and aggregates before they spill to disk.
-    /// It does not count tables held in memory. `None` is half of the memory available when the
-    /// catalog is opened.
+    /// Memory for sorts, joins and aggregates before they spill to disk, in addition to tables in
+    /// memory. None is half of the memory available when the catalog is opened.
     pub memory_bytes: Option<usize>,
-    /// An existing folder for what queries spill; `None` is the system's folder for temporary
-    /// files.
+    /// An existing folder to spill to; None is the system's folder for temporary files.
     pub spill_dir: Option<PathBuf>,
-    /// What all sorts together, and the engine's other operators together, may spill; `None` is
-    /// what the disk has.
+    /// Maximum bytes that all sorts together may spill, and also that all other operators together
+    /// may spill. None is unlimited.
     pub spill_bytes_max: Option<u64>,
-    /// Threads a query, the loading and the generator may use (at least 1).
+    /// Threads for each query, for loading tables and for the generator (at least 1).
     pub threads: usize,
 }
 
-/// Opens the tables as a session that every connection's own session can be made from.
+/// Opens the tables as a session that all connections can share.
 ///
 /// # Errors
 ///
-/// A table that can't be found, told, named or read; each error is one sentence that says what to
-/// do.
+/// If a table can't be found, named or read, or its kind is unknown. Each error is one sentence
+/// that also says what to do.
 pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogError> {
     let threads = options.threads.max(1);
     let memory_bytes = options.memory_bytes.unwrap_or_else(memory_bytes_default);
@@ -131,7 +127,7 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     let space = SpillSpace::new(options.spill_bytes_max.unwrap_or(u64::MAX));
     let mut config = session_config(threads).with_extension(space);
     if let Some(folder) = folder {
-        // As long as there are sessions.
+        // Kept for as long as there are sessions.
         config = config.with_extension(Arc::new(folder));
     }
     let ctx = SessionContext::new_with_state(
@@ -140,7 +136,7 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
             .with_runtime_env(runtime)
             .with_default_features()
             .with_physical_optimizer_rule(Arc::new(SORT_EXTERNALLY))
-            .with_physical_optimizer_rule(Arc::new(COUNT_WHOLE_SCANS))
+            .with_physical_optimizer_rule(Arc::new(CHECK_ROW_COUNTS))
             .build(),
     );
 
@@ -161,8 +157,8 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     }
 
     let files = Arc::new(ServedFiles::default());
-    ctx.register_object_store(store::url("", true)?.as_ref(), Arc::clone(&files) as _);
-    let batch_bytes_max = u64::try_from(memory_bytes).unwrap_or(u64::MAX).max(BATCH_BYTES_LEAST);
+    ctx.register_object_store(store::table_url("")?.as_ref(), Arc::clone(&files) as _);
+    let batch_bytes_max = u64::try_from(memory_bytes).unwrap_or(u64::MAX).max(BATCH_BYTES_MIN);
     let opener = Opener { context: &ctx, files, options, batch_bytes_max };
     let mut infos = Vec::new();
     for source in sources {
@@ -195,8 +191,8 @@ pub async fn open(options: &CatalogOptions) -> Result<SessionContext, CatalogErr
     Ok(ctx)
 }
 
-/// What SQL may do here: queries, `EXPLAIN`, `SHOW` and `DESCRIBE`, but nothing that writes,
-/// changes a table or a setting, or makes a file of the server readable. Pass it to
+/// The statements that clients may run: queries, `EXPLAIN`, `SHOW` and `DESCRIBE`. Statements that
+/// write, change a table or a setting, or open other files of the server are refused. Pass this to
 /// [`SessionContext::sql_with_options`].
 pub fn query_options() -> SQLOptions {
     SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false)
@@ -207,8 +203,7 @@ fn register(
     name: &str,
     table: Arc<dyn TableProvider>,
 ) -> Result<(), CatalogError> {
-    // A bare reference: the name is taken as it is, never split at a dot or folded to lower case
-    // again.
+    // A bare reference is not split at dots or folded to lower case.
     ctx.register_table(datafusion::common::TableReference::bare(name), table)?;
     Ok(())
 }
@@ -220,17 +215,17 @@ fn session_config(threads: usize) -> SessionConfig {
         .with_collect_statistics(true);
     let settings = config.options_mut();
     settings.execution.time_zone = Some("UTC".to_owned());
-    // Utf8 offsets and bytes travel as they are; views would have to be compacted first.
+    // Offsets and bytes of Utf8 are sent as they are; views would have to be compacted first.
     settings.execution.parquet.schema_force_view_types = false;
-    // Extension types, as uuid and json, are metadata of a column.
+    // Keep extension types such as uuid and json, which are metadata of a column.
     settings.execution.parquet.skip_metadata = false;
     settings.sql_parser.map_string_types_to_utf8view = false;
-    // Tables have the files in all folders below theirs.
+    // Include files in subfolders.
     settings.execution.listing_table_ignore_subdirectory = false;
     config
 }
 
-/// What the engine runs in, and the folder that it spills to, which is there as long as it is kept.
+/// The engine's runtime, and its spill folder, which is removed when it is dropped.
 fn runtime(
     options: &CatalogOptions,
     memory_bytes: usize,
@@ -241,7 +236,7 @@ fn runtime(
         (Err(cause), Some(path)) => {
             return Err(CatalogError::SpillDir { path: path.clone(), kind: cause.kind() });
         }
-        // It fails when something is spilled, which may never be.
+        // The default folder is unusable. Statements fail only when they spill.
         (Err(_), None) => None,
     };
     let spill = match &folder {
@@ -250,10 +245,10 @@ fn runtime(
     };
     let disk = DiskManagerBuilder::default().with_mode(spill);
     let disk = disk.with_max_temp_directory_size(options.spill_bytes_max.unwrap_or(u64::MAX));
-    let pool = TrackConsumersPool::new(SharingPool::new(memory_bytes), CONSUMERS_NAMED);
+    let pool = TrackConsumersPool::new(SharingPool::new(memory_bytes), CONSUMERS_LISTED);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(pool))
-        // Listing a table's files finds out whether they have changed.
+        // Listing a table's files checks whether they have changed.
         .with_object_list_cache_limit(0)
         .with_disk_manager_builder(disk)
         .build_arc()?;

@@ -1,5 +1,5 @@
-//! When a certificate is valid, read from its DER bytes (RFC 5280 section 4.1.2.5): rustls serves
-//! it without looking.
+//! The validity of a certificate, read from its DER bytes (RFC 5280 section 4.1.2.5). rustls serves
+//! expired certificates without a warning.
 
 use chrono::{DateTime, NaiveDateTime, Utc};
 
@@ -9,7 +9,7 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// `[0]`: the version.
 const VERSION: u8 = 0xA0;
 
-/// From when to when a certificate holds.
+/// The period in which a certificate is valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Validity {
     pub(crate) begins: DateTime<Utc>,
@@ -17,7 +17,7 @@ pub(crate) struct Validity {
 }
 
 impl Validity {
-    /// Of a certificate; none if its bytes are not understood.
+    /// The validity of a DER certificate, or None if it can't be parsed.
     pub(crate) fn of(certificate: &[u8]) -> Option<Self> {
         let mut fields = Der(Der(Der(certificate).content(SEQUENCE)?).content(SEQUENCE)?);
         if fields.0.first() == Some(&VERSION) {
@@ -31,7 +31,7 @@ impl Validity {
         Some(Self { begins: validity.time()?, ends: validity.time()? })
     }
 
-    /// What is wrong with it at this time, for clients that look.
+    /// Why a client would refuse the certificate at this time.
     pub(crate) fn fault(&self, now: DateTime<Utc>) -> Option<String> {
         let date = |time: DateTime<Utc>| time.format("%Y-%m-%d %H:%M:%S UTC");
         if now < self.begins {
@@ -41,7 +41,7 @@ impl Validity {
     }
 }
 
-/// What is left of some DER.
+/// The unread rest of a DER encoding.
 struct Der<'a>(&'a [u8]);
 
 impl<'a> Der<'a> {
@@ -69,7 +69,7 @@ impl<'a> Der<'a> {
         let (tag, content) = self.element()?;
         let text = std::str::from_utf8(content).ok()?;
         let text = match tag {
-            // Two digits of the year: those from 50 on are of the last century.
+            // Years have two digits; from 50 on they are of the 20th century.
             UTC_TIME => format!("{}{text}", if text.get(..2)? < "50" { "20" } else { "19" }),
             GENERALIZED_TIME => text.to_owned(),
             _ => return None,

@@ -1,21 +1,21 @@
-//! Threads that compute. Those of the network never do.
+//! Threads that compute, apart from those that do network I/O.
 //!
 //! ```text
-//!   network: sockets, cancels, signals        executor, one for each running statement
-//!   ┌───────────────────────────────┐  job   ┌──────────────────────────────────────────────┐
-//!   │ connection ── statement ──────┼───────▶│ planner: SQL, plan, the first batch            │
-//!   │      ▲                        │        │    │ producers                                │
-//!   │      └────── chunks ──────────┼────────│ workers ×threads: partitions, encoding        │
-//!   └───────────────────────────────┘        └──────────────────────────────────────────────┘
+//!   network: sockets, cancels, signals       executor, one for each running statement
+//!   ┌───────────────────────────────┐  job  ┌─────────────────────────────────────────┐
+//!   │ connection ── statement ──────┼──────▶│ planner: SQL, plan, the first batch     │
+//!   │      ▲                        │       │    │ producers                          │
+//!   │      └────── chunks ──────────┼───────│ workers × threads: partitions, encoding │
+//!   └───────────────────────────────┘       └─────────────────────────────────────────┘
 //! ```
 //!
-//! The engine yields when it likes: a rule of its planner or a join may take minutes between two
-//! yields, and no task can be stopped there. So each statement has threads of its own, and the
-//! system shares the processors among statements. Workers have a lower priority than the network
-//! and planners, or a short statement would wait behind all the long ones.
+//! A planner rule or a join of the engine may run for minutes without yielding, and can't be
+//! stopped meanwhile. So each statement has its own threads, and the system schedules them. Workers
+//! have a lower priority than network threads and planners: otherwise a short statement would wait
+//! behind all long ones.
 //!
-//! An executor is given back when nothing runs on it any more. One whose statement has stopped, but
-//! not its threads, is abandoned: it gets what time nobody else wants, and goes when it ends.
+//! An executor is reused once nothing runs on it. If its threads keep running after the statement
+//! has ended, it is abandoned: it runs at the lowest priority, and is dropped when it ends.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -30,34 +30,35 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
-use crate::turns::Turn;
+use crate::slots::StatementSlot;
 use crate::way;
 
-/// A plan is as deep as its statement, and so is the stack of what plans, compares and drops it.
-/// The system gives the memory when it is touched.
+/// The planner's stack. Planning, comparing and dropping a plan recurse as deep as the statement is
+/// nested. The kernel provides the memory when it is first used.
 const PLANNER_STACK_BYTES: usize = 64 << 20;
-/// Expressions are evaluated by functions that call themselves.
+/// A worker's stack. Evaluating expressions recurses.
 const WORKER_STACK_BYTES: usize = 16 << 20;
-/// How much workers stand back behind the network and planners, and behind everything else when
-/// abandoned, by nice(2).
+/// The nice(2) value of workers, and that of all threads of an abandoned executor.
 const WORKER_NICE: i32 = 5;
 const ABANDONED_NICE: i32 = 19;
-/// Threads that run on for so long after their statement has stopped are abandoned.
+/// How long an executor may keep running after its statement before it is abandoned.
 const ABANDONED_AFTER: Duration = Duration::from_secs(1);
-/// How often to look whether they have ended, at first and later.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(100));
-/// So many executors are kept for the next statements.
+/// How often to check that it has ended: the interval starts at the minimum and doubles.
+const CHECK_INTERVAL_MIN: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL_MAX: Duration = Duration::from_millis(100);
+/// Idle executors to keep for the next statements.
 const IDLE_MAX: usize = 4;
 
 /// A panic's payload.
 pub(crate) type Panic = Box<dyn Any + Send>;
 
-/// All executors.
+/// The pool of executors.
 pub(crate) struct Compute {
-    /// Workers of each.
+    /// Workers of each executor.
     threads: usize,
-    /// The last one given back is the first one taken: its memory is still in the cache.
+    /// A stack: the executor that was used last is taken first, while its memory is cached.
     idle: Mutex<Vec<Executor>>,
+    /// Executors that are abandoned.
     abandoned: AtomicUsize,
 }
 
@@ -70,88 +71,93 @@ impl Compute {
         })
     }
 
-    /// An executor, and the turn that goes with it until all has ended that runs there.
+    /// An executor. It holds `slot` until everything that runs there has ended.
     ///
     /// # Errors
-    /// When the system gives no more threads.
-    pub(crate) fn lease(self: &Arc<Self>, turn: Option<Turn>) -> io::Result<Lease> {
+    /// If the system can't start more threads.
+    pub(crate) fn lease(self: &Arc<Self>, slot: Option<StatementSlot>) -> io::Result<Lease> {
         let idle = lock(&self.idle).pop();
         let executor = idle.map_or_else(|| Executor::start(self.threads), Ok)?;
-        Ok(Lease { executor: Some(executor), turn, compute: self.clone() })
+        Ok(Lease { executor: Some(executor), slot, compute: self.clone() })
     }
 
-    /// Statements that were stopped and still run.
+    /// How many statements have ended while their threads still run.
     pub(crate) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::Relaxed)
     }
 
+    /// Keeps an idle executor for the next statement.
     fn put(&self, executor: Executor) {
+        debug_assert!(executor.is_idle());
         let mut idle = lock(&self.idle);
         if idle.len() < IDLE_MAX {
             idle.push(executor);
         }
     }
 
-    /// Waits until nothing runs on an executor any more; then others may have it, and its turn.
-    async fn reclaim(self: Arc<Self>, executor: Executor, turn: Option<Turn>) {
+    /// Waits until nothing runs on an executor, then frees it and its slot.
+    async fn reclaim(self: Arc<Self>, executor: Executor, slot: Option<StatementSlot>) {
         let stopped = Instant::now();
-        let mut look = LOOK_EVERY.0;
-        while !executor.is_quiet() && stopped.elapsed() < ABANDONED_AFTER {
-            tokio::time::sleep(look).await;
-            look = (look * 2).min(LOOK_EVERY.1);
+        let mut interval = CHECK_INTERVAL_MIN;
+        while !executor.is_idle() && stopped.elapsed() < ABANDONED_AFTER {
+            tokio::time::sleep(interval).await;
+            interval = (interval * 2).min(CHECK_INTERVAL_MAX);
         }
-        if executor.is_quiet() {
+        if executor.is_idle() {
             self.put(executor);
         } else {
             let abandoned = self.abandoned.fetch_add(1, Ordering::Relaxed) + 1;
             warn!(
                 abandoned,
-                "a statement was stopped and still runs: it gets what time nobody else wants"
+                "a statement has ended, but its threads still run; they now run at the lowest \
+                 priority"
             );
-            executor.stand_back();
-            while !executor.is_quiet() {
-                tokio::time::sleep(LOOK_EVERY.1).await;
+            executor.lower_priority();
+            while !executor.is_idle() {
+                tokio::time::sleep(CHECK_INTERVAL_MAX).await;
             }
             self.abandoned.fetch_sub(1, Ordering::Relaxed);
-            info!(ms = stopped.elapsed().as_millis(), "a statement that was stopped has ended");
+            info!(
+                ms = stopped.elapsed().as_millis(),
+                "the threads of an abandoned statement have ended"
+            );
         }
-        drop(turn);
+        drop(slot);
     }
 }
 
-/// The right to an executor.
+/// The use of an executor. Dropping it returns the executor to the pool.
 pub(crate) struct Lease {
-    /// There until it is dropped.
+    /// Some until it is dropped.
     executor: Option<Executor>,
-    turn: Option<Turn>,
+    slot: Option<StatementSlot>,
     compute: Arc<Compute>,
 }
 
 impl Lease {
-    /// Runs something on the thread with the large stack. The rest is dropped there if nobody waits
-    /// for it any more.
+    /// Runs `work` on the planner's thread. If this future is dropped, the result is dropped there.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Handle) -> T + Send + 'static,
     ) -> Result<T, Panic> {
         let (done, result) = oneshot::channel();
         let job = move |workers: &Handle| {
-            // Nobody waits any more: dropped here.
+            // This fails if the caller is gone.
             let _ = done.send(catch_unwind(AssertUnwindSafe(|| work(workers))));
         };
         self.submit(Box::new(job));
-        result.await.unwrap_or_else(|_| Err(Box::new("the thread that plans is gone")))
+        result.await.unwrap_or_else(|_| Err(Box::new("the planner's thread has ended")))
     }
 
-    /// Drops what takes long to drop, or many calls, elsewhere.
-    pub(crate) fn dispose(&self, what: impl Send + 'static) {
-        self.submit(Box::new(move |_| drop(catch_unwind(AssertUnwindSafe(|| drop(what))))));
+    /// Drops a value on the planner's thread, because dropping it may take long or recurse deeply.
+    pub(crate) fn dispose(&self, value: impl Send + 'static) {
+        self.submit(Box::new(move |_| drop(catch_unwind(AssertUnwindSafe(|| drop(value))))));
     }
 
     fn submit(&self, job: Job) {
         if let Some(executor) = &self.executor {
             executor.jobs.fetch_add(1, Ordering::Relaxed);
-            // Fails only if the planner is gone; whoever waits for the job hears of it.
+            // If the planner is gone, the job is dropped, and `run` fails.
             let _ = executor.planner.send(job);
         }
     }
@@ -160,24 +166,24 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let Some(executor) = self.executor.take() else { return };
-        if executor.is_quiet() {
+        if executor.is_idle() {
             self.compute.put(executor);
         } else if let Ok(network) = Handle::try_current() {
-            network.spawn(self.compute.clone().reclaim(executor, self.turn.take()));
+            network.spawn(self.compute.clone().reclaim(executor, self.slot.take()));
         }
     }
 }
 
 type Job = Box<dyn FnOnce(&Handle) + Send>;
 
-/// A planner and its workers.
+/// A planner thread and its workers.
 struct Executor {
     planner: Sender<Job>,
-    /// Jobs that the planner has not ended.
+    /// Jobs that the planner has not finished.
     jobs: Arc<AtomicUsize>,
-    /// There until it is dropped.
+    /// Some until it is dropped.
     workers: Option<Runtime>,
-    /// All its threads, by the system's numbers.
+    /// The system's IDs of all its threads.
     threads: Arc<Mutex<BTreeSet<i32>>>,
 }
 
@@ -199,14 +205,14 @@ impl Executor {
             .on_thread_stop(move || {
                 lock(&ended).remove(&way::thread_id());
             });
-        // The runtime panics where it can't start its threads.
+        // The runtime panics if it can't start its threads.
         let refused = |_| io::Error::other("the system gives no more threads");
         let runtime = catch_unwind(AssertUnwindSafe(|| builder.build())).map_err(refused)??;
         let (planner, jobs) = channel();
-        let waiting = Arc::new(AtomicUsize::new(0));
+        let unfinished = Arc::new(AtomicUsize::new(0));
         let executor = Self {
             planner,
-            jobs: waiting.clone(),
+            jobs: unfinished.clone(),
             workers: Some(runtime),
             threads: threads.clone(),
         };
@@ -214,7 +220,7 @@ impl Executor {
         let plan = move || {
             lock(&threads).insert(way::thread_id());
             if let Some(workers) = handle {
-                work_off(&jobs, &waiting, &workers);
+                run_jobs(&jobs, &unfinished, &workers);
             }
         };
         let named =
@@ -224,35 +230,35 @@ impl Executor {
     }
 
     /// Whether nothing runs on it.
-    fn is_quiet(&self) -> bool {
+    fn is_idle(&self) -> bool {
         let tasks = self.workers.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks());
         tasks == 0 && self.jobs.load(Ordering::Acquire) == 0
     }
 
-    /// Leaves the processors to everything else. There is no way back without privileges.
-    fn stand_back(&self) {
+    /// Gives all its threads the lowest priority. Raising it again would need privileges.
+    fn lower_priority(&self) {
         lock(&self.threads).iter().for_each(|thread| way::stand_back(*thread, ABANDONED_NICE));
     }
 }
 
 impl Drop for Executor {
     fn drop(&mut self) {
-        // Nobody waits for threads that may not end.
+        // Don't wait for threads that may not end.
         if let Some(workers) = self.workers.take() {
             workers.shutdown_background();
         }
     }
 }
 
-/// The planner's life.
-fn work_off(jobs: &Receiver<Job>, waiting: &AtomicUsize, workers: &Handle) {
+/// The planner thread's loop.
+fn run_jobs(jobs: &Receiver<Job>, unfinished: &AtomicUsize, workers: &Handle) {
     for job in jobs {
         job(workers);
-        waiting.fetch_sub(1, Ordering::Release);
+        unfinished.fetch_sub(1, Ordering::Release);
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What is in there is whole between any two statements.
+    // A panic can't leave these values half changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

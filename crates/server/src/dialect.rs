@@ -1,14 +1,14 @@
-//! SQL as people know it from PostgreSQL and DuckDB, where the engine has its own.
+//! Adapts the engine's SQL to that of PostgreSQL and DuckDB.
 //!
-//! - `TIMESTAMP` has microseconds, as theirs does, and so the years 1 to 9999; `TIMESTAMP(9)` has
-//!   nanoseconds, and 1678 to 2261.
-//! - `LIKE … ESCAPE` takes any character, not the backslash alone.
-//! - Columns of a result may have the same name.
+//! - `TIMESTAMP` has microseconds, which cover the years 1 to 9999. `TIMESTAMP(9)` has nanoseconds,
+//!   which cover 1678 to 2261.
+//! - `LIKE … ESCAPE` accepts any character, not only the backslash.
+//! - Columns of a result may have the same name ([`names`]).
 //! - `sign()` is the engine's `signum()`.
-//! - Operators bind as theirs do, see [`operators`].
-//! - `SIMILAR TO` is of the whole text, and has `%` and `_` ([`similar`]).
-//! - A date and an interval that has hours make a timestamp.
-//! - What an integer or a time can't hold is rounded, not cut ([`rounded`]).
+//! - Operators have PostgreSQL's precedence ([`operators`]).
+//! - `SIMILAR TO` matches the whole text, with `%` and `_` ([`similar`]).
+//! - The sum of a date and an interval with hours is a timestamp.
+//! - Casts to integers and times round, and don't truncate ([`rounded`]).
 
 use std::sync::Arc;
 
@@ -30,17 +30,18 @@ use datafusion::sql::sqlparser::ast::{ArrayElemTypeDef, DataType as SqlType, Tim
 
 use crate::functions::checked::CheckedOperators;
 
+mod decimals;
 pub(crate) mod names;
 pub(crate) mod operators;
 pub(crate) mod rounded;
 mod similar;
 
-/// The largest array of a fixed size that a type may have.
+/// Maximum size of a fixed-size array type.
 const ARRAY_SIZE_MAX: u64 = 1 << 16;
-/// What the engine says where two columns have one name.
-const TWO_NAMES: [&str; 2] = ["unique expression names", "duplicate unqualified field name"];
+/// The engine's errors about two columns with the same name.
+const DUPLICATE_NAMES: [&str; 2] = ["unique expression names", "duplicate unqualified field name"];
 
-/// The types of SQL that are others here than the engine's.
+/// SQL types that differ from the engine's.
 #[derive(Debug)]
 pub(crate) struct Types;
 
@@ -58,7 +59,8 @@ impl TypePlanner for Types {
                 if *size > ARRAY_SIZE_MAX =>
             {
                 plan_err!(
-                    "an array's fixed size of {size} is out of range: at most {ARRAY_SIZE_MAX} entries are possible"
+                    "an array's fixed size of {size} is out of range: the maximum is \
+                     {ARRAY_SIZE_MAX}"
                 )
             }
             _ => Ok(None),
@@ -70,8 +72,8 @@ fn nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
-/// A session of the same tables and functions that speaks this dialect.
-pub(crate) fn taught(context: &SessionContext) -> SessionContext {
+/// A session with the same tables and functions, and this dialect.
+pub(crate) fn install(context: &SessionContext) -> SessionContext {
     let state = context.state();
     let mut rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![Arc::new(Rewrites)];
     rules.extend(state.analyzer().rules.iter().cloned());
@@ -79,38 +81,37 @@ pub(crate) fn taught(context: &SessionContext) -> SessionContext {
     let state = SessionStateBuilder::new_from_existing(state)
         .with_type_planner(Arc::new(Types))
         .with_analyzer_rules(rules);
-    let taught = SessionContext::new_with_state(state.build());
-    let functions = taught.state().scalar_functions().clone();
+    let installed = SessionContext::new_with_state(state.build());
+    let functions = installed.state().scalar_functions().clone();
     for (name, alias) in [("signum", "sign"), ("ceil", "ceiling")] {
         if let Some(function) = functions.get(name).filter(|_| !functions.contains_key(alias)) {
-            taught.register_udf(function.as_ref().clone().with_aliases([alias]));
+            installed.register_udf(function.as_ref().clone().with_aliases([alias]));
         }
     }
-    taught.register_udf(names::Written::default().into());
-    taught
+    installed.register_udf(names::NamedAs::default().into());
+    installed
 }
 
-/// The statement as the engine understands it. Columns of the same name carry a mark until
-/// [`names::as_asked`].
+/// Plans a statement. Columns with the same name carry a mark until [`names::original`] removes it.
 pub(crate) async fn logical_plan(
     state: &SessionState,
     mut statement: Statement,
 ) -> Result<LogicalPlan> {
     match state.statement_to_plan(statement.clone()).await {
-        Err(cause) if has_two_names(&cause) && names::told_apart(&mut statement) => {
-            // What is still wrong is better said of the statement as it came.
+        Err(cause) if has_duplicate_names(&cause) && names::disambiguate(&mut statement) => {
+            // An error about the original statement is clearer.
             state.statement_to_plan(statement).await.map_err(|_| cause)
         }
         planned => planned,
     }
 }
 
-fn has_two_names(cause: &DataFusionError) -> bool {
+fn has_duplicate_names(cause: &DataFusionError) -> bool {
     let text = cause.to_string();
-    TWO_NAMES.iter().any(|said| text.contains(said))
+    DUPLICATE_NAMES.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Writes expressions so that the engine can run them.
+/// Rewrites expressions that the engine evaluates differently, or not at all.
 #[derive(Debug)]
 pub(crate) struct Rewrites;
 
@@ -120,13 +121,13 @@ impl AnalyzerRule for Rewrites {
             let (names, schema) = (NamePreserver::new(&plan), merge_schema(&plan.inputs()));
             plan.map_expressions(|expr| {
                 let name = names.save(&expr);
-                let mut written = expr.transform_up(|expr| rewritten(expr, &schema))?;
+                let mut written = expr.transform_up(|expr| rewrite(expr, &schema))?;
                 if written.transformed {
                     written.data = name.restore(written.data);
                 }
                 Ok(written)
             })?
-            // Dates may have become timestamps.
+            // Types may have changed from dates to timestamps.
             .map_data(LogicalPlan::recompute_schema)
         };
         plan.transform_up_with_subqueries(of_plan).data()
@@ -137,20 +138,19 @@ impl AnalyzerRule for Rewrites {
     }
 }
 
-fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Like(like) if like.escape_char.is_some() => with_backslash(like),
         Expr::SimilarTo(like) if like.escape_char.is_none() => {
             Ok(Transformed::yes(similar::as_regular_expression(like)))
         }
         Expr::BinaryExpr(binary) if matches!(binary.op, Operator::Plus | Operator::Minus) => {
-            at_hours(binary, schema)
+            with_time_of_day(binary, schema)
         }
         Expr::Cast(Cast { expr, field }) => {
             let from = expr.get_type(schema)?;
             let before = match field.data_type() {
-                // Numbers are seconds: the engine has it so for the type with nanoseconds, which
-                // this one stands for.
+                // Numbers are seconds, as in the engine's casts to nanoseconds.
                 DataType::Timestamp(TimeUnit::Microsecond, zone) if from == DataType::Int64 => {
                     let seconds = DataType::Timestamp(TimeUnit::Second, zone.clone());
                     Some(Expr::Cast(Cast::new(expr.clone(), seconds)))
@@ -171,12 +171,13 @@ fn rewritten(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
 }
 
-/// A date to which other than whole days are added, as a timestamp: the engine forgets the hours.
-fn at_hours(
+/// Casts a date to a timestamp if an interval with hours is added, since the engine would ignore
+/// the hours.
+fn with_time_of_day(
     BinaryExpr { mut left, op, mut right }: BinaryExpr,
     schema: &DFSchema,
 ) -> Result<Transformed<Expr>> {
-    // The right side first: in long sums it is the short one.
+    // The right side first: in a long sum it is a leaf.
     let mut is_changed = false;
     match right.get_type(schema)? {
         DataType::Interval(_)
@@ -204,7 +205,7 @@ fn at_hours(
     Ok(Transformed::new_transformed(Expr::BinaryExpr(BinaryExpr { left, op, right }), is_changed))
 }
 
-/// Whether an interval is known to have whole days.
+/// Whether an interval is known to consist of whole days.
 fn is_of_days(interval: &Expr) -> bool {
     match interval {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(value), _) => {
@@ -218,7 +219,7 @@ fn is_of_days(interval: &Expr) -> bool {
     }
 }
 
-/// A pattern with another escape than the backslash, as one with the backslash.
+/// Rewrites a pattern with another escape character to the backslash.
 fn with_backslash(like: Like) -> Result<Transformed<Expr>> {
     let (Some(escape), Expr::Literal(pattern, metadata)) =
         (like.escape_char, like.pattern.as_ref())
@@ -256,7 +257,7 @@ fn with_backslash(like: Like) -> Result<Transformed<Expr>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use datafusion::common::ScalarValue;
     use datafusion::logical_expr::{Expr, Like, col, lit};

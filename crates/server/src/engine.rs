@@ -1,4 +1,4 @@
-//! The engine's side of a statement: SQL to a plan, a plan to streams of batches.
+//! The query engine's part of a statement: SQL to a plan, a plan to streams of batches.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use dray_format::arrow::{Decoder, StringLayout, batch_from_arrow, schema_from_ar
 use dray_format::{Batch, ErrorKind as FormatErrorKind, Schema, Type};
 use dray_wire::{ErrorKind, Estimate, Known, Query, ServerError};
 
-use crate::arrow_files::batch_bytes_max;
+use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{MEMORY_BATCH_ROWS, query_options};
 use crate::planning::{self, Planning};
 use crate::{dialect, error_text, functions};
 
-/// A plan whose scans read no more rows than this is small.
+/// A plan is small if its scans read at most this many rows.
 const SMALL_INPUT_ROWS: usize = 1000;
 
-/// Results of small plans are seldom larger.
+/// The result of a small plan is assumed to have at most this size.
 const SMALL_RESULT_BYTES: u64 = 1 << 20;
 
-/// Record batches up to this size are not counted.
+/// Record batches of Arrow files up to this size need no admission.
 const SMALL_BATCH_BYTES: u64 = 4 << 20;
 
-/// Operators that keep what they read.
-const KEEPING: [&str; 12] = [
+/// Operators that buffer their input.
+const BUFFERING_OPERATORS: [&str; 12] = [
     "AggregateExec",
     "BoundedWindowAggExec",
     "CrossJoinExec",
@@ -47,35 +47,35 @@ const KEEPING: [&str; 12] = [
     "WindowAggExec",
 ];
 
-/// The tables and functions that all statements share.
+/// The session that all statements share: tables, functions and rules.
 pub(crate) struct Engine {
     context: SessionContext,
-    /// Statements can't change settings, so they share their task contexts too.
+    /// Statements can't change settings, so they share the task context.
     task: Arc<TaskContext>,
-    /// For plans that only hand on what is in memory: in whole batches, where at the engine's own
-    /// size each would come as eight slices. A sort would hold a few such batches of each run that
-    /// it merges.
-    whole_batches: Arc<TaskContext>,
+    /// The task context of plans that only pass on tables in memory: with the tables' batch size,
+    /// each batch is passed on whole, not as eight slices. Other plans don't use it, since a sort
+    /// would hold several such batches for each run that it merges.
+    large_batches: Arc<TaskContext>,
 }
 
 impl Engine {
     pub(crate) fn new(context: &SessionContext) -> Self {
-        let context = dialect::taught(context);
-        functions::bound(&context);
-        // Last, so that all rules are watched.
-        let state = planning::watched(context.state());
+        let context = dialect::install(context);
+        functions::install_limits(&context);
+        // Last, so that it covers all rules.
+        let state = planning::with_checked_rules(context.state());
         let context = SessionContext::new_with_state(state.clone());
-        let whole = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
-        let whole_batches = Arc::new(TaskContext::from(&state).with_session_config(whole));
-        Self { task: context.task_ctx(), whole_batches, context }
+        let config = state.config().clone().with_batch_size(MEMORY_BATCH_ROWS);
+        let large_batches = Arc::new(TaskContext::from(&state).with_session_config(config));
+        Self { task: context.task_ctx(), large_batches, context }
     }
 
-    /// What all statements may use.
+    /// The memory of all statements.
     pub(crate) fn memory_pool(&self) -> Arc<dyn MemoryPool> {
         self.context.runtime_env().memory_pool.clone()
     }
 
-    /// Of the tables that are served.
+    /// The names of the served tables, sorted.
     fn table_names(&self) -> Vec<String> {
         let catalogs =
             self.context.catalog_names().into_iter().filter_map(|name| self.context.catalog(&name));
@@ -86,12 +86,12 @@ impl Engine {
     }
 
     fn task_for(&self, plan: &dyn ExecutionPlan) -> Arc<TaskContext> {
-        if hands_on_memory(plan) { self.whole_batches.clone() } else { self.task.clone() }
+        if passes_on_memory(plan) { self.large_batches.clone() } else { self.task.clone() }
     }
 }
 
-/// Whether a plan's batches are those of tables in memory, or made of them without copying rows.
-fn hands_on_memory(plan: &dyn ExecutionPlan) -> bool {
+/// Whether a plan's batches are those of tables in memory, or share their buffers.
+fn passes_on_memory(plan: &dyn ExecutionPlan) -> bool {
     match plan.name() {
         "DataSourceExec" => plan
             .downcast_ref::<DataSourceExec>()
@@ -101,7 +101,7 @@ fn hands_on_memory(plan: &dyn ExecutionPlan) -> bool {
         | "GlobalLimitExec"
         | "LocalLimitExec"
         | "ProjectionExec"
-        | "UnionExec" => plan.children().into_iter().all(|child| hands_on_memory(child.as_ref())),
+        | "UnionExec" => plan.children().into_iter().all(|child| passes_on_memory(child.as_ref())),
         _ => false,
     }
 }
@@ -109,33 +109,33 @@ fn hands_on_memory(plan: &dyn ExecutionPlan) -> bool {
 /// A planned statement.
 #[derive(Clone)]
 pub(crate) struct Plan {
-    /// Its columns, as they travel.
+    /// The columns of the result.
     pub(crate) schema: Arc<Schema>,
-    /// What the planner expects.
+    /// The expected size of the result.
     pub(crate) estimate: Estimate,
     plan: Arc<dyn ExecutionPlan>,
     task: Arc<TaskContext>,
     is_small: bool,
 }
 
-/// Plans a statement. Nothing runs yet.
+/// Plans a statement without running it.
 pub(crate) async fn plan(
     engine: &Engine,
     query: &Query,
     planning: &Arc<Planning>,
 ) -> Result<Plan, ServerError> {
-    let _begun = planning.begin();
-    let planned = functions::while_planning(planned(engine, query, planning)).await;
+    let _entered = planning.enter();
+    let planned = functions::while_planning(create_plan(engine, query, planning)).await;
     planned.map_err(|error| planning.refusal().unwrap_or(error))
 }
 
-async fn planned(
+async fn create_plan(
     engine: &Engine,
     query: &Query,
     planning: &Arc<Planning>,
 ) -> Result<Plan, ServerError> {
     let query_error = |cause| error_text::planning_error(&cause, || engine.table_names());
-    // A state of its own, in which `now()` is this statement's.
+    // A new state for each statement, since it holds the time of `now()`.
     let state = engine.context.state();
     let statement = planning::parse(&state, &query.sql, planning).await.map_err(query_error)?;
     let mut logical = dialect::logical_plan(&state, statement).await.map_err(query_error)?;
@@ -143,7 +143,7 @@ async fn planned(
     query_options().verify_plan(&logical).map_err(query_error)?;
     let values = parameters(query)?;
     let names = logical.get_parameter_names().map_err(query_error)?;
-    check_count(&names, values.as_ref().map_or(0, Vec::len))?;
+    check_value_count(&names, values.as_ref().map_or(0, Vec::len))?;
     if let Some(values) = values {
         logical = logical.with_param_values(ParamValues::List(values)).map_err(query_error)?;
     }
@@ -158,14 +158,14 @@ async fn planned(
     let mut schema = schema_from_arrow(&plan.schema()).map_err(|cause| {
         error(ErrorKind::Query, "0A000", cause.to_string(), "cast the column in the query")
     })?;
-    // Physical plans forget that a dictionary is ordered.
+    // The physical plan's schema loses whether a dictionary is ordered.
     for (field, known) in schema.fields.iter_mut().zip(logical.schema().fields()) {
         if let Type::Dictionary { ordered, .. } = &mut field.data_type {
             *ordered = known.dict_is_ordered() == Some(true);
         }
     }
     for field in &mut schema.fields {
-        field.name.truncate(dialect::names::as_asked(&field.name).len());
+        field.name.truncate(dialect::names::original(&field.name).len());
     }
     let estimate = match StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new()) {
         Ok(statistics) => estimate(&statistics),
@@ -175,7 +175,7 @@ async fn planned(
     Ok(Plan { schema: Arc::new(schema), estimate, plan, task, is_small })
 }
 
-/// Whether a plan reads so few rows that running it takes no time worth another thread.
+/// Whether a plan reads so few rows that a switch to another thread would take longer.
 fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
     fn rows(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
         match plan.children()[..] {
@@ -197,12 +197,12 @@ fn is_small(plan: &Arc<dyn ExecutionPlan>) -> bool {
 }
 
 impl Plan {
-    /// Starts the statement: one stream for each partition of its plan. Dropping them stops it.
+    /// Starts the plan: one stream for each partition. Dropping the streams stops it.
     pub(crate) fn execute(&self) -> Result<Vec<SendableRecordBatchStream>, ServerError> {
         execute_stream_partitioned(self.plan.clone(), self.task.clone()).map_err(execution_error)
     }
 
-    /// How many threads the plan may use.
+    /// The number of threads that the plan may use.
     pub(crate) fn threads(&self) -> usize {
         self.task.session_config().target_partitions()
     }
@@ -212,32 +212,33 @@ impl Plan {
         self.is_small
     }
 
-    /// Whether the plan has operators that keep what they read, and reads more than a little.
-    pub(crate) fn keeps_rows(&self) -> bool {
-        fn keeps(plan: &Arc<dyn ExecutionPlan>) -> bool {
-            KEEPING.contains(&plan.name()) || plan.children().into_iter().any(keeps)
+    /// Whether the plan has operators that buffer rows, and is not small.
+    pub(crate) fn buffers_rows(&self) -> bool {
+        fn buffers(plan: &Arc<dyn ExecutionPlan>) -> bool {
+            BUFFERING_OPERATORS.contains(&plan.name()) || plan.children().into_iter().any(buffers)
         }
-        keeps(&self.plan) && !self.is_small()
+        buffers(&self.plan) && !self.is_small()
     }
 
-    /// The record batches of Arrow files that are there at a time, nothing of small files.
+    /// The bytes of Arrow record batches in memory at a time; 0 if they are small.
     pub(crate) fn scan_bytes(&self) -> u64 {
-        // Files that can't be looked at are not read either, and that says why.
+        // If a file can't be opened here, the scan fails with the reason.
         let (bytes, _) = batch_bytes_max(&self.plan).ok().flatten().unwrap_or_default();
         if bytes <= SMALL_BATCH_BYTES { 0 } else { bytes }
     }
 
-    /// What there may be of the result at a time, if chunks and queues have room for `room_bytes`.
-    pub(crate) fn result_bytes_max(&self, room_bytes: u64) -> u64 {
+    /// The bytes of the result in memory at a time, if chunks and queues hold at most
+    /// `buffer_bytes`.
+    pub(crate) fn result_bytes_max(&self, buffer_bytes: u64) -> u64 {
         match self.estimate.bytes {
-            Known::Exact(bytes) => room_bytes.min(bytes),
-            _ if self.is_small() => room_bytes.min(SMALL_RESULT_BYTES),
-            _ => room_bytes,
+            Known::Exact(bytes) => buffer_bytes.min(bytes),
+            _ if self.is_small() => buffer_bytes.min(SMALL_RESULT_BYTES),
+            _ => buffer_bytes,
         }
     }
 
-    /// How many rows the plan has read so far: what its scans say, or, as those of tables in memory
-    /// count nothing, what the first operator above them does.
+    /// Rows that the plan has read so far: the output of its scans, or, for scans of tables in
+    /// memory, which have no metrics, the output of the operator above.
     pub(crate) fn rows_read(&self) -> u64 {
         fn read(plan: &Arc<dyn ExecutionPlan>) -> Option<usize> {
             let below: Vec<usize> = plan.children().into_iter().filter_map(read).collect();
@@ -250,24 +251,25 @@ impl Plan {
     }
 }
 
-/// Columns that share the buffers of a record batch. A batch whose strings are too long for one
-/// column is halved.
-pub(crate) fn columns(
+/// Batches that share the buffers of a record batch, each with the part of the record batch that it
+/// was made from. There are several if the strings of a column are too long for one.
+pub(crate) fn batches(
     arrays: RecordBatch,
 ) -> Result<Vec<(RecordBatch, Batch)>, dray_format::Error> {
     match batch_from_arrow(&arrays) {
         Err(error) if error.kind() == FormatErrorKind::Limit && arrays.num_rows() > 1 => {
             let half = arrays.num_rows() / 2;
-            let mut first = columns(arrays.slice(0, half))?;
-            first.append(&mut columns(arrays.slice(half, arrays.num_rows() - half))?);
+            let mut first = batches(arrays.slice(0, half))?;
+            first.append(&mut batches(arrays.slice(half, arrays.num_rows() - half))?);
             Ok(first)
         }
         other => other.map(|batch| vec![(arrays, batch)]),
     }
 }
 
-/// Refuses values that no parameter takes: they are more often a mistake than of no use.
-fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError> {
+/// Fails if the number of values doesn't match the statement's parameters. Surplus values are
+/// refused too, because they are probably a mistake.
+fn check_value_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError> {
     let hint = "give one value for each of $1, $2, …";
     let message = match names.iter().filter_map(|name| name.strip_prefix('$')?.parse().ok()).max() {
         _ if given == 0 && !names.is_empty() => {
@@ -278,7 +280,8 @@ fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError>
         }
         Some(highest) if given > highest => {
             format!(
-                "{given} values were given, and the highest parameter of the statement is ${highest}"
+                "{given} values were given, and the highest parameter of the statement is \
+                 ${highest}"
             )
         }
         _ => return Ok(()),
@@ -286,6 +289,7 @@ fn check_count(names: &HashSet<String>, given: usize) -> Result<(), ServerError>
     Err(error(ErrorKind::Query, "07001", message, hint))
 }
 
+/// The values of the query's parameters; None if it has none.
 fn parameters(query: &Query) -> Result<Option<Vec<ScalarAndMetadata>>, ServerError> {
     let invalid =
         |cause: String| error(ErrorKind::Protocol, "08P01", format!("the parameters: {cause}"), "");

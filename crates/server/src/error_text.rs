@@ -1,13 +1,13 @@
-//! The engine's errors as sentences of ours: a kind, an SQLSTATE, what was found, and what the user
+//! Translates the engine's errors for users: a kind, an SQLSTATE, what was found, and what the user
 //! can do.
 //!
 //! ```text
-//!   engine's error ──▶ root: the innermost that it wraps ──▶ by its type ──▶ by its words ──▶ cleaned
+//!   engine's error ──▶ root cause ──▶ by its type ──▶ by its phrases ──▶ cleaned
 //! ```
 //!
-//! The engine says most things by words alone, so that [`BY_WORDS`] has to know them. What it does
-//! not know is cleaned all the same: no prefixes, no dumps of structures, no paths of this host, no
-//! name that the engine gives itself.
+//! Most of the engine's errors differ in their text alone, so `phrases.rs` matches on the text. All
+//! texts are cleaned: no prefixes, no dumps of structures, no paths of this host, no mention of the
+//! engine's name.
 
 use std::error::Error;
 use std::io;
@@ -20,24 +20,26 @@ use dray_wire::{ErrorKind, ServerError};
 use crate::catalog::FileError;
 
 mod clean;
+mod phrases;
 
 pub(crate) use clean::cleaned;
+use phrases::by_phrase;
 
-/// So many names are listed as candidates.
+/// Maximum number of candidate names to list.
 const NAMES_MAX: usize = 12;
 const DEFECT: &str = "this is a defect; please report the query";
 const MORE_MEMORY: &str = "raise the server's --memory, or let fewer statements run at a time";
 const MORE_DISK: &str = "free some space in the server's --spill folder, or name a larger one";
 
-/// What a statement is told.
-struct Told {
+/// An error for the user.
+struct UserError {
     kind: ErrorKind,
     sqlstate: &'static str,
     message: String,
     hint: String,
 }
 
-impl Told {
+impl UserError {
     fn new(
         kind: ErrorKind,
         sqlstate: &'static str,
@@ -48,37 +50,37 @@ impl Told {
     }
 }
 
-/// The error of a statement that could not be planned. `tables` are the names that there are.
+/// The error of a statement that could not be planned. `tables` lists the existing tables.
 pub(crate) fn planning_error(
     cause: &DataFusionError,
     tables: impl FnOnce() -> Vec<String>,
 ) -> ServerError {
-    let mut told = told(cause, ErrorKind::Query);
-    if told.sqlstate == "42P01" && told.hint.is_empty() {
-        told.hint = match listed(tables()) {
+    let mut error = translate(cause, ErrorKind::Query);
+    if error.sqlstate == "42P01" && error.hint.is_empty() {
+        error.hint = match list(tables()) {
             names if names.is_empty() => "the server has no tables".to_owned(),
             names => format!("the tables are {names}"),
         };
     }
-    server_error(told)
+    server_error(error)
 }
 
 /// The error of a statement that failed while it ran.
 pub(crate) fn execution_error(cause: &DataFusionError) -> ServerError {
-    server_error(told(cause, ErrorKind::Execution))
+    server_error(translate(cause, ErrorKind::Execution))
 }
 
-fn server_error(Told { kind, sqlstate, message, hint }: Told) -> ServerError {
+fn server_error(UserError { kind, sqlstate, message, hint }: UserError) -> ServerError {
     ServerError { statement: 0, kind, sqlstate: sqlstate.into(), message, hint }
 }
 
-fn told(cause: &DataFusionError, kind: ErrorKind) -> Told {
+fn translate(cause: &DataFusionError, kind: ErrorKind) -> UserError {
     if let Some(full) = disk_full(cause) {
         return full;
     }
-    if let Some(file) = FileError::behind(cause) {
+    if let Some(file) = FileError::source_of(cause) {
         let (sqlstate, hint) = file.advice();
-        return Told::new(ErrorKind::Execution, sqlstate, file.to_string(), hint);
+        return UserError::new(ErrorKind::Execution, sqlstate, file.to_string(), hint);
     }
     let root = root(cause);
     match root {
@@ -89,7 +91,7 @@ fn told(cause: &DataFusionError, kind: ErrorKind) -> Told {
         DataFusionError::Plan(text)
         | DataFusionError::Execution(text)
         | DataFusionError::Configuration(text) => {
-            by_words(kind, text).unwrap_or_else(|| other(kind, text))
+            by_phrase(kind, text).unwrap_or_else(|| other(kind, text))
         }
         DataFusionError::ArrowError(cause, _) => arrow(kind, cause),
         DataFusionError::ParquetError(_) => file("a Parquet file", &root.message()),
@@ -97,12 +99,12 @@ fn told(cause: &DataFusionError, kind: ErrorKind) -> Told {
             file("a file", &root.message())
         }
         DataFusionError::External(cause) => external(kind, cause.as_ref()),
-        DataFusionError::Internal(text) => by_words(kind, text).unwrap_or_else(|| defect(text)),
+        DataFusionError::Internal(text) => by_phrase(kind, text).unwrap_or_else(|| defect(text)),
         other => defect(&other.message()),
     }
 }
 
-/// The innermost of the engine's errors; of several, the first.
+/// The innermost of the engine's errors; the first one of a collection.
 fn root(cause: &DataFusionError) -> &DataFusionError {
     let mut root = cause.find_root();
     while let DataFusionError::Collection(all) = root
@@ -113,28 +115,28 @@ fn root(cause: &DataFusionError) -> &DataFusionError {
     root
 }
 
-/// A disk that is full is that, whoever noticed it.
-fn disk_full(cause: &DataFusionError) -> Option<Told> {
+/// The error of a full disk, at any level of the chain.
+fn disk_full(cause: &DataFusionError) -> Option<UserError> {
     let full = |io: &io::Error| {
         matches!(io.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     };
-    let said =
+    let says_full =
         |text: &str| text.contains("No space left on device") || text.contains("os error 28");
-    let mut is_full = said(&root(cause).message());
+    let mut is_full = says_full(&root(cause).message());
     let mut next: Option<&(dyn Error + 'static)> = Some(cause);
     while let Some(error) = next {
         is_full |= error.downcast_ref::<io::Error>().is_some_and(full);
         next = error.source();
     }
-    let message = "the disk is full to which the statement spills what does not fit into memory";
-    is_full.then(|| Told::new(ErrorKind::Resources, "53100", message, MORE_DISK))
+    let message = "the statement needs to spill to disk, and the disk is full";
+    is_full.then(|| UserError::new(ErrorKind::Resources, "53100", message, MORE_DISK))
 }
 
-fn syntax(cause: &ParserError) -> Told {
+fn syntax(cause: &ParserError) -> UserError {
     let text = match cause {
         ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
         ParserError::RecursionLimitExceeded => {
-            return Told::new(
+            return UserError::new(
                 ErrorKind::Query,
                 "54001",
                 "the statement is nested too deeply",
@@ -142,7 +144,7 @@ fn syntax(cause: &ParserError) -> Told {
             );
         }
     };
-    let text = clean::lowered(&clean::cleaned(text));
+    let text = clean::lowercase_first(&clean::cleaned(text));
     // "expected: an expression, found: FROM at Line: 1, Column: 8"
     let message = match text.rsplit_once(" at Line: ") {
         Some((what, at)) => {
@@ -150,21 +152,21 @@ fn syntax(cause: &ParserError) -> Told {
         }
         None => format!("syntax error at the end: {text}"),
     };
-    Told::new(ErrorKind::Query, "42601", message, "")
+    UserError::new(ErrorKind::Query, "42601", message, "")
 }
 
-fn schema(cause: &SchemaError) -> Told {
+fn schema(cause: &SchemaError) -> UserError {
     let (sqlstate, message, hint) = match cause {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let names = valid_fields.iter().map(column_name);
-            let hint = match listed(names.collect()) {
+            let hint = match list(names.collect()) {
                 names if names.is_empty() => String::new(),
                 names => format!("the columns are {names}; names with capitals need double quotes"),
             };
             ("42703", format!("there is no column {}", column_name(field)), hint)
         }
         SchemaError::AmbiguousReference { field } => {
-            let message = format!("column {} could be that of several tables", field.name);
+            let message = format!("column {} exists in several tables", field.name);
             ("42702", message, "put the table's name before it".to_owned())
         }
         SchemaError::DuplicateQualifiedField { name, .. }
@@ -174,10 +176,10 @@ fn schema(cause: &SchemaError) -> Told {
             "name one of them with AS".to_owned(),
         ),
     };
-    Told::new(ErrorKind::Query, sqlstate, message, hint)
+    UserError::new(ErrorKind::Query, sqlstate, message, hint)
 }
 
-/// A column as one writes it, with its table if that has a name which was given to it.
+/// A column's name, qualified by its table if that is known.
 fn column_name(column: &Column) -> String {
     match &column.relation {
         Some(table) => format!("{}.{}", table.table(), column.name),
@@ -185,40 +187,45 @@ fn column_name(column: &Column) -> String {
     }
 }
 
-/// Names, one behind the other, up to as many as one reads.
-fn listed(mut names: Vec<String>) -> String {
+/// A list of at most [`NAMES_MAX`] names.
+fn list(mut names: Vec<String>) -> String {
     let more = names.len().saturating_sub(NAMES_MAX);
     names.truncate(NAMES_MAX);
     let names = names.join(", ");
     if more > 0 { format!("{names} and {more} more") } else { names }
 }
 
-fn resources(text: &str) -> Told {
+fn resources(text: &str) -> UserError {
     let disk = ["disk space", "temp_directory", "would spill", "a spill file"];
     if disk.iter().any(|words| text.contains(words)) {
-        let message = "the statement needs more disk space for what does not fit into memory than the server gives it";
-        return Told::new(ErrorKind::Resources, "53100", message, "raise the server's --memory");
+        let message = "the statement needs more disk space to spill than the server allows";
+        return UserError::new(
+            ErrorKind::Resources,
+            "53100",
+            message,
+            "raise the server's --memory",
+        );
     }
-    // Others than the engine's pool say themselves what they wanted.
+    // Errors that are not from the engine's pool already say what was needed.
     let message = match text.contains("Failed to allocate") || text.contains("memory consumers") {
         true => "the statement needs more memory than the server has left for it".to_owned(),
-        false => clean::lowered(&cleaned(text)),
+        false => clean::lowercase_first(&cleaned(text)),
     };
-    Told::new(ErrorKind::Resources, "53200", message, MORE_MEMORY)
+    UserError::new(ErrorKind::Resources, "53200", message, MORE_MEMORY)
 }
 
-fn unsupported(text: &str) -> Told {
-    if let Some(told) = by_words(ErrorKind::Query, text) {
-        return told;
+fn unsupported(text: &str) -> UserError {
+    if let Some(error) = by_phrase(ErrorKind::Query, text) {
+        return error;
     }
-    let message = format!("this is not supported: {}", clean::lowered(&cleaned(text)));
-    Told::new(ErrorKind::Query, "0A000", message, "write the query in another way")
+    let message = format!("this is not supported: {}", clean::lowercase_first(&cleaned(text)));
+    UserError::new(ErrorKind::Query, "0A000", message, "rewrite the query")
 }
 
-fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
+fn arrow(kind: ErrorKind, cause: &ArrowError) -> UserError {
     match cause {
-        ArrowError::DivideByZero => Told::new(kind, "22012", "division by zero", ""),
-        ArrowError::ArithmeticOverflow(text) => Told::new(
+        ArrowError::DivideByZero => UserError::new(kind, "22012", "division by zero", ""),
+        ArrowError::ArithmeticOverflow(text) => UserError::new(
             kind,
             "22003",
             format!(
@@ -227,15 +234,17 @@ fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
             ),
             "cast to a larger type",
         ),
-        ArrowError::CastError(text) => by_words(kind, text)
-            .unwrap_or_else(|| Told::new(kind, "22P02", clean::lowered(&cleaned(text)), "")),
-        ArrowError::ParseError(text) => by_words(kind, text)
-            .unwrap_or_else(|| Told::new(kind, "22007", clean::lowered(&cleaned(text)), "")),
+        ArrowError::CastError(text) => by_phrase(kind, text).unwrap_or_else(|| {
+            UserError::new(kind, "22P02", clean::lowercase_first(&cleaned(text)), "")
+        }),
+        ArrowError::ParseError(text) => by_phrase(kind, text).unwrap_or_else(|| {
+            UserError::new(kind, "22007", clean::lowercase_first(&cleaned(text)), "")
+        }),
         ArrowError::NotYetImplemented(text) => unsupported(text),
         ArrowError::MemoryError(text) => resources(text),
         ArrowError::OffsetOverflowError(_) => {
-            let message = "a column's texts or lists are longer than 2 GiB together";
-            Told::new(
+            let message = "a column's strings or lists exceed 2 GiB in total";
+            UserError::new(
                 ErrorKind::Limit,
                 "54000",
                 message,
@@ -243,8 +252,9 @@ fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
             )
         }
         ArrowError::DictionaryKeyOverflowError => {
-            let message = "a column has more different values than its dictionary's keys can count";
-            Told::new(ErrorKind::Limit, "54000", message, "cast it to text")
+            let message =
+                "a column has more distinct values than its dictionary's keys can address";
+            UserError::new(ErrorKind::Limit, "54000", message, "cast it to text")
         }
         ArrowError::CsvError(text) => file("a CSV file", text),
         ArrowError::JsonError(text) => file("a JSON file", text),
@@ -254,194 +264,52 @@ fn arrow(kind: ErrorKind, cause: &ArrowError) -> Told {
         ArrowError::ExternalError(cause) => external(kind, cause.as_ref()),
         ArrowError::InvalidArgumentError(text)
         | ArrowError::ComputeError(text)
-        | ArrowError::SchemaError(text) => by_words(kind, text)
-            .unwrap_or_else(|| Told::new(kind, "22000", clean::lowered(&cleaned(text)), "")),
-        other => by_words(kind, &other.to_string())
+        | ArrowError::SchemaError(text) => by_phrase(kind, text).unwrap_or_else(|| {
+            UserError::new(kind, "22000", clean::lowercase_first(&cleaned(text)), "")
+        }),
+        other => by_phrase(kind, &other.to_string())
             .unwrap_or_else(|| self::other(kind, &other.to_string())),
     }
 }
 
-fn external(kind: ErrorKind, cause: &(dyn Error + 'static)) -> Told {
+fn external(kind: ErrorKind, cause: &(dyn Error + 'static)) -> UserError {
     use dray_sort::Error as Sort;
     match cause.downcast_ref::<Sort>() {
         Some(cause @ Sort::Memory { .. }) => {
-            Told::new(ErrorKind::Resources, "53200", cause.to_string(), MORE_MEMORY)
+            UserError::new(ErrorKind::Resources, "53200", cause.to_string(), MORE_MEMORY)
         }
-        Some(cause @ (Sort::SpillLimit { .. } | Sort::Spill { .. })) => Told::new(
+        Some(cause @ (Sort::SpillLimit { .. } | Sort::Spill { .. })) => UserError::new(
             ErrorKind::Resources,
             "53100",
             clean::without_paths(&cause.to_string()),
             MORE_DISK,
         ),
-        _ => by_words(kind, &cause.to_string()).unwrap_or_else(|| other(kind, &cause.to_string())),
+        _ => by_phrase(kind, &cause.to_string()).unwrap_or_else(|| other(kind, &cause.to_string())),
     }
 }
 
-/// A file that can't be read, which is the server's trouble, not the statement's.
-fn file(what: &str, text: &str) -> Told {
-    let text = clean::lowered(&clean::without_paths(&cleaned(text)));
+/// The error of a file that can't be read, which is a problem of the server, not of the statement.
+fn file(what: &str, text: &str) -> UserError {
+    let text = clean::lowercase_first(&clean::without_paths(&cleaned(text)));
     let sqlstate =
         if text.contains("(os error") || text.contains("not found") { "58030" } else { "XX001" };
-    Told::new(
+    UserError::new(
         ErrorKind::Execution,
         sqlstate,
         format!("{what} can't be read: {text}"),
-        "check the files of the server",
+        "check the server's files",
     )
 }
 
-fn defect(text: &str) -> Told {
+fn defect(text: &str) -> UserError {
     let message = format!(
         "the engine failed on this statement: {}",
-        clean::lowered(&clean::without_paths(&cleaned(text)))
+        clean::lowercase_first(&clean::without_paths(&cleaned(text)))
     );
-    Told::new(ErrorKind::Internal, "XX000", message, DEFECT)
+    UserError::new(ErrorKind::Internal, "XX000", message, DEFECT)
 }
 
-fn other(kind: ErrorKind, text: &str) -> Told {
+fn other(kind: ErrorKind, text: &str) -> UserError {
     let sqlstate = if kind == ErrorKind::Query { "42000" } else { "XX000" };
-    Told::new(kind, sqlstate, clean::lowered(&cleaned(text)), "")
-}
-
-/// What errors of given words are: what they contain, in small letters; the SQLSTATE; the sentence,
-/// if the engine's own won't do; what to do.
-type Words = (&'static str, &'static str, Option<&'static str>, &'static str);
-
-/// The first that fits decides.
-const BY_WORDS: &[Words] = &[
-    ("divide by zero", "22012", Some("division by zero"), ""),
-    ("division by zero", "22012", Some("division by zero"), ""),
-    (
-        "more than one row",
-        "21000",
-        Some("a subquery in the place of a value has more than one row"),
-        "limit it to one row",
-    ),
-    ("end with its escape", "22025", None, ""),
-    (
-        "escape_char",
-        "0A000",
-        Some("ESCAPE is not supported here but with a pattern that is given"),
-        "",
-    ),
-    ("to value of date", "22007", None, ""),
-    ("to value of time", "22007", None, ""),
-    ("cannot cast string", "22P02", None, ""),
-    ("timezone", "22023", None, ""),
-    ("error parsing timestamp", "22007", None, ""),
-    ("error parsing date", "22007", None, ""),
-    ("parsing timestamp", "22007", None, ""),
-    (
-        "date arithmetic overflow",
-        "22008",
-        Some("a date and an interval make a date that is out of range"),
-        "",
-    ),
-    (
-        "representable i64 range",
-        "22008",
-        Some("a time is out of the range of its type"),
-        "cast to one with a larger unit",
-    ),
-    ("unable to parse date from", "22008", None, ""),
-    (
-        "overflow on abs",
-        "22003",
-        Some("the abs() of the least number is out of its type's range"),
-        "cast to a larger type",
-    ),
-    (
-        "in avgaccumulator",
-        "22003",
-        Some("an average is out of its type's range"),
-        "cast to a smaller scale",
-    ),
-    (
-        "nanosecond",
-        "22008",
-        None,
-        "years 1678 to 2261 have nanoseconds; cast to TIMESTAMP(6) for others",
-    ),
-    ("as interval", "22007", None, ""),
-    ("invalid interval", "22007", None, ""),
-    ("too large to store", "22003", None, "cast to a larger type"),
-    ("too small to store", "22003", None, "cast to a larger type"),
-    ("can't cast value", "22003", None, "cast to a larger type"),
-    ("overflow", "22003", None, "cast to a larger type"),
-    ("out of range", "22003", None, ""),
-    (
-        "regular expression",
-        "2201B",
-        Some("a regular expression is not valid"),
-        "check its brackets and escapes",
-    ),
-    ("regex", "2201B", Some("a regular expression is not valid"), "check its brackets and escapes"),
-    ("must appear in the group by", "42803", None, "add it to GROUP BY, or aggregate it"),
-    (
-        "could not be resolved from available columns",
-        "42803",
-        None,
-        "add it to GROUP BY, or aggregate it",
-    ),
-    ("aggregate function calls cannot be nested", "42803", None, ""),
-    ("aggregate functions are not allowed", "42803", None, ""),
-    ("window function", "42P20", None, ""),
-    ("invalid function", "42883", None, "SHOW FUNCTIONS lists what there is"),
-    ("candidate functions", "42883", None, "cast the arguments to types that it takes"),
-    ("no function matches", "42883", None, "cast the arguments to types that it takes"),
-    ("function expects", "42883", None, ""),
-    ("function requires", "42883", None, ""),
-    ("unique expression names", "42701", None, "give one of them another name with AS"),
-    ("different number of columns", "42601", None, ""),
-    ("same number of columns", "42601", None, ""),
-    ("common argument type", "42804", None, "cast one of the two"),
-    ("cannot coerce", "42804", None, "cast one of the two"),
-    ("cannot automatically convert", "42804", None, "cast it"),
-    ("incompatible", "42804", None, ""),
-    ("unsupported cast", "42846", None, ""),
-    ("casting from", "42846", None, ""),
-    ("ambiguous", "42702", None, "put the table's name before it"),
-    (
-        "ddl not supported",
-        "25006",
-        Some("the server is read only: it takes queries, no definitions"),
-        "",
-    ),
-    (
-        "dml not supported",
-        "25006",
-        Some("the server is read only: it takes queries, no changes"),
-        "",
-    ),
-    (
-        "statement not supported",
-        "0A000",
-        Some("this kind of statement is not supported: the server takes queries"),
-        "",
-    ),
-    (
-        "outerreferencecolumn",
-        "0A000",
-        Some("a subquery uses a column of the query around it in a way that is not supported"),
-        "write it as a join; for lists, SELECT unnest(column) FROM table",
-    ),
-    ("placeholder", "42P02", None, "number the parameters $1, $2, … and give a value for each"),
-];
-
-/// What an error is by its words.
-fn by_words(kind: ErrorKind, text: &str) -> Option<Told> {
-    if let Some(name) = missing_table(text) {
-        return Some(Told::new(ErrorKind::Query, "42P01", format!("there is no table {name}"), ""));
-    }
-    let low = text.to_lowercase();
-    let (_, sqlstate, message, hint) = BY_WORDS.iter().find(|(words, ..)| low.contains(words))?;
-    let message = message.map_or_else(|| clean::lowered(&cleaned(text)), str::to_owned);
-    Some(Told::new(kind, sqlstate, message, *hint))
-}
-
-/// The name in "table 'a.b.c' not found".
-fn missing_table(text: &str) -> Option<String> {
-    let (_, rest) = text.split_once("able '").or_else(|| text.split_once("table function '"))?;
-    let (name, rest) = rest.split_once('\'')?;
-    rest.starts_with(" not found").then(|| cleaned(name))
+    UserError::new(kind, sqlstate, clean::lowercase_first(&cleaned(text)), "")
 }

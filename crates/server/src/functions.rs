@@ -1,15 +1,16 @@
-//! Functions whose results may be much larger than their arguments, held to the memory that
-//! statements may use; and those whose results may not fit their type ([`checked`], [`sum`]).
+//! Limits on functions whose results may be much larger than their arguments, and checks of results
+//! that may not fit their type ([`checked`], [`sum`]).
 //!
 //! ```text
-//!   rpad(name, 2000000000) ──▶ Bounded: how large will it be? ──▶ reserve in the engine's pool ──▶ rpad ──▶ counted while it lives
-//!                                                              └▶ no room: an error, before anything is allocated
+//!   rpad(name, 2000000000) ─▶ Limited: estimate the size ─▶ reserve it in the engine's pool
+//!                                                            │         └▶ too little: an error
+//!                                                            └▶ rpad ─▶ counted while it lives
 //! ```
 //!
-//! The engine counts what its operators keep, not what its functions make. The functions of
-//! [`GROWING`] are all those of its list whose results' sizes are given by a number among the
-//! arguments, by a product of two arguments, or, called on their own results, by the depth of the
-//! statement. Others make at most a few times what they are given.
+//! The engine accounts for what its operators hold, not for what its functions allocate.
+//! [`GROWING`] lists all functions of the engine whose result size is a number among the arguments,
+//! a product of two arguments, or, in nested calls, exponential in the depth. Results of other
+//! functions are at most a few times as large as their arguments.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -34,47 +35,47 @@ pub(crate) mod counted;
 mod measure;
 mod sum;
 
-/// Results of a call up to this size are not counted.
-const FREE_BYTES: f64 = (1 << 20) as f64;
-/// Rows whose results may be so large together are computed at a time, where only an upper bound is
-/// known.
+/// Results up to this size are not reserved.
+const UNRESERVED_BYTES_MAX: f64 = (1 << 20) as f64;
+/// If only an upper bound of the size is known, rows are computed in slices with at most this
+/// bound.
 const SLICE_BYTES: f64 = (4 << 20) as f64;
-/// No call makes more: positions in texts and lists have 31 bits.
+/// The largest result of a call: offsets of strings and lists have 31 bits.
 const CALL_BYTES_MAX: f64 = i32::MAX as f64;
-/// A value that is computed while planning becomes part of the plan, where nobody counts it, up to
-/// this size.
+/// The largest value that is computed during planning. It becomes part of the plan, where it is not
+/// accounted for.
 const FOLDED_BYTES_MAX: f64 = (16 << 10) as f64;
-/// Values of fixed size are as large for NULL: types of larger ones are refused.
+/// Maximum size of fixed-size values, which take their space also for NULL.
 const FIXED_BYTES_MAX: i64 = 1 << 20;
 
-/// How large results are.
+/// How the size of a result depends on the arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Growth {
-    /// As large as all arguments together.
+    /// The sum of all arguments' sizes.
     Sum,
-    /// The first argument, as often as the second says.
+    /// The first argument, repeated as often as the second says.
     Repeat,
-    /// So many characters as the second argument says.
+    /// As many characters as the second argument says.
     Pad,
-    /// The first argument with the third in the place of each occurrence of the second.
+    /// The first argument, with each occurrence of the second replaced by the third.
     Replace,
-    /// As that, for patterns.
+    /// The first argument, with each match of a pattern replaced by the third.
     RegexpReplace,
     /// From the first argument to the second, in steps of the third.
     Range,
-    /// A list of so many entries as the second argument says.
+    /// A list with as many entries as the second argument says.
     Resize,
     /// The first argument's entries as text, with the second one between them.
     Join,
     /// The first argument's entries, each of which may become the third argument.
     ReplaceEntries,
-    /// Text by a format.
+    /// Text in the format of the second argument.
     Format,
-    /// The type that is asked for may be large by itself.
+    /// The size of the requested type's values.
     Type,
 }
 
-/// The engine's functions that make more than they are given.
+/// The engine's functions with large results.
 const GROWING: &[(&str, Growth)] = &[
     ("array_append", Growth::Sum),
     ("array_concat", Growth::Sum),
@@ -105,7 +106,7 @@ tokio::task_local! {
     static PLANNING: ();
 }
 
-/// Runs what plans a statement: large values are left to its execution.
+/// Marks `planning` as planning, so that large values are left to execution.
 pub(crate) async fn while_planning<T>(planning: impl Future<Output = T>) -> T {
     PLANNING.scope((), planning).await
 }
@@ -114,20 +115,25 @@ fn is_planning() -> bool {
     PLANNING.try_with(|()| ()).is_ok()
 }
 
-/// So much of the engine's memory, or an error that says for what there is none.
-fn reserved(pool: &Arc<dyn MemoryPool>, what: &str, bytes: f64) -> Result<MemoryReservation> {
+/// Reserves memory in the engine's pool.
+///
+/// # Errors
+/// If there is not enough, or a call may not allocate as much; the error names `what`.
+fn reserve(pool: &Arc<dyn MemoryPool>, what: &str, bytes: f64) -> Result<MemoryReservation> {
     let reservation = MemoryConsumer::new(what).register(pool);
-    // Floats become whole numbers by saturation.
+    // `as` saturates.
     if bytes <= CALL_BYTES_MAX && reservation.try_grow(bytes as usize).is_ok() {
         return Ok(reservation);
     }
-    let message =
-        format!("{what} would make {:.0} MB at once, for which there is no memory", bytes / 1e6);
+    let message = format!(
+        "{what} would allocate {:.0} MB at once, more than there is memory for",
+        bytes / 1e6
+    );
     Err(DataFusionError::ResourcesExhausted(message))
 }
 
-/// Puts bounds around the functions of a session that need them.
-pub(crate) fn bound(context: &SessionContext) {
+/// Replaces a session's functions by those with limits and checks.
+pub(crate) fn install_limits(context: &SessionContext) {
     let pool = context.runtime_env().memory_pool.clone();
     context.add_optimizer_rule(Arc::new(constants::LargeConstants::new(&pool)));
     if let Some(engine) = context.state().aggregate_functions().get("sum") {
@@ -137,7 +143,7 @@ pub(crate) fn bound(context: &SessionContext) {
     for (name, growth) in GROWING {
         if let Some(function) = functions.get(*name) {
             let inner = function.inner().clone();
-            context.register_udf(ScalarUDF::new_from_impl(Bounded {
+            context.register_udf(ScalarUDF::new_from_impl(Limited {
                 inner,
                 growth: *growth,
                 pool: pool.clone(),
@@ -146,31 +152,31 @@ pub(crate) fn bound(context: &SessionContext) {
     }
 }
 
-/// A function that reserves memory for what it makes.
+/// A function that reserves memory for its result.
 #[derive(Debug)]
-struct Bounded {
+struct Limited {
     inner: Arc<dyn ScalarUDFImpl>,
     growth: Growth,
     pool: Arc<dyn MemoryPool>,
 }
 
-impl PartialEq for Bounded {
+impl PartialEq for Limited {
     fn eq(&self, other: &Self) -> bool {
         self.inner.name() == other.inner.name() && self.growth == other.growth
     }
 }
 
-impl Eq for Bounded {}
+impl Eq for Limited {}
 
-impl Hash for Bounded {
+impl Hash for Limited {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.inner.name().hash(state);
     }
 }
 
-/// What decides about the plan is the engine's own function's; but a function is not taken for the
-/// engine's own, which would be put in its place again.
-impl ScalarUDFImpl for Bounded {
+/// Delegates what affects planning to the engine's function, except for the checks by which the
+/// engine would recognise its own function, and put it back.
+impl ScalarUDFImpl for Limited {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -204,7 +210,7 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         if rows > 1 && args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
-            // What has one value for all rows is computed once.
+            // Constant arguments: compute the result once.
             return match self.invoke_with_args(ScalarFunctionArgs { number_rows: 1, ..args })? {
                 ColumnarValue::Array(array) => {
                     Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
@@ -212,7 +218,7 @@ impl ScalarUDFImpl for Bounded {
                 scalar => Ok(scalar),
             };
         }
-        let Some(growth) = self.growth.of(&args.args, rows)? else {
+        let Some(growth) = self.growth.estimate(&args.args, rows)? else {
             return self.inner.invoke_with_args(args);
         };
         let bytes = growth.sum(rows);
@@ -220,20 +226,20 @@ impl ScalarUDFImpl for Bounded {
             return self.inner.invoke_with_args(args);
         }
         if is_planning() {
-            return exec_err!("{} is not computed while planning", self.name());
+            return exec_err!("{} is not computed during planning", self.name());
         }
-        if bytes <= FREE_BYTES {
+        if bytes <= UNRESERVED_BYTES_MAX {
             return self.inner.invoke_with_args(args);
         }
         if !self.growth.is_exact() && rows > 1 && bytes > SLICE_BYTES {
             return self.in_slices(&args, &growth);
         }
-        let reservation = reserved(&self.pool, self.name(), bytes)?;
+        let reservation = reserve(&self.pool, self.name(), bytes)?;
         match self.inner.invoke_with_args(args)? {
             ColumnarValue::Array(array) => {
                 Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
             }
-            // Whoever makes a column of it counts that (see `constants.rs`).
+            // `constants.rs` accounts for it if it becomes a column.
             scalar => Ok(scalar),
         }
     }
@@ -242,7 +248,7 @@ impl ScalarUDFImpl for Bounded {
         self.inner.coerce_types(arg_types)
     }
 
-    /// Casts are no calls once they are planned; their types have been checked.
+    /// Casts may be simplified: their types have been checked. Other calls must stay calls.
     fn simplify(&self, args: Vec<Expr>, context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match self.growth {
             Growth::Type => self.inner.simplify(args, context),
@@ -255,8 +261,8 @@ impl ScalarUDFImpl for Bounded {
     }
 }
 
-impl Bounded {
-    /// Computes a few rows at a time, and counts what they really take.
+impl Limited {
+    /// Computes a slice of rows at a time, and reserves what each really takes.
     fn in_slices(&self, args: &ScalarFunctionArgs, growth: &Measure) -> Result<ColumnarValue> {
         let mut reservations = Vec::new();
         let mut parts: Vec<ArrayRef> = Vec::new();
@@ -271,7 +277,7 @@ impl Bounded {
                 ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(row, rows)),
                 scalar => scalar.clone(),
             };
-            let reservation = reserved(&self.pool, self.name(), bytes)?;
+            let reservation = reserve(&self.pool, self.name(), bytes)?;
             let slices = args.args.iter().map(slice).collect();
             let slice = ScalarFunctionArgs { args: slices, number_rows: rows, ..args.clone() };
             let part = self.inner.invoke_with_args(slice)?.into_array(rows)?;
@@ -282,20 +288,20 @@ impl Bounded {
         }
         let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
         let bytes = reservations.iter().map(MemoryReservation::size).sum::<usize>();
-        let reservation = reserved(&self.pool, self.name(), bytes as f64)?;
+        let reservation = reserve(&self.pool, self.name(), bytes as f64)?;
         Ok(ColumnarValue::Array(counted::counted(concat(&parts)?, reservation)?))
     }
 }
 
 impl Growth {
-    /// Whether [`Self::of`] says what the size will be, not only what it may be at most.
+    /// Whether [`Self::estimate`] is the actual size, not an upper bound.
     fn is_exact(self) -> bool {
         !matches!(self, Self::Replace | Self::RegexpReplace | Self::ReplaceEntries | Self::Format)
     }
 
-    /// The bytes of each row's result, nearly; none where arguments are not what is expected here,
-    /// and the function itself says so.
-    fn of(self, args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
+    /// Estimates the bytes of each row's result. None for unexpected arguments, which the function
+    /// itself rejects.
+    fn estimate(self, args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
         let size = |i: usize| args.get(i).map(|arg| sizes(arg, rows));
         let number = |i: usize| args.get(i).map_or(Ok(None), |arg| numbers(arg, rows));
         let measure = match self {
@@ -309,7 +315,7 @@ impl Growth {
             }
             Self::Pad => {
                 let (Some(size), Some(count)) = (size(0), number(1)?) else { return Ok(None) };
-                // A character that fills may have four bytes.
+                // A fill character has up to four bytes.
                 let fill = args.get(2).map_or(1.0, |_| 4.0);
                 Some(size.zip(&count, |size, count| size + fill * count.max(0.0)))
             }
@@ -322,8 +328,8 @@ impl Growth {
             }
             Self::RegexpReplace => {
                 let (Some(text), Some(to)) = (size(0), size(2)) else { return Ok(None) };
-                // What groups stand for is nowhere longer than the text, in all matches together:
-                // two bytes name one.
+                // A reference to a group takes two bytes, and all matches of a group together are
+                // not longer than the text.
                 Some(text.zip(&to, |text, to| text + (text + 1.0) * to + text * to / 2.0))
             }
             Self::Range => range(args, rows)?,
@@ -344,7 +350,7 @@ impl Growth {
                 let (Some(list), Some(between)) = (size(0), size(1)) else { return Ok(None) };
                 let entries =
                     args.first().map_or(Measure::One(0.0), |arg| measure::entries(arg, rows));
-                // A number of eight bytes has up to 24 digits.
+                // An eight-byte number has up to 24 digits.
                 Some(list.zip(
                     &entries.zip(&between, |entries, between| entries * (between + 24.0)),
                     |list, new| list + new,
@@ -358,7 +364,7 @@ impl Growth {
                     list.zip(&entries.zip(&to, |entries, to| entries * to), |list, new| list + new),
                 )
             }
-            // `%c` is 24 characters and more.
+            // `%c` becomes 24 characters or more.
             Self::Format => {
                 size(1).map(|format| format.zip(&Measure::One(32.0), |format, each| format * each))
             }
@@ -367,7 +373,7 @@ impl Growth {
     }
 }
 
-/// Entries of eight bytes from one number to another.
+/// The size of a range, with entries of eight bytes.
 fn range(args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
     let number = |i: usize| args.get(i).map_or(Ok(None), |arg| numbers(arg, rows));
     let (start, stop) = match args.len() {
@@ -377,21 +383,22 @@ fn range(args: &[ColumnarValue], rows: usize) -> Result<Option<Measure>> {
     let (Some(start), Some(stop)) = (start, stop) else { return Ok(None) };
     let step = if args.len() > 2 { number(2)? } else { Some(Measure::One(1.0)) };
     let Some(step) = step else { return Ok(None) };
-    let steps = stop.zip(&start, |stop, start| stop - start).zip(&step, |way, step| way / step);
-    // A step of nothing is the function's own error, and one away from the end makes none.
+    let steps = stop.zip(&start, |stop, start| stop - start).zip(&step, |span, step| span / step);
+    // The function rejects a step of zero; a step away from the end gives an empty list.
     Ok(Some(steps.zip(&Measure::One(8.0), |steps, width| {
         if steps.is_finite() { (steps.max(0.0) + 1.0) * width } else { 0.0 }
     })))
 }
 
-/// Refuses types of which each value, also NULL, takes much.
+/// Fails if each value of a type, including NULL, is large.
 pub(crate) fn check_type(data_type: &DataType) -> Result<()> {
     let bytes = fixed_bytes(data_type);
     if bytes <= FIXED_BYTES_MAX {
         return Ok(());
     }
     Err(DataFusionError::Plan(format!(
-        "values of this type take {bytes} bytes each, also where they are NULL, out of range: at most {FIXED_BYTES_MAX} are possible"
+        "each value of this type takes {bytes} bytes, even NULL; out of range: the maximum is \
+         {FIXED_BYTES_MAX}"
     )))
 }
 

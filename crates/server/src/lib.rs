@@ -1,25 +1,22 @@
-//! The server: files as SQL tables, and their results to clients.
+//! The server: it serves files as SQL tables, and sends query results to clients.
 //!
 //! ```text
-//!   listen ──▶ connection ──▶ statement ──▶ compute: threads of the statement's own
-//!                                 │            begin ──▶ engine: SQL, plan, a stream of batches for each partition
-//!                                 │                        │ planning: how much the engine is given
-//!                                 │         transfer: cut, encode, queue
-//!                                 ◀────────────────────────┘
-//!                            socket: number, write what is ready, read what the client says meanwhile
+//!   network threads                          the statement's own threads (compute)
+//!   listen ─▶ connection ─▶ statement ─────▶ start ─▶ engine: SQL, plan (planning: its limits)
+//!                              send           │          │ a stream of batches per partition
+//!                               ▲             │          ▼
+//!             socket ◀──────────┴─── queue ◀──┴─ produce: chunks (crate transfer)
 //! ```
 //!
-//! The runtime that [`Server::run`] is polled on has the sockets, and computes nothing.
+//! The runtime that polls [`Server::run`] only does I/O on sockets. Everything else runs on threads
+//! that each statement has for itself, so that no statement delays another one's I/O.
 //!
-//! [`catalog`] turns what the user names into tables. The engine is DataFusion; what it can't do is
-//! not done here.
+//! [`catalog`] turns files and folders into tables. The query engine is DataFusion.
 
 #![deny(unsafe_code)]
 
 mod admission;
-mod arrow_files;
-mod attended;
-mod begin;
+mod arrow_batch_size;
 pub mod catalog;
 mod certificate;
 mod compute;
@@ -27,22 +24,25 @@ mod connection;
 mod dialect;
 mod engine;
 mod error_text;
+mod exposure;
 mod functions;
-pub mod left_behind;
 mod listen;
+mod liveness;
 mod metrics;
+mod options;
 mod pipes;
 mod plan_rule;
 mod planning;
 mod prices;
-mod safety;
 mod server;
+mod slots;
 mod socket;
 pub mod sort;
+pub mod stale_files;
 mod statement;
 pub mod tpch;
-mod turns;
 mod way;
 
 pub use metrics::Metrics;
-pub use server::{ServeError, ServeOptions, Server};
+pub use options::{ServeError, ServeOptions};
+pub use server::Server;

@@ -1,4 +1,4 @@
-//! Where the server listens, and what it does to the sockets that come in.
+//! Listeners, and the set-up of accepted sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,38 +13,37 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsAcceptor;
 use tracing::warn;
 
-use crate::attended::{Attended, keep_alive};
 use crate::certificate::Validity;
+use crate::liveness::{LivenessReader, enable_keepalive};
+use crate::options::ServeError;
 use crate::pipes::receive_first;
-use crate::server::ServeError;
-use crate::socket::{Link, Open, ReadHalf, WriteHalf};
-use crate::turns::Peer;
+use crate::slots::Peer;
+use crate::socket::{OpenSocket, PeerLocality, ReadHalf, WriteHalf};
 use crate::way::{Presence, Way};
 
-/// What the kernel may hold of a Unix socket's data: fewer wake-ups than with its default of 208
-/// KiB.
+/// The send buffer of a Unix socket. It causes fewer wake-ups than the kernel's default of 208 KiB.
 const UNIX_SEND_BUFFER_BYTES: usize = 1 << 20;
 
-/// Clients that the kernel keeps while others are accepted; it caps the number.
+/// Connections that wait to be accepted. The kernel caps the number.
 const UNIX_BACKLOG: i32 = 1024;
 
-/// A socket that waits for clients.
+/// A listening socket.
 pub(crate) enum Listener {
     Tcp { listener: TcpListener, tls: Option<TlsAcceptor> },
     Unix { listener: UnixListener, _file: SocketFile },
 }
 
-/// The file of a Unix socket, which goes with the server.
+/// The file of a Unix socket. Dropping it removes the file.
 pub(crate) struct SocketFile(PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // If it is gone already, all the better.
+        // It may be gone already.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
-/// A client that has connected, before any greeting.
+/// An accepted connection, before TLS and hello.
 pub(crate) enum Incoming {
     Tcp(TcpStream, SocketAddr, Option<TlsAcceptor>),
     Unix(UnixStream),
@@ -58,9 +57,9 @@ impl Listener {
         let listener = TcpListener::bind(address).await.map_err(|cause| {
             ServeError::new(format!("can't listen on tcp://{address}: {cause}"))
         })?;
-        // Connections begin with the listener's. One that began with BBR would keep its pacing
-        // under any other.
-        prefer_congestion(&SockRef::from(&listener), ON_THIS_HOST);
+        // Connections inherit the listener's congestion control. One that started with BBR would
+        // keep its pacing under any other.
+        prefer_congestion(&SockRef::from(&listener), SAME_HOST_CONTROLS);
         Ok(Self::Tcp { listener, tls })
     }
 
@@ -75,7 +74,7 @@ impl Listener {
                     path.display()
                 )));
             }
-            // Left over from a server that was killed; anything but a socket is somebody's file.
+            // Remove the socket of a killed server, but no other kind of file.
             use std::os::unix::fs::FileTypeExt;
             if !std::fs::metadata(path).map_err(failed)?.file_type().is_socket() {
                 return Err(ServeError::new(format!(
@@ -89,7 +88,7 @@ impl Listener {
         Ok(Self::Unix { listener, _file: SocketFile(path.to_owned()) })
     }
 
-    /// The uri that a client connects to.
+    /// The URI that clients connect to.
     pub(crate) fn uri(&self) -> String {
         match self {
             Self::Tcp { listener, tls } => {
@@ -113,15 +112,15 @@ impl Listener {
     }
 }
 
-/// A Unix socket that only this user can connect to, from its first moment: no token is asked for
-/// there, its file decides.
+/// Creates a Unix socket that only this user can connect to, from the moment its file exists:
+/// access to the file replaces the token.
 fn bind_private(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::PermissionsExt;
     let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::STREAM, None)?;
-    // Linux gives the file the mode that the socket has (net/unix/af_unix.c: unix_bind_bsd).
+    // Linux gives the file the socket's mode (net/unix/af_unix.c: unix_bind_bsd).
     rustix::fs::fchmod(&socket, rustix::fs::Mode::from_raw_mode(0o600)).map_err(io::Error::from)?;
     socket.bind(&socket2::SockAddr::unix(path)?)?;
-    // A folder's default access control list may have given others more.
+    // The folder's default access control list may have granted others more.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
     socket.listen(UNIX_BACKLOG)?;
     socket.set_nonblocking(true)?;
@@ -136,56 +135,62 @@ impl Incoming {
         }
     }
 
-    /// Who it counts as. Behind a proxy, clients over loopback are not known.
-    pub(crate) fn counted_as(&self, behind_proxy: bool) -> Peer {
+    /// The peer whose slots it takes. Behind a proxy, the peers of loopback connections are
+    /// unknown.
+    pub(crate) fn slot_peer(&self, behind_proxy: bool) -> Peer {
         match self {
             Self::Tcp(_, peer, _) if behind_proxy && peer.ip().to_canonical().is_loopback() => {
                 Peer::Proxy
             }
-            Self::Tcp(_, peer, _) => Peer::of(peer.ip()),
+            Self::Tcp(_, peer, _) => Peer::at(peer.ip()),
             Self::Unix(_) => Peer::Unix,
         }
     }
 
-    /// Prepares the socket, and greets over TLS where that is asked for. `deadline` is that of the
-    /// client's first message. Behind a proxy, clients over loopback are on other hosts.
-    pub(crate) async fn open(self, deadline: Instant, behind_proxy: bool) -> io::Result<Open> {
+    /// Sets up the socket and does the TLS handshake. `deadline` is that of the client's hello.
+    /// With `behind_proxy`, clients over loopback count as remote.
+    pub(crate) async fn open(
+        self,
+        deadline: Instant,
+        behind_proxy: bool,
+    ) -> io::Result<OpenSocket> {
         let (stream, peer, tls) = match self {
             Self::Unix(stream) => return open_unix(stream, deadline).await,
             Self::Tcp(stream, peer, tls) => (stream, peer, tls),
         };
-        let loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
+        let over_loopback = is_same_host(peer.ip(), stream.local_addr()?.ip());
         tune(&stream)?;
-        let way = if loopback && !behind_proxy {
-            None
-        } else {
-            Way::of(&stream, (!loopback).then_some(peer.ip()))
+        let loopback = over_loopback && !behind_proxy;
+        let way = match loopback {
+            true => None,
+            false => Way::of(&stream, (!over_loopback).then_some(peer.ip())),
         };
-        let loopback = loopback && !behind_proxy;
         let presence = Presence::of(&stream);
-        let (read, write, link): (ReadHalf, _, _) = match tls {
+        let (read, write, locality): (ReadHalf, _, _) = match tls {
             Some(acceptor) => {
                 let accepted = timeout_at(deadline, acceptor.accept(stream)).await;
                 let (read, write) =
                     tokio::io::split(accepted.map_err(|_| io::ErrorKind::TimedOut)??);
-                let read = Box::new(Attended::new(read, presence));
-                (read, WriteHalf::Socket(Box::new(write)), Link::Tls { loopback })
+                let read = Box::new(LivenessReader::new(read, presence));
+                (read, WriteHalf::Socket(Box::new(write)), PeerLocality::Tls { loopback })
             }
             None => {
                 let (read, write) = stream.into_split();
-                let link = if loopback { Link::Loopback } else { Link::Remote };
-                (Box::new(Attended::new(read, presence)), WriteHalf::Socket(Box::new(write)), link)
+                let read = Box::new(LivenessReader::new(read, presence));
+                let locality = if loopback { PeerLocality::Loopback } else { PeerLocality::Remote };
+                (read, WriteHalf::Socket(Box::new(write)), locality)
             }
         };
-        Ok(Open { read, received: BytesMut::new(), write, link, way })
+        Ok(OpenSocket { read, received: BytesMut::new(), write, locality, way })
     }
 }
 
-async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
-    // A client that says nothing is told so by whoever waits for its greeting.
+async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<OpenSocket> {
+    // After the deadline the connection goes on without bytes: waiting for the hello then fails
+    // with an error message.
     let first = timeout_at(deadline, receive_first(&stream)).await;
     let (received, pipes) = first.unwrap_or_else(|_| Ok((BytesMut::new(), None)))?;
-    // Best effort: the kernel caps it.
+    // Best effort: the kernel caps the size.
     let _ = SockRef::from(&stream).set_send_buffer_size(UNIX_SEND_BUFFER_BYTES);
     let (read, write) = stream.into_split();
     let (read, write): (_, WriteHalf) = match pipes {
@@ -195,29 +200,29 @@ async fn open_unix(stream: UnixStream, deadline: Instant) -> io::Result<Open> {
         }
         None => (read, WriteHalf::Socket(Box::new(write))),
     };
-    Ok(Open { read: Box::new(read), received, write, link: Link::Unix, way: None })
+    let locality = PeerLocality::Unix;
+    Ok(OpenSocket { read: Box::new(read), received, write, locality, way: None })
 }
 
 fn is_same_host(peer: IpAddr, local: IpAddr) -> bool {
     peer.is_loopback() || peer == local
 }
 
-/// BBR's pacing costs half the rate on one host.
-const ON_THIS_HOST: &[&[u8]] = &[b"cubic", b"reno"];
+/// Congestion controls for clients on the same host, where BBR's pacing costs half the rate.
+const SAME_HOST_CONTROLS: &[&[u8]] = &[b"cubic", b"reno"];
 
-/// Asks for the first of these congestion controls that the kernel has. With none of them it keeps
-/// its own.
-fn prefer_congestion(socket: &SockRef<'_>, wanted: &[&[u8]]) {
-    let _ = wanted.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
+/// Sets the first of these congestion controls that the kernel has, or keeps the default.
+fn prefer_congestion(socket: &SockRef<'_>, controls: &[&[u8]]) {
+    let _ = controls.iter().any(|name| socket.set_tcp_congestion(name).is_ok());
 }
 
 fn tune(stream: &TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    keep_alive(stream)
+    enable_keepalive(stream)
 }
 
-/// Reads a certificate chain and its key, both PEM, and says when the first certificate of it
-/// expires.
+/// Reads a certificate chain and its key, both PEM. Also returns when the first of the chain's
+/// certificates expires.
 pub(crate) fn tls_acceptor(
     certificates: &Path,
     key: &Path,
@@ -237,7 +242,7 @@ pub(crate) fn tls_acceptor(
     let fault = valid.iter().find_map(|validity| validity.fault(Utc::now()));
     if let Some(fault) = fault {
         warn!(
-            "the certificate in {} {fault}; clients will refuse it: give a new one",
+            "the certificate in {} {fault}; clients will refuse it, so replace it",
             certificates.display()
         );
     }

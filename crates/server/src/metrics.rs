@@ -1,5 +1,7 @@
 //! Counters, in Prometheus' text format.
 
+pub(crate) mod endpoint;
+
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,7 +9,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use dray_wire::Encoded;
 
-/// What a server has done since it started.
+/// What a server has done since its start.
 #[derive(Debug, Default)]
 pub struct Metrics {
     connections_open: AtomicU64,
@@ -21,9 +23,9 @@ pub struct Metrics {
     rows: AtomicU64,
     encoded_bytes: AtomicU64,
     encode_ns: AtomicU64,
-    /// λ when a statement that adapted last ended, in picoseconds a byte.
+    /// λ at the end of the last adaptive transfer, in picoseconds a byte.
     price_ps: AtomicU64,
-    /// When the certificate expires, in seconds since 1970; 0 without one.
+    /// When the certificate expires, in seconds since 1970; 0 without TLS.
     certificate_expires_s: AtomicU64,
 }
 
@@ -63,7 +65,7 @@ impl Metrics {
     }
 
     pub(crate) fn price_set(&self, ns: f64) {
-        // Floats become whole numbers by saturation.
+        // `as` saturates.
         self.price_ps.store((ns * 1e3) as u64, Relaxed);
     }
 
@@ -81,58 +83,53 @@ impl Metrics {
             );
         };
         let load = |counter: &AtomicU64| counter.load(Relaxed);
-        put(
-            "connections_open",
-            "gauge",
-            "Connections that are open.",
-            &load(&self.connections_open),
-        );
+        put("connections_open", "gauge", "Open connections.", &load(&self.connections_open));
         put("connections_total", "counter", "Connections accepted.", &load(&self.connections));
         put(
             "connections_refused_total",
             "counter",
-            "Connections refused for their token.",
+            "Connections refused because of their token.",
             &load(&self.refused),
         );
         put("statements_total", "counter", "Statements that ended.", &load(&self.statements));
         put(
             "statements_failed_total",
             "counter",
-            "Those that failed or were abandoned.",
+            "Statements that failed or were abandoned.",
             &load(&self.statements_failed),
         );
         let seconds = Duration::from_nanos(load(&self.statement_ns)).as_secs_f64();
         put(
             "statement_seconds_total",
             "counter",
-            "Time from their arrival to their end.",
+            "Time from the arrival of statements to their end.",
             &seconds,
         );
         put("chunks_sent_total", "counter", "Chunks sent.", &load(&self.chunks));
         put(
             "chunk_bytes_sent_total",
             "counter",
-            "Their bytes, and those of the state frames ahead of them.",
+            "Bytes of chunks and state frames sent.",
             &load(&self.chunk_bytes),
         );
         put("rows_sent_total", "counter", "Rows of finished statements.", &load(&self.rows));
         put(
             "encoded_bytes_total",
             "counter",
-            "Bytes of columns encoded, as they decode.",
+            "Decoded size of the columns encoded.",
             &load(&self.encoded_bytes),
         );
         let seconds = Duration::from_nanos(load(&self.encode_ns)).as_secs_f64();
         put(
             "encode_seconds_total",
             "counter",
-            "Time spent on that, all threads together.",
+            "Time spent encoding, summed over threads.",
             &seconds,
         );
         let nanoseconds = load(&self.price_ps) as f64 / 1e3;
-        let help = "The price of a byte in the last second of the last transfer that adapted.";
+        let help = "λ, the price of a byte, at the end of the last adaptive transfer.";
         put("byte_price_nanoseconds", "gauge", help, &nanoseconds);
-        let help = "When the certificate expires, in seconds since 1970; 0 without one.";
+        let help = "When the certificate expires, in seconds since 1970; 0 without TLS.";
         put(
             "certificate_expires_timestamp_seconds",
             "gauge",

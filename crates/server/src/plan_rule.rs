@@ -1,4 +1,4 @@
-//! A rule of the engine's optimizer that puts other operators in the place of some.
+//! A physical optimizer rule that replaces operators.
 
 use std::sync::Arc;
 
@@ -10,11 +10,11 @@ use datafusion::physical_plan::ExecutionPlan;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Goes through a plan from its leaves to its root.
+/// Visits a plan from its leaves to its root.
 #[derive(Debug)]
 pub(crate) struct PlanRule {
     pub(crate) name: &'static str,
-    /// What is to be in the place of an operator, if it is not to stay.
+    /// The replacement of an operator, if there is one.
     pub(crate) replace: fn(&Plan) -> Result<Option<Plan>>,
 }
 

@@ -1,15 +1,16 @@
-//! Limits of planning. A statement of a few hundred bytes can take the engine's parser or one of
-//! its rules longer than anybody lives, and more memory than there is, and the engine can't be
-//! asked to stop. So what it is given is bounded, it is asked between any two steps whether there
-//! is still somebody who waits, and it is given up after a time.
+//! Limits of planning.
+//!
+//! A statement of a few hundred bytes can keep the engine's parser or one of its rules busy for
+//! years, or take all memory, and the engine offers no way to stop it. So its inputs are bounded,
+//! a cancel is checked between any two steps, and planning has a timeout.
 //!
 //! ```text
-//!   text ──▶ words ──▶ tree ──▶ logical plan ──▶ optimized ──▶ physical plan
-//!    │ bytes   │ count   │ depth    │ nodes, depth   │ nodes
-//!    │         │ [`text`]: the parser may take so many steps, each rule may leave so many expressions: [`Watched`]
+//!   text ──▶ tokens ──▶ tree ──▶ logical plan ──▶ optimized ──▶ physical plan
+//!   bytes    count      depth    operators, depth, expressions
+//!   └──── [`parse`] ────────┘    └── [`CheckedRule`], before each rule ──┘
 //! ```
 
-mod text;
+mod parse;
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,47 +29,47 @@ use tokio::sync::Notify;
 
 use crate::engine::error;
 
-pub(crate) use text::{Bounds, parse};
+pub(crate) use parse::{Bounds, parse};
 
-/// A plan has no more operators than this, those of a query that is used twice counted twice.
+/// Maximum number of operators of a plan. Those of a query that is used twice count twice.
 const OPERATORS_MAX: usize = 10_000;
-/// Nor are more of them on top of each other, which the planner, the optimizer and the operators'
-/// own functions follow down by calls.
+/// Maximum depth of a plan. The planner, the optimizer and the operators recurse over it.
 const DEPTH_MAX: usize = 1_000;
-/// And no operator has more expressions, each with its parts.
+/// Maximum number of expressions of an operator, counted with their subexpressions.
 const EXPRESSIONS_MAX: usize = 500_000;
 
 /// A statement that is being planned.
 #[derive(Debug)]
 pub(crate) struct Planning {
-    stopped: AtomicBool,
-    /// Wakes what waits meanwhile.
-    stop: Notify,
-    /// Whether there is a plan; the rest of its begin is not planning.
-    ended: AtomicBool,
-    /// Why it can't be planned, whatever the engine makes of the error on its way.
+    cancelled: AtomicBool,
+    /// Wakes [`Planning::cancelled`].
+    cancel: Notify,
+    /// Whether planning has ended. What follows before the first batch has no timeout.
+    finished: AtomicBool,
+    /// Why the statement was refused. The engine wraps the error that it receives beyond
+    /// recognition, so the original is here.
     refusal: OnceLock<ServerError>,
 }
 
 thread_local! {
-    /// What is being planned on this thread: the engine's rules are not told by it.
+    /// What is being planned on this thread, for the rules, which the engine doesn't tell.
     static CURRENT: RefCell<Option<Arc<Planning>>> = const { RefCell::new(None) };
 }
 
-/// Stops a planning when nobody waits for it any more.
-pub(crate) struct StopOnDrop(pub(crate) Arc<Planning>);
+/// Cancels planning when its result is no longer needed.
+pub(crate) struct CancelOnDrop(pub(crate) Arc<Planning>);
 
-impl Drop for StopOnDrop {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.0.stopped.store(true, Ordering::Relaxed);
-        self.0.stop.notify_one();
+        self.0.cancelled.store(true, Ordering::Relaxed);
+        self.0.cancel.notify_one();
     }
 }
 
-/// Ends what [`Planning::begin`] began.
-pub(crate) struct OnThisThread;
+/// Resets what [`Planning::enter`] set.
+pub(crate) struct Entered;
 
-impl Drop for OnThisThread {
+impl Drop for Entered {
     fn drop(&mut self) {
         CURRENT.set(None);
     }
@@ -77,71 +78,71 @@ impl Drop for OnThisThread {
 impl Planning {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
-            stopped: AtomicBool::new(false),
-            stop: Notify::new(),
-            ended: AtomicBool::new(false),
+            cancelled: AtomicBool::new(false),
+            cancel: Notify::new(),
+            finished: AtomicBool::new(false),
             refusal: OnceLock::new(),
         })
     }
 
-    /// From here on rules that run on this thread ask this planning.
-    pub(crate) fn begin(self: &Arc<Self>) -> OnThisThread {
+    /// Makes this the planning that rules on this thread check, until the guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>) -> Entered {
         CURRENT.set(Some(self.clone()));
-        OnThisThread
+        Entered
     }
 
-    /// Why it was refused, if it was.
+    /// Why the statement was refused, if it was.
     pub(crate) fn refusal(&self) -> Option<ServerError> {
         self.refusal.get().cloned()
     }
 
     fn refuse(&self, refusal: ServerError) -> DataFusionError {
         let message = refusal.message.clone();
-        // The first reason is the one that counts.
+        // The first reason counts.
         let _ = self.refusal.set(refusal);
         DataFusionError::Plan(message)
     }
 
     fn too_complex(&self, what: String) -> DataFusionError {
         let hint =
-            "split the statement, or keep what parts of it have in common in a file that is served";
+            "split the statement, or write what its parts have in common to a file and serve it";
         self.refuse(error(ErrorKind::Limit, "54001", what, hint))
     }
 
-    /// Fails when nobody waits any more.
+    /// Fails if planning was cancelled.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.stopped.load(Ordering::Relaxed) {
-            true => Err(self.refuse(stopped())),
+        match self.cancelled.load(Ordering::Relaxed) {
+            true => Err(self.refuse(cancelled())),
             false => Ok(()),
         }
     }
 
-    /// Waits until nobody waits any more.
-    pub(crate) async fn stopped(&self) -> ServerError {
-        self.stop.notified().await;
-        stopped()
+    /// Waits until planning is cancelled.
+    pub(crate) async fn cancelled(&self) -> ServerError {
+        self.cancel.notified().await;
+        cancelled()
     }
 
-    /// There is a plan.
-    pub(crate) fn ended(&self) {
-        self.ended.store(true, Ordering::Relaxed);
+    /// Ends planning, and with it its timeout.
+    pub(crate) fn finish(&self) {
+        self.finished.store(true, Ordering::Relaxed);
     }
 
-    /// Waits until the planning has taken too long.
-    pub(crate) async fn late(&self, limit: Duration) {
-        tokio::time::sleep(limit).await;
-        if self.ended.load(Ordering::Relaxed) {
+    /// Waits until planning has taken longer than `timeout`.
+    pub(crate) async fn timed_out(&self, timeout: Duration) {
+        tokio::time::sleep(timeout).await;
+        if self.finished.load(Ordering::Relaxed) {
             std::future::pending().await
         }
     }
 
-    /// Fails when a plan is larger than may be optimized.
+    /// Fails if a plan is too large to be optimized.
     pub(crate) fn check_plan(&self, plan: &LogicalPlan) -> Result<()> {
-        let mut size = Size { planning: self, operators: 0, depth: 0 };
+        let mut size = PlanSize { planning: self, operators: 0, depth: 0 };
         size.add(plan)
     }
 
-    /// Fails when an operator has too many expressions.
+    /// Fails if an operator has too many expressions.
     fn check_operator(&self, plan: &LogicalPlan) -> Result<()> {
         let mut count = 0;
         plan.apply_expressions(|expr| {
@@ -158,22 +159,22 @@ impl Planning {
             return Ok(());
         }
         let what = "an operator of the statement's plan has more than";
-        Err(self.too_complex(format!("{what} {EXPRESSIONS_MAX} expressions, each with its parts")))
+        Err(self.too_complex(format!("{what} {EXPRESSIONS_MAX} expressions and subexpressions")))
     }
 }
 
-fn stopped() -> ServerError {
+fn cancelled() -> ServerError {
     error(ErrorKind::Cancelled, "57014", "the statement was stopped", "")
 }
 
-/// What a plan has so far.
-struct Size<'a> {
+/// The size of the visited part of a plan.
+struct PlanSize<'a> {
     planning: &'a Planning,
     operators: usize,
     depth: usize,
 }
 
-impl Size<'_> {
+impl PlanSize<'_> {
     fn add(&mut self, plan: &LogicalPlan) -> Result<()> {
         self.planning.check_operator(plan)?;
         (self.operators, self.depth) = (self.operators + 1, self.depth + 1);
@@ -200,37 +201,38 @@ impl Size<'_> {
                 }
             }
         }
+        debug_assert!(self.depth > 0);
         self.depth -= 1;
         added
     }
 }
 
-/// The session with rules that can be stopped.
-pub(crate) fn watched(state: SessionState) -> SessionState {
+/// The session with rules that check the limits first.
+pub(crate) fn with_checked_rules(state: SessionState) -> SessionState {
     let analyzer = state
         .analyzer()
         .rules
         .iter()
-        .map(|rule| Arc::new(WatchedAnalyzer(rule.clone())) as _)
+        .map(|rule| Arc::new(CheckedAnalyzerRule(rule.clone())) as _)
         .collect();
     let optimizer =
-        state.optimizers().iter().map(|rule| Arc::new(Watched(rule.clone())) as _).collect();
+        state.optimizers().iter().map(|rule| Arc::new(CheckedRule(rule.clone())) as _).collect();
     let analyzer = Analyzer { rules: analyzer, ..state.analyzer().clone() };
     let mut builder = SessionStateBuilder::new_from_existing(state).with_optimizer_rules(optimizer);
     *builder.analyzer() = Some(analyzer);
     builder.build()
 }
 
-/// Asks the planning of this thread; there is none where the engine plans for somebody else.
-fn ask(check: impl FnOnce(&Planning) -> Result<()>) -> Result<()> {
+/// Checks the planning of this thread, if the engine plans for a statement.
+fn check_current(check: impl FnOnce(&Planning) -> Result<()>) -> Result<()> {
     CURRENT.with_borrow(|planning| planning.as_deref().map_or(Ok(()), check))
 }
 
-/// A rule that is given no more than it can manage, and nothing once the statement was stopped.
+/// An optimizer rule that fails on plans that are too large, and after a cancel.
 #[derive(Debug)]
-struct Watched(Arc<dyn OptimizerRule + Send + Sync>);
+struct CheckedRule(Arc<dyn OptimizerRule + Send + Sync>);
 
-impl OptimizerRule for Watched {
+impl OptimizerRule for CheckedRule {
     fn name(&self) -> &str {
         self.0.name()
     }
@@ -244,22 +246,22 @@ impl OptimizerRule for Watched {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        ask(|planning| planning.check().and_then(|()| planning.check_operator(&plan)))?;
+        check_current(|planning| planning.check().and_then(|()| planning.check_operator(&plan)))?;
         self.0.rewrite(plan, config)
     }
 }
 
-/// The same for the rules before.
+/// The same for analyzer rules.
 #[derive(Debug)]
-struct WatchedAnalyzer(Arc<dyn AnalyzerRule + Send + Sync>);
+struct CheckedAnalyzerRule(Arc<dyn AnalyzerRule + Send + Sync>);
 
-impl AnalyzerRule for WatchedAnalyzer {
+impl AnalyzerRule for CheckedAnalyzerRule {
     fn name(&self) -> &str {
         self.0.name()
     }
 
     fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
-        ask(Planning::check)?;
+        check_current(Planning::check)?;
         self.0.analyze(plan, config)
     }
 }

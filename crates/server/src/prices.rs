@@ -1,26 +1,26 @@
-//! Where λ stood when results to other hosts ended: the next connection from there begins with it.
+//! The last λ of each host, with which the next connection from there starts.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// So many hosts are remembered.
+/// Hosts to remember.
 const HOSTS_MAX: usize = 256;
 
 /// λ by host, in nanoseconds a byte.
 #[derive(Default)]
 pub(crate) struct Prices {
-    /// The latest last.
+    /// The most recent host is last.
     hosts: Mutex<VecDeque<(IpAddr, f64)>>,
 }
 
 impl Prices {
-    /// Where λ stood after the last result to this host.
+    /// λ at the end of the last adaptive transfer to this host.
     pub(crate) fn of(&self, host: IpAddr) -> Option<f64> {
         self.hosts().iter().find(|(other, _)| *other == host).map(|(_, ns)| *ns)
     }
 
-    /// A result to this host has ended.
+    /// Records λ at the end of a transfer.
     pub(crate) fn set(&self, host: IpAddr, ns: f64) {
         let mut hosts = self.hosts();
         hosts.retain(|(other, _)| *other != host);
@@ -31,7 +31,7 @@ impl Prices {
     }
 
     fn hosts(&self) -> MutexGuard<'_, VecDeque<(IpAddr, f64)>> {
-        // What is in there is whole between any two statements.
+        // A panic can't leave the queue half changed.
         self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

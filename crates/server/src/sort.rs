@@ -1,14 +1,14 @@
-//! `ORDER BY` by Dray's own sort: a rule for the engine's optimizer, and the operator that it puts
-//! into plans. [`FileSort`] puts the same operator on top of files.
+//! `ORDER BY` with Dray's sort: an optimizer rule, and the operator that it puts into plans.
+//! [`FileSort`] puts the same operator on top of files.
 //!
 //! ```text
 //!   SortPreservingMergeExec
-//!     SortExec, of each partition     ──▶     ExternalSortExec, of all partitions into one
+//!     SortExec, for each partition    ──▶     ExternalSortExec, all partitions into one
 //!       input                                   input
 //! ```
 //!
-//! A sort with a limit stays the engine's own (its TopK keeps no more rows than are wanted), and so
-//! does one of each partition that no merge follows, and one of types that Dray doesn't carry.
+//! The engine's sort stays if it has a limit (its TopK keeps only the rows to return), if it sorts
+//! each partition without a merge, and if a column has a type that Dray doesn't support.
 
 mod files;
 mod footprint;
@@ -51,41 +51,51 @@ use tokio::task::JoinError;
 
 pub use self::files::{FileSort, SortError, SortedFiles};
 use self::memory::PoolMemory;
-use crate::engine::columns;
+use crate::engine::batches;
 use crate::plan_rule::PlanRule;
 
-/// A partition has no more batches than this: their numbers are in the order of the partitions.
-const BATCHES_MAX: u64 = 1 << 24;
-/// So many batches of the result wait to be taken.
-const WAITING_MAX: usize = 2;
+/// Sequence numbers for each partition, so that numbers rise in the order of the partitions.
+const PARTITION_BATCHES_MAX: u64 = 1 << 24;
+/// Batches of the result that wait for the consumer.
+const OUTPUT_BATCHES_MAX: usize = 2;
 
-/// Puts [`ExternalSortExec`] in the place of full sorts.
+/// Replaces full sorts by [`ExternalSortExec`].
 pub(crate) const SORT_EXTERNALLY: PlanRule =
-    PlanRule { name: "sort_externally", replace: externally };
+    PlanRule { name: "sort_externally", replace: replace_sort };
 
-/// The same rows in the same order by an [`ExternalSortExec`], if this is where a full sort ends.
-fn externally(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+/// The replacement of an operator that ends a full sort.
+fn replace_sort(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
         if merge.fetch().is_some() {
             return Ok(None);
         }
-        let Some(sorted) = in_place_of_sort(merge.input(), true)? else { return Ok(None) };
+        let Some(sorted) = replace_input(merge.input(), Sorts::Partitions)? else {
+            return Ok(None);
+        };
         let is_sorted =
             sorted.equivalence_properties().ordering_satisfy(merge.expr().iter().cloned())?;
         return Ok(is_sorted.then_some(sorted));
     }
-    in_place_of_sort(plan, false)
+    replace_input(plan, Sorts::All)
 }
 
-/// The plan with an [`ExternalSortExec`] in the place of its sort, which is its root or has columns
-/// computed above it. With `merged` that may be one of each partition.
-fn in_place_of_sort(
+/// Which rows the replaced sort may sort together.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sorts {
+    /// All rows.
+    All,
+    /// All rows, or those of each partition, because a merge follows. Projections may be above it.
+    Partitions,
+}
+
+/// The plan with its sort replaced by [`ExternalSortExec`].
+fn replace_input(
     plan: &Arc<dyn ExecutionPlan>,
-    merged: bool,
+    sorts: Sorts,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    if merged && plan.downcast_ref::<ProjectionExec>().is_some() {
+    if sorts == Sorts::Partitions && plan.downcast_ref::<ProjectionExec>().is_some() {
         let Some(sorted) =
-            plan.children().first().map_or(Ok(None), |input| in_place_of_sort(input, merged))?
+            plan.children().first().map_or(Ok(None), |input| replace_input(input, sorts))?
         else {
             return Ok(None);
         };
@@ -95,11 +105,12 @@ fn in_place_of_sort(
     let Some(sort) = plan.downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none()) else {
         return Ok(None);
     };
-    let is_full = merged
+    let is_full = sorts == Sorts::Partitions
         || !sort.preserve_partitioning()
         || sort.input().output_partitioning().partition_count() == 1;
-    // Of types that can't be sorted here nothing is said: the engine's sort remains.
-    let sorted = is_full.then(|| ExternalSortExec::of(sort.expr().clone(), sort.input().clone()));
+    // If a type is not supported, the engine's sort remains.
+    let sorted =
+        is_full.then(|| ExternalSortExec::try_new(sort.expr().clone(), sort.input().clone()));
     Ok(sorted.and_then(Result::ok).map(|sort| Arc::new(sort) as _))
 }
 
@@ -108,29 +119,31 @@ fn in_place_of_sort(
 struct ExternalSortExec {
     input: Arc<dyn ExecutionPlan>,
     ordering: LexOrdering,
-    /// The input's columns, and behind them those that are computed to sort by.
+    /// The input's columns, followed by those computed from `computed`.
     sorted: dray_format::Schema,
     by: Vec<SortColumn>,
+    /// The sort expressions that are not columns.
     computed: Vec<Arc<dyn PhysicalExpr>>,
-    terms: Terms,
+    request: SortRequest,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
-    rows_taken: Arc<AtomicU64>,
+    rows_read: Arc<AtomicU64>,
 }
 
-/// What a sort is asked for besides the order.
+/// What a sort does besides ordering rows.
 #[derive(Debug, Clone, Copy, Default)]
-struct Terms {
+struct SortRequest {
     distinct: Distinct,
+    /// Maximum rows to return; None is unlimited.
     limit: Option<u64>,
-    /// So many partitions are read at a time; all if nothing is said, since those of a query may
-    /// wait for each other.
-    at_once: Option<usize>,
+    /// Partitions to read at a time; None is all, since the partitions of a query may depend on
+    /// each other's progress.
+    partitions_at_a_time: Option<usize>,
 }
 
 impl ExternalSortExec {
-    /// Fails where columns have types that can't be sorted here.
-    fn of(ordering: LexOrdering, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    /// Fails if a column has a type that Dray's sort doesn't support.
+    fn try_new(ordering: LexOrdering, input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         let mut fields: Vec<_> = schema.fields().iter().cloned().collect();
         let (mut by, mut computed) = (Vec::new(), Vec::new());
@@ -167,26 +180,26 @@ impl ExternalSortExec {
             sorted,
             by,
             computed,
-            terms: Terms::default(),
+            request: SortRequest::default(),
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
-            rows_taken: Arc::default(),
+            rows_read: Arc::default(),
         })
     }
 
-    fn on(self, terms: Terms) -> Self {
-        Self { terms, ..self }
+    fn with_request(self, request: SortRequest) -> Self {
+        Self { request, ..self }
     }
 
-    fn rows_taken(&self) -> u64 {
-        self.rows_taken.load(Ordering::Relaxed)
+    fn rows_read(&self) -> u64 {
+        self.rows_read.load(Ordering::Relaxed)
     }
 
-    /// The columns of a batch, and those that are computed, in as many batches as their strings
-    /// need; and the arrays that these were made from.
-    fn columns(&self, batch: RecordBatch) -> Result<Vec<(RecordBatch, dray_format::Batch)>> {
+    /// The columns of a batch and those computed from it. See [`batches`] for why there may be
+    /// several batches.
+    fn sorted_batches(&self, batch: RecordBatch) -> Result<Vec<(RecordBatch, dray_format::Batch)>> {
         if self.computed.is_empty() {
-            return columns(batch).map_err(external);
+            return batches(batch).map_err(external);
         }
         let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
         let mut arrays: Vec<ArrayRef> = batch.columns().to_vec();
@@ -195,54 +208,53 @@ impl ExternalSortExec {
             fields.push(Arc::new(Field::new("by", array.data_type().clone(), true)));
             arrays.push(array);
         }
-        columns(RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)?).map_err(external)
+        batches(RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)?).map_err(external)
     }
 
-    /// Takes in all rows of a partition.
-    async fn take(
+    /// Reads all rows of a partition.
+    async fn read(
         self: Arc<Self>,
         partition: usize,
         mut batches: SendableRecordBatchStream,
         mut writer: Writer,
         held: Arc<Mutex<RetainedMemory>>,
     ) -> Result<()> {
-        let mut sequence = partition as u64 * BATCHES_MAX;
+        let mut sequence = partition as u64 * PARTITION_BATCHES_MAX;
         while let Some(batch) = batches.next().await {
-            for (arrays, mut batch) in self.columns(batch?)? {
+            for (arrays, mut batch) in self.sorted_batches(batch?)? {
                 let held_bytes = lock(&held).add(&arrays, &mut batch).map_err(external)?;
                 writer.append_held(sequence, &batch, held_bytes).map_err(sort_error)?;
-                self.rows_taken.fetch_add(batch.rows as u64, Ordering::Relaxed);
+                self.rows_read.fetch_add(batch.rows as u64, Ordering::Relaxed);
                 sequence += 1;
+                debug_assert!(sequence / PARTITION_BATCHES_MAX == partition as u64);
             }
         }
         writer.finish().map_err(sort_error)
     }
 
-    /// Sorts all partitions, and hands on the result batch by batch.
+    /// Sorts all partitions, and sends the result batch by batch.
     async fn run(
         self: Arc<Self>,
         context: Arc<TaskContext>,
         sorter: Sorter,
-        run: Run,
+        output: Output,
     ) -> Result<()> {
         let mut partitions = JoinSet::new();
         let held = Arc::new(Mutex::new(RetainedMemory::new(sorter.surplus_bytes_max())));
         for partition in 0..self.input.output_partitioning().partition_count() {
-            if self.terms.at_once.is_some_and(|at_once| partitions.len() >= at_once)
+            if self.request.partitions_at_a_time.is_some_and(|max| partitions.len() >= max)
                 && let Some(ended) = partitions.join_next().await
             {
-                joined(ended)?;
+                join(ended)?;
             }
             let batches = self.input.execute(partition, context.clone())?;
-            partitions.spawn(self.clone().take(partition, batches, sorter.writer(), held.clone()));
+            partitions.spawn(self.clone().read(partition, batches, sorter.writer(), held.clone()));
         }
         while let Some(ended) = partitions.join_next().await {
-            joined(ended)?;
+            join(ended)?;
         }
         let schema = self.schema();
-        joined(
-            SpawnedTask::spawn_blocking(move || run.hand_on(sorter, &schema)).join_unwind().await,
-        )
+        join(SpawnedTask::spawn_blocking(move || output.send(sorter, &schema)).join_unwind().await)
     }
 }
 
@@ -250,22 +262,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a task says that ran to its end.
-fn joined<T>(ended: std::result::Result<Result<T>, JoinError>) -> Result<T> {
+/// The result of a task that was joined.
+fn join<T>(ended: std::result::Result<Result<T>, JoinError>) -> Result<T> {
     ended.map_err(|cause| DataFusionError::ExecutionJoin(Box::new(cause)))?
 }
 
-/// What running a sort needs besides the sorter.
-struct Run {
+/// Where the result goes, and the metrics to update.
+struct Output {
     out: Sender<Result<RecordBatch>>,
     baseline: BaselineMetrics,
     spilled_bytes: Count,
-    /// That merge.
+    /// Threads that merge.
     threads: usize,
 }
 
-impl Run {
-    fn hand_on(self, sorter: Sorter, schema: &SchemaRef) -> Result<()> {
+impl Output {
+    fn send(self, sorter: Sorter, schema: &SchemaRef) -> Result<()> {
         let time = self.baseline.elapsed_compute().timer();
         let sorted: Sorted = sorter.finish(self.threads).map_err(sort_error)?;
         self.spilled_bytes.add(usize::try_from(sorted.spilled_bytes()).unwrap_or(usize::MAX));
@@ -278,7 +290,7 @@ impl Run {
             self.baseline.output_rows().add(batch.num_rows());
             drop(time);
             if self.out.blocking_send(Ok(batch)).is_err() {
-                // Nobody wants the rest.
+                // The consumer is gone.
                 return Ok(());
             }
         }
@@ -287,7 +299,7 @@ impl Run {
     }
 }
 
-/// Stops a sort when whoever waits for it is gone.
+/// Cancels a sort when its consumer is gone.
 struct CancelOnDrop(Cancel);
 
 impl Drop for CancelOnDrop {
@@ -329,9 +341,9 @@ impl ExecutionPlan for ExternalSortExec {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
-            Some(input) if children.is_empty() => {
-                Ok(Arc::new(Self::of(self.ordering.clone(), input)?.on(self.terms)))
-            }
+            Some(input) if children.is_empty() => Ok(Arc::new(
+                Self::try_new(self.ordering.clone(), input)?.with_request(self.request),
+            )),
             _ => Err(DataFusionError::Internal("a sort has one input".to_owned())),
         }
     }
@@ -360,14 +372,14 @@ impl ExecutionPlan for ExternalSortExec {
                 .session_config()
                 .get_extension()
                 .unwrap_or_else(|| SpillSpace::new(u64::MAX)),
-            limit: self.terms.limit,
-            distinct: self.terms.distinct,
+            limit: self.request.limit,
+            distinct: self.request.distinct,
             cancel: cancel.clone(),
             ..Options::new(self.by.clone(), Arc::new(memory))
         };
         let sorter = Sorter::new(self.sorted.clone(), options).map_err(sort_error)?;
-        let mut stream = RecordBatchReceiverStream::builder(self.schema(), WAITING_MAX);
-        let run = Run {
+        let mut stream = RecordBatchReceiverStream::builder(self.schema(), OUTPUT_BATCHES_MAX);
+        let output = Output {
             out: stream.tx(),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             spilled_bytes: MetricBuilder::new(&self.metrics).spilled_bytes(partition),
@@ -375,8 +387,8 @@ impl ExecutionPlan for ExternalSortExec {
         };
         let sort = Arc::new(self.clone());
         stream.spawn(async move {
-            let _cancels = CancelOnDrop(cancel);
-            sort.run(context, sorter, run).await
+            let _cancel = CancelOnDrop(cancel);
+            sort.run(context, sorter, output).await
         });
         Ok(stream.build())
     }
@@ -395,10 +407,10 @@ impl DisplayAs for ExternalSortExec {
     }
 }
 
-/// Where sorts spill to, if they may.
+/// The folder to spill to; None if spilling is disabled.
 fn spill_folder(runtime: &RuntimeEnv) -> Option<PathBuf> {
     let disk = &runtime.disk_manager;
-    // The engine makes its folders in the system's when it first needs one.
+    // The engine creates its folder in the system's folder when it first spills.
     disk.tmp_files_enabled()
         .then(|| disk.temp_dir_paths().into_iter().next().unwrap_or_else(std::env::temp_dir))
 }

@@ -1,9 +1,8 @@
 //! The eight tables of TPC-H, generated into memory.
 //!
-//! Each table comes in as many parts as there are threads, and a part holds a contiguous range of
-//! its rows, in batches of [`MEMORY_BATCH_ROWS`] rows with plain strings. The tables are always
-//! held in memory: 1.9 GB are resident at scale factor 1, with the text that the generator keeps to
-//! draw comments from.
+//! Each table has one part per thread. A part is a contiguous range of the rows, in batches of
+//! [`MEMORY_BATCH_ROWS`] rows with plain strings. At scale factor 1 the process has 1.9 GB
+//! resident, including the text from which the generator draws comments.
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchReader};
 use datafusion::datasource::MemTable;
@@ -20,10 +19,10 @@ use tpchgen_arrow::{
 
 use crate::catalog::{CatalogError, MEMORY_BATCH_ROWS, plain_batch, plain_schema};
 
-/// The largest scale factor; its tables take more than a terabyte of memory.
+/// The largest scale factor. Its tables take more than a terabyte of memory.
 pub const SCALE_MAX: f64 = 1000.0;
 
-/// The names of the tables, the largest first, so that the last ones to be generated are short.
+/// The names of the tables, largest first, so that generation ends with short tasks.
 pub const TABLES: [&str; 8] =
     ["lineitem", "orders", "partsupp", "part", "customer", "supplier", "nation", "region"];
 
@@ -31,7 +30,7 @@ pub const TABLES: [&str; 8] =
 ///
 /// # Errors
 ///
-/// A scale factor that is no number, not above 0, or above [`SCALE_MAX`].
+/// If the scale factor is not above 0 and at most [`SCALE_MAX`].
 pub async fn generate(
     scale: f64,
     threads: usize,
@@ -42,7 +41,7 @@ pub async fn generate(
     let parts = i32::try_from(threads).unwrap_or(i32::MAX);
     let mut tables = Vec::new();
     for table in TABLES {
-        // The smallest tables have the same rows in each part, and are one part.
+        // The generator repeats the smallest tables in each part, so they are one part.
         let parts = if matches!(table, "nation" | "region") { 1 } else { parts };
         let mut tasks = JoinSet::new();
         for part in 1..=parts {

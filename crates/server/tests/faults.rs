@@ -1,6 +1,6 @@
-//! What a hostile or unlucky client meets, and that the server serves on.
+//! Hostile and unlucky clients: what they receive, and that the server goes on serving.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod common;
 
@@ -12,7 +12,7 @@ use arrow::array::RecordBatch;
 use common::Running;
 use dray_client::{ConnectOptions, Connection, ErrorKind, Limits, QueryOptions};
 
-/// A greeting by hand: `spec/protocol.md` section 7.
+/// A hand-made hello: `spec/protocol.md` section 7.
 const HELLO: &[u8] = b"\x11\0\0\0\x01\0\0\0DRAY\x02\0\x02\0\0\0\0\0\x01\0\0\0t";
 const ERROR: u8 = 0x86;
 
@@ -22,7 +22,7 @@ fn raw(server: &Running) -> UnixStream {
     stream
 }
 
-/// The next frame's kind and payload; none when the server has closed the connection.
+/// The kind and payload of the next frame; None if the server has closed the connection.
 fn frame(stream: &mut UnixStream) -> Option<(u8, Vec<u8>)> {
     let mut header = [0; 8];
     stream.read_exact(&mut header).ok()?;
@@ -32,7 +32,7 @@ fn frame(stream: &mut UnixStream) -> Option<(u8, Vec<u8>)> {
     Some((header[4], payload))
 }
 
-/// The server answers with an error that contains `part`, and closes.
+/// Asserts that the server answers with an error that contains `part`, and closes.
 fn assert_refused(stream: &mut UnixStream, part: &str) {
     let (kind, payload) = frame(stream).expect("an error before the end");
     let text = String::from_utf8_lossy(&payload).into_owned();
@@ -58,7 +58,7 @@ fn greetings_that_are_none() {
     let mut magic = HELLO.to_vec();
     magic[8] = b'X';
     let cases: [(&[u8], &str); 6] = [
-        (b"GET / HTTP/1.1\r\n\r\n", "where a frame should begin"),
+        (b"GET / HTTP/1.1\r\n\r\n", "instead of a frame header"),
         (&version, "versions 9 to 12"),
         (&magic, "magic"),
         (b"\xff\xff\xff\xff\x01\0\0\0", "over the limit"),
@@ -114,8 +114,7 @@ fn an_open_address_needs_a_token() {
 #[test]
 fn lengths_that_would_allocate_gigabytes() {
     let server = Running::start();
-    // A query that announces 16 MiB and sends nothing, many times over: the server makes no room
-    // for what does not come.
+    // Many queries that announce 16 MiB and send nothing: the server must not allocate for them.
     let before = resident_bytes();
     let mut waiting = Vec::new();
     for _ in 0..200 {
@@ -127,7 +126,7 @@ fn lengths_that_would_allocate_gigabytes() {
     }
     std::thread::sleep(Duration::from_millis(200));
     assert!(resident_bytes() < before + (200 << 20), "{before} then {}", resident_bytes());
-    // Within a message that is small enough, a length that is not.
+    // A length field beyond the end of its message.
     let mut stream = raw(&server);
     stream.write_all(HELLO).unwrap();
     frame(&mut stream).unwrap();
@@ -158,12 +157,12 @@ fn random_bytes_after_the_greeting() {
         frame(&mut stream).unwrap();
         let mut bytes: Vec<u8> = (0..random() % 200).map(|_| random() as u8).collect();
         if round % 2 == 0 {
-            // A frame in order, of a kind that may come, with a payload that may not.
+            // A valid frame of an allowed kind, with an invalid payload.
             let mut framed = vec![bytes.len() as u8, 0, 0, 0, [2, 3, 5][round % 3], 0, 0, 0];
             framed.append(&mut bytes);
             bytes = framed;
         }
-        // The server may close while this is written.
+        // The server may close the connection during the write.
         let _ = stream.write_all(&bytes);
         let _ = stream.shutdown(std::net::Shutdown::Write);
         while frame(&mut stream).is_some() {}
@@ -176,7 +175,7 @@ fn random_bytes_after_the_greeting() {
 fn a_client_that_says_nothing_is_sent_away() {
     let server = Running::start_with(|options| options.hello_timeout = Duration::from_millis(200));
     let mut silent = raw(&server);
-    assert_refused(&mut silent, "no greeting");
+    assert_refused(&mut silent, "no hello");
     server.assert_serves();
 }
 
@@ -189,7 +188,7 @@ fn a_client_that_reads_nothing_costs_little_and_is_given_up() {
     let mut results =
         connection.query("SELECT a.* FROM numbers a CROSS JOIN numbers b", &options).unwrap();
     server.wait_for("statements_failed_total", 1.0);
-    // What was on its way arrives; then the error, and never an end that looks whole.
+    // What was already sent arrives, then an error, and never an end that looks complete.
     let error = loop {
         match results.next_batch() {
             Ok(batch) => assert!(batch.is_some()),
@@ -220,7 +219,7 @@ fn a_client_that_vanishes_stops_its_statement() {
     server.assert_serves();
 }
 
-/// A query by hand: `spec/protocol.md` section 2.
+/// A hand-made query: `spec/protocol.md` section 2.
 fn query(statement: u32, sql: &str) -> Vec<u8> {
     let mut payload = statement.to_le_bytes().to_vec();
     payload.extend_from_slice(&(sql.len() as u32).to_le_bytes());
@@ -297,11 +296,13 @@ fn rows_larger_than_a_chunk_and_than_the_limit() {
     let limits =
         Limits { chunk_bytes_max: 64 << 10, decoded_bytes_max: 64 << 10, row_bytes_max: 4 << 20 };
     let options = QueryOptions { limits, ..QueryOptions::default() };
-    let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 3000000 ELSE 10 END) AS t FROM numbers WHERE n < 5";
+    let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 3000000 ELSE 10 END) AS t FROM numbers \
+         WHERE n < 5";
     let batches = connection.query(sql, &options).unwrap().read_all().unwrap();
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
     assert!(batches.iter().map(RecordBatch::get_array_memory_size).sum::<usize>() >= 3_000_000);
-    let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 5000000 ELSE 10 END) AS t FROM numbers WHERE n < 5";
+    let sql = "SELECT n, repeat('x', CASE n WHEN 2 THEN 5000000 ELSE 10 END) AS t FROM numbers \
+         WHERE n < 5";
     let error = connection.query(sql, &options).unwrap().read_all().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert!(
@@ -331,7 +332,8 @@ fn results_of_unusual_shapes() {
     assert_eq!(batches[0].num_columns(), 10_000);
     assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 20);
     drop(results);
-    let all_missing = "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c FROM numbers WHERE n < 1000";
+    let all_missing = "SELECT NULL AS a, CAST(NULL AS VARCHAR) AS b, CAST(NULL AS DOUBLE) AS c \
+         FROM numbers WHERE n < 1000";
     let batches = connection.query(all_missing, &options).unwrap().read_all().unwrap();
     assert!(batches[0].columns().iter().all(|column| column.logical_null_count() == 1000));
 }
@@ -356,12 +358,12 @@ fn a_certificate_that_is_not_trusted() {
     };
     let error = connect("drays", "localhost", None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Authentication, "{error}");
-    // The right authority, another name.
+    // The right authority, but another name.
     assert_eq!(
         connect("drays", "127.0.0.1", Some(&certificate)).unwrap_err().kind(),
         ErrorKind::Authentication
     );
-    // No TLS where it is expected.
+    // A client without TLS.
     assert!(connect("dray", "localhost", None).is_err());
     let mut connection = connect("drays", "localhost", Some(&certificate)).unwrap();
     let mut results = connection.query("SELECT * FROM numbers", &QueryOptions::default()).unwrap();

@@ -1,10 +1,10 @@
-//! Seeded faults between a client and a server: whatever goes wrong on the way, a table is the
-//! right one or there is an error, in time, and nothing stays behind.
+//! Seeded faults between a client and a server. Whatever fails, the client gets the right table or
+//! an error in time, and nothing leaks.
 //!
-//! `DRAY_SEED` repeats a run, `DRAY_FAULT` one fault of it, and `DRAY_FAULTS` says how many there
-//! are.
+//! `DRAY_SEED` repeats a run, `DRAY_FAULT` repeats one of its faults, `DRAY_FAULTS` sets their
+//! number.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod common;
 #[path = "../../client/tests/proxy/mod.rs"]
@@ -23,19 +23,21 @@ use dray_client::{
 };
 use proxy::{Framing, How, Proxy, Random, Record, descriptors, fault, number, resident_bytes};
 
-/// Waiting clients take no processor time, so that there may be many.
+/// Clients that run in parallel. Most of them wait, so they may outnumber the processors.
 const CLIENTS: usize = 32;
-/// How long a client waits for a server that says nothing, and what a statement may take in all
-/// beyond that.
+/// The client's read timeout, and the additional time that a statement may take.
 const READ_TIMEOUT: Duration = Duration::from_millis(400);
 const TOO_LONG: Duration = Duration::from_secs(20);
 
-/// Results of several chunks, of dictionaries, of nothing, of nested values; and errors.
+/// Results with several chunks, with dictionaries, without rows, with nested values; and errors.
 const STATEMENTS: [&str; 6] = [
     "SELECT value AS n, 'row ' || value AS text, value % 7 AS few FROM generate_series(1, 300)",
-    "SELECT value AS n, CASE WHEN value % 3 = 0 THEN NULL ELSE value * 1.5 END AS x FROM generate_series(1, 1000)",
-    "SELECT arrow_cast('kind ' || (value % 5), 'Dictionary(Int32, Utf8)') AS kind FROM generate_series(1, 400)",
-    "SELECT [value, value + 1] AS list, repeat('long ', value % 40) AS text FROM generate_series(1, 120)",
+    "SELECT value AS n, CASE WHEN value % 3 = 0 THEN NULL ELSE value * 1.5 END AS x FROM \
+     generate_series(1, 1000)",
+    "SELECT arrow_cast('kind ' || (value % 5), 'Dictionary(Int32, Utf8)') AS kind FROM \
+     generate_series(1, 400)",
+    "SELECT [value, value + 1] AS list, repeat('long ', value % 40) AS text FROM \
+     generate_series(1, 120)",
     "SELECT value FROM generate_series(1, 10) WHERE value > 10",
     "SELECT 1 / (value - 150) FROM generate_series(1, 300)",
 ];
@@ -65,14 +67,14 @@ fn run(address: SocketAddr, sql: &str, options: &QueryOptions) -> Result<RecordB
     let batches = results.read_all()?;
     let table = concat_batches(&schema, &batches).unwrap();
     drop(results);
-    // A connection that counts as usable is.
+    // A connection that claims to be usable must be.
     if connection.is_usable() && table.num_rows() == 0 {
         connection.query("SELECT 1", options)?.read_all()?;
     }
     Ok(table)
 }
 
-/// What a statement gives without a fault.
+/// The result of a statement without faults.
 struct Clean {
     table: Result<RecordBatch, ErrorKind>,
     record: Record,
@@ -136,7 +138,7 @@ fn faults_between_client_and_server() {
     );
 }
 
-/// Runs a statement without a fault.
+/// Runs a statement without faults.
 fn measure(upstream: SocketAddr, sql: &str) -> Clean {
     let proxy = Proxy::start(upstream, Framing::Dray);
     proxy.set(None);
@@ -166,7 +168,7 @@ fn meet(proxy: &Proxy, clean: &[Clean], seed: u64, case: u64) -> usize {
         }
         (Ok(found), Err(_)) => panic!("{what}: {} rows, expected an error", found.num_rows()),
         (Err(error), Ok(_)) if matches!(fault.how, How::Delay(_)) => {
-            // A busy machine may take its time, but not by so much.
+            // Even a busy machine is faster than this.
             assert!(
                 error.to_string().contains("read_timeout") || error.to_string().contains("within"),
                 "{what}: {error}"

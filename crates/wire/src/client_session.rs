@@ -14,22 +14,22 @@ use crate::message::{
 };
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
-/// What the server said.
+/// A message from the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
-    /// The connection stands.
+    /// The connection is established.
     Welcome(Welcome),
-    /// A result begins.
+    /// A result starts.
     Started(Started),
-    /// How far it is.
+    /// The statement's progress.
     Progress(Progress),
-    /// How its transfer went.
+    /// Statistics of the transfer.
     Report(Report),
-    /// Tables for the chunks that follow: [`ClientSession::tables`] has them.
+    /// Dictionaries for later chunks, which [`ClientSession::tables`] returns.
     State(StateHeader),
-    /// It is complete, and all of it arrived.
+    /// The result is complete, and all of it has arrived.
     Finished(Finished),
-    /// The statement ended, or with statement 0 the connection.
+    /// The statement ended with an error, or the connection if the statement is 0.
     Error(Error),
 }
 
@@ -43,28 +43,28 @@ enum State {
     Closed,
 }
 
-/// What a client may send, and what a server may answer, in this order.
+/// The client's state of a connection: which messages may be sent and received next.
 #[derive(Debug)]
 pub struct ClientSession {
     state: State,
     statement: u32,
     limits: Limits,
-    asked: Asked,
-    /// How many the result has.
+    expected: Expected,
+    /// The number of columns of the result.
     columns: usize,
     /// Whether each of its chunks must have a checksum.
     checksums: bool,
     chunks: u64,
     rows: u64,
     digest: u32,
-    /// Those that stand.
+    /// The current dictionaries.
     tables: Arc<Tables>,
 }
 
-/// What the answer to the running statement is held against.
+/// What the answer to the running statement must match.
 #[derive(Debug, Clone, Copy, Default)]
-struct Asked {
-    /// CRC-32C of the query's payload; 0 for a statement that went another way.
+struct Expected {
+    /// CRC-32C of the query's payload; 0 if the statement was sent by another protocol.
     query: u32,
     checksums: bool,
     plan_only: bool,
@@ -76,7 +76,7 @@ impl Default for ClientSession {
             state: State::New,
             statement: 0,
             limits: Limits::default(),
-            asked: Asked::default(),
+            expected: Expected::default(),
             columns: 0,
             checksums: false,
             chunks: 0,
@@ -88,8 +88,8 @@ impl Default for ClientSession {
 }
 
 impl ClientSession {
-    /// The session of a result that another protocol carries, from its started on (protocol.md
-    /// section 10).
+    /// A session for a result within another protocol, starting with the started message
+    /// (protocol.md section 10).
     pub fn of_copy(limits: Limits) -> Self {
         Self { state: State::AwaitingStarted, statement: 1, limits, ..Self::default() }
     }
@@ -99,7 +99,7 @@ impl ClientSession {
         self.state == State::Ready
     }
 
-    /// Whether a statement runs.
+    /// Whether a statement is running.
     pub fn is_running(&self) -> bool {
         matches!(self.state, State::AwaitingStarted | State::Streaming)
     }
@@ -109,10 +109,10 @@ impl ClientSession {
         self.statement
     }
 
-    /// Appends the greeting.
+    /// Appends a hello.
     ///
     /// # Errors
-    /// When the token is longer than a server accepts.
+    /// If the token is longer than a server accepts.
     pub fn hello(&mut self, token: &str, client: &str, out: &mut Vec<u8>) -> Result<()> {
         let hello = Hello {
             version_min: VERSION,
@@ -125,15 +125,16 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Appends a query, after giving it its number.
+    /// Appends a query, and sets its statement number.
     ///
     /// # Errors
-    /// When a statement runs, the connection is not ready, or the query breaks a limit.
+    /// If a statement is running, the connection is not ready, or the query exceeds a limit.
     pub fn query(&mut self, mut query: Query, out: &mut Vec<u8>) -> Result<()> {
         if self.state != State::Ready {
             let what = match self.is_running() {
                 true => {
-                    "a statement is still running on this connection; read its result to the end or cancel it"
+                    "a statement is still running on this connection; read its result to the end \
+                     or cancel it"
                 }
                 false => "the connection is closed",
             };
@@ -145,7 +146,7 @@ impl ClientSession {
         })?;
         let start = out.len();
         query.encode(out)?;
-        self.asked = Asked {
+        self.expected = Expected {
             query: crc32c(0, &out[start + FRAME_HEADER_BYTES..]),
             checksums: query.checksums == Checksums::On,
             plan_only: query.plan_only,
@@ -158,27 +159,27 @@ impl ClientSession {
         Ok(())
     }
 
-    /// Appends a request to stop the running statement. The server still ends it with finished or
-    /// an error.
+    /// Appends a request to stop the running statement, if there is one. The server still ends the
+    /// statement with finished or an error.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: a cancel always fits in a frame.
     pub fn cancel(&self, out: &mut Vec<u8>) -> Result<()> {
         if self.is_running() { Cancel { statement: self.statement }.encode(out) } else { Ok(()) }
     }
 
-    /// Appends a farewell.
+    /// Appends a goodbye, which closes the session.
     pub fn goodbye(&mut self, out: &mut Vec<u8>) {
         self.state = State::Closed;
         out.extend_from_slice(&Frame { kind: Kind::Goodbye, payload_bytes: 0 }.encode());
     }
 
-    /// Reads a frame's header and holds it against the limits. For a chunk, read [`HEADER_BYTES`]
-    /// bytes next and give them to [`Self::chunk`]; for anything else, give the payload to
-    /// [`Self::message`].
+    /// Decodes a frame's header and checks it against the limits. For a chunk, next read
+    /// [`HEADER_BYTES`] bytes and pass them to [`Self::chunk`]. For other frames, read the payload
+    /// and pass it to [`Self::message`].
     ///
     /// # Errors
-    /// When the frame is not one that may come now.
+    /// If the frame is not allowed in the current state.
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
         let frame = Frame::decode(bytes, &Kind::SERVER, |kind| match (self.state, kind) {
             (State::New | State::AwaitingWelcome, _) => HANDSHAKE_BYTES_MAX,
@@ -209,10 +210,10 @@ impl ClientSession {
         Ok(frame)
     }
 
-    /// Whether the server may close the connection now, with `unread_bytes` of a frame unread.
+    /// Checks that the server may close the connection now, with `unread_bytes` of a frame unread.
     ///
     /// # Errors
-    /// When it has not said all that was due.
+    /// If an answer is missing or incomplete.
     pub fn check_end(&self, unread_bytes: usize) -> Result<()> {
         if unread_bytes == 0 && matches!(self.state, State::Ready | State::Closed) {
             return Ok(());
@@ -220,12 +221,12 @@ impl ClientSession {
         Err(ProtocolError::new(Refusal::Cut, "the server closed the connection before the end"))
     }
 
-    /// Reads the header of a chunk that fills a frame, and holds it against the query's limits.
+    /// Decodes the header of a chunk that fills `frame`, and checks it against the query's limits.
     ///
     /// # Errors
-    /// When the header breaks a rule, or the chunk is not the next one.
+    /// If the header is invalid, or the chunk is out of sequence.
     pub fn chunk(&mut self, frame: Frame, bytes: &[u8; HEADER_BYTES]) -> Result<Header> {
-        if self.asked.plan_only {
+        if self.expected.plan_only {
             return Err(ProtocolError::new(
                 Refusal::Query,
                 "a chunk of a statement that was to be planned only",
@@ -234,7 +235,7 @@ impl ClientSession {
         let header = Header::decode(bytes, &self.limits)?;
         self.check_checksum(header.checksum.is_some())?;
         if header.sequence != self.chunks {
-            let what = format!("chunk {} where {} is due", header.sequence, self.chunks);
+            let what = format!("chunk {}, expected {}", header.sequence, self.chunks);
             return Err(ProtocolError::new(Refusal::Sequence, what));
         }
         if header.chunk_bytes() != u64::from(frame.payload_bytes) {
@@ -251,12 +252,13 @@ impl ClientSession {
         Ok(header)
     }
 
-    /// The tables that stand, with which the chunk whose header was read last must be decoded.
+    /// The current dictionaries, with which the chunk whose header was decoded last must be
+    /// decoded.
     pub fn tables(&self) -> Arc<Tables> {
         self.tables.clone()
     }
 
-    /// Reads a state frame that fills a frame.
+    /// Decodes a state frame that fills a frame.
     fn state(&mut self, payload: &[u8]) -> Result<StateHeader> {
         let Some((raw, rest)) = payload.split_first_chunk::<HEADER_BYTES>() else {
             let what =
@@ -267,7 +269,7 @@ impl ClientSession {
         self.check_checksum(header.has_checksum())?;
         if header.sequence() != u64::from(self.tables.frames()) {
             let what =
-                format!("state frame {} where {} is due", header.sequence(), self.tables.frames());
+                format!("state frame {}, expected {}", header.sequence(), self.tables.frames());
             return Err(ProtocolError::new(Refusal::Sequence, what));
         }
         if header.frame_bytes() != payload.len() as u64 {
@@ -278,7 +280,8 @@ impl ClientSession {
             );
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Size), what));
         }
-        // Both parts lie within the payload, as its size has just shown.
+        // The check of the size proves that both parts are within the payload.
+        debug_assert!(header.body_bytes() as usize <= rest.len());
         let (descriptors, body) = rest.split_at(rest.len() - header.body_bytes() as usize);
         let tables = Arc::make_mut(&mut self.tables);
         tables.receive(&header, descriptors, &Bytes::copy_from_slice(body), &self.limits)?;
@@ -286,10 +289,10 @@ impl ClientSession {
         Ok(header)
     }
 
-    /// Reads the payload of a frame that is not a chunk.
+    /// Decodes the payload of a frame that is not a chunk.
     ///
     /// # Errors
-    /// When it breaks a rule; when the result that it ends is not what arrived.
+    /// If the payload is invalid, or a trailer does not match the chunks that arrived.
     pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ServerEvent> {
         if !matches!(frame.kind, Kind::Welcome | Kind::State) {
             self.check_statement(frame.kind, payload)?;
@@ -319,7 +322,7 @@ impl ClientSession {
                 let report = Report::decode(payload)?;
                 if report.columns.len() != self.columns {
                     let what = format!(
-                        "a report of {} columns, {} expected",
+                        "a report of {} columns, expected {}",
                         report.columns.len(),
                         self.columns
                     );
@@ -329,13 +332,11 @@ impl ClientSession {
             }
             Kind::Finished => {
                 let finished = Finished::decode(payload)?;
-                self.digest = crc32c(self.digest, Finished::covered(payload));
-                if finished.planned_only != self.asked.plan_only {
-                    let what = match self.asked.plan_only {
-                        true => {
-                            "the statement was to be planned only, and the server says that it ran"
-                        }
-                        false => "the server says that the statement was planned and not run",
+                self.digest = crc32c(self.digest, Finished::digested(payload));
+                if finished.planned_only != self.expected.plan_only {
+                    let what = match self.expected.plan_only {
+                        true => "the statement was to be planned only, but the server ran it",
+                        false => "the server planned the statement, but did not run it",
                     };
                     return Err(ProtocolError::new(Refusal::Query, what));
                 }
@@ -343,7 +344,8 @@ impl ClientSession {
                     != (self.rows, self.chunks, self.digest)
                 {
                     let what = format!(
-                        "the result is not whole: {} rows in {} chunks arrived, the server sent {} in {}",
+                        "the result is incomplete: {} rows in {} chunks arrived, the server sent {} \
+                         in {}",
                         self.rows, self.chunks, finished.rows, finished.chunks
                     );
                     return Err(ProtocolError::new(Refusal::Finished, what));
@@ -360,17 +362,17 @@ impl ClientSession {
         }
     }
 
-    /// A result must be that of the query which was sent.
+    /// Checks that a result belongs to the query that was sent.
     fn check_started(&self, started: &Started) -> Result<()> {
-        let (received, sent) = (started.query, self.asked.query);
+        let (received, sent) = (started.query, self.expected.query);
         if received != sent {
             let what = format!(
-                "the server answers another query than the one that was sent: its checksum is {received:08x}, \
-                 that of the query is {sent:08x}; run it again"
+                "the server answered a different query: its checksum is {received:08x}, that of \
+                 the query is {sent:08x}; run it again"
             );
             return Err(ProtocolError::new(Refusal::Query, what));
         }
-        if self.asked.checksums && !started.checksums {
+        if self.expected.checksums && !started.checksums {
             return Err(ProtocolError::new(
                 Refusal::Query,
                 "checksums were asked for, and the server sends none",
@@ -379,15 +381,16 @@ impl ClientSession {
         Ok(())
     }
 
-    fn check_checksum(&self, is_there: bool) -> Result<()> {
-        if self.checksums && !is_there {
+    fn check_checksum(&self, has_checksum: bool) -> Result<()> {
+        if self.checksums && !has_checksum {
             let what = "a chunk or state frame without the checksum that was announced";
             return Err(ProtocolError::new(Refusal::Format(FormatErrorKind::Checksum), what));
         }
         Ok(())
     }
 
-    /// Every answer to a statement begins with its number; an error with 0 is the connection's.
+    /// Checks the statement number with which each answer begins. 0 in an error means the
+    /// connection.
     fn check_statement(&self, kind: Kind, payload: &[u8]) -> Result<()> {
         let Some(raw) = payload.first_chunk() else { return Ok(()) };
         let statement = u32::from_le_bytes(*raw);

@@ -4,42 +4,42 @@ use dray_format::ErrorKind as FormatErrorKind;
 
 use crate::frame::Kind;
 
-/// The peer broke a rule of the protocol, and the connection can't go on.
+/// The peer violated the protocol, and the connection must end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtocolError {
     refusal: Refusal,
     what: String,
 }
 
-/// Which rule was broken: the refusals of `spec/protocol.md` section 8.
+/// Which rule was violated: the refusals of `spec/protocol.md` section 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// A payload larger than is accepted, or a reserved byte that is not 0.
+    /// A payload above the limit, or a reserved byte that is not 0.
     Frame,
-    /// A kind of message that is not defined, or that only the other side may send.
+    /// A kind of message that is undefined, or that only the other side may send.
     Kind,
-    /// A message where it may not come.
+    /// A message that is not allowed in the current state.
     Order,
-    /// Fields that end too soon, go on too long or have a value that is not defined.
+    /// A payload that is too short, too long, or has an undefined value.
     Payload,
-    /// A hello that is not Dray's.
+    /// A hello without Dray's magic.
     Magic,
     /// No version in common.
     Version,
-    /// A chunk that is not the next one.
+    /// A chunk or state frame out of sequence.
     Sequence,
-    /// A result of another query than the one that was sent.
+    /// A result that does not belong to the query that was sent.
     Query,
-    /// A result that is not what its end says.
+    /// A result that does not match its trailer.
     Finished,
-    /// The bytes ended too soon.
+    /// A connection that ended too early.
     Cut,
-    /// A schema or a chunk broke a rule of its own.
+    /// A schema or a chunk violated its own format.
     Format(FormatErrorKind),
 }
 
 impl Refusal {
-    /// The name in the specification.
+    /// The refusal's name in the specification.
     pub fn name(self) -> &'static str {
         match self {
             Self::Frame => "frame",
@@ -62,8 +62,8 @@ impl ProtocolError {
         Self { refusal, what: what.into() }
     }
 
-    /// The error of a message whose fields were read: the cursor is the format's, but its bytes are
-    /// a payload.
+    /// Adds the kind of message to an error from reading its fields. The cursor reports a truncated
+    /// payload as a format error; this changes it to a payload error.
     pub(crate) fn in_message(self, kind: Kind) -> Self {
         let refusal = match self.refusal {
             Refusal::Format(FormatErrorKind::Truncated) => Refusal::Payload,
@@ -72,12 +72,12 @@ impl ProtocolError {
         Self { refusal, what: format!("a {kind:?} message: {}", self.what) }
     }
 
-    /// Which rule was broken.
+    /// The rule that was violated.
     pub fn refusal(&self) -> Refusal {
         self.refusal
     }
 
-    /// The name of the rule in the specification.
+    /// The rule's name in the specification.
     pub fn name(&self) -> &'static str {
         self.refusal.name()
     }

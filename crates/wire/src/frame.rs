@@ -4,12 +4,12 @@ use crate::{ProtocolError, Refusal, Result};
 
 /// The size of a frame's header in bytes.
 pub const FRAME_HEADER_BYTES: usize = 8;
-/// The largest payload before welcome.
+/// Maximum payload before welcome.
 pub(crate) const HANDSHAKE_BYTES_MAX: u64 = 64 << 10;
-/// The largest payload of a message that is not a chunk.
+/// Maximum payload of a message, other than chunks and state frames.
 pub(crate) const MESSAGE_BYTES_MAX: u64 = 16 << 20;
 
-/// What a frame carries, by its code on the wire.
+/// The kind of message in a frame, with its code on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "protocol.md sections 2 and 3 describe each")]
@@ -29,9 +29,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What only a client sends.
+    /// The kinds that a client sends.
     pub(crate) const CLIENT: [Self; 4] = [Self::Hello, Self::Query, Self::Cancel, Self::Goodbye];
-    /// What only a server sends.
+    /// The kinds that a server sends.
     pub(crate) const SERVER: [Self; 8] = [
         Self::Welcome,
         Self::Started,
@@ -47,24 +47,25 @@ impl Kind {
 /// A frame's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// What it carries.
+    /// The kind of message.
     pub kind: Kind,
-    /// How many bytes follow the header.
+    /// The number of bytes after the header.
     pub payload_bytes: u32,
 }
 
 impl Frame {
-    /// Reads a header of one of these kinds, whose payload is not larger than `payload_bytes_max`
-    /// says.
+    /// Decodes a header. Fails if the kind is not one of `kinds`, or the payload is larger than
+    /// `payload_bytes_max` of the kind.
     pub(crate) fn decode(
         bytes: &[u8; FRAME_HEADER_BYTES],
         kinds: &[Kind],
         payload_bytes_max: impl Fn(Kind) -> u64,
     ) -> Result<Self> {
         let [a, b, c, d, code, reserved @ ..] = *bytes;
-        let foreign = |refusal| {
+        let not_a_frame = |refusal| {
             let what = format!(
-                "received {bytes:02x?} where a frame should begin; is the other end a Dray of the same version, and TLS the same at both ends?"
+                "received {bytes:02x?} instead of a frame header; is the other end Dray in the \
+                 same version, and do both ends use TLS or neither?"
             );
             ProtocolError::new(refusal, what)
         };
@@ -72,9 +73,9 @@ impl Frame {
             .iter()
             .copied()
             .find(|kind| *kind as u8 == code)
-            .ok_or_else(|| foreign(Refusal::Kind))?;
+            .ok_or_else(|| not_a_frame(Refusal::Kind))?;
         if reserved != [0; 3] {
-            return Err(foreign(Refusal::Frame));
+            return Err(not_a_frame(Refusal::Frame));
         }
         let payload_bytes = u32::from_le_bytes([a, b, c, d]);
         let bytes_max = payload_bytes_max(kind);

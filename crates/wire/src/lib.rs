@@ -1,16 +1,15 @@
-//! The protocol of `spec/protocol.md`: messages, frames and the order they come in. Bytes in,
-//! events out; sockets are the business of others.
+//! The protocol of `spec/protocol.md` without I/O: bytes in, events out.
 //!
 //! ```text
-//!   driver reads 8 bytes ──▶ Session::frame ──▶ how many bytes follow, already held against the limits
-//!   driver reads these   ──▶ Session::message ──▶ an event
-//!                        or, at the client, Session::chunk ──▶ the chunk's header, checked; its body goes straight from
-//!                                                              the socket into the buffer that it will stay in
+//!   the driver reads 8 bytes ─▶ Session::frame ─▶ the number of bytes that follow, within limits
+//!   the driver reads those   ─▶ Session::message ─▶ an event
+//!     or, for a chunk at the client, its header ─▶ ClientSession::chunk ─▶ the checked header;
+//!     the driver then reads the body from the socket into its final buffer
 //! ```
 //!
-//! A session says what must not happen (a query while one runs, a gap in the chunks, an end that
-//! doesn't match); the driver only moves bytes. [`ClientSession`] is used by clients,
-//! [`ServerSession`] by servers.
+//! A session enforces the order of messages: no query while another runs, no gap in the chunks, a
+//! trailer that matches the result. The driver only moves bytes. Clients use [`ClientSession`],
+//! servers [`ServerSession`].
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +30,7 @@ pub use message::{
 pub use secret::Secret;
 pub use server_session::{ClientEvent, ServerSession};
 
-/// The protocol's version that this crate speaks.
+/// The version of the protocol that this crate implements.
 pub const VERSION: u16 = 2;
-/// The port of a server, unless it says otherwise.
+/// The default TCP port of a server.
 pub const DEFAULT_PORT: u16 = 7117;

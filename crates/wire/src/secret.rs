@@ -1,19 +1,19 @@
-//! Text that only its receiver may see.
+//! Secrets that must not appear in logs.
 
 use std::fmt;
 
-/// A token or a password. It has no `Display`, and its `Debug` shows nothing of it, so that it
-/// can't slip into a message or a log.
+/// A token or a password. It has no `Display`, and its `Debug` hides the text, so that it can't
+/// leak into a message or a log.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The text itself, to be sent or compared.
+    /// The text, to be sent or compared.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether there is none.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -10,18 +10,18 @@ use crate::message::{
 };
 use crate::{ProtocolError, Refusal, Result, VERSION};
 
-/// What the client said.
+/// A message from the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientEvent {
-    /// It greets; answer with [`ServerSession::welcome`] or an error.
+    /// The client's hello; answer with [`ServerSession::welcome`] or an error.
     Hello(Hello),
-    /// It wants a statement run.
+    /// A statement to run.
     Query(Query),
-    /// It wants the running statement stopped.
+    /// A request to stop the running statement.
     Cancel,
-    /// Nothing to do: a cancel that crossed the end of its statement.
+    /// A cancel of a statement that has ended; nothing to do.
     Ignored,
-    /// It leaves.
+    /// The client closes the connection.
     Goodbye,
 }
 
@@ -34,7 +34,7 @@ enum State {
     Closed,
 }
 
-/// What a server may send, and what a client may ask, in this order.
+/// The server's state of a connection: which messages may be sent and received next.
 #[derive(Debug)]
 pub struct ServerSession {
     state: State,
@@ -63,8 +63,8 @@ impl Default for ServerSession {
 }
 
 impl ServerSession {
-    /// A session in which a statement runs already: its request came another way, through
-    /// PostgreSQL's COPY.
+    /// A session with a running statement, whose request came by another protocol: PostgreSQL's
+    /// COPY.
     pub fn running(statement: u32) -> Self {
         Self { state: State::Running, statement, ..Self::default() }
     }
@@ -74,16 +74,16 @@ impl ServerSession {
         self.statement
     }
 
-    /// Rows and chunks sent for the running statement.
+    /// The rows and chunks sent for the running statement.
     pub fn sent(&self) -> (u64, u64) {
         (self.rows, self.chunks)
     }
 
-    /// Reads a frame's header and holds it against the limits; the payload goes to
+    /// Decodes a frame's header and checks it against the limits. Pass the payload to
     /// [`Self::message`].
     ///
     /// # Errors
-    /// When the frame is not one that may come now.
+    /// If the frame is not allowed in the current state.
     pub fn frame(&self, bytes: &[u8; FRAME_HEADER_BYTES]) -> Result<Frame> {
         let frame = Frame::decode(bytes, &Kind::CLIENT, |_| match self.state {
             State::AwaitingHello => HANDSHAKE_BYTES_MAX,
@@ -108,10 +108,10 @@ impl ServerSession {
         Ok(frame)
     }
 
-    /// Whether the client may close the connection now, with `unread_bytes` of a frame unread.
+    /// Checks that the client may close the connection now, with `unread_bytes` of a frame unread.
     ///
     /// # Errors
-    /// When it has not greeted, or stopped within a message.
+    /// If there was no hello, or a message is incomplete.
     pub fn check_end(&self, unread_bytes: usize) -> Result<()> {
         if unread_bytes == 0 && self.state != State::AwaitingHello {
             return Ok(());
@@ -122,10 +122,10 @@ impl ServerSession {
         ))
     }
 
-    /// Reads the payload of a frame.
+    /// Decodes the payload of a frame.
     ///
     /// # Errors
-    /// When it breaks a rule.
+    /// If the payload is invalid.
     pub fn message(&mut self, frame: Frame, payload: &[u8]) -> Result<ClientEvent> {
         match frame.kind {
             Kind::Hello => {
@@ -167,29 +167,29 @@ impl ServerSession {
         }
     }
 
-    /// Appends the answer to a greeting.
+    /// Appends the answer to a hello.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: the message always fits in a frame.
     pub fn welcome(&mut self, server: &str, out: &mut Vec<u8>) -> Result<()> {
         Welcome { version: VERSION, server: server.to_owned() }.encode(out)?;
         self.state = State::Ready;
         Ok(())
     }
 
-    /// Appends the beginning of a result, the query's checksum filled in.
+    /// Appends the start of a result, and fills in the query's checksum.
     ///
     /// # Errors
-    /// When the schema is too large for one message.
+    /// If the schema is too large for a message.
     pub fn started(&mut self, started: &Started, out: &mut Vec<u8>) -> Result<()> {
-        self.told(&Started { query: self.query, ..started.clone() }, out)
+        self.append(&Started { query: self.query, ..started.clone() }, out)
     }
 
-    /// Numbers a chunk and appends its frame's and its own header, behind its state frame if there
-    /// is one; the parts returned follow them.
+    /// Numbers a chunk, and appends its state frame, if it has one, and the headers of its frame
+    /// and of the chunk. Returns the parts that must follow.
     ///
     /// # Errors
-    /// When the chunk is too large for a frame.
+    /// If the chunk is too large for a frame.
     pub fn chunk(&mut self, mut chunk: Chunk, out: &mut Vec<u8>) -> Result<Vec<Bytes>> {
         if let Some(state) = chunk.take_state() {
             self.state(state, out)?;
@@ -222,57 +222,57 @@ impl ServerSession {
         Ok(())
     }
 
-    /// Appends how far the statement is.
+    /// Appends the statement's progress.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: the message always fits in a frame.
     pub fn progress(&mut self, rows_read: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.told(&Progress { statement: self.statement, rows_read, rows_sent: self.rows }, out)
+        self.append(&Progress { statement: self.statement, rows_read, rows_sent: self.rows }, out)
     }
 
-    /// Appends how the transfer went.
+    /// Appends the transfer's statistics.
     ///
     /// # Errors
-    /// When it is too large for a message.
+    /// If the report is too large for a message. `out` is then unchanged.
     pub fn report(&mut self, report: Report, out: &mut Vec<u8>) -> Result<()> {
-        self.told(&Report { statement: self.statement, ..report }, out)
+        self.append(&Report { statement: self.statement, ..report }, out)
     }
 
-    /// Appends the trailer, its counts and digest filled in from what was sent.
+    /// Appends the trailer, and fills in the counts and the digest.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: the message always fits in a frame.
     pub fn finished(&mut self, times: Finished, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Ready;
         let (statement, rows, chunks) = (self.statement, self.rows, self.chunks);
-        self.told(&Finished { statement, rows, chunks, digest: 0, ..times }, out)?;
-        // The digest covers what is before it, and is the last field.
+        self.append(&Finished { statement, rows, chunks, digest: 0, ..times }, out)?;
+        // The digest is the last field, and covers the fields before it.
         let at = out.len() - DIGEST_BYTES;
         out[at..].copy_from_slice(&self.digest.to_le_bytes());
         Ok(())
     }
 
-    /// Appends a message of the running statement, and counts it in.
-    fn told<M: Message>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<()> {
+    /// Appends a message of the running statement, and adds it to the digest.
+    fn append<M: Message>(&mut self, message: &M, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         message.encode(out)?;
-        self.digest = crc32c(self.digest, M::covered(&out[start + FRAME_HEADER_BYTES..]));
+        self.digest = crc32c(self.digest, M::digested(&out[start + FRAME_HEADER_BYTES..]));
         Ok(())
     }
 
-    /// Appends the statement's error, its texts cut where they are very long; the connection stays.
+    /// Appends an error that ends the statement, with long texts truncated. The connection stays.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: the message always fits in a frame.
     pub fn failed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Ready;
         Error { statement: self.statement, ..error }.encode(out)
     }
 
-    /// Appends an error that ends the connection, its texts cut where they are very long.
+    /// Appends an error that ends the connection, with long texts truncated.
     ///
     /// # Errors
-    /// Never for a session in order.
+    /// Never: the message always fits in a frame.
     pub fn closed(&mut self, error: Error, out: &mut Vec<u8>) -> Result<()> {
         self.state = State::Closed;
         Error { statement: 0, ..error }.encode(out)

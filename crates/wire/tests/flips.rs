@@ -1,7 +1,7 @@
-//! One exchange, of which every single bit is flipped on its way, in both directions: the same
-//! table comes, or none.
+//! Flips each single bit of an exchange, in both directions: the client gets the same table, or
+//! none.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests may panic")]
 
 mod drive;
 
@@ -23,7 +23,7 @@ fn query() -> Query {
     Query { checksums: Checksums::On, ..drive::query("SELECT at, name FROM t WHERE n < 1000") }
 }
 
-/// A greeting and the query.
+/// A hello and the query.
 fn requests() -> Vec<u8> {
     let mut out = Vec::new();
     let mut session = ClientSession::default();
@@ -71,7 +71,7 @@ fn rows() -> Batch {
     Batch { rows, columns }
 }
 
-/// What a server that hears these requests answers; nothing to what is no query.
+/// The server's answers to these requests; None if they contain no valid query.
 fn answers(mut requests: &[u8]) -> Option<Vec<u8>> {
     let mut session = ServerSession::default();
     let mut out = Vec::new();

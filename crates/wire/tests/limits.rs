@@ -1,6 +1,6 @@
-//! What a session sends is never larger than the other side accepts.
+//! A session never sends more than the other side accepts.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod drive;
 

@@ -1,7 +1,7 @@
-//! Random connections between the two sessions: each hears what the other said. Damaged, they are
-//! refused or heard as something else, without a panic.
+//! Random connections between the two sessions: each receives what the other sent. Damaged ones are
+//! refused or decoded differently, without a panic.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "tests may panic")]
 
 mod drive;
 
@@ -24,7 +24,7 @@ impl Random {
         Self((seed + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15))
     }
 
-    /// Any number, small ones more often.
+    /// A random number; small ones are more frequent.
     fn number(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -42,7 +42,7 @@ impl Random {
         (0..self.below(12)).map(|_| ['a', '\0', '"', 'é', '語', '🐎'][self.below(6)]).collect()
     }
 
-    /// What a field or a zone may be called: it has no byte 0.
+    /// A valid name of a field or zone, without byte 0.
     fn name(&mut self) -> String {
         self.text().replace('\0', "_")
     }
@@ -271,7 +271,7 @@ impl Pair {
             told,
             Finished { statement: number, rows, chunks, digest: told.digest, ..finished }
         );
-        // A cancel that crosses the end.
+        // A cancel after the end of its statement.
         let mut out = Vec::new();
         self.client.cancel(&mut out).unwrap();
         assert!(out.is_empty());
@@ -372,7 +372,7 @@ fn damage_is_refused_or_read_without_a_panic() {
     }
 }
 
-/// Some bytes flipped, cut off, left out, repeated or made up.
+/// Flips, truncates, removes, repeats or replaces some bytes.
 fn damaged(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(3) {

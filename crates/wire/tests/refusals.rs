@@ -1,6 +1,6 @@
-//! Refusals that no recorded connection shows.
+//! Refusals that no recorded connection covers.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod drive;
 
@@ -13,7 +13,7 @@ fn frame(kind: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A client that waits for a chunk's header would wait for bytes that never come.
+/// Otherwise the client would wait for a chunk header that never arrives.
 #[test]
 fn a_chunk_shorter_than_its_header_is_refused_before_it_is_read() {
     let mut bytes = drive::begun(Schema::default());

@@ -1,7 +1,7 @@
-//! The recorded connections of `spec/vectors`: what is accepted has the messages of its JSON, what is refused is refused by
-//! its name.
+//! The recorded connections of `spec/vectors`: accepted ones have the messages listed in their
+//! JSON, others are refused with the refusal in their name.
 
-#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+#![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 mod drive;
 
@@ -24,7 +24,7 @@ fn vectors(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The names of the messages, or that of the refusal.
+/// The names of the messages, or the refusal.
 fn play(path: &Path) -> Result<Vec<&'static str>, drive::Refused> {
     let bytes = fs::read(path).unwrap();
     match path.extension().and_then(|kind| kind.to_str()) {

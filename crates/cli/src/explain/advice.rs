@@ -1,12 +1,12 @@
-//! One line of advice, from where the seconds and the bytes of a transfer went.
+//! One line of advice, based on where the time and the bytes of a transfer went.
 //!
 //! ```text
 //!   execute, encode ──▶ queue ──▶ socket ──▶ network ──▶ receive ──▶ decode
-//!   busy: the server is what's slow          waiting: see what follows it
+//!   busy: the server is the bottleneck       waiting: the bottleneck is behind it
 //! ```
 //!
-//! Producers that never wait for room in the queue set the pace themselves. If they do wait, the
-//! pace is set behind the queue: by the client if it is mostly decoding, else by the way between.
+//! If producers don't wait for space in the queue, they are the bottleneck. If they do, it is
+//! behind the queue: the client if it spends most of its time decoding, else the network.
 
 use std::time::Duration;
 
@@ -15,18 +15,17 @@ use dray_client::{CompressionChoice, RouteKind, Stats};
 
 use crate::number::{bytes, percent};
 
-/// Below this there is nothing to gain.
+/// Shorter transfers have nothing to gain.
 const SHORT: Duration = Duration::from_millis(5);
-/// A share that is called most.
+/// The percentage that counts as most.
 const MOST: f64 = 50.0;
-/// A share of the bytes that is worth a word about the column.
+/// The percentage of the bytes from which on a column is mentioned.
 const LARGE: f64 = 25.0;
 
-/// What would help most.
+/// The advice on what would help most.
 pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -> String {
     if stats.total < SHORT {
-        return "the result is small: what counts is to keep the connection open between queries"
-            .to_owned();
+        return "the result is small: keep the connection open between queries".to_owned();
     }
     if stats.route.kind == RouteKind::Rows {
         return rows_advice(schema, stats);
@@ -35,72 +34,62 @@ pub(super) fn advice(schema: &Schema, stats: &Stats, asked: CompressionChoice) -
     let (execute, encode, queue) =
         (server.execute_ns as f64, server.encode_ns as f64, server.queue_ns as f64);
     let produce = execute + encode + queue;
-    let total = stats.total.as_secs_f64();
-    let decode = percent(stats.decode.as_secs_f64(), total);
-    let plan = percent(stats.plan.as_secs_f64(), total);
+    let plan = percent(stats.plan.as_secs_f64(), stats.total.as_secs_f64());
     if plan > MOST {
         return format!(
-            "planning takes {plan:.0} % of the time: the transfer is not the bottleneck"
+            "planning takes {plan:.0} % of the time; the transfer is not the \
+             bottleneck"
         );
     }
-    if percent(execute, produce) > MOST {
-        let share = percent(execute, produce);
+    let execute = percent(execute, produce);
+    if execute > MOST {
         return format!(
-            "running the query takes {share:.0} % of the server's work: the transfer is not the bottleneck"
+            "running the query takes {execute:.0} % of the server's work; the transfer is not the \
+             bottleneck"
         );
     }
-    if percent(encode, produce) > MOST {
-        let share = percent(encode, produce);
-        return match stats.compression {
-            CompressionChoice::None => {
-                format!(
-                    "building chunks takes {share:.0} % of the server's work{}",
-                    column(schema, stats)
-                )
-            }
-            // It has weighed that against the network.
-            CompressionChoice::Auto => format!(
-                "compressing takes {share:.0} % of the server's work, as the network is slower{}",
-                column(schema, stats)
-            ),
-            CompressionChoice::Zstd(_) => {
-                format!(
-                    "compressing takes {share:.0} % of the server's work: try --compression light"
-                )
-            }
-            _ => format!(
-                "compressing takes {share:.0} % of the server's work: try --compression none if the network is fast"
-            ),
-        };
+    let encode = percent(encode, produce);
+    if encode > MOST {
+        return encode_advice(schema, stats, encode);
     }
+    let decode = percent(stats.decode.as_secs_f64(), stats.total.as_secs_f64());
     if decode > MOST {
+        let what = format!("the client decodes for {decode:.0} % of the time");
         return match stats.compression {
-            CompressionChoice::None => {
-                format!("the client decodes for {decode:.0} % of the time{}", column(schema, stats))
-            }
-            _ => format!(
-                "the client decodes for {decode:.0} % of the time: try --compression none if the network is fast"
-            ),
+            CompressionChoice::None => format!("{what}{}", column(schema, stats)),
+            _ => format!("{what}: try --compression none if the network is fast"),
         };
     }
-    let waiting = percent(server.socket_ns as f64, server.total_ns as f64);
-    let waiting = format!("the server waits for the socket for {waiting:.0} % of the time");
+    let socket = percent(server.socket_ns as f64, server.total_ns as f64);
+    let what = format!("the server waits for the socket for {socket:.0} % of the time");
     match (stats.compression, asked) {
-        // The server has found that client and server share a host.
+        // The server chose none because client and server share a host.
         (CompressionChoice::None, CompressionChoice::Auto) => {
-            format!("{waiting}, on one host: memory is what bounds it{}", column(schema, stats))
+            format!("{what}, on one host: memory is the bottleneck{}", column(schema, stats))
         }
-        (CompressionChoice::None, _) => format!("{waiting}: try --compression auto"),
-        (CompressionChoice::Light | CompressionChoice::Lz4, _) => {
-            format!("{waiting}: try --compression auto")
+        (CompressionChoice::None | CompressionChoice::Light | CompressionChoice::Lz4, _) => {
+            format!("{what}: try --compression auto")
         }
-        _ => format!("{waiting}: the network is what bounds it{}", column(schema, stats)),
+        _ => format!("{what}: the network is the bottleneck{}", column(schema, stats)),
     }
 }
 
-/// What a stock PostgreSQL server spends on making rows, and would not with the extension: seconds
-/// for each value. An estimate, not measured by itself: for lineitem it gives 3.2 s, where
-/// README.md's table has a difference of 4.8 s.
+/// The advice for a server that spends `share` percent of its work on encoding.
+fn encode_advice(schema: &Schema, stats: &Stats, share: f64) -> String {
+    let what = format!("takes {share:.0} % of the server's work");
+    match stats.compression {
+        CompressionChoice::None => format!("building chunks {what}{}", column(schema, stats)),
+        // The server has weighed this against the network.
+        CompressionChoice::Auto => {
+            format!("compressing {what}, as the network is slower{}", column(schema, stats))
+        }
+        CompressionChoice::Zstd(_) => format!("compressing {what}: try --compression light"),
+        _ => format!("compressing {what}: try --compression none if the network is fast"),
+    }
+}
+
+/// What a PostgreSQL server without the extension spends on making rows, in seconds for each value.
+/// An estimate: for lineitem it gives 3.2 s, where README.md's table has a difference of 4.8 s.
 const VALUE_SECONDS: f64 = 25e-9;
 /// The same for a `numeric`.
 const NUMERIC_SECONDS: f64 = 60e-9;
@@ -111,7 +100,8 @@ fn rows_advice(schema: &Schema, stats: &Stats) -> String {
     let decode = percent(stats.decode.as_secs_f64(), total);
     if decode > MOST {
         return format!(
-            "the client parses rows for {decode:.0} % of the time: the server's extension would send columns"
+            "the client parses rows for {decode:.0} % of the time: the server's extension would \
+             send columns"
         );
     }
     let is_numeric = |field: &&FieldRef| {
@@ -127,20 +117,21 @@ fn rows_advice(schema: &Schema, stats: &Stats) -> String {
     if share < LARGE {
         let share = percent(receive, total);
         return format!(
-            "running the query takes most of {share:.0} % of the time: the transfer is not the bottleneck"
+            "running the query takes most of {share:.0} % of the time; the transfer is not the \
+             bottleneck"
         );
     }
     let numeric = match percent(numeric_seconds, total) {
-        share @ LARGE.. => format!(", {:.0} % of numeric columns alone", share.min(100.0)),
+        share @ LARGE.. => format!(", {:.0} % for numeric columns alone", share.min(100.0)),
         _ => String::new(),
     };
     format!(
-        "making rows of values takes the server about {share:.0} % of the time{numeric}: the extension would save some \
-         {saved:.1} s (CREATE EXTENSION dray), fewer columns would help too"
+        "the server makes rows for about {share:.0} % of the time{numeric}: the extension would \
+         save about {saved:.1} s (CREATE EXTENSION dray); fewer columns would help too"
     )
 }
 
-/// A word on the column that has most of the bytes, if it stands out.
+/// A note on the column that has most of the bytes, if it stands out.
 fn column(schema: &Schema, stats: &Stats) -> String {
     let columns = schema.fields().iter().zip(&stats.profile.columns);
     let Some((field, profile)) = columns.max_by_key(|(_, profile)| profile.body_bytes) else {
@@ -152,7 +143,7 @@ fn column(schema: &Schema, stats: &Stats) -> String {
     }
     let size = bytes(profile.body_bytes);
     format!(
-        "; column {} is {share:.0} % of the bytes ({size}): leave it out where it isn't needed",
+        "; column {} is {share:.0} % of the bytes ({size}): leave it out if it isn't needed",
         field.name()
     )
 }
@@ -163,7 +154,7 @@ mod tests {
     use arrow::datatypes::{DataType, Field};
     use dray_client::{ColumnProfile, Finished, Profile};
 
-    /// A second's transfer; the server's times in percent of it.
+    /// A transfer of one second, with the server's times in percent.
     fn stats(
         execute: u64,
         encode: u64,
@@ -199,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_slow_is_named() {
+    fn advice_names_the_bottleneck() {
         use CompressionChoice::{Auto, Light, None, Zstd};
         let said_of = |stats: Stats, asked, expected: &str| {
             let said = said(&stats, asked);
@@ -216,7 +207,7 @@ mod tests {
         said_of(
             stats(5, 4, 91, 91, Auto),
             Auto,
-            "the network is what bounds it; column comment is 90 %",
+            "the network is the bottleneck; column comment is 90 %",
         );
         said_of(stats(5, 90, 5, 5, Auto), Auto, "as the network is slower; column comment");
         said_of(stats(5, 4, 91, 91, Zstd(3)), Zstd(3), "column comment is 90 % of the bytes");

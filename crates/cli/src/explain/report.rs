@@ -1,4 +1,4 @@
-//! What `explain` says, as text and as JSON.
+//! The report of `dray explain`, as text and as JSON.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::advice::advice;
 use crate::format::table::Table;
 use crate::number::{self, percent};
 
-/// What each line of text begins with.
+/// The width of the names at the start of lines.
 const NAME_WIDTH: usize = 10;
 
-/// A statement that was explained.
+/// The report on a statement.
 pub(super) struct Report {
     pub(super) schema: SchemaRef,
     pub(super) estimate: Estimate,
     pub(super) stats: Stats,
-    /// The compression that the user asked for.
+    /// The compression that the user requested.
     pub(super) asked: CompressionChoice,
-    /// Nothing ran.
+    /// Whether the statement was only planned.
     pub(super) planned_only: bool,
-    /// How wide its text may be.
+    /// The maximum width of the text.
     pub(super) width: usize,
 }
 
-/// What stands below the columns.
-const RATES: &str =
-    "enc, dec: GB/s of Arrow data that were encoded and decoded, where there was something to do\n";
+/// The footnote of the table of columns.
+const RATES: &str = "enc, dec: GB/s of Arrow data encoded and decoded, for columns that were not \
+    sent as they are\n";
 
-/// What the planner expects, as a line.
+/// The planner's estimate, as a line.
 pub(super) fn estimate(estimate: Estimate) -> String {
     let known = |known: Known, shown: fn(u64) -> String| match known {
         Known::Unknown => None,
@@ -48,7 +48,7 @@ pub(super) fn estimate(estimate: Estimate) -> String {
     }
 }
 
-/// Which way the result came, and why.
+/// The path by which the result came, and the reason.
 fn path(stats: &Stats) -> String {
     let what = match stats.route.kind {
         RouteKind::Server => "chunks from a Dray server",
@@ -61,7 +61,7 @@ fn path(stats: &Stats) -> String {
     }
 }
 
-/// How the price of a byte went: where it began and ended, and between.
+/// The price of a byte over time: its first and last values, and some between.
 fn prices(set: &[PriceSet]) -> Option<String> {
     const SHOWN: usize = 6;
     let last = set.len().checked_sub(1)?;
@@ -74,13 +74,13 @@ fn prices(set: &[PriceSet]) -> Option<String> {
         let digits = if ns < 10.0 { 2 } else { 0 };
         format!("{ns:.digits$} ns at {at}")
     });
-    Some(format!("a byte less was worth {}", said.collect::<Vec<_>>().join(", ")))
+    Some(format!("saving a byte was worth {}", said.collect::<Vec<_>>().join(", ")))
 }
 
-/// Faster than this nothing was touched: a column came as it was.
+/// Higher rates mean that a column was not encoded.
 const RATE_MAX: f64 = 100.0;
 
-/// GB/s where there is a time to speak of.
+/// GB/s, or empty if the column was not encoded.
 fn rate(bytes: u64, ns: u64) -> String {
     match bytes as f64 / ns as f64 {
         rate if rate < RATE_MAX => format!("{rate:.2}"),
@@ -88,7 +88,7 @@ fn rate(bytes: u64, ns: u64) -> String {
     }
 }
 
-/// `name` and what there is to say of it, in lines of a width.
+/// A name and a text, wrapped to a width.
 fn wrapped(name: &str, what: &str, width: usize) -> String {
     let mut text = format!("{name:NAME_WIDTH$}");
     let mut column = NAME_WIDTH;
@@ -104,7 +104,7 @@ fn wrapped(name: &str, what: &str, width: usize) -> String {
     text + "\n"
 }
 
-/// One share of the time.
+/// A phase of the statement and its time.
 struct Phase {
     place: &'static str,
     name: &'static str,
@@ -113,7 +113,7 @@ struct Phase {
 }
 
 impl Report {
-    /// Everything but the estimate, which has been shown before the statement ran.
+    /// All but the estimate, which is shown before the statement runs.
     pub(super) fn text(&self) -> String {
         let stats = &self.stats;
         let mut text = String::new();
@@ -169,7 +169,7 @@ impl Report {
                 "server",
                 "queue",
                 nanos(server.queue_ns),
-                "all threads, waiting for room before the socket",
+                "all threads, waiting for space before the socket",
             ),
             phase(
                 "server",
@@ -187,7 +187,7 @@ impl Report {
         ]
     }
 
-    /// A stock PostgreSQL server says nothing of its time.
+    /// A PostgreSQL server without the extension doesn't report its time.
     fn client_phases(&self) -> Vec<Phase> {
         let stats = &self.stats;
         let phase = |name, time, what| Phase { place: "client", name, time, what };
@@ -217,10 +217,10 @@ impl Report {
                 what.into(),
             ]);
         }
-        table.that_shrinks().render(Some(self.width))
+        table.shrinking().render(Some(self.width))
     }
 
-    /// A line for each column.
+    /// The table of columns.
     pub(super) fn columns(&self) -> String {
         let names = [("column", Left), ("type", Left)];
         let bytes = [
@@ -258,14 +258,14 @@ impl Report {
             }
             table.push_row(cells);
         }
-        let text = table.that_shrinks().render(Some(self.width));
+        let text = table.shrinking().render(Some(self.width));
         match self.planned_only {
             true => text,
             false => text + RATES,
         }
     }
 
-    /// As [`Self::text`], for programs.
+    /// The report for programs.
     pub(super) fn json(&self) -> Value {
         let known = |known: Known| match known {
             Known::Unknown => Value::Null,
@@ -315,7 +315,8 @@ impl Report {
                 "encodings": profile.encodings,
                 "wire_bytes": profile.body_bytes,
                 "decoded_bytes": profile.decoded_bytes,
-                "encode_seconds": encoded.map(|encoded| Duration::from_nanos(encoded.encode_ns).as_secs_f64()),
+                "encode_seconds": encoded
+                    .map(|encoded| Duration::from_nanos(encoded.encode_ns).as_secs_f64()),
                 "decode_seconds": Duration::from_nanos(profile.decode_ns).as_secs_f64(),
             })
         });
@@ -324,7 +325,7 @@ impl Report {
         Value::Object(report)
     }
 
-    /// A result without chunks has none.
+    /// The columns' profiles; a result without chunks has none, so defaults follow.
     fn profiles(&self) -> impl Iterator<Item = ColumnProfile> {
         self.stats
             .profile

@@ -1,4 +1,5 @@
-//! An Arrow IPC file, which has one dictionary for a column, whatever the batches have.
+//! Arrow IPC files. A file has one dictionary for a column, so the batches' dictionaries are
+//! unified.
 //!
 //! ```text
 //!   batch: [b a | 1 0 0]  [a c | 0 1]   ─▶   file: [b a] delta [c]   1 0 0   1 2
@@ -18,13 +19,12 @@ use arrow::datatypes::{ArrowDictionaryKeyType, ArrowNativeType, DataType, Schema
 use arrow::ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 
-use super::{Problem, Sink, nested};
+use super::{Sink, WriteError, nested};
 
 pub(super) struct ArrowFileSink<W: Write> {
     writer: FileWriter<BufWriter<W>>,
-    /// The dictionaries of the file, in the order in which they are met; none of a schema without
-    /// them.
-    dictionaries: Option<Vec<United>>,
+    /// The dictionaries of the file, in depth-first order; None if the schema has none.
+    dictionaries: Option<Vec<UnifiedDictionary>>,
 }
 
 impl<W: Write> ArrowFileSink<W> {
@@ -32,7 +32,7 @@ impl<W: Write> ArrowFileSink<W> {
         out: BufWriter<W>,
         schema: &Schema,
         options: IpcWriteOptions,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, WriteError> {
         let options = options.with_dictionary_handling(DictionaryHandling::Delta);
         let has_any = schema.fields().iter().any(|field| has_dictionary(field.data_type()));
         Ok(Self {
@@ -43,21 +43,21 @@ impl<W: Write> ArrowFileSink<W> {
 }
 
 impl<W: Write> Sink for ArrowFileSink<W> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let Some(dictionaries) = &mut self.dictionaries else {
             return Ok(self.writer.write(batch)?);
         };
-        let mut met = 0;
+        let mut visited = 0;
         let columns =
             batch.schema_ref().fields().iter().zip(batch.columns()).map(|(field, column)| {
-                unite(column, dictionaries, &mut met)
-                    .map_err(|what| Problem::from(format!("column {:?}: {what}", field.name())))
+                unify(column, dictionaries, &mut visited)
+                    .map_err(|what| WriteError::from(format!("column {:?}: {what}", field.name())))
             });
-        let columns = columns.collect::<Result<Vec<_>, Problem>>()?;
+        let columns = columns.collect::<Result<Vec<_>, WriteError>>()?;
         Ok(self.writer.write(&RecordBatch::try_new(batch.schema(), columns)?)?)
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
         self.writer.finish()?;
         Ok(self.writer.get_mut().flush()?)
     }
@@ -78,113 +78,120 @@ fn has_dictionary(data_type: &DataType) -> bool {
     }
 }
 
-/// The array, with the file's dictionaries in it. `met` counts them.
-fn unite(
+/// The array with the file's dictionaries. `visited` counts the dictionaries so far.
+fn unify(
     array: &ArrayRef,
-    dictionaries: &mut Vec<United>,
-    met: &mut usize,
-) -> Result<ArrayRef, Problem> {
+    dictionaries: &mut Vec<UnifiedDictionary>,
+    visited: &mut usize,
+) -> Result<ArrayRef, WriteError> {
     if !matches!(array.data_type(), DataType::Dictionary(..)) {
         return match has_dictionary(array.data_type()) {
-            true => nested::change_children(array, &mut |child| unite(child, dictionaries, met)),
+            true => {
+                nested::change_children(array, &mut |child| unify(child, dictionaries, visited))
+            }
             false => Ok(array.clone()),
         };
     }
-    if dictionaries.len() == *met {
-        dictionaries.push(United::new(array.as_any_dictionary().values())?);
+    if dictionaries.len() == *visited {
+        dictionaries.push(UnifiedDictionary::new(array.as_any_dictionary().values())?);
     }
-    let dictionary = dictionaries.get_mut(*met).ok_or("a dictionary was left out")?;
-    *met += 1;
+    let dictionary = dictionaries.get_mut(*visited).ok_or(
+        "the batch has more dictionaries than \
+         the ones before",
+    )?;
+    *visited += 1;
     let array: &dyn Array = array.as_ref();
     downcast_dictionary_array!(
-        array => dictionary.take_in(array),
-        other => Err(format!("{other} is no dictionary").into()),
+        array => dictionary.remap(array),
+        other => Err(format!("{other} is not a dictionary").into()),
     )
 }
 
-/// The dictionary of a column: that of the first batch, and what those of others had more.
-struct United {
+/// The dictionary of a column: the first batch's values, followed by new values of later batches.
+struct UnifiedDictionary {
     values: ArrayRef,
-    /// Where each value is, as soon as a batch has another dictionary.
-    places: Option<HashMap<OwnedRow, usize>>,
+    /// The index of each value, once a batch has had a different dictionary.
+    indexes: Option<HashMap<OwnedRow, usize>>,
     rows: RowConverter,
 }
 
-impl United {
-    fn new(values: &ArrayRef) -> Result<Self, Problem> {
+impl UnifiedDictionary {
+    fn new(values: &ArrayRef) -> Result<Self, WriteError> {
         let rows = RowConverter::new(vec![SortField::new(values.data_type().clone())])?;
-        Ok(Self { values: values.clone(), places: None, rows })
+        Ok(Self { values: values.clone(), indexes: None, rows })
     }
 
-    /// The same words, with keys of this dictionary.
-    fn take_in<K: ArrowDictionaryKeyType>(
+    /// The same values, with keys into this dictionary. Adds new values to it.
+    fn remap<K: ArrowDictionaryKeyType>(
         &mut self,
-        words: &DictionaryArray<K>,
-    ) -> Result<ArrayRef, Problem> {
-        let is_same = Arc::ptr_eq(words.values(), &self.values) || words.values() == &self.values;
+        array: &DictionaryArray<K>,
+    ) -> Result<ArrayRef, WriteError> {
+        let is_same = Arc::ptr_eq(array.values(), &self.values) || array.values() == &self.values;
         if is_same {
             return Ok(Arc::new(DictionaryArray::try_new(
-                words.keys().clone(),
+                array.keys().clone(),
                 self.values.clone(),
             )?));
         }
-        let places = self.places_of(words)?;
+        let indexes = self.indexes_of(array)?;
         let too_many = || {
             let (most, key) = (K::Native::MAX_TOTAL_ORDER, K::DATA_TYPE);
             format!(
-                "more than {most:?} words, as many as keys of {key} have (cast it to text, or write .arrows)"
+                "more than {most:?} distinct values, the maximum for {key} keys (cast it to text, \
+                 or write .arrows)"
             )
         };
-        let keys = words.keys().iter().map(|key| -> Result<Option<K::Native>, Problem> {
+        let keys = array.keys().iter().map(|key| -> Result<Option<K::Native>, WriteError> {
             match key {
                 Some(key) => {
-                    let place = places
+                    let index = indexes
                         .get(key.as_usize())
                         .copied()
                         .flatten()
-                        .ok_or("a key points to no word")?;
-                    K::Native::from_usize(place).map(Some).ok_or_else(|| too_many().into())
+                        .ok_or("a dictionary key is out of range")?;
+                    K::Native::from_usize(index).map(Some).ok_or_else(|| too_many().into())
                 }
                 None => Ok(None),
             }
         });
-        let keys = keys.collect::<Result<PrimitiveArray<K>, Problem>>()?;
+        let keys = keys.collect::<Result<PrimitiveArray<K>, WriteError>>()?;
         Ok(Arc::new(DictionaryArray::try_new(keys, self.values.clone())?))
     }
 
-    /// Where each value is here; none for what no word is. New ones are put in.
-    fn places_of<K: ArrowDictionaryKeyType>(
+    /// The index in this dictionary of each value of another one; None for unused values. Adds new
+    /// values.
+    fn indexes_of<K: ArrowDictionaryKeyType>(
         &mut self,
-        words: &DictionaryArray<K>,
-    ) -> Result<Vec<Option<usize>>, Problem> {
-        let mut known = match self.places.take() {
+        array: &DictionaryArray<K>,
+    ) -> Result<Vec<Option<usize>>, WriteError> {
+        let mut known = match self.indexes.take() {
             Some(known) => known,
             None => {
                 let rows = self.rows.convert_columns(std::slice::from_ref(&self.values))?;
-                // Of two equal values the first: any would do.
-                rows.iter().enumerate().rev().map(|(place, row)| (row.owned(), place)).collect()
+                // Of equal values, keep the first.
+                rows.iter().enumerate().rev().map(|(index, row)| (row.owned(), index)).collect()
             }
         };
-        let rows = self.rows.convert_columns(&[words.values().clone()])?;
-        let mut places = vec![None; words.values().len()];
+        let rows = self.rows.convert_columns(&[array.values().clone()])?;
+        let mut indexes = vec![None; array.values().len()];
         let mut new: Vec<u64> = Vec::new();
-        for key in words.keys().iter().flatten().map(ArrowNativeType::as_usize) {
-            let place = places.get_mut(key).ok_or("a key points to no word")?;
-            if place.is_none() {
+        for key in array.keys().iter().flatten().map(ArrowNativeType::as_usize) {
+            let index = indexes.get_mut(key).ok_or("a dictionary key is out of range")?;
+            if index.is_none() {
                 let end = self.values.len() + new.len();
                 let at = *known.entry(rows.row(key).owned()).or_insert(end);
                 if at == end {
                     new.push(key.try_into()?);
                 }
-                *place = Some(at);
+                *index = Some(at);
             }
         }
         if !new.is_empty() {
-            let new = take(words.values(), &UInt64Array::from(new), None)?;
+            let new = take(array.values(), &UInt64Array::from(new), None)?;
             self.values = concat(&[&self.values, &new])?;
         }
-        self.places = Some(known);
-        Ok(places)
+        self.indexes = Some(known);
+        Ok(indexes)
     }
 }
 
@@ -197,7 +204,7 @@ mod tests {
     use arrow::ipc::reader::FileReader;
 
     use super::super::Format;
-    use super::super::tests::written;
+    use super::super::tests::encode;
     use super::*;
 
     fn words(keys: &[Option<i8>], values: &[Option<&str>]) -> ArrayRef {
@@ -205,13 +212,13 @@ mod tests {
         Arc::new(DictionaryArray::<Int8Type>::new(Int8Array::from(keys.to_vec()), values))
     }
 
-    /// The first of the batches, all of which came back as they were.
-    fn read(columns: &[ArrayRef]) -> Result<RecordBatch, Problem> {
+    /// Writes and reads batches, checks that they are the same, and returns the first.
+    fn read(columns: &[ArrayRef]) -> Result<RecordBatch, WriteError> {
         let batch = |array: &ArrayRef| {
             RecordBatch::try_from_iter_with_nullable([("w", array.clone(), true)])
         };
         let batches = columns.iter().map(batch).collect::<Result<Vec<_>, _>>()?;
-        let bytes = written(Format::ArrowFile, &batches)?;
+        let bytes = encode(Format::ArrowFile, &batches)?;
         let reader = FileReader::try_new(std::io::Cursor::new(bytes), None)?;
         let schema = reader.schema();
         let read = reader.collect::<Result<Vec<_>, _>>()?;
@@ -228,10 +235,10 @@ mod tests {
     }
 
     #[test]
-    fn dictionaries_that_differ_become_one() {
+    fn different_dictionaries_are_unified() {
         let first = words(&[Some(1), Some(0), None], &[Some("a"), Some("b")]);
         let same = words(&[Some(1), Some(1)], &[Some("a"), Some("b")]);
-        // A word that is not used, one that is missing, and one that is there twice.
+        // An unused value, a NULL, and a duplicate.
         let other = words(
             &[Some(1), Some(2), Some(3), Some(4)],
             &[Some("x"), Some("b"), None, Some("c"), Some("c")],
@@ -243,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn within_other_types_too() {
+    fn nested_dictionaries_are_unified() {
         let nested = |keys: &[Option<i8>], values: &[Option<&str>]| -> ArrayRef {
             let words = words(keys, values);
             let item = Arc::new(Field::new("item", words.data_type().clone(), true));
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn more_words_than_keys_are_refused() {
+    fn more_values_than_keys_are_refused() {
         let texts: Vec<String> = (0..200).map(|number| format!("word {number}")).collect();
         let part = |texts: &[String]| {
             let keys: Vec<Option<i8>> =
@@ -277,7 +284,10 @@ mod tests {
         assert!(read(&[part(&texts[..100]), part(&texts[50..128])]).is_ok());
         let error = read(&[part(&texts[..100]), part(&texts[50..150])]).unwrap_err().to_string();
         assert!(
-            error.contains("column \"w\": more than 127 words") && error.contains(".arrows"),
+            error.contains(
+                "column \"w\": more than 127 distinct \
+                 values"
+            ) && error.contains(".arrows"),
             "{error}"
         );
     }

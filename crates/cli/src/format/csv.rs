@@ -1,15 +1,15 @@
-//! CSV as in RFC 4180, with PostgreSQL's rule for what is missing: NULL is an empty field, an empty
-//! string is `""`.
+//! CSV as in RFC 4180, with PostgreSQL's rule for NULL: NULL is an empty field, an empty string is
+//! `""`.
 //!
-//! Decimals have all their digits, dates and times are ISO 8601, bytes are hexadecimal, floats may
-//! be `NaN`, `inf` and `-inf`. Lines end with a line feed.
+//! Decimals have all digits, dates and times are in ISO 8601, bytes are hexadecimal, floats may be
+//! `NaN`, `inf` and `-inf`. Lines end with a line feed.
 
 use std::io::{BufWriter, Write};
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, Schema};
 
-use super::{Problem, Sink, text};
+use super::{Sink, WriteError, text};
 
 pub(super) struct CsvSink<W: Write> {
     out: BufWriter<W>,
@@ -18,7 +18,7 @@ pub(super) struct CsvSink<W: Write> {
 }
 
 impl<W: Write> CsvSink<W> {
-    pub(super) fn start(mut out: BufWriter<W>, schema: &Schema) -> Result<Self, Problem> {
+    pub(super) fn start(mut out: BufWriter<W>, schema: &Schema) -> Result<Self, WriteError> {
         if let Some(field) = schema.fields().iter().find(|field| field.data_type().is_nested()) {
             let what = format!(
                 "column {:?} is a {}, which CSV has no way to write",
@@ -38,12 +38,12 @@ impl<W: Write> CsvSink<W> {
 }
 
 impl<W: Write> Sink for CsvSink<W> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let columns = batch.columns().iter().map(|column| {
             let formatter = text::formatter(column.as_ref(), "")?;
             Ok((column.logical_nulls(), is_plain(column.data_type()), formatter))
         });
-        let columns = columns.collect::<Result<Vec<_>, Problem>>()?;
+        let columns = columns.collect::<Result<Vec<_>, WriteError>>()?;
         for row in 0..batch.num_rows() {
             self.line.clear();
             for (nulls, plain, formatter) in &columns {
@@ -64,18 +64,18 @@ impl<W: Write> Sink for CsvSink<W> {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
         Ok(self.out.flush()?)
     }
 }
 
-/// Whether no value ever needs quotes.
+/// Whether values of a type never need quotes.
 fn is_plain(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_temporal() || *data_type == DataType::Boolean
 }
 
 fn put_field(line: &mut String, field: &str) {
-    // What some readers take for the end of the data, or strip, is quoted too.
+    // Also quote what some readers strip, or treat as the end of the data.
     let quoted = field.is_empty()
         || field == "\\."
         || field.starts_with(' ')
@@ -91,7 +91,7 @@ fn put_field(line: &mut String, field: &str) {
     line.push(',');
 }
 
-/// The comma behind the last field becomes the line's end.
+/// Replaces the comma after the last field by the line end.
 fn end_line(line: &mut String) {
     line.pop();
     line.push('\n');

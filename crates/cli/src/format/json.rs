@@ -1,8 +1,8 @@
-//! NDJSON: an object a line, NULLs written out, decimals as numbers with all their digits.
+//! NDJSON: one object per line, with explicit NULLs, and decimals as numbers with all digits.
 //!
-//! What JSON has no way to write is text, as in PostgreSQL: NaN and the infinities are `"NaN"`,
-//! `"Infinity"` and `"-Infinity"`, the keys of maps are text whatever their type. Of two values
-//! under one name a reader would keep one, so this is an error.
+//! Values that JSON can't represent are strings, as in PostgreSQL: NaN and the infinities are
+//! `"NaN"`, `"Infinity"` and `"-Infinity"`, and the keys of maps are strings whatever their type.
+//! Duplicate names are an error, since readers would drop values.
 
 use std::collections::HashSet;
 use std::io::{BufWriter, Write};
@@ -19,23 +19,23 @@ use arrow::json::writer::{
 };
 use arrow::util::display::ArrayFormatter;
 
-use super::{Problem, Sink, text};
+use super::{Sink, WriteError, text};
 
 pub(super) struct JsonSink<W: Write> {
     writer: LineDelimitedWriter<BufWriter<W>>,
-    problem: Found,
+    problem: FirstProblem,
 }
 
-/// The first problem with a value: Arrow's encoders can't fail.
-type Found = Arc<Mutex<Option<String>>>;
+/// The first problem with a value. Arrow's encoders can't return errors.
+type FirstProblem = Arc<Mutex<Option<String>>>;
 
 impl<W: Write> JsonSink<W> {
-    pub(super) fn start(out: BufWriter<W>, schema: &Schema) -> Result<Self, Problem> {
+    pub(super) fn start(out: BufWriter<W>, schema: &Schema) -> Result<Self, WriteError> {
         if let Some(name) = repeated(schema.fields()) {
             return Err(format!("two columns are called {name:?} (name one with AS)").into());
         }
         schema.fields().iter().try_for_each(|field| check(field.name(), field.data_type()))?;
-        let problem = Found::default();
+        let problem = FirstProblem::default();
         let builder = WriterBuilder::new().with_explicit_nulls(true);
         let writer = builder.with_encoder_factory(Arc::new(Exact(problem.clone()))).build(out);
         Ok(Self { writer, problem })
@@ -43,7 +43,7 @@ impl<W: Write> JsonSink<W> {
 }
 
 impl<W: Write> Sink for JsonSink<W> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         self.writer.write(batch)?;
         match self.problem.lock().unwrap_or_else(PoisonError::into_inner).take() {
             Some(problem) => Err(problem.into()),
@@ -51,14 +51,14 @@ impl<W: Write> Sink for JsonSink<W> {
         }
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
         self.writer.finish()?;
         Ok(self.writer.into_inner().flush()?)
     }
 }
 
-/// Refuses what JSON can't hold, in the types within a column's.
-fn check(column: &str, data_type: &DataType) -> Result<(), Problem> {
+/// Fails if JSON can't represent a type, or a type within it.
+fn check(column: &str, data_type: &DataType) -> Result<(), WriteError> {
     use DataType::*;
     match data_type {
         Struct(fields) => {
@@ -102,9 +102,9 @@ fn repeated(fields: &Fields) -> Option<&str> {
     fields.iter().find(|field| !names.insert(field.name())).map(|field| field.name().as_str())
 }
 
-/// Encoders for what Arrow's own ones write wrong.
+/// Encoders for types that Arrow's encoders write wrong.
 #[derive(Debug)]
-struct Exact(Found);
+struct Exact(FirstProblem);
 
 impl EncoderFactory for Exact {
     fn make_default_encoder<'a>(
@@ -125,17 +125,20 @@ impl EncoderFactory for Exact {
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
                 let values = dictionary.values();
-                // The keys can't be asked for where they point to nothing.
+                // `normalized_keys` fails on an empty dictionary.
                 let keys =
                     if values.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
-                Box::new(Words { keys, values: make_encoder(field, values.as_ref(), options)? })
+                Box::new(DictionaryValues {
+                    keys,
+                    values: make_encoder(field, values.as_ref(), options)?,
+                })
             }
             DataType::Map(..) => {
                 Box::new(Maps::new(field, array.as_map(), options, self.0.clone())?)
             }
             _ => return Ok(None),
         };
-        // Those of a dictionary's values, too.
+        // Logical nulls include those of a dictionary's values.
         Ok(Some(NullableEncoder::new(encoder, array.logical_nulls())))
     }
 }
@@ -143,7 +146,7 @@ impl EncoderFactory for Exact {
 static PLAIN: std::sync::LazyLock<EncoderOptions> =
     std::sync::LazyLock::new(EncoderOptions::default);
 
-/// Values as they are printed, which never need an escape.
+/// Formatted values, which never need escapes.
 struct Printed<'a> {
     formatter: ArrayFormatter<'a>,
     quoted: bool,
@@ -153,7 +156,7 @@ impl Encoder for Printed<'_> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
         let quote: &[u8] = if self.quoted { b"\"" } else { b"" };
         out.extend_from_slice(quote);
-        // Memory takes everything, and so do these formatters.
+        // Writing to memory can't fail, and neither can these formatters.
         let _ = write!(out, "{}", self.formatter.value(row));
         out.extend_from_slice(quote);
     }
@@ -179,12 +182,12 @@ fn as_float64(array: &dyn Array) -> Result<Float64Array, ArrowError> {
     Ok(cast(array, &DataType::Float64)?.as_primitive().clone())
 }
 
-struct Words<'a> {
+struct DictionaryValues<'a> {
     keys: Vec<usize>,
     values: NullableEncoder<'a>,
 }
 
-impl Encoder for Words<'_> {
+impl Encoder for DictionaryValues<'_> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
         if let Some(key) = self.keys.get(row) {
             self.values.encode(*key, out);
@@ -196,7 +199,7 @@ struct Maps<'a> {
     map: &'a MapArray,
     keys: ArrayFormatter<'a>,
     values: NullableEncoder<'a>,
-    problem: Found,
+    problem: FirstProblem,
 }
 
 impl<'a> Maps<'a> {
@@ -204,7 +207,7 @@ impl<'a> Maps<'a> {
         field: &'a FieldRef,
         map: &'a MapArray,
         options: &'a EncoderOptions,
-        problem: Found,
+        problem: FirstProblem,
     ) -> Result<Self, ArrowError> {
         if map.keys().logical_null_count() > 0 || map.entries().logical_null_count() > 0 {
             return Err(ArrowError::JsonError(format!(
@@ -234,7 +237,7 @@ impl Encoder for Maps<'_> {
                 out.push(b',');
             }
             let name = self.keys.value(entry).to_string();
-            // Memory takes everything.
+            // Writing to memory can't fail.
             let _ = serde_json::to_writer(&mut *out, &name);
             out.push(b':');
             match self.values.is_null(entry) {
@@ -260,19 +263,19 @@ mod tests {
     use arrow::array::{Date32Array, Decimal128Array, Int32Array, MapBuilder, StringBuilder};
     use arrow::array::{Int32Builder, TimestampSecondArray};
 
-    use super::super::tests::written;
-    use super::super::{Format, Problem};
+    use super::super::tests::encode;
+    use super::super::{Format, WriteError};
     use super::*;
 
-    fn json(columns: Vec<(&str, ArrayRef)>) -> Result<String, Problem> {
+    fn json(columns: Vec<(&str, ArrayRef)>) -> Result<String, WriteError> {
         let batch = RecordBatch::try_from_iter_with_nullable(
             columns.into_iter().map(|(n, a)| (n, a, true)),
         )?;
-        Ok(String::from_utf8(written(Format::Json, &[batch])?)?)
+        Ok(String::from_utf8(encode(Format::Json, &[batch])?)?)
     }
 
     #[test]
-    fn what_json_has_no_numbers_for() {
+    fn values_without_json_numbers() {
         let halves = [Some(1.5), Some(f32::NAN), None].map(|value| value.map(cast_half));
         let floats: Vec<(&str, ArrayRef)> = vec![
             ("f", Arc::new(Float64Array::from(vec![Some(f64::INFINITY), Some(1e300), None]))),
@@ -318,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_word_of_a_dictionary_is_null() {
+    fn a_null_in_a_dictionary_is_null() {
         let words: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None]));
         let keys = Int8Array::from(vec![Some(0), Some(1), None]);
         let words: ArrayRef = Arc::new(DictionaryArray::new(keys, words));
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_not_used_twice() {
+    fn duplicate_names_are_refused() {
         let number: ArrayRef = Arc::new(Int32Array::from(vec![1]));
         let field =
             |name: &str| Arc::new(arrow::datatypes::Field::new(name, DataType::Int32, true));

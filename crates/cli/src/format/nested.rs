@@ -1,4 +1,4 @@
-//! Arrays with other arrays within.
+//! Conversion of nested types and arrays.
 
 use std::sync::Arc;
 
@@ -9,16 +9,16 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, FieldRef, Fields};
 
-use super::Problem;
+use super::WriteError;
 
-/// The type with other types within it: `change` says which, for each of its children; none if
-/// nothing changes. Dictionaries and runs have no children here.
+/// Applies `change` to the types of a type's children. Returns None if nothing changes.
+/// Dictionaries and run-end encoded types have no children here.
 pub(super) fn change_type(
     data_type: &DataType,
-    change: &impl Fn(&DataType) -> Result<Option<DataType>, Problem>,
-) -> Result<Option<DataType>, Problem> {
+    change: &impl Fn(&DataType) -> Result<Option<DataType>, WriteError>,
+) -> Result<Option<DataType>, WriteError> {
     use DataType::*;
-    let field = |field: &FieldRef| -> Result<Option<FieldRef>, Problem> {
+    let field = |field: &FieldRef| -> Result<Option<FieldRef>, WriteError> {
         let changed = change(field.data_type())?;
         Ok(changed.map(|data_type| Arc::new(field.as_ref().clone().with_data_type(data_type))))
     };
@@ -41,12 +41,11 @@ pub(super) fn change_type(
     })
 }
 
-/// The array with other children: what `change` makes of each, which says itself of what type it
-/// is.
+/// Applies `change` to an array's children, and adjusts the array's type to theirs.
 pub(super) fn change_children(
     array: &ArrayRef,
-    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, Problem>,
-) -> Result<ArrayRef, Problem> {
+    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, WriteError>,
+) -> Result<ArrayRef, WriteError> {
     let typed = |field: &FieldRef, child: &ArrayRef| {
         Arc::new(field.as_ref().clone().with_data_type(child.data_type().clone()))
     };
@@ -61,7 +60,7 @@ pub(super) fn change_children(
             let lists = array.as_fixed_size_list();
             let values = change(lists.values())?;
             let (item, nulls) = (typed(item, &values), lists.nulls().cloned());
-            // The length tells how many lists of no items there are.
+            // Lists of size 0 need an explicit length.
             Arc::new(FixedSizeListArray::try_new_with_length(
                 item,
                 *size,
@@ -103,8 +102,8 @@ pub(super) fn change_children(
 fn list<O: OffsetSizeTrait>(
     lists: &GenericListArray<O>,
     item: &FieldRef,
-    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, Problem>,
-) -> Result<GenericListArray<O>, Problem> {
+    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, WriteError>,
+) -> Result<GenericListArray<O>, WriteError> {
     let values = change(lists.values())?;
     let item = Arc::new(item.as_ref().clone().with_data_type(values.data_type().clone()));
     Ok(GenericListArray::try_new(item, lists.offsets().clone(), values, lists.nulls().cloned())?)
@@ -113,8 +112,8 @@ fn list<O: OffsetSizeTrait>(
 fn list_view<O: OffsetSizeTrait>(
     lists: &GenericListViewArray<O>,
     item: &FieldRef,
-    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, Problem>,
-) -> Result<GenericListViewArray<O>, Problem> {
+    change: &mut impl FnMut(&ArrayRef) -> Result<ArrayRef, WriteError>,
+) -> Result<GenericListViewArray<O>, WriteError> {
     let values = change(lists.values())?;
     let item = Arc::new(item.as_ref().clone().with_data_type(values.data_type().clone()));
     let (offsets, sizes) = (lists.offsets().clone(), lists.sizes().clone());

@@ -1,4 +1,5 @@
-//! Parquet, whose columns are encoded side by side: one thread that did it kept all others waiting.
+//! Parquet. Columns are encoded in parallel, since a single encoding thread would be the
+//! bottleneck.
 
 mod types;
 
@@ -14,20 +15,20 @@ use parquet::basic::{Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 
-use super::{FileCompression, FileOptions, Problem, Sink};
+use super::{FileCompression, FileOptions, Sink, WriteError};
 
-/// A thread more is there for so many values, which are encoded in a millisecond or more; its start
-/// takes some 30 µs.
-const VALUES_A_THREAD: usize = 64 << 10;
+/// Values for each thread. Encoding them takes a millisecond or more, starting a thread about 30
+/// µs.
+const VALUES_PER_THREAD: usize = 64 << 10;
 
 pub(super) struct ParquetSink<W: Write + Send> {
     file: SerializedFileWriter<BufWriter<W>>,
     factory: ArrowRowGroupWriterFactory,
-    /// The types that are written, some of which are not the batches'.
+    /// The stored types, some of which differ from the batches'.
     schema: SchemaRef,
     options: FileOptions,
     threads: usize,
-    /// The row group that is being filled, and how many rows it has; it begins with the first.
+    /// The columns and rows of the current row group. It starts with its first row.
     columns: Vec<Column>,
     rows: usize,
 }
@@ -39,7 +40,7 @@ struct Column {
 }
 
 impl Column {
-    fn write(&mut self, array: &ArrayRef) -> Result<(), Problem> {
+    fn write(&mut self, array: &ArrayRef) -> Result<(), WriteError> {
         let leaves = compute_leaves(&self.field, array)?;
         self.leaves.iter_mut().zip(&leaves).try_for_each(|(writer, leaf)| Ok(writer.write(leaf)?))
     }
@@ -50,7 +51,7 @@ impl<W: Write + Send> ParquetSink<W> {
         out: BufWriter<W>,
         schema: &SchemaRef,
         options: FileOptions,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Self, WriteError> {
         let schema = types::stored_schema(schema)?;
         let writer = ArrowWriter::try_new(out, schema.clone(), Some(properties(options)?))?;
         let (file, factory) = writer.into_serialized_writer()?;
@@ -59,7 +60,7 @@ impl<W: Write + Send> ParquetSink<W> {
         Ok(Self { file, factory, schema, options, threads, columns: Vec::new(), rows: 0 })
     }
 
-    /// The bytes that the row group is going to have, as far as they are known.
+    /// The estimated size of the row group.
     fn bytes(&self) -> usize {
         self.columns
             .iter()
@@ -68,8 +69,8 @@ impl<W: Write + Send> ParquetSink<W> {
             .sum()
     }
 
-    /// How many rows more the row group may have, if they are as large as those before.
-    fn room(&self) -> usize {
+    /// Rows that still fit in the row group, if they have the average size so far.
+    fn rows_left(&self) -> usize {
         let rows = self.options.row_group_rows.saturating_sub(self.rows);
         let bytes = self.bytes();
         match bytes.checked_div(self.rows) {
@@ -80,7 +81,7 @@ impl<W: Write + Send> ParquetSink<W> {
         }
     }
 
-    fn begin_row_group(&mut self) -> Result<(), Problem> {
+    fn begin_row_group(&mut self) -> Result<(), WriteError> {
         let column = |field: &FieldRef| Column { field: field.clone(), leaves: Vec::new() };
         self.columns = self.schema.fields().iter().map(column).collect();
         let writers = self.factory.create_column_writers(self.file.flushed_row_groups().len())?;
@@ -93,12 +94,12 @@ impl<W: Write + Send> ParquetSink<W> {
         Ok(())
     }
 
-    fn end_row_group(&mut self) -> Result<(), Problem> {
+    fn end_row_group(&mut self) -> Result<(), WriteError> {
         let threads = self.threads_for(self.rows);
         self.rows = 0;
         let close = |leaf: ArrowColumnWriter| Ok(leaf.close()?);
         let leaves = self.columns.drain(..).flat_map(|column| column.leaves);
-        let chunks = side_by_side(leaves.collect(), threads, close)?;
+        let chunks = parallel_map(leaves.collect(), threads, close)?;
         let mut group = self.file.next_row_group()?;
         for chunk in chunks {
             chunk.append_to_row_group(&mut group)?;
@@ -108,32 +109,32 @@ impl<W: Write + Send> ParquetSink<W> {
     }
 
     fn threads_for(&self, rows: usize) -> usize {
-        (rows.saturating_mul(self.columns.len()) / VALUES_A_THREAD).clamp(1, self.threads.max(1))
+        (rows.saturating_mul(self.columns.len()) / VALUES_PER_THREAD).clamp(1, self.threads.max(1))
     }
 }
 
 impl<W: Write + Send> Sink for ParquetSink<W> {
-    fn write(&mut self, batch: &RecordBatch) -> Result<(), Problem> {
+    fn write(&mut self, batch: &RecordBatch) -> Result<(), WriteError> {
         let mut rest = types::to_stored(batch, &self.schema)?;
         while rest.num_rows() > 0 {
-            if self.rows > 0 && self.room() == 0 {
+            if self.rows > 0 && self.rows_left() == 0 {
                 self.end_row_group()?;
             }
             if self.rows == 0 {
                 self.begin_row_group()?;
             }
-            let rows = rest.num_rows().min(self.room().max(1));
+            let rows = rest.num_rows().min(self.rows_left().max(1));
             let some = rest.slice(0, rows);
             let threads = self.threads_for(rows);
             let columns = self.columns.iter_mut().zip(some.columns()).collect();
-            side_by_side(columns, threads, |(column, array)| column.write(array))?;
+            parallel_map(columns, threads, |(column, array)| column.write(array))?;
             self.rows += rows;
             rest = rest.slice(rows, rest.num_rows() - rows);
         }
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<(), Problem> {
+    fn finish(mut self: Box<Self>) -> Result<(), WriteError> {
         if self.rows > 0 {
             self.end_row_group()?;
         }
@@ -141,40 +142,42 @@ impl<W: Write + Send> Sink for ParquetSink<W> {
     }
 }
 
-/// What `work` makes of each item, in their order: in so many threads, of which this is one.
-fn side_by_side<T: Send, R: Send>(
+/// Applies `work` to each item, in up to `threads` threads including this one. Results keep the
+/// order of the items.
+fn parallel_map<T: Send, R: Send>(
     items: Vec<T>,
     threads: usize,
-    work: impl Fn(T) -> Result<R, Problem> + Sync,
-) -> Result<Vec<R>, Problem> {
+    work: impl Fn(T) -> Result<R, WriteError> + Sync,
+) -> Result<Vec<R>, WriteError> {
     let count = items.len();
     let items = Mutex::new(items.into_iter().enumerate());
     let next = || items.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let some = || -> Result<Vec<(usize, R)>, Problem> {
+    let run = || -> Result<Vec<(usize, R)>, WriteError> {
         let mut done = Vec::new();
         while let Some((number, item)) = next() {
             done.push((number, work(item)?));
         }
         Ok(done)
     };
-    let lost = |_| Err("a thread that encoded a column has ended too early".into());
+    let lost = |_| Err("a thread that encoded a column has panicked".into());
     let parts = std::thread::scope(|scope| {
         let begin = |_| {
-            std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, some).ok()
+            std::thread::Builder::new().name("dray-parquet".into()).spawn_scoped(scope, run).ok()
         };
-        // Fewer threads do the same.
+        // If a thread can't be started, fewer do the work.
         let others: Vec<_> = (1..threads.min(count)).map_while(begin).collect();
-        let mut parts = vec![some()];
+        let mut parts = vec![run()];
         parts.extend(others.into_iter().map(|other| other.join().unwrap_or_else(lost)));
         parts
     });
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut done: Vec<(usize, R)> = parts.into_iter().flatten().collect();
+    debug_assert_eq!(done.len(), count);
     done.sort_unstable_by_key(|(number, _)| *number);
     Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
-fn properties(options: FileOptions) -> Result<WriterProperties, Problem> {
+fn properties(options: FileOptions) -> Result<WriterProperties, WriteError> {
     let compression = match options.compression {
         None => Compression::ZSTD(ZstdLevel::default()),
         Some(FileCompression::None) => Compression::UNCOMPRESSED,
@@ -200,7 +203,7 @@ mod tests {
     use arrow::datatypes::{Field, Schema};
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-    use super::{FileOptions, ParquetSink, Sink, side_by_side};
+    use super::{FileOptions, ParquetSink, Sink, parallel_map};
 
     /// A file in memory.
     #[derive(Clone, Default)]
@@ -216,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Numbers, texts of which some are missing, and lists of structs of two leaves.
+    /// Numbers, lists of structs with two leaves, and strings with NULLs.
     fn batch(rows: i64) -> RecordBatch {
         let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..rows));
         let texts = (0..rows).map(|row| (row % 7 > 0).then(|| format!("text {}", row % 1000)));
@@ -248,7 +251,7 @@ mod tests {
         };
         let out = BufWriter::new(file.clone());
         let mut sink = Box::new(ParquetSink::start(out, &batch.schema(), options).unwrap());
-        // Some of them large enough for several threads.
+        // Some batches are large enough for several threads.
         for from in (0..batch.num_rows()).step_by(90_000) {
             sink.write(&batch.slice(from, 90_000.min(batch.num_rows() - from))).unwrap();
         }
@@ -297,12 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn results_are_in_order_and_an_error_is_told() {
-        let squares = side_by_side((0..1000).collect(), 4, |i: u64| Ok(i * i)).unwrap();
+    fn results_are_in_order_and_errors_are_returned() {
+        let squares = parallel_map((0..1000).collect(), 4, |i: u64| Ok(i * i)).unwrap();
         assert_eq!(squares, (0..1000).map(|i| i * i).collect::<Vec<u64>>());
         let odd = |i: u64| if i == 500 { Err("500 is refused".into()) } else { Ok(i) };
         assert_eq!(
-            side_by_side((0..1000).collect(), 4, odd).unwrap_err().to_string(),
+            parallel_map((0..1000).collect(), 4, odd).unwrap_err().to_string(),
             "500 is refused"
         );
     }

@@ -1,4 +1,4 @@
-//! The first rows of a result as a table for reading, as wide as the terminal.
+//! Tables for reading, fitted to the width of the terminal.
 
 use std::fmt::Write;
 
@@ -10,38 +10,38 @@ use console::{Alignment, measure_text_width, pad_str, truncate_str};
 use super::text;
 use crate::number;
 
-/// The widest that a column of a result may be, unless it is the only one.
+/// Maximum width of a result's column, unless it is the only one.
 const COLUMN_WIDTH_MAX: usize = 48;
-/// Characters of a value that are looked at.
+/// Maximum characters of a value.
 const VALUE_CHARS_MAX: usize = 1024;
-/// Narrower than this no column is made.
+/// Columns are not shrunk below this width.
 const SHRUNK_WIDTH_MIN: usize = 8;
 const GAP: &str = " │ ";
 
-/// Some columns of text, aligned.
+/// A table of text with aligned columns.
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: usize,
-    /// The widest that a column may be.
+    /// Maximum width of a column.
     column_width_max: usize,
-    /// Columns of text give up characters before any column is left out.
+    /// Whether left-aligned columns shrink before columns are left out.
     shrinks: bool,
 }
 
 #[derive(Debug)]
 struct Column {
     name: String,
-    right: bool,
+    alignment: Alignment,
     cells: Vec<String>,
 }
 
 impl Table {
-    /// A table whose columns have these names; numbers stand to the right.
+    /// An empty table with these columns.
     pub(crate) fn new(columns: &[(&str, Alignment)]) -> Self {
         let column = |&(name, alignment): &(&str, Alignment)| Column {
             name: one_line(name),
-            right: alignment == Alignment::Right,
+            alignment,
             cells: Vec::new(),
         };
         Self {
@@ -52,7 +52,7 @@ impl Table {
         }
     }
 
-    /// A table for batches of a schema.
+    /// An empty table for batches of a schema, with numbers aligned to the right.
     pub(crate) fn of(schema: &Schema) -> Self {
         let alignment = |data_type: &DataType| match data_type.is_numeric() {
             true => Alignment::Right,
@@ -67,25 +67,26 @@ impl Table {
         Self { column_width_max, ..Self::new(&columns.collect::<Vec<_>>()) }
     }
 
-    /// The same table, whose columns of text are made narrower where it would be too wide.
-    pub(crate) fn that_shrinks(self) -> Self {
+    /// The table, with left-aligned columns that shrink if it is too wide.
+    pub(crate) fn shrinking(self) -> Self {
         Self { shrinks: true, ..self }
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Adds a row of text.
+    /// Appends a row.
     pub(crate) fn push_row(&mut self, cells: Vec<String>) {
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             column.cells.push(one_line(&cell));
         }
+        debug_assert!(self.columns.iter().all(|column| column.cells.len() == self.rows + 1));
         self.rows += 1;
     }
 
-    /// Adds the first rows of a batch.
+    /// Appends the first rows of a batch.
     pub(crate) fn push_batch(
         &mut self,
         batch: &RecordBatch,
@@ -107,7 +108,7 @@ impl Table {
         Ok(())
     }
 
-    /// The table as lines. Columns that don't fit into `width` are left out, and named below.
+    /// Renders the table. Columns that don't fit in `width` are left out and listed below.
     pub(crate) fn render(&self, width: Option<usize>) -> String {
         let widths = self.widths(width);
         let shown = match width {
@@ -150,7 +151,10 @@ impl Table {
             _ => 0,
         };
         while over > 0 {
-            let texts = widths.iter_mut().zip(&self.columns).filter(|(_, column)| !column.right);
+            let texts = widths
+                .iter_mut()
+                .zip(&self.columns)
+                .filter(|(_, column)| column.alignment == Alignment::Left);
             let Some((widest, _)) = texts.max_by_key(|(width, _)| **width) else { break };
             if *widest <= SHRUNK_WIDTH_MIN {
                 break;
@@ -163,12 +167,11 @@ impl Table {
 
 impl Column {
     fn cell(&self, text: &str, width: usize) -> String {
-        let alignment = if self.right { Alignment::Right } else { Alignment::Left };
-        pad_str(&truncate_str(text, width, "…"), width, alignment, None).into_owned()
+        pad_str(&truncate_str(text, width, "…"), width, self.alignment, None).into_owned()
     }
 }
 
-/// How many of the first columns fit; one at least.
+/// The number of leading columns that fit, at least one.
 fn fitting(widths: &[usize], width: usize) -> usize {
     let ends = widths.iter().scan(0, |end, width| {
         *end += width + GAP.chars().count();
@@ -177,7 +180,7 @@ fn fitting(widths: &[usize], width: usize) -> usize {
     ends.take_while(|end| end - GAP.chars().count() <= width).count().max(1)
 }
 
-/// What would break the table, or command the terminal, is written as an escape.
+/// Escapes control characters, which would break the table or control the terminal.
 fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(VALUE_CHARS_MAX));
     for (i, c) in text.chars().enumerate() {
@@ -223,17 +226,17 @@ mod tests {
     #[test]
     fn text_gives_way_to_numbers() {
         let mut table =
-            Table::new(&[("text", Alignment::Left), ("n", Alignment::Right)]).that_shrinks();
+            Table::new(&[("text", Alignment::Left), ("n", Alignment::Right)]).shrinking();
         table.push_row(vec!["a long text of a column".into(), "123456".into()]);
         let text = table.render(Some(20));
         assert_eq!(text.lines().last(), Some("a long tex… │ 123456"));
         assert!(text.lines().all(|line| measure_text_width(line) <= 20), "{text}");
-        // As narrow as it may be, and what is left out is named.
+        // At the minimum width, columns are left out.
         assert_eq!(table.render(Some(10)).lines().last(), Some("… 1 more …"));
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn hidden_columns_are_listed() {
         let text = table().render(Some(10));
         assert_eq!(text.lines().next(), Some(" n"));
         assert_eq!(text.lines().last(), Some("… 2 more …"));

@@ -1,9 +1,9 @@
-//! Values as text. What Arrow's own formatting can't print, or prints wrong, is printed here:
-//! dates, times and timestamps beyond chrono's range, offsets from UTC that are no whole minutes,
-//! durations, decimals.
+//! Values as text. Handles values that Arrow's formatting can't print or prints wrong: dates, times
+//! and timestamps beyond chrono's range, UTC offsets that are not whole minutes, durations, and
+//! decimals.
 //!
-//! Ordinary values look as Arrow prints them: ISO 8601, with as many digits of a second as it has,
-//! in groups of three.
+//! Other values have Arrow's format: ISO 8601, with fractions of a second in groups of three
+//! digits.
 
 use std::fmt::{self, Write};
 
@@ -27,7 +27,7 @@ use dray_client::calendar;
 const DAY_SECONDS: i64 = 24 * 3600;
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// A formatter of the array's values, nested ones too. Missing values are `null`.
+/// A formatter for an array's values, including nested ones. NULL becomes `null`.
 pub(super) fn formatter<'a>(
     array: &'a dyn Array,
     null: &'a str,
@@ -42,7 +42,7 @@ pub(super) fn formatter<'a>(
     }
 }
 
-/// Whether [`formatter`] prints the values otherwise than Arrow does.
+/// Whether this module formats the values of a type, not Arrow.
 pub(super) fn is_printed_here(data_type: &DataType) -> bool {
     use DataType::*;
     let is_time =
@@ -65,7 +65,7 @@ impl ArrayFormatterFactory for Exact {
     }
 }
 
-/// What prints the values of an array of a type that [`is_printed_here`].
+/// The formatter for an array whose type [`is_printed_here`]; None for other types.
 fn display<'a>(array: &'a dyn Array, null: &'a str) -> Option<Box<dyn DisplayIndex + 'a>> {
     macro_rules! values {
         ($type:ty, $print:expr) => {
@@ -73,7 +73,10 @@ fn display<'a>(array: &'a dyn Array, null: &'a str) -> Option<Box<dyn DisplayInd
         };
     }
     macro_rules! each_unit {
-        ($unit:expr, $second:ty, $milli:ty, $micro:ty, $nano:ty, |$value:ident, $per_second:ident, $out:ident| $print:expr) => {{
+        (
+            $unit:expr, $second:ty, $milli:ty, $micro:ty, $nano:ty,
+            |$value:ident, $per_second:ident, $out:ident| $print:expr
+        ) => {{
             macro_rules! of_unit {
                 ($type:ty, $many:expr) => {
                     values!($type, move |$value, $out| {
@@ -150,7 +153,7 @@ where
     Box::new(Values::<T, P> { array: array.as_primitive(), null, print })
 }
 
-/// The values of an array, and how one of them is printed.
+/// An array, and the function that prints one of its values.
 struct Values<'a, T: ArrowPrimitiveType, P> {
     array: &'a PrimitiveArray<T>,
     null: &'a str,
@@ -169,18 +172,18 @@ impl<T: ArrowPrimitiveType, P: Fn(T::Native, &mut dyn Write) -> fmt::Result> Dis
     }
 }
 
-/// The zone of a column, in which its instants are printed.
+/// The time zone in which a column's instants are printed.
 #[derive(Debug, Clone, Copy)]
 struct Zone(Option<Tz>);
 
 impl Zone {
-    /// An instant in a zone that nobody knows is printed in UTC: it is the same one.
+    /// An unknown zone becomes UTC, which shows the same instants.
     fn new(name: &str) -> Self {
         Self(name.parse().ok())
     }
 
-    /// The seconds by which its clocks are ahead of UTC; 0 where ISO 8601 can't write that, or
-    /// nobody knows it.
+    /// The zone's offset from UTC in seconds; 0 if it is unknown, or not in whole minutes, which
+    /// ISO 8601 requires.
     fn offset(self, seconds: i64) -> i64 {
         let offset = self.0.zip(DateTime::from_timestamp(seconds, 0)).map(|(zone, instant)| {
             let offset = zone.offset_from_utc_datetime(&instant.naive_utc()).fix();
@@ -190,7 +193,7 @@ impl Zone {
     }
 }
 
-/// `2024-01-31T12:30:00.123`, and behind it `Z` or `+01:00` where there is a zone.
+/// `2024-01-31T12:30:00.123`, followed by `Z` or `+01:00` if there is a zone.
 fn put_instant(
     ticks: i64,
     per_second: i64,
@@ -200,7 +203,7 @@ fn put_instant(
     let seconds = ticks.div_euclid(per_second);
     let nanos = ticks.rem_euclid(per_second) * (NANOS_PER_SECOND / per_second);
     let offset = zone.map(|zone| zone.offset(seconds));
-    // Only near the year 2000 is there an offset other than 0, so that it can't overflow.
+    // This can't overflow: the offset is 0 beyond chrono's range of years.
     let local = seconds + offset.unwrap_or(0);
     put_date(local.div_euclid(DAY_SECONDS), out)?;
     out.write_char('T')?;
@@ -216,7 +219,7 @@ fn put_instant(
     }
 }
 
-/// `2024-01-31`; years of other than four digits have a sign.
+/// `2024-01-31`. Years with more than four digits, or before 0, have a sign.
 fn put_date(days: i64, out: &mut dyn Write) -> fmt::Result {
     let (year, month, day) = calendar::date(days);
     match year {
@@ -225,7 +228,7 @@ fn put_date(days: i64, out: &mut dyn Write) -> fmt::Result {
     }
 }
 
-/// `12:30:00.5` of what is meant to be less than a day; more hours and a sign tell that it is not.
+/// `12:30:00.5`. A time outside a day has more hours, or a sign.
 fn put_time(ticks: i64, per_second: i64, out: &mut dyn Write) -> fmt::Result {
     if ticks < 0 {
         out.write_char('-')?;
@@ -262,13 +265,13 @@ fn put_duration(ticks: i64, per_second: i64, out: &mut dyn Write) -> fmt::Result
     out.write_char('S')
 }
 
-/// Whole seconds and nanoseconds, without the sign.
+/// The absolute value as whole seconds and nanoseconds.
 fn split(ticks: i64, per_second: i64) -> (u64, u64) {
     let (ticks, per_second) = (ticks.unsigned_abs(), per_second.unsigned_abs());
     (ticks / per_second, ticks % per_second * (NANOS_PER_SECOND.unsigned_abs() / per_second))
 }
 
-/// All digits: also of a value that has more than its type's precision.
+/// Prints all digits, even if a value exceeds its type's precision.
 fn put_decimal(value: impl fmt::Display, scale: i8, out: &mut dyn Write) -> fmt::Result {
     let mut text = Digits { bytes: [0; DIGITS_MAX], length: 0 };
     write!(text, "{value}")?;
@@ -288,10 +291,10 @@ fn put_decimal(value: impl fmt::Display, scale: i8, out: &mut dyn Write) -> fmt:
     }
 }
 
-/// The digits of a 256-bit number, and its sign.
+/// Maximum digits of a 256-bit number, and its sign.
 const DIGITS_MAX: usize = 80;
 
-/// Text in place, since a decimal column would else take a piece of memory for each value.
+/// Text on the stack, to avoid an allocation for each decimal.
 struct Digits {
     bytes: [u8; DIGITS_MAX],
     length: usize,

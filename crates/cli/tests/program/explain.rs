@@ -1,4 +1,4 @@
-//! `dray explain`, for people and for programs.
+//! `dray explain`, as text and as JSON.
 
 use super::*;
 
@@ -24,9 +24,11 @@ fn it_says_where_the_time_and_the_bytes_went() {
     }
     assert!(text.starts_with("expected "), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    // Columns of long names and types, of which nothing has to be decoded.
-    let sql = "SELECT value AS a_name_that_is_longer_than_a_name_should_be, make_array(value, value + 1) AS list, \
-               named_struct('one', value, 'another', 'text', 'more', value) AS structure FROM generate_series(1, 300000)";
+    // Columns with long names and types, which need no decoding.
+    let sql = "SELECT value AS a_name_that_is_longer_than_a_name_should_be, \
+               make_array(value, value + 1) AS list, \
+               named_struct('one', value, 'another', 'text', 'more', value) AS structure \
+               FROM generate_series(1, 300000)";
     let text = stdout(&run(&["explain", &fixture.uri, sql]));
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
     assert!(text.contains("structure") && text.contains(" dec"), "{text}");

@@ -1,4 +1,4 @@
-//! `dray export`: the file is whole or not there.
+//! `dray export`: the file is complete or does not exist.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -66,7 +66,7 @@ fn every_format_holds_every_value() {
         assert!(fixture.export("SELECT * FROM goods", &path, &more).status.success());
         assert_eq!(read(&path).columns(), goods().columns());
     }
-    // As any new file, and nothing beside it.
+    // The mode is that of any new file, and no other file remains.
     assert_eq!(fixture.path("a.parquet").metadata().unwrap().permissions().mode() & 0o600, 0o600);
     assert_eq!(fixture.leftovers(), Vec::<String>::new());
 }
@@ -94,7 +94,7 @@ fn a_file_is_replaced_only_at_success() {
         assert_eq!(fixture.leftovers(), Vec::<String>::new());
     };
     kept(&fixture.export("SELEC", &path, &[]), 1);
-    // It fails half-way.
+    // The export fails midway.
     kept(
         &fixture.export(
             "SELECT 1 / (value - 200000) AS x FROM generate_series(1, 300000)",
@@ -113,7 +113,7 @@ fn a_file_is_replaced_only_at_success() {
     kept(&fixture.export("SELECT 1", &folder, &[]), 4);
     assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "one\n1\n");
-    // So does its mode; what it is replaced by is nobody else's business meanwhile.
+    // The mode is kept too; meanwhile the temporary file is private.
     std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     let running = fixture.endless_export(&path);
     let aside = fixture.path(&fixture.leftovers()[0]);
@@ -125,7 +125,7 @@ fn a_file_is_replaced_only_at_success() {
         assert!(fixture.export("SELECT 1 AS one", &path, &[]).status.success());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode);
     }
-    // A link stays one.
+    // A link stays a link.
     let link = fixture.path("link.csv");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     assert!(fixture.export("SELECT 2 AS two", &link, &[]).status.success());
@@ -138,7 +138,7 @@ fn a_file_is_replaced_only_at_success() {
     assert!(link.is_symlink() && !path.exists());
 }
 
-/// Only root may give files away.
+/// Only root may change the owner of a file.
 #[test]
 fn a_file_that_is_replaced_keeps_its_owner() {
     if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
@@ -191,8 +191,7 @@ fn a_full_disk_leaves_no_file() {
     let fixture = Fixture::start();
     for name in ["a.csv", "a.ndjson", "a.parquet", "a.arrow", "a.arrows"] {
         let path = fixture.path(name);
-        // A limit on the size of files; its signal is ignored, so that writing fails as on a full
-        // disk.
+        // A limit on file sizes. Its signal is ignored, so that writes fail like on a full disk.
         let script = "trap '' XFSZ; ulimit -f 100; exec \"$@\"";
         let program = env!("CARGO_BIN_EXE_dray");
         let arguments = [

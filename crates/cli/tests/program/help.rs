@@ -1,4 +1,4 @@
-//! What `--help` says.
+//! Tests of `--help`.
 
 use super::*;
 

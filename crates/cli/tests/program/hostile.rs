@@ -1,6 +1,5 @@
-//! Statements and clients that mean no good, against a live server: deep, wide, slow and huge ones,
-//! and clients that read nothing. After each the server answers others in time, and its memory is
-//! back.
+//! Hostile statements and clients: deep, wide, slow and huge statements, and clients that read
+//! nothing. After each the server answers other clients in time, and has released its memory.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -9,18 +8,18 @@ use dray_client::{ConnectOptions, Connection, ErrorKind, QueryOptions, Wish};
 
 use super::*;
 
-/// How long a statement may run before it is cancelled here.
+/// How long a statement may run before the test cancels it.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// `SELECT 1` takes a millisecond; this leaves room for all that a busy machine does meanwhile.
+/// The time limit for `SELECT 1`, which takes a millisecond on an idle machine.
 const ANSWER_MAX: Duration = Duration::from_secs(5);
-/// What a server may have grown by when a statement has ended: its allocator keeps some.
+/// How much a server's memory may have grown after a statement, since its allocator keeps some.
 const GROWTH_MAX: u64 = 400 << 20;
 
 fn connect(uri: &str) -> Connection {
     Connection::connect(uri, &ConnectOptions::default()).unwrap()
 }
 
-/// What came of a statement that is cancelled when it takes too long.
+/// The outcome of a statement, which is cancelled if it takes too long.
 fn run_for(
     connection: &mut Connection,
     sql: &str,
@@ -44,7 +43,7 @@ fn answers(connection: &mut Connection) {
     assert_eq!(run_for(connection, "SELECT 1", Duration::from_secs(20)).unwrap(), 1);
 }
 
-/// Asks for one row all the time, and keeps the longest time that an answer took.
+/// Queries one row repeatedly, and records the longest response time.
 struct Probe {
     stop: Arc<AtomicBool>,
     longest_us: Arc<AtomicU64>,
@@ -66,7 +65,7 @@ impl Probe {
         Self { stop, longest_us, thread: Some(thread) }
     }
 
-    /// The longest time since the last call.
+    /// The longest response time since the last call.
     fn longest(&self) -> Duration {
         assert!(!self.thread.as_ref().unwrap().is_finished(), "the server no longer answers");
         Duration::from_micros(self.longest_us.swap(0, Ordering::Relaxed))
@@ -87,7 +86,7 @@ fn resident_bytes(server: &Server) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// A server of 200,000 numbers, with these arguments.
+/// A server with a table of 200,000 numbers, and these arguments.
 fn serve_numbers(more: &[&str]) -> (TempDir, Server, String) {
     let folder = tempfile::tempdir().unwrap();
     let n = Int64Array::from_iter_values(0..200_000);
@@ -108,28 +107,28 @@ fn serve_numbers(more: &[&str]) -> (TempDir, Server, String) {
     (folder, server, uri)
 }
 
-/// `first`, and then `more` so many times, `between` them.
+/// `first`, followed by `count` times `more`.
 fn chain(first: &str, more: &str, count: usize) -> String {
     first.to_owned() + &more.repeat(count)
 }
 
-/// `inner`, within so many of `before` and `after`.
+/// `inner`, nested in `count` pairs of `before` and `after`.
 fn nest(before: &str, inner: &str, after: &str, count: usize) -> String {
     before.repeat(count) + inner + &after.repeat(count)
 }
 
-/// The text so many times, each with its number in the place of the brackets.
+/// `count` copies of the text, with the copy's number in place of the brackets.
 fn numbered(text: &str, count: usize) -> String {
     (0..count).map(|number| text.replace("{}", &number.to_string())).collect()
 }
 
-/// Queries of which each reads the one before.
+/// A chain of queries, each of which reads the previous one.
 fn steps(first: &str, step: impl Fn(usize) -> String, count: usize) -> String {
     let steps: Vec<String> = (1..=count).map(|i| format!("q{i} AS ({})", step(i - 1))).collect();
     format!("WITH q0 AS ({first}), {} SELECT * FROM q{count}", steps.join(", "))
 }
 
-/// What the statements are: a name, and the text.
+/// The statements: a name and the text.
 fn hostile() -> Vec<(&'static str, String)> {
     let select = |what: String| format!("SELECT {what}");
     let twice = |i: usize| format!("SELECT a.n FROM q{i} a JOIN q{i} b ON a.n = b.n");
@@ -152,7 +151,11 @@ fn hostile() -> Vec<(&'static str, String)> {
         ("900 unions", chain("SELECT 1", " UNION ALL SELECT 1", 900)),
         ("900 intersections", chain("SELECT 1", " INTERSECT SELECT 1", 900)),
         ("brackets", select(nest("(", "1", ")", 100_000))),
-        ("brackets where a table should be", nest("SELECT * FROM ", "(", "", 1) + &nest("(", "numbers", ")", 100)),
+        (
+            "brackets where a table should \
+             be",
+            nest("SELECT * FROM ", "(", "", 1) + &nest("(", "numbers", ")", 100),
+        ),
         ("queries", nest("SELECT * FROM (", "numbers", ") q", 20_000)),
         ("40 queries", nest("SELECT * FROM (", "SELECT 1", ") q", 40)),
         ("scalar queries", select(nest("(SELECT ", "1", ")", 20_000))),
@@ -162,9 +165,15 @@ fn hostile() -> Vec<(&'static str, String)> {
         ("steps that read twice", steps("SELECT n FROM numbers", twice, 18)),
         ("40 steps that read twice", steps("SELECT n FROM numbers", twice, 40)),
         ("steps that double", steps("SELECT x FROM numbers", double, 40) + " WHERE x > 3"),
-        ("steps of lists", steps("SELECT n AS x FROM numbers", |i| format!("SELECT [x] AS x FROM q{i}"), 300)),
+        (
+            "steps of lists",
+            steps("SELECT n AS x FROM numbers", |i| format!("SELECT [x] AS x FROM q{i}"), 300),
+        ),
         ("cases", select(nest("CASE WHEN n = 1 THEN ", "1", " END", 10_000)) + " FROM numbers"),
-        ("one long case", select(format!("CASE {} END FROM numbers", "WHEN n < 1 THEN 1 ".repeat(5_000)))),
+        (
+            "one long case",
+            select(format!("CASE {} END FROM numbers", "WHEN n < 1 THEN 1 ".repeat(5_000))),
+        ),
         ("lists", select(nest("[", "1", "]", 10_000))),
         ("a long list", select(format!("[{}1]", "1,".repeat(50_000)))),
         ("not", select(chain("", "NOT ", 50_000)) + "true"),
@@ -173,22 +182,44 @@ fn hostile() -> Vec<(&'static str, String)> {
         ("explain", chain("", "EXPLAIN ", 50_000) + "SELECT 1"),
         ("types", select(chain("NULL::INT", "[]", 50_000))),
         ("angles", select("NULL::".to_owned() + &nest("ARRAY<", "INT", ">", 50_000))),
-        ("a type as text", select(format!("arrow_cast(NULL, '{}')", nest("List(", "Int8", ")", 100_000)))),
+        (
+            "a type as text",
+            select(format!("arrow_cast(NULL, '{}')", nest("List(", "Int8", ")", 100_000))),
+        ),
         ("calls", select(nest("abs(", "1", ")", 20_000))),
         ("499 tables", tables(499)),
         ("2,000 tables", tables(2_000)),
         ("100,000 values", format!("SELECT 1 FROM numbers WHERE n IN ({}1)", "1,".repeat(100_000))),
         ("10,000 columns", select(chain("1", ", n", 10_000)) + " FROM numbers LIMIT 1"),
         ("a million words", select(chain("1", ",1", 500_000))),
-        ("a cube", format!("SELECT count(*) FROM numbers GROUP BY CUBE ({}n)", numbered("n + {}, ", 40))),
+        (
+            "a cube",
+            format!(
+                "SELECT count(*) FROM numbers GROUP BY CUBE \
+             ({}n)",
+                numbered("n + {}, ", 40)
+            ),
+        ),
         (
             "an endless recursion",
-            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT sum(n) FROM r".into(),
+            "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT sum(n) FROM \
+             r"
+            .into(),
         ),
         ("an endless sum", "SELECT sum(value) FROM generate_series(1, 1000000000000)".into()),
-        ("an endless sort", "SELECT a.n FROM numbers a CROSS JOIN numbers b ORDER BY a.x + b.x".into()),
+        (
+            "an endless sort",
+            "SELECT a.n FROM numbers a CROSS JOIN numbers b ORDER BY a.x + \
+             b.x"
+            .into(),
+        ),
         ("a join that does not yield", unyielding.into()),
-        ("another one", "SELECT count(*) FROM numbers a JOIN numbers b ON a.x * b.x = 7 AND a.n + b.n > 1".into()),
+        (
+            "another one",
+            "SELECT count(*) FROM numbers a JOIN numbers b ON a.x * b.x = 7 AND a.n + \
+             b.n > 1"
+                .into(),
+        ),
     ]
 }
 
@@ -218,7 +249,9 @@ fn hostile_statements() {
         let said = outcome.as_ref().map_or_else(ToString::to_string, |rows| format!("{rows} rows"));
         let said = said.chars().take(100).collect::<String>();
         println!("{name}: {took:?}, others {longest:?}, {} MB: {said}", resident >> 20);
-        let is_clear = !matches!(&outcome, Err(error) if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Connection));
+        let is_clear = !outcome.as_ref().is_err_and(|error| {
+            matches!(error.kind(), ErrorKind::Internal | ErrorKind::Connection)
+        });
         let is_quick = took < PATIENCE + ANSWER_MAX && longest < ANSWER_MAX;
         if !is_clear || !is_quick || resident >= before + GROWTH_MAX {
             failures.push(format!(
@@ -229,7 +262,7 @@ fn hostile_statements() {
     }
     drop(probe);
     assert!(failures.is_empty(), "{failures:#?}");
-    // Two of these statements still run. They hold up neither a stop nor its end.
+    // Two of the statements still run. They must not delay the server's stop.
     ends_at_the_second_signal(server);
 }
 
@@ -262,7 +295,7 @@ fn a_second_signal_ends_what_does_not_yield() {
     }
 }
 
-/// A result that is not read.
+/// A result that the client does not read.
 fn unread(uri: &str) -> dray_client::Results<Connection> {
     let mut results =
         Connection::query_with(connect(uri), ENDLESS, &QueryOptions::default(), None).unwrap();
@@ -291,12 +324,12 @@ fn results_that_are_not_read_make_room_for_others() {
 fn who_waits_for_a_turn_is_answered() {
     let more = ["--statements", "4", "--wait-timeout", "0.4"];
     let (_folder, _server, uri) = serve_numbers(&more);
-    // Three quarters of the turns, which is all that one host gets.
+    // Three quarters of the slots, the limit for one host.
     let _unread: Vec<_> = (0..3).map(|_| unread(&uri)).collect();
     let mut connection = connect(&uri);
     let error = run_for(&mut connection, "SELECT 1", Duration::from_secs(20)).unwrap_err();
     assert_eq!((error.kind(), error.sqlstate()), (ErrorKind::Resources, Some("53300")), "{error}");
-    assert!(error.to_string().contains("4 statements run at a time, 3 of one host"), "{error}");
+    assert!(error.to_string().contains("4 statements run at a time, 3 from one host"), "{error}");
     drop(_unread);
     answers(&mut connection);
 }

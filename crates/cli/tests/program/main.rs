@@ -1,6 +1,6 @@
-//! The real program against its own real server.
+//! Tests of the program against its own server.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod explain;
 mod export;
@@ -28,10 +28,10 @@ use arrow::datatypes::{DataType, Field, Int32Type};
 use parquet::arrow::ArrowWriter;
 use tempfile::TempDir;
 
-/// A statement whose result takes far longer to send than any test waits.
+/// A statement whose result takes longer to send than any test waits.
 const ENDLESS: &str = "SELECT value, value * 2 AS double FROM generate_series(1, 100000000000)";
 
-/// A folder with tables, and a server of them on a Unix socket.
+/// A folder with tables, and a server for them on a Unix socket.
 struct Fixture {
     folder: TempDir,
     server: Server,
@@ -57,7 +57,7 @@ impl Fixture {
         self.folder.path().join(name)
     }
 
-    /// What the program says to a query with more arguments.
+    /// The output of `dray query` with these arguments.
     fn query(&self, sql: &str, more: &[&str]) -> Output {
         run(&[&["query", &self.uri, sql], more].concat())
     }
@@ -86,12 +86,12 @@ impl Fixture {
             .unwrap()
     }
 
-    /// Waits until a counter is at least this.
+    /// Waits until a counter has at least this value.
     fn wait_for_metric(&self, name: &str, value: u64) {
         wait_until(name, || self.metric(name) >= value);
     }
 
-    /// The names of files that a killed or failed export would have left.
+    /// The names of files that a killed or failed export has left.
     fn leftovers(&self) -> Vec<String> {
         let names =
             std::fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
@@ -118,12 +118,12 @@ impl Fixture {
 /// A server, killed when dropped.
 struct Server {
     child: Child,
-    /// What it said on standard output.
+    /// The lines on standard output.
     lines: Vec<String>,
 }
 
 impl Server {
-    /// Starts `dray serve` and reads what it says once it listens.
+    /// Starts `dray serve`, and reads its output until it listens.
     fn start(arguments: &[&str]) -> Self {
         let mut command = program();
         command.arg("serve").args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -164,7 +164,7 @@ impl Running {
         Self(command.spawn().unwrap())
     }
 
-    /// What Ctrl-C on a terminal sends.
+    /// Sends the signal of Ctrl-C on a terminal.
     fn interrupt(&self) {
         send_signal("INT", &format!("-{}", self.0.id()));
     }
@@ -232,7 +232,7 @@ fn write_parquet(path: &Path, batch: &RecordBatch) {
     writer.close().unwrap();
 }
 
-/// Five rows of plain types, with everything that is easily lost.
+/// Five rows of plain types, with values that are easily lost.
 fn goods() -> RecordBatch {
     let names = StringArray::from(vec![
         Some("plain"),

@@ -1,4 +1,4 @@
-//! `dray query` in each format, and how it fails.
+//! `dray query`: formats and failures.
 
 use std::io::{Cursor, Write};
 use std::process::Stdio;
@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use super::*;
 
 const GOODS: &str = "SELECT * FROM goods ORDER BY id";
-/// `goods` sorted by `id`: the largest and the smallest integer change places.
+/// `goods` sorted by `id`: the largest and the smallest integer swap places.
 const ORDER: [u32; 5] = [4, 0, 1, 2, 3];
 
 fn sorted_goods() -> RecordBatch {
@@ -29,9 +29,9 @@ id,name,price,day,at,flag,ratio,blob
 9223372036854775807,\"a,\"\"b\"\"\nc\",0.00,1969-12-31,1969-12-31T23:59:59.999999Z,true,-2.5,61
 ";
     assert_eq!(stdout(&fixture.query(GOODS, &["--format", "csv"])), expected);
-    // In a pipe it is the default.
+    // CSV is the default in a pipe.
     assert_eq!(stdout(&fixture.query(GOODS, &[])), expected);
-    // Without rows, the header stands alone; without columns' values too.
+    // A result without rows is just the header; a NULL is an empty line.
     assert_eq!(stdout(&fixture.query("SELECT id, name FROM goods WHERE id = 0", &[])), "id,name\n");
     assert_eq!(stdout(&fixture.query("SELECT NULL AS nothing", &[])), "nothing\n\n");
 }
@@ -43,7 +43,7 @@ fn json_keeps_every_value() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.len(), 5);
-    // As text, since a parser may make a float of it.
+    // Compare as text, since a parser may convert it to a float.
     assert!(text.lines().nth(1).unwrap().contains("\"price\":1234567890123.45,"), "{text}");
     assert_eq!(lines[0]["id"], i64::MIN);
     assert_eq!(lines[2]["name"], "");
@@ -56,7 +56,9 @@ fn json_keeps_every_value() {
     );
     assert_eq!(lines[4]["name"], "a,\"b\"\nc");
     let text = stdout(&fixture.query("SELECT * FROM nested", &["--format", "json"]));
-    let expected = "{\"list\":[1,null],\"point\":{\"x\":7}}\n{\"list\":null,\"point\":{\"x\":null}}\n{\"list\":[],\"point\":{\"x\":9}}\n";
+    let expected = "{\"list\":[1,null],\"point\":{\"x\":7}}\n\
+                    {\"list\":null,\"point\":{\"x\":null}}\n\
+                    {\"list\":[],\"point\":{\"x\":9}}\n";
     assert_eq!(text, expected);
 }
 
@@ -86,7 +88,7 @@ fn arrow_and_parquet_keep_every_value() {
     }
 }
 
-/// The Parquet reader wants a file.
+/// The Parquet reader needs a file.
 fn bytes_of(bytes: Vec<u8>) -> File {
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
@@ -108,7 +110,7 @@ fn a_table_shows_the_first_rows_and_counts_all() {
 … 2 more rows (5 in all)
 ";
     assert_eq!(text, expected);
-    // The planner does not know how many rows a filter leaves.
+    // The planner does not know how many rows pass a filter.
     let sql = "SELECT value FROM generate_series(1, 300000) WHERE value % 3 = 0";
     let text = stdout(&fixture.query(sql, &["--format", "table"]));
     assert!(text.ends_with("… 99,960 more rows (100,000 in all)\n"), "{text}");
@@ -189,12 +191,12 @@ fn failures_are_one_sentence_and_a_code() {
         run(&["query", &fixture.uri, "SELECT 1", "--compression", "xz"]).status.code(),
         Some(2)
     );
-    // A row that is larger than the user allows; the error names the size needed.
+    // A row above the user's limit; the error names the size that is needed.
     let sql = "SELECT repeat('x', 100000) AS x";
     let limits = ["--chunk-bytes-max", "8KiB", "--row-bytes-max", "16KiB"];
     let (code, error) = failure(&fixture.query(sql, &limits));
     assert_eq!(code, 1, "{error}");
-    // And still the server serves.
+    // The server still answers.
     assert_eq!(stdout(&fixture.query("SELECT 1 AS one", &[])), "one\n1\n");
 }
 
@@ -224,7 +226,7 @@ fn an_interrupt_cancels_at_the_server() {
     let mut reader = BufReader::new(running.0.stdout.take().unwrap());
     reader.read_line(&mut String::new()).unwrap();
     running.interrupt();
-    // The program may be writing: it gets rid of that first.
+    // The program may be blocked in a write until its output is read.
     std::io::copy(&mut reader, &mut std::io::sink()).unwrap();
     assert_eq!(running.wait(), (Some(130), "dray: interrupted\n".to_owned()));
     fixture.wait_for_metric("dray_statements_failed_total", 1);

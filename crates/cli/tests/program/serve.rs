@@ -1,4 +1,4 @@
-//! `dray serve`: where it listens, whom it lets in, how it stops.
+//! `dray serve`: listening, access, and stopping.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn it_says_where_it_listens() {
     for at in 0..3 {
         assert_eq!(stdout(&run(&["query", server.uri(at), "SELECT 1 AS one"])), "one\n1\n");
     }
-    // A second server may not take the socket away.
+    // A second server must not take over the socket.
     let (code, error) = failure_of_serve(&["--unix", unix]);
     assert_eq!((code, error.contains("another server")), (2, true), "{error}");
 }
@@ -93,7 +93,7 @@ fn what_it_can_t_serve() {
     }
 }
 
-/// Warnings may stand before the sentence.
+/// Warnings may precede the message.
 fn failure_of_serve(arguments: &[&str]) -> (i32, String) {
     let output = run(&[&["serve", "--log", "error"], arguments].concat());
     failure(&output)
@@ -130,7 +130,7 @@ fn a_second_signal_ends_at_once() {
     fixture.server.signal("INT");
     let Fixture { mut server, folder: _folder, .. } = fixture;
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
-    // The client reads what had arrived, and then says that there should be more.
+    // The client reads what has arrived, and then reports that the result is incomplete.
     std::io::copy(&mut running.0.stdout.take().unwrap(), &mut std::io::sink()).unwrap();
     let (code, error) = running.wait();
     assert_eq!((code, error.lines().count()), (Some(3), 1), "{error}");
@@ -164,11 +164,11 @@ fn what_would_let_in_anybody_or_nobody() {
         failure_of_serve(&["--token-file", file.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
     assert_eq!((code, error.contains("the token has 100000 bytes")), (2, true), "{error}");
     let (code, error) = failure_of_serve(&["--metrics", "0.0.0.0:0", "--listen", "127.0.0.1:0"]);
-    assert_eq!((code, error.contains("give --metrics-public")), (2, true), "{error}");
+    assert_eq!((code, error.contains("pass --metrics-public")), (2, true), "{error}");
     Server::start(&["--metrics", "0.0.0.0:0", "--metrics-public", "--listen", "127.0.0.1:0"]);
 }
 
-/// What a server logs until it listens.
+/// The server's log until it listens.
 fn log_of(arguments: &[&str]) -> String {
     let mut child = program()
         .arg("serve")
@@ -198,7 +198,7 @@ fn it_warns_of_what_is_doubtful() {
     let log = log_of(&[listen, [tls[0], tls[1]], [tls[2], tls[3]]].concat());
     assert!(log.contains("expired on 2021-02-03 00:00:00 UTC"), "{log}");
     let log = log_of(&["--listen", "tcp://127.0.0.1:0", "--behind-proxy"]);
-    assert!(log.contains("everybody whom the proxy lets through"), "{log}");
+    assert!(log.contains("every client that the proxy admits"), "{log}");
     assert!(!log_of(&listen).contains("proxy"));
 }
 
@@ -217,7 +217,8 @@ fn it_lists_what_it_serves() {
     let uri = server.uri(0);
     let listed = "table,rows,bytes,files,columns\ngoods,2,16,1,\"id Int64, name Utf8\"\n";
     assert_eq!(stdout(&run(&["tables", uri])), listed);
-    let json = "{\"table\":\"goods\",\"rows\":2,\"bytes\":16,\"files\":1,\"columns\":\"id Int64, name Utf8\"}\n";
+    let json = "{\"table\":\"goods\",\"rows\":2,\"bytes\":16,\"files\":1,\"columns\":\"id Int64, \
+         name Utf8\"}\n";
     assert_eq!(stdout(&run(&["tables", uri, "--format", "json"])), json);
     assert!(stdout(&run(&["tables", uri, "--format", "table"])).contains("goods"));
     let (code, error) = failure(&run(&["query", uri, "SELECT * FROM good"]));
@@ -251,7 +252,7 @@ fn a_file_that_changes_is_an_error_with_what_to_do() {
         let (code, error) = failure(&run(&["query", server.uri(0), sql]));
         let expected = "file 't/t.csv' was removed or renamed after its table was opened";
         assert_eq!(
-            (code, error.contains(expected) && error.contains("start dray again")),
+            (code, error.contains(expected) && error.contains("restart dray")),
             (1, true),
             "{error}"
         );
@@ -276,14 +277,15 @@ fn what_a_killed_server_has_spilled_is_removed_by_the_next_one() {
         || Server::start(&["--listen", "127.0.0.1:0", "--spill", spill, "--memory", "64MiB"]);
     let killed = serve();
     let first = folders();
-    // In no order, so that nothing can be left out early.
-    let sql = "SELECT count(*) FROM (SELECT DISTINCT value * 7919 % 30000001 FROM generate_series(1, 30000000))";
+    // Unsorted, so that no row can be skipped early.
+    let sql = "SELECT count(*) FROM (SELECT DISTINCT value * 7919 % 30000001 FROM \
+         generate_series(1, 30000000))";
     let querying = Running::start(&["query", killed.uri(0), sql]);
     wait_until("something is spilled", || files() > 0);
-    // Another one at the same time leaves alone what is in use.
+    // A second process leaves folders alone that are in use.
     let second = serve();
     assert!(folders().len() == 2 && folders().is_superset(&first) && files() > 0);
-    // By a signal that it can't handle.
+    // Kill with a signal that can't be handled.
     drop((killed, querying));
     assert!(folders().len() == 2 && files() > 0);
     let third = serve();

@@ -1,4 +1,4 @@
-//! `dray sort`: real files, in memory and on disk.
+//! `dray sort`: files sorted in memory and on disk.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,7 @@ use parquet::file::properties::WriterProperties;
 
 use super::*;
 
-/// Rows `number,text,row`, in no order; every tenth number and every text of one row in seven is
-/// missing.
+/// Unsorted rows `number,text,row`. A tenth of the numbers and a seventh of the texts are NULL.
 fn lines(rows: usize) -> Vec<String> {
     let line = |row: usize| {
         let scattered = row.wrapping_mul(2_654_435_761) % 1000;
@@ -30,11 +29,12 @@ fn csv(lines: &[String]) -> String {
     })
 }
 
-/// The fields of a line as they compare: a missing number, a missing text.
+/// The number of a line; None if it is NULL.
 fn number(line: &str) -> Option<i64> {
     line.split(',').next().unwrap().parse().ok()
 }
 
+/// The text of a line; None if it is NULL.
 fn text(line: &str) -> Option<&str> {
     line.split(',').nth(1).filter(|text| !text.is_empty())
 }
@@ -57,18 +57,18 @@ fn rows_come_in_order_and_equal_ones_as_they_were() {
     for memory in ["1GiB", "2MiB"] {
         let memory = ["--memory", memory, "--spill", folder.path().to_str().unwrap()];
         let mut expected = rows.clone();
-        // NULLs last; std's sort is stable.
+        // NULLs come last. std's sort is stable.
         expected.sort_by_key(|line| (number(line).is_none(), number(line)));
         let (found, said) =
             sorted(&folder, &["in.csv"], &[&["--by", "number"], &memory[..]].concat());
         assert!(found == csv(&expected), "by number");
         assert!(
             said.contains("50,000 rows")
-                && said.contains("on disk meanwhile") == (memory[1] == "2MiB"),
+                && said.contains("spilled to disk") == (memory[1] == "2MiB"),
             "{said}"
         );
         expected = rows.clone();
-        // Descending, and NULLs first with it; then NULLs first.
+        // Descending puts NULLs first; then explicit NULLs first.
         expected.sort_by(|a, b| text(b).cmp(&text(a)).then(number(a).cmp(&number(b))));
         let by = ["--by", "text:desc:nulls-last,number:nulls-first", "--quiet"];
         let (found, said) = sorted(&folder, &["in.csv"], &[&by[..], &memory[..]].concat());
@@ -95,7 +95,7 @@ fn files_of_several_kinds_and_folders() {
     let mut expected = rows.clone();
     expected.reverse();
     assert!(sorted(&folder, &["c.csv", "parts"], &["--by", "row:desc"]).0 == csv(&expected));
-    // Into every kind of file and back.
+    // Write each kind of file, and read it back.
     let path = |name: &str| folder.path().join(name).display().to_string();
     for name in ["a.parquet", "a.arrow", "a.arrows", "a.ndjson"] {
         assert!(
@@ -105,7 +105,7 @@ fn files_of_several_kinds_and_folders() {
         );
         let found = sorted(&folder, &[name], &["--by", "row:desc"]).0;
         if name == "a.ndjson" {
-            // The columns of NDJSON come by their names.
+            // NDJSON columns are sorted by name.
             let by_name = |line: &str| {
                 line.split(',').zip([0, 2, 1]).map(|(field, at)| (at, field.to_owned())).collect()
             };
@@ -144,7 +144,7 @@ fn equal_rows_and_the_first_ones() {
     assert!(found == csv(&[&rows[1999..], &rows[1999..], &rows[1998..1999]].concat()), "{found}");
 }
 
-/// So many rows `group,row,filler`, in no order of the groups.
+/// `rows` rows `group,row,filler`, not sorted by group.
 fn long_lines(rows: u64) -> Vec<String> {
     let line = |row: u64| {
         let scattered = row.wrapping_mul(2_654_435_761);
@@ -153,7 +153,7 @@ fn long_lines(rows: u64) -> Vec<String> {
     (0..rows).map(line).collect()
 }
 
-/// The lines as a Parquet file of many groups of rows.
+/// The lines as a Parquet file with many row groups.
 fn write_lines(path: &Path, lines: &[String]) {
     let field = |at: usize| lines.iter().map(move |line| line.split(',').nth(at).unwrap());
     let numbers = |at: usize| {
@@ -170,7 +170,7 @@ fn write_lines(path: &Path, lines: &[String]) {
     writer.close().unwrap();
 }
 
-/// A file as large as these is divided into parts, which several threads read.
+/// Files of this size are divided into ranges that several threads read.
 #[test]
 fn equal_rows_of_large_files_stay_in_their_order() {
     const HEADER: &str = "group,row,filler\n";
@@ -201,7 +201,7 @@ fn equal_rows_of_large_files_stay_in_their_order() {
     }
 }
 
-/// Reading, sorting and writing, and what the allocator keeps besides.
+/// Memory for reading, sorting and writing, and what the allocator keeps.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_program_keeps_to_its_memory() {
@@ -231,13 +231,13 @@ fn the_program_keeps_to_its_memory() {
             line.trim().strip_suffix(" kB")?.parse::<usize>().ok()
         };
         let mut most = 0;
-        // A process that has ended has no memory until it is waited for.
+        // A zombie process reports no memory.
         while let Some(kibibytes) = resident() {
             most = most.max(kibibytes << 10);
             std::thread::sleep(Duration::from_millis(5));
         }
         let (code, said) = sorting.wait();
-        assert!(code == Some(0) && said.contains("on disk meanwhile"), "{said}");
+        assert!(code == Some(0) && said.contains("spilled to disk"), "{said}");
         assert!(most < (memory + 64) * MIB, "{} MiB with {memory}", most / MIB);
     }
 }
@@ -332,7 +332,7 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
     let unfinished = |name: &String| name.starts_with(".out.csv.") && name.ends_with(".unfinished");
     let spilled = |name: &String| name.starts_with("dray-spill-");
     wait_until("a file is begun", || names().iter().any(unfinished) && names().iter().any(spilled));
-    // Another one at the same time leaves alone what is in use.
+    // A second process leaves files alone that are in use.
     let (code, said) = sort("small.csv").wait();
     assert_eq!(code, Some(0), "{said}");
     assert!(
@@ -341,7 +341,7 @@ fn what_a_killed_sort_has_left_is_removed_by_the_next_one() {
             && names().iter().any(spilled),
         "{said}"
     );
-    // By a signal that it can't handle.
+    // Kill with a signal that can't be handled.
     drop(killed);
     assert!(names().iter().any(unfinished) && names().iter().any(spilled));
     let (code, said) = sort("small.csv").wait();

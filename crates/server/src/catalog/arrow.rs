@@ -1,8 +1,8 @@
 //! Arrow IPC files and streams, read a record batch at a time.
 //!
-//! In both formats a message has the same bytes. A file's footer says where they are; in a stream
-//! one follows the other. Lengths are held against the file before anything is allocated, since the
-//! decoder believes them. Where it panics all the same, the file is refused.
+//! Messages have the same bytes in both formats. A file's footer lists their offsets; in a stream
+//! one follows the other. Lengths are checked against the file's size before anything is allocated,
+//! since the decoder trusts them. If the decoder panics all the same, the file is refused.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,53 +25,75 @@ use datafusion::error::{DataFusionError, Result};
 use super::served::CheckedFile;
 use super::tables::with_wide_keys;
 
-/// A file ends with the length of its footer and "ARROW1".
+/// A file ends with the length of its footer (4 bytes) and "ARROW1".
 const TAIL_BYTES: u64 = 10;
-/// Where the length of a message's header has this before it. Old writers leave it out.
+/// The marker before the length of a message's metadata. Old writers omit it.
 const CONTINUATION: [u8; 4] = [0xFF; 4];
 
-/// What stands at the beginning of a stream, or in a file's footer.
+/// Which of the two formats a file has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum IpcFormat {
+    File,
+    Stream,
+}
+
+/// Which batches and columns of a file to read.
+pub(super) struct ReadOptions<'a> {
+    /// All columns of the table.
+    pub(super) schema: &'a Schema,
+    /// The indexes of the columns to read.
+    pub(super) projection: Vec<usize>,
+    /// In the file format, only batches that begin in this range are read.
+    pub(super) range: Option<Range<u64>>,
+    /// The largest decompressed size of a batch.
+    pub(super) decoded_bytes_max: u64,
+}
+
+/// The content of a file's footer, or of a stream's first message.
 struct Head {
     schema: SchemaRef,
     version: MetadataVersion,
     dictionaries: Vec<Block>,
     batches: Vec<Block>,
-    /// Where the second message begins, in a stream.
+    /// The offset of a stream's second message.
     second: u64,
 }
 
-/// The columns of a file, or of a file that holds a stream.
-pub(super) fn learn(file: &CheckedFile, is_stream: bool) -> Result<SchemaRef> {
-    Ok(head(file, is_stream)?.schema)
+/// Reads the columns of a file.
+pub(super) fn infer(file: &CheckedFile, format: IpcFormat) -> Result<SchemaRef> {
+    Ok(head(file, format)?.schema)
 }
 
-/// The record batches of a file, with those of `table`'s columns that are in `projection`; of a
-/// file those that begin within `range`.
+/// Opens the record batches of a file.
 pub(super) fn read(
     file: CheckedFile,
-    is_stream: bool,
-    table: &Schema,
-    projection: Vec<usize>,
-    range: Option<Range<u64>>,
-    decoded_bytes_max: u64,
+    format: IpcFormat,
+    options: ReadOptions<'_>,
 ) -> Result<Batches> {
+    let ReadOptions { schema: table, projection, range, decoded_bytes_max } = options;
     let columns = Arc::new(table.project(&projection)?);
-    let Head { schema, version, dictionaries, mut batches, second } = head(&file, is_stream)?;
+    let Head { schema, version, dictionaries, mut batches, second } = head(&file, format)?;
     let decoder = FileDecoder::new(schema, version).with_projection(projection);
     batches.retain(|block| {
         range.as_ref().is_none_or(|range| range.contains(&(block.offset() as u64)))
     });
-    let next = if is_stream { Next::Message(second) } else { Next::Block(batches.into_iter()) };
+    let next = match format {
+        IpcFormat::Stream => Next::Message(second),
+        IpcFormat::File => Next::Block(batches.into_iter()),
+    };
     let mut batches = Batches { file, decoder, next, columns, decoded_bytes_max };
     for block in dictionaries {
         let buffer = batches.block(&block)?;
-        calmly(|| batches.decoder.read_dictionary(&block, &buffer))?;
+        catch_panic(|| batches.decoder.read_dictionary(&block, &buffer))?;
     }
     Ok(batches)
 }
 
-fn head(file: &CheckedFile, is_stream: bool) -> Result<Head> {
-    if is_stream { head_of_stream(file) } else { head_of_file(file) }
+fn head(file: &CheckedFile, format: IpcFormat) -> Result<Head> {
+    match format {
+        IpcFormat::File => head_of_file(file),
+        IpcFormat::Stream => head_of_stream(file),
+    }
 }
 
 fn head_of_file(file: &CheckedFile) -> Result<Head> {
@@ -123,27 +145,27 @@ fn schema(header: Option<SchemaHeader<'_>>) -> Result<SchemaRef> {
         .ok_or_else(|| malformed("has no schema"))?;
     if header.endianness() != Endianness::Little {
         return Err(malformed(
-            "is big-endian, and this program reads little-endian Arrow only; write it anew on another machine, or as \
-             Parquet",
+            "is big-endian, and this program only reads little-endian Arrow; rewrite it on another \
+             machine, or as Parquet",
         ));
     }
-    calmly(|| Ok(Arc::new(fb_to_schema(header))))
+    catch_panic(|| Ok(Arc::new(fb_to_schema(header))))
 }
 
-/// The record batches that are left of a file.
+/// The remaining record batches of a file.
 pub(super) struct Batches {
     file: CheckedFile,
     decoder: FileDecoder,
     next: Next,
-    /// The columns as the table has them.
+    /// The columns with the table's types.
     columns: SchemaRef,
     decoded_bytes_max: u64,
 }
 
 enum Next {
-    /// The blocks of a file that are left.
+    /// The remaining blocks of a file.
     Block(IntoIter<Block>),
-    /// Where a stream goes on.
+    /// The offset of a stream's next message.
     Message(u64),
 }
 
@@ -167,29 +189,29 @@ impl Batches {
             if let Next::Message(at) = &mut self.next {
                 *at = end_of(&block)?;
                 if message(&buffer, &block)?.header_type() == MessageHeader::DictionaryBatch {
-                    calmly(|| self.decoder.read_dictionary(&block, &buffer))?;
+                    catch_panic(|| self.decoder.read_dictionary(&block, &buffer))?;
                     continue;
                 }
             }
-            if let Some(batch) = calmly(|| self.decoder.read_record_batch(&block, &buffer))? {
-                return Ok(Some(self.as_table(batch)?));
+            if let Some(batch) = catch_panic(|| self.decoder.read_record_batch(&block, &buffer))? {
+                return Ok(Some(self.with_table_types(batch)?));
             }
         }
     }
 
-    /// The batch with the table's keys, which may be wider than the file's.
-    fn as_table(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    /// The batch with the table's types: its dictionary keys may be wider than the file's.
+    fn with_table_types(&self, batch: RecordBatch) -> Result<RecordBatch> {
         if batch.columns().len() != self.columns.fields().len() {
-            return Err(malformed("has other columns than when it was served"));
+            return Err(malformed("has other columns than when its table was opened"));
         }
         let columns = batch.columns().iter().zip(self.columns.fields()).map(|(column, field)| {
-            let (found, wanted) = (column.data_type(), field.data_type());
-            if found == wanted {
+            let (found, expected) = (column.data_type(), field.data_type());
+            if found == expected {
                 Ok(column.clone())
-            } else if with_wide_keys(found) == *wanted {
-                Ok(cast(column, wanted)?)
+            } else if with_wide_keys(found) == *expected {
+                Ok(cast(column, expected)?)
             } else {
-                Err(malformed("has other columns than when it was served"))
+                Err(malformed("has other columns than when its table was opened"))
             }
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
@@ -197,7 +219,7 @@ impl Batches {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.columns), columns, &options)?)
     }
 
-    /// A block whose lengths are checked.
+    /// Reads a block and checks its lengths.
     fn block(&self, block: &Block) -> Result<Buffer> {
         let mut bytes = read_block(&self.file, block)?;
         let message = message(&bytes, block)?;
@@ -207,9 +229,9 @@ impl Batches {
         };
         if let Some(batch) = batch {
             self.check(batch, bytes.get(block.metaDataLength() as usize..).unwrap_or_default())?;
-            let lengths = whole_lengths(batch, &bytes, block);
-            for (place, length) in lengths {
-                if let Some(field) = bytes.get_mut(place..place + size_of::<i64>()) {
+            let lengths = padded_lengths(batch, &bytes, block);
+            for (offset, length) in lengths {
+                if let Some(field) = bytes.get_mut(offset..offset + size_of::<i64>()) {
                     field.copy_from_slice(&length.to_le_bytes());
                 }
             }
@@ -217,7 +239,7 @@ impl Batches {
         Ok(bytes.into())
     }
 
-    /// Holds what a batch says of its buffers against its body.
+    /// Checks a batch's buffers against its body.
     fn check(&self, batch: BatchHeader<'_>, body: &[u8]) -> Result<()> {
         let is_compressed = batch.compression().is_some();
         let mut decoded_bytes = 0u64;
@@ -229,7 +251,7 @@ impl Batches {
             let bytes =
                 bytes.ok_or_else(|| malformed("has a record batch with a buffer outside of it"))?;
             if let (true, Some(prefix)) = (is_compressed, bytes.first_chunk()) {
-                // None is told as -1 where the buffer is not compressed after all.
+                // A length of -1 marks a buffer that is not compressed.
                 let unpacked = u64::try_from(i64::from_le_bytes(*prefix)).unwrap_or(0);
                 decoded_bytes = decoded_bytes.saturating_add(unpacked);
             }
@@ -244,43 +266,43 @@ impl Batches {
     }
 }
 
-/// Where in the message stand the lengths of buffers that are no multiple of eight, and the lengths
-/// with their padding.
+/// The offsets in the message of buffer lengths that are not multiples of eight, each with the
+/// padded length.
 ///
-/// Arrow C++ gives the empty children of missing lists one buffer of zeros, as long as a parent
-/// needs; the decoder would cast its odd number of 32-bit words to 64-bit offsets, and panic. No
-/// reader minds more bytes than it needs.
-fn whole_lengths(batch: BatchHeader<'_>, bytes: &[u8], block: &Block) -> Vec<(usize, i64)> {
+/// Arrow C++ writes one buffer of zeros for the empty children of NULL lists, as long as the parent
+/// needs. The decoder would cast an odd number of 32-bit words to 64-bit offsets, and panic.
+/// Readers accept longer buffers.
+fn padded_lengths(batch: BatchHeader<'_>, bytes: &[u8], block: &Block) -> Vec<(usize, i64)> {
     if batch.compression().is_some() {
         return Vec::new();
     }
-    let whole = batch.buffers().into_iter().flatten().filter_map(|buffer| {
+    let padded = batch.buffers().into_iter().flatten().filter_map(|buffer| {
         let length = u64::try_from(buffer.length()).ok()?.checked_next_multiple_of(8)?;
         let length = i64::try_from(length).ok().filter(|length| *length != buffer.length())?;
         let end = buffer.offset().checked_add(length).filter(|end| *end <= block.bodyLength());
-        // A buffer's description is its offset and its length.
-        let place = buffer
+        // The offset of the length field, which follows the offset field.
+        let offset = buffer
             .0
             .as_ptr()
             .addr()
             .checked_sub(bytes.as_ptr().addr())?
             .checked_add(size_of::<i64>())?;
-        end.map(|_| (place, length))
+        end.map(|_| (offset, length))
     });
-    whole.collect()
+    padded.collect()
 }
 
-/// Decodes, and makes an error of a panic.
-fn calmly<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
+/// Runs the decoder, and turns a panic into an error.
+fn catch_panic<T>(decode: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
     match catch_unwind(AssertUnwindSafe(decode)) {
         Ok(decoded) => Ok(decoded?),
-        Err(_) => Err(malformed(
-            "has a record batch that its reader does not understand; write it anew, or as Parquet",
-        )),
+        Err(_) => {
+            Err(malformed("has a record batch that can't be decoded; rewrite it, or write Parquet"))
+        }
     }
 }
 
-/// The message that begins at `at`; none at the stream's end.
+/// The message at an offset of a stream; None at the stream's end.
 fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
     if at == file.bytes() {
         return Ok(None);
@@ -304,7 +326,7 @@ fn message_at(file: &CheckedFile, at: u64) -> Result<Option<Block>> {
     let metadata_bytes = header_bytes.checked_add(prefix).filter(|_| header_bytes > 0);
     let metadata_bytes =
         metadata_bytes.ok_or_else(|| malformed(format!("has a header of {header_bytes} bytes")))?;
-    // The header says how long the body is.
+    // The length of the body is in the metadata.
     let block = Block::new(offset, metadata_bytes, 0);
     let buffer = read_block(file, &block)?;
     Ok(Some(Block::new(offset, metadata_bytes, message(&buffer, &block)?.bodyLength())))

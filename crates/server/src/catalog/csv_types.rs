@@ -1,7 +1,7 @@
-//! The types of a CSV file's columns, learnt from all of its rows.
+//! The types of a CSV file's columns, inferred from all of its rows.
 //!
-//! A column has the narrowest type that gives back every one of its values: a number with leading
-//! zeros, as in postal codes, or one that no 64-bit integer holds, makes it text.
+//! A column has the narrowest type that represents each of its values exactly. A number with
+//! leading zeros, as in postal codes, or an integer beyond 64 bits makes the column text.
 
 use std::io::{BufReader, Read};
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use datafusion::arrow::csv::reader::Format;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Field, Schema, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
-/// What is read of a file at a time.
+/// Bytes of a file that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A float holds every integer up to this.
+/// A float represents every integer up to this one.
 const EXACT_FLOAT_MAX: u64 = 1 << 53;
-/// Times have no more digits behind their seconds.
+/// Maximum fraction digits of a second.
 const NANOSECOND_DIGITS: usize = 9;
 
-/// The columns of a file, and what their values are.
+/// The columns of a file, and the kinds of their values.
 #[derive(Debug, Clone)]
-pub(super) struct Learnt {
+pub(super) struct CsvColumns {
     pub(super) names: Vec<String>,
-    seen: Vec<Seen>,
+    kinds: Vec<ValueKinds>,
     pub(super) rows: u64,
 }
 
-/// Reads the file to its end, and says `after_batch` when it has read some of it. Columns without a
-/// name are named by their place.
-pub(super) fn learn<R: Read>(
+/// Reads the whole file, and calls `after_batch` after each batch. Columns without a name are named
+/// by their position.
+pub(super) fn infer<R: Read>(
     open: &dyn Fn() -> Result<R>,
     delimiter: u8,
     has_header: bool,
     after_batch: &dyn Fn(),
-) -> Result<Learnt> {
+) -> Result<CsvColumns> {
     let format = Format::default().with_header(has_header).with_delimiter(delimiter);
-    // Without a header, a row says how many columns there are.
+    // Without a header, the first row determines the number of columns.
     let (header, _) = format.infer_schema(open()?, Some(usize::from(!has_header)))?;
     let names =
         header.fields().iter().enumerate().map(|(index, field)| match field.name().as_str() {
@@ -50,41 +50,43 @@ pub(super) fn learn<R: Read>(
     let reader = ReaderBuilder::new(Arc::new(Schema::new(text)))
         .with_header(has_header)
         .with_delimiter(delimiter);
-    let mut seen = vec![Seen::default(); names.len()];
+    let mut kinds = vec![ValueKinds::default(); names.len()];
     let mut rows = 0;
     for batch in reader.build_buffered(BufReader::with_capacity(BUFFER_BYTES, open()?))? {
         let batch = batch?;
         after_batch();
         rows += batch.num_rows() as u64;
-        for ((seen, column), name) in seen.iter_mut().zip(batch.columns()).zip(&names) {
+        for ((kinds, column), name) in kinds.iter_mut().zip(batch.columns()).zip(&names) {
             let values = column.as_string::<i32>();
             check_utf8(values, name)?;
-            values.iter().flatten().for_each(|value| seen.add(value));
+            values.iter().flatten().for_each(|value| kinds.add(value));
         }
     }
-    Ok(Learnt { names, seen, rows })
+    Ok(CsvColumns { names, kinds, rows })
 }
 
-impl Learnt {
-    /// Takes the values of another file of the same columns in.
+impl CsvColumns {
+    /// Adds the values of another file with the same columns.
     pub(super) fn merge(&mut self, other: &Self) {
-        for (seen, other) in self.seen.iter_mut().zip(&other.seen) {
-            seen.merge(*other);
+        debug_assert_eq!(self.kinds.len(), other.kinds.len());
+        for (kinds, other) in self.kinds.iter_mut().zip(&other.kinds) {
+            kinds.merge(*other);
         }
     }
 
-    /// The columns with the narrowest types that hold all values. Those without any are text.
+    /// The columns with the narrowest types for all values. Columns without values are text.
     pub(super) fn schema(&self) -> Schema {
-        let fields = self.names.iter().zip(&self.seen).map(|(name, seen)| match seen.data_type() {
-            DataType::Null => Field::new(name, DataType::Utf8, true),
-            data_type => Field::new(name, data_type, true),
-        });
+        let fields =
+            self.names.iter().zip(&self.kinds).map(|(name, kinds)| match kinds.data_type() {
+                DataType::Null => Field::new(name, DataType::Utf8, true),
+                data_type => Field::new(name, data_type, true),
+            });
         Schema::new(fields.collect::<Vec<_>>())
     }
 }
 
-/// The reader has checked that all values together are UTF-8, but not that none of them begins
-/// within a character.
+/// Checks that no value begins within a character. The reader has only checked that all values
+/// together are UTF-8.
 fn check_utf8(values: &StringArray, column: &str) -> Result<()> {
     let data = values.value_data();
     let is_within =
@@ -99,7 +101,7 @@ fn check_utf8(values: &StringArray, column: &str) -> Result<()> {
 
 /// The kinds of values that a column has.
 #[derive(Debug, Clone, Copy, Default)]
-struct Seen {
+struct ValueKinds {
     boolean: bool,
     integer: bool,
     /// An integer that a float would round.
@@ -113,7 +115,7 @@ struct Seen {
     text: bool,
 }
 
-impl Seen {
+impl ValueKinds {
     fn add(&mut self, value: &str) {
         if self.text || value.is_empty() {
             return;
@@ -127,8 +129,8 @@ impl Seen {
     }
 
     fn merge(&mut self, other: Self) {
-        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } =
-            other;
+        let Self { boolean, integer, large_integer, float, date, timestamp, .. } = other;
+        let Self { zoned, zoneless, text, .. } = other;
         self.boolean |= boolean;
         self.integer |= integer;
         self.large_integer |= large_integer;
@@ -140,7 +142,7 @@ impl Seen {
         self.text |= text;
     }
 
-    /// Whether the value is a number that is written as usual.
+    /// Whether the value is a number in the usual notation.
     fn add_number(&mut self, value: &str) -> bool {
         let digits = value.strip_prefix('-').unwrap_or(value);
         let (whole, rest) = digits.split_at(digits.bytes().take_while(u8::is_ascii_digit).count());
@@ -160,7 +162,7 @@ impl Seen {
         is_float
     }
 
-    /// Whether the value is a date or a timestamp that nanoseconds can count.
+    /// Whether the value is a date, or a timestamp in the range of nanoseconds.
     fn add_time(&mut self, value: &str) -> bool {
         if value.len() == 10 {
             let is_date = value.as_bytes()[4] == b'-' && Date32Type::parse(value).is_some();
@@ -195,8 +197,8 @@ impl Seen {
     }
 
     fn data_type(self) -> DataType {
-        let Self { boolean, integer, large_integer, float, date, timestamp, zoned, zoneless, text } =
-            self;
+        let Self { boolean, integer, large_integer, float, date, timestamp, .. } = self;
+        let Self { zoned, zoneless, text, .. } = self;
         match (boolean, integer || float, date || timestamp.is_some()) {
             _ if text => DataType::Utf8,
             (false, false, false) => DataType::Null,
@@ -206,7 +208,7 @@ impl Seen {
             (false, false, true) => match timestamp {
                 None => DataType::Date32,
                 Some(unit) if !zoned => DataType::Timestamp(unit, None),
-                // The instants are kept, each zone is not.
+                // The instants are kept, the zones are not.
                 Some(unit) if !zoneless && !date => DataType::Timestamp(unit, Some("UTC".into())),
                 Some(_) => DataType::Utf8,
             },

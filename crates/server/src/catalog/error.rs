@@ -1,4 +1,4 @@
-//! Why the catalog can't be opened.
+//! Errors of opening the catalog.
 
 use std::error::Error;
 use std::fmt;
@@ -7,63 +7,64 @@ use std::path::{Path, PathBuf};
 
 use datafusion::error::DataFusionError;
 
-/// Why the catalog can't be opened: one sentence that says what was found and what to do.
+/// Why the catalog can't be opened. Each message is one sentence that says what was found and what
+/// to do.
 #[derive(Debug)]
 pub enum CatalogError {
-    /// Not `PATH` or `NAME=PATH`.
+    /// The argument is not `PATH` or `NAME=PATH`.
     BadSpec {
-        /// What was given.
+        /// The argument.
         found: String,
     },
-    /// A name that SQL can't use without quoting.
+    /// The name would need quotes in SQL.
     BadName {
-        /// What was given.
+        /// The argument.
         found: String,
     },
-    /// No such file or folder.
+    /// The file or folder does not exist.
     NotFound {
-        /// What was given.
+        /// The argument.
         path: PathBuf,
     },
-    /// A file of an ending that says nothing.
+    /// The file's ending is unknown.
     UnknownEnding {
         /// The file.
         path: PathBuf,
     },
-    /// A folder without data files.
+    /// The folder has no data files.
     EmptyFolder {
         /// The folder.
         path: PathBuf,
     },
-    /// A file without columns.
+    /// The file has no columns.
     EmptyFile {
         /// The file.
         path: PathBuf,
     },
-    /// Files of several kinds in a folder that is to be one table.
+    /// The files of one table are of several kinds.
     MixedKinds {
         /// A file of one kind.
         first: PathBuf,
         /// A file of another.
         second: PathBuf,
     },
-    /// Files of one table that do not agree on the `key=value` folders.
+    /// The files of one table are below different `key=value` folders.
     MixedPartitions {
         /// A file under one set of keys.
         first: PathBuf,
         /// A file under another.
         second: PathBuf,
     },
-    /// Two sources of one table name.
+    /// Two sources have the same table name.
     NameTaken {
         /// The name.
         name: String,
-        /// What has it already.
+        /// The first source.
         first: String,
-        /// What would take it.
+        /// The second source.
         second: String,
     },
-    /// Files of one table whose columns do not go together.
+    /// The columns of one table's files can't be merged.
     ColumnsDiffer {
         /// The first file.
         first: PathBuf,
@@ -72,30 +73,30 @@ pub enum CatalogError {
         /// What differs.
         difference: String,
     },
-    /// Two columns of one name.
+    /// Two columns have the same name.
     DuplicateColumn {
         /// The file or folder.
         path: PathBuf,
         /// The name.
         column: String,
     },
-    /// A file or folder that can't be read.
+    /// The file or folder can't be read.
     Unreadable {
         /// The file or folder.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A TPC-H scale factor out of range.
+    /// The TPC-H scale factor is out of range.
     TpchScale {
-        /// What was given.
+        /// The argument.
         found: f64,
     },
-    /// A spill folder that can't be written to.
+    /// The spill folder can't be written to.
     SpillDir {
-        /// What was given.
+        /// The argument.
         path: PathBuf,
-        /// What kind of error it was.
+        /// The kind of the error.
         kind: io::ErrorKind,
     },
     /// The engine failed.
@@ -103,10 +104,9 @@ pub enum CatalogError {
 }
 
 impl CatalogError {
-    /// `path` can't be read because of `error`, of which the one line that matters to a reader is
-    /// kept.
+    /// The error that `path` can't be read because of `error`, whose text becomes one line.
     pub(super) fn unreadable(path: &Path, error: impl fmt::Display) -> Self {
-        // The engine's wrapping says it once for each layer.
+        // Each layer of the engine adds this prefix.
         let mut text = error.to_string();
         while text.contains("Parquet error: Parquet error: ") {
             text = text.replace("Parquet error: Parquet error: ", "Parquet error: ");
@@ -127,46 +127,49 @@ impl fmt::Display for CatalogError {
             Self::BadSpec { found } => write!(f, "expected PATH or NAME=PATH, found '{found}'"),
             Self::BadName { found } => write!(
                 f,
-                "'{found}' can't be a table name; name the table with NAME=PATH, where NAME is of letters, \
-                 digits and underscores and begins with no digit"
+                "'{found}' can't be a table name; name the table with NAME=PATH, where NAME has \
+                 letters, digits and underscores and does not begin with a digit"
             ),
             Self::NotFound { path } => {
                 write!(f, "no file or folder '{}'; check the path", path.display())
             }
             Self::UnknownEnding { path } => write!(
                 f,
-                "'{}' has none of the known endings: .parquet; .csv, .tsv, .json, .ndjson, .jsonl, also with \
-                 .gz or .zst; .arrow, .arrows, .feather, .ipc; rename the file",
+                "'{}' has none of the known endings: .parquet; .csv, .tsv, .json, .ndjson, \
+                 .jsonl, also with .gz or .zst; .arrow, .arrows, .feather, .ipc; rename the file",
                 path.display()
             ),
             Self::EmptyFolder { path } => write!(
                 f,
-                "folder '{}' holds no Parquet, CSV, JSON or Arrow files; name another folder or a file",
+                "folder '{}' holds no Parquet, CSV, JSON or Arrow files; name another folder or a \
+                 file",
                 path.display()
             ),
             Self::EmptyFile { path } => write!(
                 f,
-                "'{}' is empty, so its columns are unknown; leave it out or give it a header line or a row",
+                "'{}' is empty, so its columns are unknown; leave it out, or add a header line or \
+                 a row",
                 path.display()
             ),
             Self::MixedKinds { first, second } => write!(
                 f,
-                "'{}' and '{}' are of different kinds; one table needs files of one kind and ending, so serve \
-                 them as two tables",
+                "'{}' and '{}' are of different kinds; one table needs files of one kind and \
+                 ending, so serve them as two tables",
                 first.display(),
                 second.display()
             ),
             Self::MixedPartitions { first, second } => write!(
                 f,
-                "'{}' and '{}' lie under different key=value folders; one table needs the same keys, and no other \
-                 folders, above all its files",
+                "'{}' and '{}' lie under different key=value folders; one table needs the same \
+                 keys, and no other folders, above all its files",
                 first.display(),
                 second.display()
             ),
             Self::NameTaken { name, first, second } => {
                 write!(
                     f,
-                    "'{first}' and '{second}' both give the table name '{name}'; name one of them with NAME=PATH"
+                    "'{first}' and '{second}' both give the table name '{name}'; name one of them \
+                     with NAME=PATH"
                 )
             }
             Self::ColumnsDiffer { first, second, difference } => write!(
@@ -187,8 +190,8 @@ impl fmt::Display for CatalogError {
             }
             Self::TpchScale { found } => write!(
                 f,
-                "expected a TPC-H scale factor above 0 and up to {}, found {found}; for more, write Parquet files \
-                 with a generator and serve these",
+                "expected a TPC-H scale factor above 0 and up to {}, found {found}; for larger \
+                 ones, write Parquet files with a generator and serve them",
                 crate::tpch::SCALE_MAX
             ),
             Self::SpillDir { path, kind } => {

@@ -1,6 +1,5 @@
-//! Numbers of JSON files whose digits would be lost: the engine reads integers that 64 bits don't
-//! hold as floating point numbers, and so it does with all integers of a column that has a fraction
-//! anywhere.
+//! Finds numbers of JSON files that would lose digits. The engine reads integers beyond 64 bits as
+//! floats, and so it reads all integers of a column that has a fraction anywhere.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Read, Result};
@@ -8,23 +7,23 @@ use std::io::{Error, ErrorKind, Read, Result};
 use datafusion::arrow::datatypes::{DataType, Schema};
 use serde_json::Value;
 
-/// All integers up to it are floating point numbers too.
+/// A float represents every integer up to this one.
 const EXACT_FLOAT_MAX: u64 = 1 << 53;
-/// Longer numbers are told by their beginning.
-const TOLD_DIGITS_MAX: usize = 40;
+/// Digits of a number that an error shows.
+const SHOWN_DIGITS_MAX: usize = 40;
 
-/// Hands text on, and fails at an integer that is none of 64 bits.
-pub(super) struct Integers64<R> {
+/// Passes text on, and fails at an integer beyond 64 bits.
+pub(super) struct IntegerChecker<R> {
     inner: R,
     line: u64,
     column: u64,
-    place: Place,
+    state: State,
 }
 
-enum Place {
+enum State {
     Between,
     String,
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escaped,
     Number(Number),
 }
@@ -36,9 +35,9 @@ struct Number {
     is_integer: bool,
 }
 
-impl<R> Integers64<R> {
+impl<R> IntegerChecker<R> {
     pub(super) fn new(inner: R) -> Self {
-        Self { inner, line: 1, column: 0, place: Place::Between }
+        Self { inner, line: 1, column: 0, state: State::Between }
     }
 
     fn step(&mut self, byte: u8) -> Result<()> {
@@ -48,31 +47,31 @@ impl<R> Integers64<R> {
             0x80..0xC0 => {}
             _ => self.column += 1,
         }
-        match (&mut self.place, byte) {
-            (Place::String, b'"') => self.place = Place::Between,
-            (Place::String, b'\\') => self.place = Place::Escaped,
-            (Place::String, _) => {}
-            (Place::Escaped, _) => self.place = Place::String,
-            (Place::Number(number), b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') => {
+        match (&mut self.state, byte) {
+            (State::String, b'"') => self.state = State::Between,
+            (State::String, b'\\') => self.state = State::Escaped,
+            (State::String, _) => {}
+            (State::Escaped, _) => self.state = State::String,
+            (State::Number(number), b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E') => {
                 number.is_integer &= byte.is_ascii_digit();
-                if number.text.len() < TOLD_DIGITS_MAX {
+                if number.text.len() < SHOWN_DIGITS_MAX {
                     number.text.push(char::from(byte));
                 }
             }
-            (Place::Between, b'-' | b'0'..=b'9') => {
+            (State::Between, b'-' | b'0'..=b'9') => {
                 let text = char::from(byte).to_string();
-                self.place = Place::Number(Number {
+                self.state = State::Number(Number {
                     line: self.line,
                     column: self.column,
                     text,
                     is_integer: true,
                 });
             }
-            (place, _) => {
-                if let Place::Number(number) = place {
+            (state, _) => {
+                if let State::Number(number) = state {
                     number.check()?;
                 }
-                self.place = if byte == b'"' { Place::String } else { Place::Between };
+                self.state = if byte == b'"' { State::String } else { State::Between };
             }
         }
         Ok(())
@@ -81,25 +80,25 @@ impl<R> Integers64<R> {
 
 impl Number {
     fn check(&self) -> Result<()> {
-        // What is no number at all is the reader's error.
+        // The JSON reader reports what is not a number.
         if !self.is_integer || self.text == "-" || self.text.parse::<i64>().is_ok() {
             return Ok(());
         }
         let Self { line, column, text, .. } = self;
         let what = format!(
-            "line {line}, column {column}: the integer {text} is beyond 64 bits; write it as a string, in quotes, and cast \
-             that in queries"
+            "line {line}, column {column}: the integer {text} is beyond 64 bits; write it as a \
+             string, in quotes, and cast it in queries"
         );
         Err(Error::new(ErrorKind::InvalidData, what))
     }
 }
 
-impl<R: Read> Read for Integers64<R> {
+impl<R: Read> Read for IntegerChecker<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let count = self.inner.read(buffer)?;
         if count == 0
             && !buffer.is_empty()
-            && let Place::Number(number) = &self.place
+            && let State::Number(number) = &self.state
         {
             number.check()?;
         }
@@ -108,13 +107,13 @@ impl<R: Read> Read for Integers64<R> {
     }
 }
 
-/// The columns and fields with integers that floating point numbers don't hold, and the first row
-/// of each.
+/// The columns and fields with integers that a float can't represent, and the first such row and
+/// integer of each.
 #[derive(Default)]
 pub(super) struct LargeIntegers(BTreeMap<Vec<String>, (u64, i64)>);
 
 impl LargeIntegers {
-    /// Looks through a row.
+    /// Collects the large integers of a row.
     pub(super) fn add(&mut self, row: u64, value: &Value) {
         self.add_within(row, value, &mut Vec::new());
     }
@@ -142,12 +141,12 @@ impl LargeIntegers {
         }
     }
 
-    /// Whether a column of the file has some.
+    /// Whether a column has large integers.
     pub(super) fn has(&self, column: &str) -> bool {
         self.0.keys().any(|path| path.first().is_some_and(|first| first == column))
     }
 
-    /// Fails if one of them became a floating point number.
+    /// Fails if the type of one of them is a float.
     pub(super) fn check(&self, schema: &Schema) -> Result<()> {
         let lost = self.0.iter().find(|(path, _)| {
             let (first, rest) =
@@ -156,8 +155,8 @@ impl LargeIntegers {
         });
         let Some((path, (row, integer))) = lost else { return Ok(()) };
         let what = format!(
-            "row {row}: '{}' is {integer}, which can't be kept beside the fractions of other rows; write the column as \
-             strings, in quotes, and cast that in queries",
+            "row {row}: '{}' is {integer}, which would lose digits as a float, as other rows have \
+             fractions; write the column as strings, in quotes, and cast it in queries",
             path.join(".")
         );
         Err(Error::new(ErrorKind::InvalidData, what))
@@ -175,7 +174,7 @@ fn is_float(data_type: &DataType, path: &[String]) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 
@@ -197,7 +196,7 @@ mod tests {
             ("{\"a\":\"99999999999999999999\",\"\\\"99999999999999999999\":1}", None),
         ] {
             let mut read = String::new();
-            let ended = Integers64::new(text.as_bytes()).read_to_string(&mut read);
+            let ended = IntegerChecker::new(text.as_bytes()).read_to_string(&mut read);
             match found {
                 None => assert_eq!(read, text),
                 Some(found) => assert!(ended.unwrap_err().to_string().starts_with(found), "{text}"),

@@ -1,5 +1,4 @@
-//! What is served, for those who ask: the log at the start, and everybody by
-//! `SELECT * FROM dray.tables`.
+//! The list of tables, in the log and as the table `dray.tables`.
 
 use std::sync::Arc;
 
@@ -12,21 +11,22 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use tracing::info;
 
-/// Where the server's own tables are.
+/// The schema of the server's own tables.
 const SCHEMA: &str = "dray";
 
-/// What is known of a table.
+/// A row of `dray.tables`.
 pub(super) struct TableInfo {
     pub(super) name: String,
     pub(super) schema: Arc<Schema>,
+    /// None if unknown.
     pub(super) rows: Option<u64>,
-    /// The bytes of its files; none if it has no files.
+    /// The size of its files; None if it has no files.
     pub(super) bytes: Option<u64>,
     pub(super) files: usize,
 }
 
 impl TableInfo {
-    /// Each column's name and type.
+    /// The name and type of each column.
     fn columns(&self) -> String {
         let columns = self
             .schema
@@ -37,7 +37,7 @@ impl TableInfo {
     }
 }
 
-/// Logs the tables, and makes them a table.
+/// Logs the tables, and registers them as `dray.tables`.
 pub(super) fn publish(context: &SessionContext, mut tables: Vec<TableInfo>) -> Result<()> {
     tables.sort_by(|a, b| a.name.cmp(&b.name));
     for TableInfo { name, schema, rows, bytes, files } in &tables {
@@ -68,7 +68,7 @@ pub(super) fn publish(context: &SessionContext, mut tables: Vec<TableInfo>) -> R
     Ok(())
 }
 
-/// The rows of a table in memory.
+/// The number of rows of a table in memory.
 pub(super) async fn rows_in_memory(table: &MemTable) -> u64 {
     let mut rows = 0;
     for part in &table.batches {

@@ -1,4 +1,4 @@
-//! Tables in memory: reads a table once and keeps it in large batches of tight buffers.
+//! Loads tables into memory, in large batches with buffers of exact size.
 
 use std::sync::Arc;
 
@@ -14,20 +14,18 @@ use futures::StreamExt;
 
 use super::{MEMORY_BATCH_ROWS, tables};
 
-/// Reads `table` into `partitions` parts of batches of [`MEMORY_BATCH_ROWS`] rows, views turned to
-/// plain strings. The rows keep their order: a part holds a contiguous range of them.
+/// Reads `table` into `partitions` parts, in batches of [`MEMORY_BATCH_ROWS`] rows, with plain
+/// strings instead of views. Each part is a contiguous range of the rows in their order.
 pub(super) async fn load(
     ctx: &SessionContext,
     table: Arc<dyn TableProvider>,
     partitions: usize,
 ) -> Result<MemTable> {
-    // The tables stay where they are: to build a state registers a new catalog in the list that all
-    // share.
+    // Building a state would register a new default catalog in the list that all sessions share.
     let mut config = ctx.copied_config().with_create_default_catalog_and_schema(false);
-    // Each part reads its own range of the files, and leaves the others theirs: so the order is
-    // kept.
+    // Without work stealing each partition reads its own range of the files, which keeps the order.
     config.options_mut().execution.enable_file_stream_work_stealing = false;
-    // With the rules of all other statements: they look at what is read.
+    // Keep the rules of all statements: one of them checks row counts.
     let state = SessionStateBuilder::new_from_existing(ctx.state()).with_config(config).build();
     let loading = SessionContext::new_with_state(state);
     let plan = loading.read_table(table)?.create_physical_plan().await?;
@@ -46,13 +44,14 @@ pub(super) async fn load(
     MemTable::try_new(schema, split(batches, partitions))
 }
 
-/// Distributes batches over parts, each a contiguous range of about as many batches.
+/// Distributes batches evenly over parts, each a contiguous range.
 fn split(mut batches: Vec<RecordBatch>, partitions: usize) -> Vec<Vec<RecordBatch>> {
     let mut parts = Vec::with_capacity(partitions);
     for left in (1..=partitions).rev() {
         let rest = batches.split_off(batches.len().div_ceil(left));
         parts.push(std::mem::replace(&mut batches, rest));
     }
+    debug_assert!(batches.is_empty());
     parts
 }
 
@@ -70,6 +69,7 @@ async fn read_part(
             pending.push(batch.slice(0, missing));
             batch = batch.slice(missing, batch.num_rows() - missing);
             full.push(pack(&schema, &pending)?);
+            debug_assert_eq!(full.last().map(RecordBatch::num_rows), Some(MEMORY_BATCH_ROWS));
             pending.clear();
             pending_rows = 0;
         }
@@ -84,9 +84,9 @@ async fn read_part(
     Ok(full)
 }
 
-/// One batch of `batches`, each buffer allocated once and as large as its bytes.
+/// Concatenates batches, with one allocation of exact size for each buffer.
 fn pack(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
-    // A single batch would be passed on as it is, a slice of larger buffers maybe; two halves are
+    // A single batch would not be copied, and may be a slice of larger buffers. Two halves are
     // copied.
     let halves;
     let batches = match batches {
@@ -103,7 +103,7 @@ fn pack(schema: &SchemaRef, batches: &[RecordBatch]) -> Result<RecordBatch> {
     plain_batch(schema, concat_batches(&first.schema(), batches)?)
 }
 
-/// Casts views to plain strings and shrinks what has grown too far.
+/// Casts columns to the types of `schema`, and shrinks their buffers.
 pub(crate) fn plain_batch(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     let (_, columns, _) = batch.into_parts();
     let columns = columns.into_iter().zip(schema.fields()).map(|(column, field)| {
@@ -112,7 +112,7 @@ pub(crate) fn plain_batch(schema: &SchemaRef, batch: RecordBatch) -> Result<Reco
         } else {
             cast(&column, field.data_type())?
         };
-        // A column that others hold too stays as it is; none do here.
+        // This fails for shared columns, but these are not shared.
         if let Some(column) = Arc::get_mut(&mut column) {
             column.shrink_to_fit();
         }

@@ -1,4 +1,4 @@
-//! What a table is called: `NAME=PATH`, or the name that a path gives.
+//! Table names: from `NAME=PATH`, or from the path.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use super::CatalogError;
 /// One table to serve: `PATH` or `NAME=PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableSpec {
-    /// The table's name in SQL, in lower case as SQL folds it; `None` takes it from the path.
+    /// The table's name in lower case, as SQL folds it; None derives it from the path.
     pub name: Option<String>,
     /// A file or folder.
     pub path: PathBuf,
@@ -17,8 +17,8 @@ pub struct TableSpec {
 impl FromStr for TableSpec {
     type Err = CatalogError;
 
-    /// Splits at the first `=`, unless what stands before it has a `/` or `.`: `data/year=2024` is
-    /// a path, and a folder `year=2024` in the working folder is written `./year=2024`.
+    /// Splits at the first `=`, unless the text before it has a `/` or `.`: `data/year=2024` is a
+    /// path. For a folder `year=2024` in the working folder, write `./year=2024`.
     fn from_str(text: &str) -> Result<Self, CatalogError> {
         let (name, path) = match text.split_once('=') {
             Some((name, path)) if !name.contains(['/', '.']) => (Some(name), path),
@@ -40,8 +40,8 @@ impl FromStr for TableSpec {
     }
 }
 
-/// The table name that a file name without its ending gives: in lower case, with `_` for what SQL
-/// would want quoted. `None` where nothing is left.
+/// The table name for a file name without its ending: in lower case, with `_` for characters that
+/// would need quotes in SQL. None if no letter or digit is left.
 pub(super) fn table_name(stem: &str) -> Option<String> {
     let mut name: String = stem
         .to_ascii_lowercase()
@@ -54,14 +54,14 @@ pub(super) fn table_name(stem: &str) -> Option<String> {
     name.contains(char::is_alphanumeric).then_some(name)
 }
 
-/// The name of a file or folder as text; `..` and `.` are looked up first.
+/// The name of a file or folder as text, with `..` and `.` resolved.
 pub(super) fn file_name(path: &Path) -> String {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     name(path).or_else(|| name(&path.canonicalize().ok()?)).unwrap_or_default()
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use super::*;
 

@@ -1,5 +1,5 @@
-//! What the footer of a Parquet file must agree on before the file is served: the engine believes
-//! it.
+//! Checks that a Parquet file's footer is consistent before the file is served, since the engine
+//! trusts it.
 
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::catalog::Session;
@@ -13,22 +13,22 @@ use datafusion::object_store::path::Path;
 use datafusion::parquet::basic::Type as PhysicalType;
 use datafusion::parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-use super::served::{ServedFile, TooLong};
+use super::served::{OversizedColumn, ServedFile};
 use super::store;
 use super::tables::Columns;
 
-/// Rows of a batch.
+/// Rows of the engine's batches.
 const BATCH_ROWS: u64 = 8192;
 
-/// The columns and the number of rows of a file.
-pub(super) async fn learn(
+/// Reads the columns and the number of rows of a file.
+pub(super) async fn infer(
     state: &SessionState,
     file: &ServedFile,
     batch_bytes_max: u64,
 ) -> Result<(Columns, Option<u64>)> {
     let location =
         Path::parse(&file.name).map_err(|cause| DataFusionError::External(Box::new(cause)))?;
-    let store = state.runtime_env().object_store(store::url(&file.name, false)?)?;
+    let store = state.runtime_env().object_store(store::file_url(&file.name)?)?;
     let object = store.head(&location).await?;
     let metadata = DFParquetMetadata::new(store.as_ref(), &object)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
@@ -37,26 +37,30 @@ pub(super) async fn learn(
     let rows = check(&metadata, file.bytes()).map_err(DataFusionError::Execution)?;
     let format = ParquetFormat::default().with_options(state.default_table_options().parquet);
     let schema = format.infer_schema(state as &dyn Session, &store, &[object]).await?;
-    let too_long =
-        metadata.row_groups().iter().flat_map(|group| too_long(group, &schema, batch_bytes_max));
-    file.refuse(too_long.collect());
+    let oversized =
+        metadata.row_groups().iter().flat_map(|group| oversized(group, &schema, batch_bytes_max));
+    file.set_oversized(oversized.collect());
     Ok((Columns::Typed(schema), Some(rows)))
 }
 
-/// The columns of a row group of which a batch on average takes more than it may: a few kilobytes
-/// can unpack to gigabytes.
-fn too_long(group: &RowGroupMetaData, schema: &Schema, batch_bytes_max: u64) -> Vec<TooLong> {
+/// The columns of a row group whose average batch is too large: a few kilobytes can decompress to
+/// gigabytes.
+fn oversized(
+    group: &RowGroupMetaData,
+    schema: &Schema,
+    batch_bytes_max: u64,
+) -> Vec<OversizedColumn> {
     let rows = u64::try_from(group.num_rows()).unwrap_or(0);
-    let too_long = group.columns().iter().filter_map(|column| {
+    let oversized = group.columns().iter().filter_map(|column| {
         let unpacked_bytes = u64::try_from(column.uncompressed_size()).ok()?;
         let batch_bytes =
             u128::from(unpacked_bytes) * u128::from(rows.min(BATCH_ROWS)) / u128::from(rows.max(1));
         let root = column.column_path().parts().first()?;
-        // Offsets of 32 bits reach no further.
-        let is_short =
+        // Columns with 32-bit offsets are limited to 2 GiB.
+        let has_small_offsets =
             schema.field_with_name(root).is_ok_and(|field| !has_large_offsets(field.data_type()));
         let is_text = column.column_type() == PhysicalType::BYTE_ARRAY;
-        let max = if is_text && is_short {
+        let max = if is_text && has_small_offsets {
             batch_bytes_max.min(i32::MAX as u64)
         } else {
             batch_bytes_max
@@ -64,9 +68,10 @@ fn too_long(group: &RowGroupMetaData, schema: &Schema, batch_bytes_max: u64) -> 
         let (start, bytes) = column.byte_range();
         let range = start..start.checked_add(bytes)?;
         let column = column.column_path().string();
-        (batch_bytes > u128::from(max)).then_some(TooLong { range, column, rows, unpacked_bytes })
+        let is_oversized = batch_bytes > u128::from(max);
+        is_oversized.then_some(OversizedColumn { range, column, rows, unpacked_bytes })
     });
-    too_long.collect()
+    oversized.collect()
 }
 
 fn has_large_offsets(data_type: &DataType) -> bool {
@@ -84,20 +89,21 @@ fn has_large_offsets(data_type: &DataType) -> bool {
     }
 }
 
-/// The number of rows, if all that say so agree.
+/// The number of rows, if the footer and the row groups agree.
 fn check(metadata: &ParquetMetaData, file_bytes: u64) -> Result<u64, String> {
     let mut rows = 0u64;
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let group = check_group(group, file_bytes)
             .map_err(|what| format!("its row group {number} {what}"))?;
-        rows =
-            rows.checked_add(group).ok_or("it says that it has more rows than can be counted")?;
+        rows = rows
+            .checked_add(group)
+            .ok_or("its row groups have more rows than 64 bits can count")?;
     }
-    let said = metadata.file_metadata().num_rows();
-    match u64::try_from(said) == Ok(rows) {
+    let declared = metadata.file_metadata().num_rows();
+    match u64::try_from(declared) == Ok(rows) {
         true => Ok(rows),
         false => Err(format!(
-            "its footer says that it has {said} rows, and its row groups have {rows}; write it anew"
+            "its footer declares {declared} rows, and its row groups have {rows}; rewrite the file"
         )),
     }
 }
@@ -118,11 +124,11 @@ fn check_group(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, String>
                 name()
             ));
         }
-        // A column that does not repeat has a value, or a mark that it is missing, for each row.
+        // A column without repetition has a value or a NULL for each row.
         let values = column.num_values();
         if column.column_descr().max_rep_level() == 0 && u64::try_from(values) != Ok(rows) {
             return Err(format!(
-                "has {rows} rows, and its column '{}' has {values} values; write it anew",
+                "has {rows} rows, and its column '{}' has {values} values; rewrite the file",
                 name()
             ));
         }

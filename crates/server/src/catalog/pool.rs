@@ -1,4 +1,4 @@
-//! The memory that all statements share.
+//! The memory pool of all statements.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 
-/// Who can spill has an equal share of the memory; and more of it while less than half is taken.
+/// Consumers that can spill get an equal share of the memory, and more while less than half of the
+/// memory is in use.
 ///
-/// The engine's pool divides by all operators that are there, most of which hold nothing: beside
-/// twenty statements a sort could not begin, although nearly all of the memory was free.
+/// The engine's pool divides the memory by the number of operators, most of which hold nothing:
+/// beside twenty statements a sort could not start, although nearly all memory was free.
 #[derive(Debug)]
 pub(super) struct SharingPool {
     shares: FairSpillPool,
@@ -55,7 +56,7 @@ impl MemoryPool for SharingPool {
             Err(refused) if reservation.consumer().can_spill() => refused,
             done => return done,
         };
-        // Two that ask at the same moment may take a little more than half.
+        // Two concurrent requests may exceed half by a little.
         if self.shares.reserved().saturating_add(additional) > self.bytes_max / 2 {
             return Err(refused);
         }
@@ -74,19 +75,19 @@ impl MemoryPool for SharingPool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use std::sync::Arc;
 
     use super::*;
 
     #[test]
-    fn who_spills_has_a_share_and_more_while_there_is_much() {
+    fn spilling_consumers_get_a_share_and_more_while_memory_is_free() {
         let pool: Arc<dyn MemoryPool> = Arc::new(SharingPool::new(1000));
         let spilling = || MemoryConsumer::new("sort").with_can_spill(true).register(&pool);
         let (one, other) = (spilling(), spilling());
         let _idle: Vec<_> = (0..8).map(|_| spilling()).collect();
-        // A tenth is its share.
+        // The fair share is a tenth.
         one.try_grow(400).unwrap();
         assert!(one.try_grow(101).is_err());
         one.try_grow(100).unwrap();

@@ -1,10 +1,9 @@
-//! The engine's source of rows for every kind of file but Parquet: CSV, JSON and Arrow, opened and
-//! read here.
+//! Reads CSV, JSON and Arrow files for the engine, which reads only Parquet itself.
 //!
 //! ```text
-//!   CheckedFile ─▶ unpack ─▶ a part's lines, an array's rows ─▶ Bounded ─▶ CSV, JSON ─┐
-//!        │                                                                            ├─▶ batches ─▶ projection
-//!        └─────────────────────────────────── messages ──────────────────▶ Arrow ─────┘
+//!   CheckedFile ─▶ decompress ─▶ lines ─▶ BudgetReader ─▶ CSV, JSON ─┐
+//!        │                                                           ├─▶ batches ─▶ projection
+//!        └───────────────────── messages ──────────────────▶ Arrow ──┘
 //! ```
 
 use std::fmt;
@@ -40,34 +39,34 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::{FutureExt, StreamExt, stream};
 
-use super::json_numbers::{Integers64, LargeIntegers};
+use super::arrow::{self, IpcFormat, ReadOptions};
+use super::csv_types;
+use super::json_numbers::{IntegerChecker, LargeIntegers};
 use super::served::{CheckedFile, FileError};
 use super::store::ServedFiles;
-use super::text::{ArrayRows, Bounded, Budget, LineRange};
-use super::{arrow, csv_types};
+use super::text::{ArrayRows, Budget, BudgetReader, LineRange};
 
-/// What is read of a file at a time.
+/// Bytes of a file that are read at a time.
 const BUFFER_BYTES: usize = 256 << 10;
 /// Rows of a batch, unless the engine asks for another number.
 const BATCH_ROWS: usize = 8192;
 
-/// How the rows of a table's files are written.
+/// The format of a table's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowKind {
     Csv { delimiter: u8, has_header: bool, compression: FileCompressionType },
     Json { is_array: bool, compression: FileCompressionType },
-    ArrowFile,
-    ArrowStream,
+    Arrow(IpcFormat),
 }
 
 impl RowKind {
-    /// Whether parts of one file can be read side by side.
-    fn has_parts(self) -> bool {
+    /// Whether partitions can read ranges of one file in parallel.
+    fn supports_ranges(self) -> bool {
         match self {
-            // A line may end within quotes.
-            Self::Csv { .. } | Self::ArrowStream => false,
+            // In CSV, a line end may be within quotes.
+            Self::Csv { .. } | Self::Arrow(IpcFormat::Stream) => false,
             Self::Json { is_array, compression } => !is_array && !compression.is_compressed(),
-            Self::ArrowFile => true,
+            Self::Arrow(IpcFormat::File) => true,
         }
     }
 
@@ -75,17 +74,17 @@ impl RowKind {
         match self {
             Self::Csv { .. } => "csv",
             Self::Json { .. } => "json",
-            Self::ArrowFile | Self::ArrowStream => "arrow",
+            Self::Arrow(_) => "arrow",
         }
     }
 }
 
-/// Marks columns of JSON that have integers which floating point numbers don't hold.
+/// Metadata of JSON columns with integers that a float can't represent.
 pub(super) const LARGE_INTEGERS: &str = "large integers";
 
-/// The columns of JSON rows, all of which are read. Those of objects that some rows lack are
-/// missing there. Numbers whose digits would be lost are refused.
-pub(super) fn learn_json(
+/// Infers the columns of a JSON file from all of its rows, and counts the rows. A column is NULL in
+/// rows that lack it. Fails on numbers that would lose digits.
+pub(super) fn infer_json(
     file: CheckedFile,
     is_array: bool,
     compression: FileCompressionType,
@@ -93,7 +92,7 @@ pub(super) fn learn_json(
 ) -> Result<(Schema, u64)> {
     let mut count = 0;
     let mut large = LargeIntegers::default();
-    let text = Box::new(Integers64::new(compression.convert_read(file)?));
+    let text = Box::new(IntegerChecker::new(compression.convert_read(file)?));
     let rows = json_rows(text, is_array, budget.clone());
     let rows = ValueIter::new(BufReader::with_capacity(BUFFER_BYTES, rows), None).inspect(|row| {
         budget.renew();
@@ -114,25 +113,25 @@ pub(super) fn learn_json(
     Ok((Schema::new(fields.collect::<Vec<_>>()), count))
 }
 
-/// The types of CSV columns, learnt from all rows.
-pub(super) fn learn_csv(
+/// Infers the types of CSV columns from all rows.
+pub(super) fn infer_csv(
     file: &dyn Fn() -> Result<CheckedFile>,
     delimiter: u8,
     has_header: bool,
     compression: FileCompressionType,
     budget: &Budget,
-) -> Result<csv_types::Learnt> {
-    let open = || Ok(Bounded::new(compression.convert_read(file()?)?, budget.clone()));
-    csv_types::learn(&open, delimiter, has_header, &|| budget.renew())
+) -> Result<csv_types::CsvColumns> {
+    let open = || Ok(BudgetReader::new(compression.convert_read(file()?)?, budget.clone()));
+    csv_types::infer(&open, delimiter, has_header, &|| budget.renew())
 }
 
 fn json_rows(
     rows: Box<dyn Read + Send>,
     is_array: bool,
     budget: Budget,
-) -> Bounded<Box<dyn Read + Send>> {
+) -> BudgetReader<Box<dyn Read + Send>> {
     let rows = if is_array { Box::new(ArrayRows::new(rows)) } else { rows };
-    Bounded::new(rows, budget)
+    BudgetReader::new(rows, budget)
 }
 
 /// The format of a table's files.
@@ -140,7 +139,7 @@ fn json_rows(
 pub(super) struct RowFormat {
     pub(super) kind: RowKind,
     pub(super) files: Arc<ServedFiles>,
-    /// What one batch may take when it is unpacked.
+    /// Maximum decompressed size of a batch.
     pub(super) batch_bytes_max: u64,
 }
 
@@ -164,7 +163,7 @@ impl FileFormat for RowFormat {
         _: &Arc<dyn ObjectStore>,
         _: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        Err(DataFusionError::Internal("columns are learnt before a table is made".to_owned()))
+        Err(DataFusionError::Internal("columns are inferred before a table is created".to_owned()))
     }
 
     async fn infer_stats(
@@ -207,9 +206,9 @@ pub(crate) struct RowSource {
 }
 
 impl RowSource {
-    /// Where an Arrow file of this scan is; none if it is of another kind.
+    /// The path of an Arrow file of this scan; None for files of other kinds.
     pub(crate) fn arrow_path(&self, location: &Path) -> Option<PathBuf> {
-        let is_arrow = matches!(self.format.kind, RowKind::ArrowFile | RowKind::ArrowStream);
+        let is_arrow = matches!(self.format.kind, RowKind::Arrow(_));
         self.format.files.file(location).ok().filter(|_| is_arrow).map(|file| file.path.clone())
     }
 }
@@ -264,7 +263,7 @@ impl FileSource for RowSource {
     }
 
     fn supports_repartitioning(&self) -> bool {
-        self.format.kind.has_parts()
+        self.format.kind.supports_ranges()
     }
 
     fn apply_expressions(
@@ -275,12 +274,13 @@ impl FileSource for RowSource {
     }
 }
 
-/// Opens files of one scan.
+/// Opens the files of one scan.
 struct RowOpener {
     format: RowFormat,
     batch_rows: usize,
-    /// All columns of the files, and which of them are read.
+    /// All columns of the files.
     schema: SchemaRef,
+    /// The indexes of the columns to read.
     columns: Vec<usize>,
 }
 
@@ -294,9 +294,11 @@ impl FileOpener for RowOpener {
             .map(|range| Ok::<_, DataFusionError>(offset(range.start)?..offset(range.end)?))
             .transpose()?;
         let opened = file.open().map_err(|error| DataFusionError::External(Box::new(error)));
-        let batches = opened.and_then(|file| self.batches(file, range)).map_err(plainly);
-        Ok(async move { Ok(stream::iter(batches?.map(|batch| batch.map_err(plainly))).boxed()) }
-            .boxed())
+        let batches = opened.and_then(|file| self.batches(file, range)).map_err(unwrap_file_error);
+        Ok(async move {
+            Ok(stream::iter(batches?.map(|batch| batch.map_err(unwrap_file_error))).boxed())
+        }
+        .boxed())
     }
 }
 
@@ -305,7 +307,7 @@ impl RowOpener {
         let budget = Budget::new(self.format.batch_bytes_max);
         match self.format.kind {
             RowKind::Csv { delimiter, has_header, compression } => {
-                let text = Bounded::new(compression.convert_read(file)?, budget.clone());
+                let text = BudgetReader::new(compression.convert_read(file)?, budget.clone());
                 let reader = csv::ReaderBuilder::new(Arc::clone(&self.schema))
                     .with_header(has_header)
                     .with_delimiter(delimiter)
@@ -335,17 +337,14 @@ impl RowOpener {
                     Ok(batch?)
                 })))
             }
-            kind @ (RowKind::ArrowFile | RowKind::ArrowStream) => {
-                let is_stream = kind == RowKind::ArrowStream;
-                let columns = self.columns.clone();
-                Ok(Box::new(arrow::read(
-                    file,
-                    is_stream,
-                    &self.schema,
-                    columns,
+            RowKind::Arrow(format) => {
+                let options = ReadOptions {
+                    schema: &self.schema,
+                    projection: self.columns.clone(),
                     range,
-                    self.format.batch_bytes_max,
-                )?))
+                    decoded_bytes_max: self.format.batch_bytes_max,
+                };
+                Ok(Box::new(arrow::read(file, format, options)?))
             }
         }
     }
@@ -353,12 +352,12 @@ impl RowOpener {
 
 fn offset(at: i64) -> Result<u64> {
     u64::try_from(at)
-        .map_err(|_| DataFusionError::Internal(format!("a part of a file begins or ends at {at}")))
+        .map_err(|_| DataFusionError::Internal(format!("a range of a file begins or ends at {at}")))
 }
 
-/// A reader's words for a file that has changed give way to what happened.
-fn plainly(error: DataFusionError) -> DataFusionError {
-    match FileError::behind(&error) {
+/// Replaces a reader's error about a changed file by the file error that caused it.
+fn unwrap_file_error(error: DataFusionError) -> DataFusionError {
+    match FileError::source_of(&error) {
         Some(changed) => DataFusionError::External(Box::new(changed.clone())),
         None => error,
     }

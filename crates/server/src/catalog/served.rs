@@ -1,9 +1,8 @@
-//! The files that are served, each as it was when its table was opened.
+//! Served files, and the detection of changes to them.
 //!
-//! A table's columns, types and statistics are those of the files that were there then. So each
-//! read of a file is followed by a look at the file that was read: if it is not the one that was
-//! opened, or somebody wrote to it, the read fails. What comes out of a scan is then of the files
-//! that the table knows, or it is an error.
+//! A table's columns, types and statistics are those of its files at the time when it was opened.
+//! So each read is followed by a check of the file's metadata. If the file was replaced or written
+//! to, the read fails: a scan returns the rows of the original files, or an error.
 
 use std::error::Error;
 use std::fmt;
@@ -16,13 +15,13 @@ use std::sync::{Arc, OnceLock};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
 
-/// Kernels note the time of a change no finer than this. A file whose last change is as recent
-/// could change once more, and show the same time.
+/// The resolution of the kernel's modification times. A file that was modified more recently could
+/// change again without a new modification time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);
-/// How often a file is looked at that is written to.
-const LOOKS_MAX: usize = 100;
+/// How often to check a file that is being written to before giving up.
+const CHECKS_MAX: usize = 100;
 
-/// What tells a file from any other, and from itself after somebody wrote to it.
+/// What identifies a file and its version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity {
     device: u64,
@@ -42,34 +41,35 @@ impl Identity {
         }
     }
 
-    /// Of the file at `path`, once a later change would show.
+    /// The identity of the file at `path`. Waits until later changes would alter it.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..CHECKS_MAX {
             let metadata = fs::metadata(path)?;
             match SystemTime::now().duration_since(metadata.modified()?) {
                 Ok(age) if age < CLOCK_TICK => sleep(CLOCK_TICK - age),
                 _ => return Ok(Self::new(&metadata)),
             }
         }
-        Err(io::Error::other("it is written to all the time; start when that has ended"))
+        Err(io::Error::other("it is being written to; start the server again when that has ended"))
     }
 }
 
 /// A file of a table.
 #[derive(Debug)]
 pub(super) struct ServedFile {
-    /// Where it is. Nobody but the server's own log is told.
+    /// The path, which only the server's log shows.
     pub(super) path: PathBuf,
-    /// What clients know it by: `table/file`, or `table/folder/file`.
+    /// The name that clients see: `table/file`, or `table/folder/file`.
     pub(super) name: String,
     identity: Identity,
-    /// Columns of it that can't be read, known once it has been looked at.
-    too_long: OnceLock<Vec<TooLong>>,
+    /// Columns that are too large to read; set when the footer is read.
+    oversized: OnceLock<Vec<OversizedColumn>>,
 }
 
-/// A part of a file that unpacks to more than a batch may hold.
+/// A column chunk whose batches would be too large.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct TooLong {
+pub(super) struct OversizedColumn {
+    /// Its bytes in the file.
     pub(super) range: Range<u64>,
     pub(super) column: String,
     pub(super) rows: u64,
@@ -80,45 +80,48 @@ impl ServedFile {
     /// The file at `path`.
     pub(super) fn new(path: PathBuf, name: String) -> io::Result<Self> {
         let identity = Identity::of(&path)?;
-        Ok(Self { path, name, identity, too_long: OnceLock::new() })
+        Ok(Self { path, name, identity, oversized: OnceLock::new() })
     }
 
-    /// From now on, reading these parts is an error.
-    pub(super) fn refuse(&self, parts: Vec<TooLong>) {
-        // Whoever looks a second time finds the same.
-        let _ = self.too_long.set(parts);
+    /// Makes reads of these column chunks fail.
+    pub(super) fn set_oversized(&self, columns: Vec<OversizedColumn>) {
+        // A second call has the same columns.
+        let _ = self.oversized.set(columns);
     }
 
-    /// Fails if what is to be read unpacks to too much.
-    pub(super) fn admit(&self, range: &Range<u64>) -> Result<(), FileError> {
-        let parts = self.too_long.get().map(Vec::as_slice).unwrap_or_default();
-        match parts.iter().find(|part| part.range.start < range.end && range.start < part.range.end)
-        {
-            Some(part) => {
-                Err(FileError { name: self.name.clone(), what: Problem::TooLong(part.clone()) })
+    /// Fails if the range overlaps an oversized column chunk.
+    pub(super) fn check_range(&self, range: &Range<u64>) -> Result<(), FileError> {
+        let oversized = self.oversized.get().map(Vec::as_slice).unwrap_or_default();
+        let overlaps = |column: &&OversizedColumn| {
+            column.range.start < range.end && range.start < column.range.end
+        };
+        match oversized.iter().find(overlaps) {
+            Some(column) => {
+                let problem = Problem::Oversized(column.clone());
+                Err(FileError { name: self.name.clone(), problem })
             }
             None => Ok(()),
         }
     }
 
-    /// Its size when the table was opened.
+    /// The file's size when the table was opened.
     pub(super) fn bytes(&self) -> u64 {
         self.identity.bytes
     }
 
-    /// When it was last written to before the table was opened.
+    /// The file's modification time when the table was opened: seconds and nanoseconds.
     pub(super) fn modified(&self) -> (i64, i64) {
         self.identity.modified
     }
 
-    /// Fails if another file is at its place, or none.
+    /// Fails if the file at the path has changed or is gone.
     pub(super) fn check(&self) -> Result<(), FileError> {
         fs::metadata(&self.path)
             .map_err(|cause| self.error(&cause))
             .and_then(|metadata| self.compare(&metadata))
     }
 
-    /// Opens it to be read.
+    /// Opens the file for reading.
     pub(super) fn open(self: &Arc<Self>) -> Result<CheckedFile, FileError> {
         let file = File::open(&self.path).map_err(|cause| self.error(&cause))?;
         let file = CheckedFile { file, served: Arc::clone(self) };
@@ -128,7 +131,7 @@ impl ServedFile {
 
     fn compare(&self, metadata: &fs::Metadata) -> Result<(), FileError> {
         let (before, now) = (self.identity, Identity::new(metadata));
-        let what = if before == now {
+        let problem = if before == now {
             return Ok(());
         } else if (before.device, before.inode) != (now.device, now.inode) {
             Problem::Replaced
@@ -137,19 +140,19 @@ impl ServedFile {
         } else {
             Problem::Written
         };
-        Err(FileError { name: self.name.clone(), what })
+        Err(FileError { name: self.name.clone(), problem })
     }
 
     fn error(&self, cause: &io::Error) -> FileError {
-        let what = match cause.kind() {
+        let problem = match cause.kind() {
             io::ErrorKind::NotFound => Problem::Gone,
             _ => Problem::Unreadable(cause.to_string()),
         };
-        FileError { name: self.name.clone(), what }
+        FileError { name: self.name.clone(), problem }
     }
 }
 
-/// A file that is read, and looked at after each read.
+/// An open file that is checked for changes after each read.
 #[derive(Debug)]
 pub(super) struct CheckedFile {
     file: File,
@@ -162,15 +165,15 @@ impl CheckedFile {
         self.served.compare(&metadata)
     }
 
-    /// Its size, which stays what it is or makes reads fail.
+    /// The file's size. If it changes, reads fail.
     pub(super) fn bytes(&self) -> u64 {
         self.served.bytes()
     }
 
-    /// Fills `buffer` with what is at `offset`.
+    /// Fills `buffer` from `offset`.
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<(), FileError> {
         let read = self.file.read_exact_at(buffer, offset);
-        // A file that was cut says so, rather than that its end came early.
+        // Check first: that the file was truncated is the better error.
         self.check()?;
         read.map_err(|cause| self.served.error(&cause))
     }
@@ -190,11 +193,11 @@ impl Seek for CheckedFile {
     }
 }
 
-/// A file that is not what it was when its table was opened, or can't be read.
+/// A file that has changed since its table was opened, or can't be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileError {
     name: String,
-    what: Problem,
+    problem: Problem,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,33 +206,33 @@ enum Problem {
     Replaced,
     Resized { before: u64, now: u64 },
     Written,
-    TooLong(TooLong),
+    Oversized(OversizedColumn),
     Unreadable(String),
 }
 
 impl FileError {
-    /// Its SQLSTATE, and what can be done about it.
+    /// The SQLSTATE, and a hint for the user.
     pub(crate) fn advice(&self) -> (&'static str, &'static str) {
-        match self.what {
+        match self.problem {
             Problem::Gone | Problem::Replaced | Problem::Resized { .. } | Problem::Written => (
                 "58030",
-                "start dray again to read what is there now, and let files be while they are in use",
+                "restart dray to serve the current files; don't change files while they are served",
             ),
-            Problem::TooLong(_) => {
-                ("54000", "leave the column out, or write the file with shorter values")
+            Problem::Oversized(_) => {
+                ("54000", "leave the column out, or rewrite the file with shorter values")
             }
             Problem::Unreadable(_) => ("58030", ""),
         }
     }
 
-    /// The error behind another one, if it is that a file changed.
-    pub(crate) fn behind<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
+    /// The file error among the sources of an error, if there is one.
+    pub(crate) fn source_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Self> {
         let mut next = Some(error);
         while let Some(error) = next {
             if let Some(found) = error.downcast_ref::<Self>() {
                 return Some(found);
             }
-            // What an I/O error was made of is not among its sources.
+            // The inner error of an `io::Error` is not its source.
             let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
             next = inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source());
         }
@@ -240,7 +243,7 @@ impl FileError {
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.name;
-        match &self.what {
+        match &self.problem {
             Problem::Gone => {
                 write!(f, "file '{name}' was removed or renamed after its table was opened")
             }
@@ -256,10 +259,10 @@ impl fmt::Display for FileError {
             Problem::Written => {
                 write!(f, "file '{name}' was written to after its table was opened")
             }
-            Problem::TooLong(TooLong { column, rows, unpacked_bytes, .. }) => write!(
+            Problem::Oversized(OversizedColumn { column, rows, unpacked_bytes, .. }) => write!(
                 f,
-                "column '{column}' of file '{name}' unpacks to {unpacked_bytes} bytes for {rows} rows, more than a \
-                 batch may hold"
+                "column '{column}' of file '{name}' unpacks to {unpacked_bytes} bytes for {rows} \
+                 rows, more than a batch may hold"
             ),
             Problem::Unreadable(cause) => write!(f, "file '{name}' can't be read: {cause}"),
         }

@@ -1,5 +1,5 @@
-//! The files behind each table: walks folders, tells kinds by endings, reads `key=value` folder
-//! names.
+//! Finds the files of each table: walks folders, recognises kinds by endings, and parses
+//! `key=value` folder names.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,32 +10,32 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
 use super::CatalogError;
+use super::arrow::IpcFormat;
 use super::naming::{TableSpec, file_name, table_name};
 use super::served::ServedFile;
 
-/// One table to be: its files, all of one kind.
+/// The files of one table, all of one kind.
 #[derive(Debug)]
 pub(super) struct Source {
     /// The table's name.
     pub name: String,
     /// What the user named, or the folder or file found in it.
     pub path: PathBuf,
-    /// What the files are.
+    /// The kind of the files.
     pub kind: Kind,
-    /// At least one file, in the order of their paths.
+    /// At least one file, sorted by path.
     pub files: Vec<Arc<ServedFile>>,
     /// The keys of `key=value` folders, outermost first.
     pub partition_columns: Vec<(String, DataType)>,
 }
 
-/// What a file is, by its ending; for Arrow by its first bytes too.
+/// The kind of a file, by its ending; for Arrow also by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Parquet,
     Csv { delimiter: u8, compression: FileCompressionType },
     Json { compression: FileCompressionType },
-    ArrowFile,
-    ArrowStream,
+    Arrow(IpcFormat),
 }
 
 /// A file of a known kind.
@@ -70,7 +70,8 @@ pub(super) fn find(spec: &TableSpec) -> Result<Vec<Source>, CatalogError> {
     Ok(sources)
 }
 
-/// A folder of `key=value` folders, or named like a data file, as some engines write their results.
+/// Whether a folder is one table: it has `key=value` folders, or is named like a data file, as some
+/// engines write their results.
 fn is_one_table(folder: &Path) -> Result<bool, CatalogError> {
     if split_ending(&file_name(folder)).is_some() {
         return Ok(true);
@@ -78,7 +79,7 @@ fn is_one_table(folder: &Path) -> Result<bool, CatalogError> {
     Ok(entries(folder)?.iter().any(|path| key_value(&file_name(path)).is_some() && path.is_dir()))
 }
 
-/// Each data file and each subfolder with data files as a table.
+/// One table for each data file and each subfolder with data files.
 fn each_entry(folder: &Path) -> Result<Vec<Source>, CatalogError> {
     let mut sources = Vec::new();
     for path in entries(folder)? {
@@ -102,7 +103,7 @@ fn one_file(name: Option<&str>, file: DataFile) -> Result<Source, CatalogError> 
     })
 }
 
-/// The file at `path`, which clients know by its place in the table.
+/// The file at `path`. Clients see its path within the table.
 fn served(table: &str, place: &Path, path: PathBuf) -> Result<Arc<ServedFile>, CatalogError> {
     let name = format!("{table}/{}", place.display());
     ServedFile::new(path.clone(), name)
@@ -110,7 +111,7 @@ fn served(table: &str, place: &Path, path: PathBuf) -> Result<Arc<ServedFile>, C
         .map_err(|error| CatalogError::unreadable(&path, error))
 }
 
-/// All data files below a folder as one table; none where there are no data files.
+/// All data files below a folder as one table; None without data files.
 fn one_folder(name: Option<&str>, folder: &Path) -> Result<Option<Source>, CatalogError> {
     let mut files = Vec::new();
     walk(folder, &mut files)?;
@@ -147,8 +148,8 @@ fn name_or(name: Option<&str>, stem: &str, path: &Path) -> Result<String, Catalo
     }
 }
 
-/// Data files that aren't empty, in the order of their paths. Links to folders are not followed:
-/// they could lead back here.
+/// Adds the data files below a folder that aren't empty, sorted by path. Links to folders are not
+/// followed, because they could form a cycle.
 fn walk(folder: &Path, files: &mut Vec<DataFile>) -> Result<(), CatalogError> {
     for path in entries(folder)? {
         let metadata =
@@ -178,7 +179,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, CatalogError> {
     Ok(paths)
 }
 
-/// The kind of a file; none where the ending is unknown.
+/// The kind of a file; None if the ending is unknown.
 fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
     let name = file_name(path);
     let Some((stem, ending)) = split_ending(&name) else { return Ok(None) };
@@ -193,7 +194,7 @@ fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
         "csv" => Kind::Csv { delimiter: b',', compression },
         "tsv" => Kind::Csv { delimiter: b'\t', compression },
         "json" | "ndjson" | "jsonl" => Kind::Json { compression },
-        _ => arrow_kind(path).map_err(|error| CatalogError::unreadable(path, error))?,
+        _ => Kind::Arrow(ipc_format(path).map_err(|error| CatalogError::unreadable(path, error))?),
     };
     Ok(Some(DataFile {
         path: path.to_owned(),
@@ -203,7 +204,7 @@ fn data_file(path: &Path) -> Result<Option<DataFile>, CatalogError> {
     }))
 }
 
-/// Splits `orders.CSV.gz` into `orders` and `CSV.gz`; none where the ending is unknown.
+/// Splits `orders.CSV.gz` into `orders` and `CSV.gz`; None if the ending is unknown.
 fn split_ending(name: &str) -> Option<(&str, &str)> {
     const TEXT: [&str; 5] = ["csv", "tsv", "json", "ndjson", "jsonl"];
     const BINARY: [&str; 5] = ["parquet", "arrow", "arrows", "feather", "ipc"];
@@ -219,11 +220,11 @@ fn split_ending(name: &str) -> Option<(&str, &str)> {
         .then(|| (stem, &name[stem.len() + 1..]))
 }
 
-fn arrow_kind(path: &Path) -> io::Result<Kind> {
+fn ipc_format(path: &Path) -> io::Result<IpcFormat> {
     const FILE_MAGIC: [u8; 6] = *b"ARROW1";
     let mut start = Vec::new();
     File::open(path)?.take(FILE_MAGIC.len() as u64).read_to_end(&mut start)?;
-    Ok(if start == FILE_MAGIC { Kind::ArrowFile } else { Kind::ArrowStream })
+    Ok(if start == FILE_MAGIC { IpcFormat::File } else { IpcFormat::Stream })
 }
 
 /// The keys of the `key=value` folders between `folder` and its files, which all files must share.
@@ -237,8 +238,7 @@ fn partition_columns(
     let mut all_integers = vec![true; keys.len()];
     for file in files {
         let values = partition_values(folder, &file.path);
-        // DataFusion lists these folders itself, and passes over files in any other folder between
-        // them.
+        // DataFusion lists these folders itself, and ignores files in other folders between them.
         let is_in_other_folder =
             !keys.is_empty() && folders_below(folder, &file.path).count() != keys.len();
         if is_in_other_folder || !values.iter().map(|(key, _)| key).eq(&keys) {
@@ -248,7 +248,7 @@ fn partition_columns(
             });
         }
         for (is_integer, (_, value)) in all_integers.iter_mut().zip(values) {
-            // `07` is text: as a number it would come back as `7`.
+            // `07` is text: as a number it would become `7`.
             *is_integer &= value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
         }
     }

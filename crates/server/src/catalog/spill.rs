@@ -1,6 +1,5 @@
-//! The folder of this process for what is spilled to disk, which is removed with all that is in it
-//! when nobody needs it any more; and if the process was killed, by the next one that spills to the
-//! same place.
+//! This process's spill folder. It is removed when it is no longer used, or, if the process was
+//! killed, by the next process that spills to the same parent folder.
 
 use std::fs::File;
 use std::io;
@@ -8,41 +7,38 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::left_behind;
+use crate::stale_files;
 
-/// How the names of such folders begin.
+/// The prefix of spill folders' names.
 const PREFIX: &str = "dray-spill-";
 
-/// A folder that nobody else removes as long as this is there.
+/// A spill folder, locked against removal by other processes. Dropping it removes the folder.
 #[derive(Debug)]
 pub(super) struct SpillFolder {
     folder: TempDir,
-    _claim: File,
+    _lock: File,
 }
 
 impl SpillFolder {
-    /// Makes a folder in this one, and removes those that were left behind there.
+    /// Creates a spill folder in `parent`, and removes stale ones there.
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
-        let (folder, claim) = loop {
+        let (folder, lock) = loop {
             let folder = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
             match File::open(folder.path()) {
-                Ok(file) if left_behind::claim(&file, folder.path()) => break (folder, file),
+                Ok(file) if stale_files::claim(&file, folder.path()) => break (folder, file),
                 Ok(_) => {}
                 Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
                 Err(cause) => return Err(cause),
             }
         };
-        left_behind::remove(
+        stale_files::remove(
             parent,
             |name| name.starts_with(PREFIX),
             |path| {
-                tracing::info!(
-                    "removed {}, which a process that was killed had spilled",
-                    path.display()
-                )
+                tracing::info!("removed {}, the spill folder of a killed process", path.display())
             },
         );
-        Ok(Self { folder, _claim: claim })
+        Ok(Self { folder, _lock: lock })
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -1,5 +1,5 @@
-//! Where the engine finds the files of tables: a store that holds those files and no other, each
-//! under its table's name, and lets nobody write.
+//! The object store through which the engine reads: it is read only, and has exactly the files of
+//! tables, each under its table's name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use futures::{StreamExt, TryStreamExt};
 
 use super::served::{FileError, ServedFile};
 
-/// What the engine calls the store.
+/// The store's URL.
 pub(super) const URL: &str = "table://files/";
 
 /// The files of all tables.
@@ -29,13 +29,13 @@ pub(super) const URL: &str = "table://files/";
 pub(super) struct ServedFiles(RwLock<BTreeMap<Path, Arc<ServedFile>>>);
 
 impl ServedFiles {
-    /// Adds a file; false if there is one of its name.
+    /// Adds a file. Returns false if another file has the same name.
     pub(super) fn add(&self, file: &Arc<ServedFile>) -> Result<bool> {
         let mut files = self.0.write().unwrap_or_else(PoisonError::into_inner);
         Ok(files.insert(Path::parse(&file.name)?, Arc::clone(file)).is_none())
     }
 
-    /// The file at a place.
+    /// The file at a location.
     pub(super) fn file(&self, location: &Path) -> Result<Arc<ServedFile>> {
         let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
         files.get(location).cloned().ok_or_else(|| Error::NotFound {
@@ -44,7 +44,7 @@ impl ServedFiles {
         })
     }
 
-    /// The files at and below a place.
+    /// The files at and below a location.
     fn below(&self, prefix: Option<&Path>) -> Vec<(Path, Arc<ServedFile>)> {
         let files = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let start = prefix.cloned().unwrap_or_default();
@@ -57,10 +57,20 @@ impl ServedFiles {
     }
 }
 
-/// The engine's name for a table's folder, or, without an end, for one of its files.
-pub(super) fn url(name: &str, is_folder: bool) -> EngineResult<ListingTableUrl> {
+/// The URL of a table's folder; with an empty name, that of the store.
+pub(super) fn table_url(name: &str) -> EngineResult<ListingTableUrl> {
+    let slash = if name.is_empty() { "" } else { "/" };
+    ListingTableUrl::parse(encoded_url(name) + slash)
+}
+
+/// The URL of a table's file.
+pub(super) fn file_url(name: &str) -> EngineResult<ListingTableUrl> {
+    ListingTableUrl::parse(encoded_url(name))
+}
+
+fn encoded_url(name: &str) -> String {
     let mut url = String::from(URL);
-    // No character is taken for a pattern.
+    // Encode the characters of glob patterns.
     for &byte in name.as_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' | b'=' => url.push(char::from(byte)),
@@ -68,10 +78,7 @@ pub(super) fn url(name: &str, is_folder: bool) -> EngineResult<ListingTableUrl> 
             _ => url.push_str(&format!("%{byte:02X}")),
         }
     }
-    if is_folder && !name.is_empty() {
-        url.push('/');
-    }
-    ListingTableUrl::parse(url)
+    url
 }
 
 impl From<FileError> for Error {
@@ -93,7 +100,7 @@ fn meta(location: Path, file: &ServedFile) -> ObjectMeta {
     }
 }
 
-/// Runs what waits for the disk.
+/// Runs blocking I/O.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -110,7 +117,7 @@ fn read(file: &Arc<ServedFile>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
                 source: format!("'{}' points to bytes {range:?} of {}", file.name, open.bytes())
                     .into(),
             })?;
-        file.admit(range)?;
+        file.check_range(range)?;
         let mut buffer = vec![0; bytes];
         open.read_at(&mut buffer, range.start)?;
         Ok(Bytes::from(buffer))
@@ -162,8 +169,8 @@ impl ObjectStore for ServedFiles {
         blocking(move || read(&file, &ranges)).await
     }
 
-    /// Each plan begins here, so each finds out about files that have changed, even if it answers
-    /// from statistics alone.
+    /// Planning lists each table's files, so that this check finds changed files even if a query is
+    /// answered from statistics alone.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
         let files = self.below(prefix);
         let check = blocking(move || {

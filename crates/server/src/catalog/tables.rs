@@ -1,5 +1,5 @@
-//! Tables over files: learns the columns of every file, checks that they go together, and hands
-//! DataFusion a listing table with a schema that holds for all rows.
+//! Tables over files: infers the columns of each file, merges them, and creates a DataFusion
+//! listing table whose schema fits all rows.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read};
@@ -16,31 +16,32 @@ use datafusion::error::{DataFusionError, Result as EngineResult};
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt, TryStreamExt};
 
+use super::arrow::{self, IpcFormat};
 use super::rows::{RowFormat, RowKind};
 use super::served::ServedFile;
 use super::sources::{Kind, Source};
 use super::store::{self, ServedFiles};
 use super::text::Budget;
-use super::{CatalogError, CatalogOptions, arrow, csv_types, parquet, rows};
+use super::{CatalogError, CatalogOptions, csv_types, parquet, rows};
 
-/// What all tables are opened with.
+/// What opening a table needs.
 pub(super) struct Opener<'a> {
     pub(super) context: &'a SessionContext,
     pub(super) files: Arc<ServedFiles>,
     pub(super) options: &'a CatalogOptions,
-    /// What one batch may take when it is unpacked.
+    /// Maximum decompressed size of a batch.
     pub(super) batch_bytes_max: u64,
 }
 
-/// A table, and what is known of it.
+/// An opened table.
 pub(super) struct Opened {
     pub(super) table: Arc<dyn TableProvider>,
-    /// Its rows, where they are known without reading all of its files once more.
+    /// The number of rows; None if the files would have to be read to count them.
     pub(super) rows: Option<u64>,
 }
 
 impl Opener<'_> {
-    /// The table over the files of `source`, whose schemas are learnt a few at a time.
+    /// Opens the table of `source`. Several files are inspected in parallel.
     pub(super) async fn open(&self, source: &Source) -> Result<Opened, CatalogError> {
         for file in &source.files {
             match self.files.add(file) {
@@ -56,21 +57,21 @@ impl Opener<'_> {
         }
         let format =
             self.format(source).map_err(|error| CatalogError::unreadable(&source.path, error))?;
-        let learn = |file: &Arc<ServedFile>| self.learn(Arc::clone(file), format.clone());
-        let learnt: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(learn))
+        let infer = |file: &Arc<ServedFile>| self.infer(Arc::clone(file), format.clone());
+        let files: Vec<FileColumns> = futures::stream::iter(source.files.iter().map(infer))
             .buffered(self.options.threads.max(1))
             .try_collect()
             .await?;
-        let rows = learnt.iter().map(|file| file.rows).sum();
-        let schema = merge(source.kind, learnt, self.options.union_by_name)?;
+        let rows = files.iter().map(|file| file.rows).sum();
+        let schema = merge(source.kind, files, self.options.union_by_name)?;
         check_names(source, &schema)?;
 
-        let options = ListingOptions::new(format.of_engine(self))
-            // The store has the table's files and no others.
+        let options = ListingOptions::new(format.file_format(self))
+            // The store has only the table's files, so all endings match.
             .with_file_extension("")
             .with_table_partition_cols(source.partition_columns.clone());
         let unreadable = |error: DataFusionError| CatalogError::unreadable(&source.path, error);
-        let url = store::url(&source.name, true).map_err(unreadable)?;
+        let url = store::table_url(&source.name).map_err(unreadable)?;
         let config = ListingTableConfig::new(url).with_listing_options(options).with_schema(schema);
         let cache = self.context.runtime_env().cache_manager.get_file_statistic_cache();
         Ok(Opened { table: Arc::new(ListingTable::try_new(config)?.with_cache(cache)), rows })
@@ -90,8 +91,7 @@ impl Opener<'_> {
                     .transpose()?;
                 RowKind::Json { is_array: is_array.unwrap_or(false), compression }
             }
-            Kind::ArrowFile => RowKind::ArrowFile,
-            Kind::ArrowStream => RowKind::ArrowStream,
+            Kind::Arrow(format) => RowKind::Arrow(format),
         };
         Ok(Format::Rows(RowFormat {
             kind,
@@ -100,8 +100,8 @@ impl Opener<'_> {
         }))
     }
 
-    /// Learns the columns of a file, in a task of its own: text is read to its end.
-    async fn learn(
+    /// Infers the columns of a file in a task of its own, since text is read to its end.
+    async fn infer(
         &self,
         file: Arc<ServedFile>,
         format: Format,
@@ -112,17 +112,17 @@ impl Opener<'_> {
         }
         let budget = Budget::new(self.batch_bytes_max);
         let state = self.context.state();
-        let learnt = match format {
+        let inferred = match format {
             Format::Parquet => {
                 let bytes_max = self.batch_bytes_max;
-                tokio::spawn(async move { parquet::learn(&state, &file, bytes_max).await }).await
+                tokio::spawn(async move { parquet::infer(&state, &file, bytes_max).await }).await
             }
             Format::Rows(format) => {
-                tokio::task::spawn_blocking(move || learn_rows(&file, format.kind, budget)).await
+                tokio::task::spawn_blocking(move || infer_rows(&file, format.kind, budget)).await
             }
         };
-        let (columns, rows) = match learnt {
-            Ok(Ok(learnt)) => learnt,
+        let (columns, rows) = match inferred {
+            Ok(Ok(inferred)) => inferred,
             Ok(Err(error)) => return Err(CatalogError::unreadable(&path, error)),
             Err(error) => return Err(CatalogError::unreadable(&path, error)),
         };
@@ -141,7 +141,7 @@ enum Format {
 }
 
 impl Format {
-    fn of_engine(self, opener: &Opener<'_>) -> Arc<dyn FileFormat> {
+    fn file_format(self, opener: &Opener<'_>) -> Arc<dyn FileFormat> {
         match self {
             Self::Parquet => {
                 let options = opener.context.state().default_table_options().parquet;
@@ -152,27 +152,26 @@ impl Format {
     }
 }
 
-/// The columns of a file, and its rows if they were counted.
-type Learnt = (Columns, Option<u64>);
+/// The columns of a file, and the number of rows if they were counted.
+type Inferred = (Columns, Option<u64>);
 
-fn learn_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineResult<Learnt> {
+fn infer_rows(file: &Arc<ServedFile>, kind: RowKind, budget: Budget) -> EngineResult<Inferred> {
     let open = || file.open().map_err(|error| DataFusionError::External(Box::new(error)));
     Ok(match kind {
         RowKind::Csv { delimiter, has_header, compression } => {
-            let learnt = rows::learn_csv(&open, delimiter, has_header, compression, &budget)?;
-            let rows = learnt.rows;
-            (Columns::Seen(learnt), Some(rows))
+            let columns = rows::infer_csv(&open, delimiter, has_header, compression, &budget)?;
+            let rows = columns.rows;
+            (Columns::Csv(columns), Some(rows))
         }
         RowKind::Json { is_array, compression } => {
-            let (schema, rows) = rows::learn_json(open()?, is_array, compression, &budget)?;
+            let (schema, rows) = rows::infer_json(open()?, is_array, compression, &budget)?;
             (Columns::Typed(Arc::new(schema)), Some(rows))
         }
-        RowKind::ArrowFile => (Columns::Typed(arrow::learn(&open()?, false)?), None),
-        RowKind::ArrowStream => (Columns::Typed(arrow::learn(&open()?, true)?), None),
+        RowKind::Arrow(format) => (Columns::Typed(arrow::infer(&open()?, format)?), None),
     })
 }
 
-/// Whether a JSON file is one array of rows rather than a row a line.
+/// Whether a JSON file is an array of rows, not one row per line.
 fn is_json_array(file: &Arc<ServedFile>, compression: FileCompressionType) -> EngineResult<bool> {
     let file = file.open().map_err(|error| DataFusionError::External(Box::new(error)))?;
     for byte in BufReader::new(compression.convert_read(file)?).bytes() {
@@ -193,20 +192,20 @@ struct FileColumns {
 
 pub(super) enum Columns {
     Typed(SchemaRef),
-    /// Those of CSV have types when all files have been read.
-    Seen(csv_types::Learnt),
+    /// CSV columns get their types once all files have been read.
+    Csv(csv_types::CsvColumns),
 }
 
 impl Columns {
     fn is_empty(&self) -> bool {
         match self {
             Self::Typed(schema) => schema.fields().is_empty(),
-            Self::Seen(learnt) => learnt.names.is_empty(),
+            Self::Csv(columns) => columns.names.is_empty(),
         }
     }
 }
 
-/// One schema that holds for all files.
+/// Merges the columns of all files into one schema.
 fn merge(
     kind: Kind,
     files: Vec<FileColumns>,
@@ -221,9 +220,9 @@ fn merge(
         difference,
     };
     let merged = match first.columns {
-        Columns::Seen(mut merged) => {
+        Columns::Csv(mut merged) => {
             for file in files {
-                let Columns::Seen(other) = file.columns else { continue };
+                let Columns::Csv(other) = file.columns else { continue };
                 if merged.names != other.names {
                     return Err(differ(file.path, header_difference(&merged.names, &other.names)));
                 }
@@ -237,10 +236,10 @@ fn merge(
             for file in files {
                 let Columns::Typed(other) = file.columns else { continue };
                 let is_same = match kind {
-                    Kind::ArrowFile | Kind::ArrowStream if schema.fields() != other.fields() => {
+                    Kind::Arrow(_) if schema.fields() != other.fields() => {
                         Err("their columns or types differ".to_owned())
                     }
-                    Kind::ArrowFile | Kind::ArrowStream => Ok(()),
+                    Kind::Arrow(_) => Ok(()),
                     _ => merge_by_name(&mut merged, &other, kind, union_by_name),
                 };
                 is_same.map_err(|difference| differ(file.path, difference))?;
@@ -250,12 +249,11 @@ fn merge(
     };
     let fields = merged.into_iter().map(|field| {
         let data_type = match (kind, field.data_type()) {
-            // An Arrow file has one dictionary.
-            (Kind::ArrowFile, data_type) if is_one => data_type.clone(),
-            // Each file, row group and batch of a stream has its own. The engine puts rows of
-            // several into one batch, and their entries together may be more than narrow keys can
-            // tell apart.
-            (Kind::ArrowFile | Kind::ArrowStream, data_type) => with_wide_keys(data_type),
+            // An Arrow file has one dictionary for a column.
+            (Kind::Arrow(IpcFormat::File), data_type) if is_one => data_type.clone(),
+            // Each file, row group and batch of a stream has its own dictionary. The engine
+            // concatenates their rows, and the merged dictionary may exceed narrow keys.
+            (Kind::Arrow(_), data_type) => with_wide_keys(data_type),
             (Kind::Parquet, data_type) => with_wide_keys(&plain(data_type)),
             (_, data_type) => plain(data_type),
         };
@@ -265,7 +263,7 @@ fn merge(
     Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 
-/// CSV columns are told apart by their place alone.
+/// How two CSV headers differ. CSV columns are matched by position.
 fn header_difference(first: &[String], second: &[String]) -> String {
     match first.iter().zip(second).position(|(a, b)| a != b) {
         Some(index) => {
@@ -280,10 +278,11 @@ fn header_difference(first: &[String], second: &[String]) -> String {
     }
 }
 
-/// What can be done about a column that only some files have.
-const OR_UNION: &str = ", which --union-by-name would fill up with NULL";
+/// The hint about a column that only some files have.
+const OR_UNION: &str = ", which --union-by-name would fill with NULL";
 
-/// Columns that only some files have are NULL in the others, if that is wanted.
+/// Merges columns by name. With `union_by_name`, columns that only some files have are nullable;
+/// otherwise they are an error.
 fn merge_by_name(
     merged: &mut Vec<Field>,
     schema: &Schema,
@@ -308,8 +307,8 @@ fn merge_by_name(
                     || (is_large(field) && known.data_type().is_floating())
                 {
                     return Err(format!(
-                        "column '{}' has integers beyond 2^53 in one and fractions in the other, which no number type \
-                         keeps; write them as strings",
+                        "column '{}' has integers beyond 2^53 in one and fractions in the other, \
+                         which no number type represents exactly; write them as strings",
                         field.name()
                     ));
                 }
@@ -333,7 +332,7 @@ fn merge_by_name(
     Ok(())
 }
 
-/// The type that holds the values of both: in JSON, numbers are those of a file that has both.
+/// The type for the values of both. In JSON, integers and floats merge as within one file.
 fn widest(a: &DataType, b: &DataType, kind: Kind) -> Option<DataType> {
     use DataType::{Float64, Int64, Null};
     match (a, b) {
@@ -344,7 +343,7 @@ fn widest(a: &DataType, b: &DataType, kind: Kind) -> Option<DataType> {
     }
 }
 
-/// The type with offsets or plain values instead of views, at any depth.
+/// The type with plain strings and lists instead of views, at any depth.
 pub(super) fn plain(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,
@@ -355,7 +354,7 @@ pub(super) fn plain(data_type: &DataType) -> DataType {
     }
 }
 
-/// The type with keys of 32 bits where dictionaries have narrower ones, at any depth.
+/// The type with dictionary keys of at least 32 bits, at any depth.
 pub(super) fn with_wide_keys(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Dictionary(index, values) if index.primitive_width() < Some(4) => {
@@ -365,7 +364,7 @@ pub(super) fn with_wide_keys(data_type: &DataType) -> DataType {
     }
 }
 
-/// The type with other types for its items, entries and fields.
+/// The type with changed types of its children.
 fn with_children(data_type: &DataType, change: fn(&DataType) -> DataType) -> DataType {
     let field = |field: &FieldRef| {
         Arc::new(field.as_ref().clone().with_data_type(change(field.data_type())))

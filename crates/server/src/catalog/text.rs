@@ -1,15 +1,15 @@
-//! Text as the readers of rows want it: lines of a part of a file, JSON arrays as lines, and no
-//! more of it for one batch than memory allows.
+//! Adapters for text before it is parsed: the lines of a range of a file, JSON arrays as lines, and
+//! a limit on the text of one batch.
 
 use std::io::{BufRead, Error, ErrorKind, Read, Result, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The lines whose first byte is within a range.
+/// Reads the lines whose first byte is within a range.
 pub(super) struct LineRange<R> {
     inner: R,
-    /// Where `inner` is.
+    /// The position of `inner`.
     at: u64,
     end: u64,
     is_done: bool,
@@ -26,7 +26,7 @@ impl<R: BufRead + Seek> LineRange<R> {
     }
 }
 
-/// Goes behind the next end of a line, and says how far that was.
+/// Skips to after the next line end. Returns the number of bytes skipped.
 fn skip_line(reader: &mut impl BufRead) -> Result<u64> {
     let mut skipped = 0;
     loop {
@@ -54,7 +54,7 @@ impl<R: BufRead> Read for LineRange<R> {
             return Ok(0);
         };
         into.copy_from_slice(taken);
-        // The last line is the one that the last byte of the range is in.
+        // The last line is the one that contains the last byte of the range.
         let last = usize::try_from((self.end - 1).saturating_sub(self.at)).unwrap_or(usize::MAX);
         let line_end =
             taken.get(last..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n'));
@@ -68,59 +68,59 @@ impl<R: BufRead> Read for LineRange<R> {
     }
 }
 
-/// A JSON array of rows, as a row a line.
+/// Converts a JSON array of rows to one row per line.
 pub(super) struct ArrayRows<R> {
     inner: R,
-    place: Place,
+    state: State,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum State {
     Before,
-    /// In the array, within so many objects and arrays of it.
+    /// In the array, at this depth of nested objects and arrays.
     Within(u64),
     String(u64),
-    /// Behind a backslash in a string.
+    /// After a backslash in a string.
     Escaped(u64),
     After,
 }
 
 impl<R> ArrayRows<R> {
     pub(super) fn new(inner: R) -> Self {
-        Self { inner, place: Place::Before }
+        Self { inner, state: State::Before }
     }
 }
 
 impl<R: Read> Read for ArrayRows<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let count = self.inner.read(buffer)?;
-        if count == 0 && !buffer.is_empty() && self.place != Place::After {
+        if count == 0 && !buffer.is_empty() && self.state != State::After {
             return Err(Error::new(ErrorKind::UnexpectedEof, "the JSON array has no end"));
         }
         for byte in buffer.iter_mut().take(count) {
-            self.place = self.place.step(byte)?;
+            self.state = self.state.step(byte)?;
         }
         Ok(count)
     }
 }
 
-impl Place {
+impl State {
     fn step(self, byte: &mut u8) -> Result<Self> {
         let invalid = |what| Err(Error::new(ErrorKind::InvalidData, what));
         Ok(match (self, *byte) {
             (Self::String(depth), b'"') => Self::Within(depth),
             (Self::String(depth), b'\\') => Self::Escaped(depth),
             (Self::String(depth) | Self::Escaped(depth), _) => Self::String(depth),
-            (place, b' ' | b'\n' | b'\r' | b'\t') => {
+            (state, b' ' | b'\n' | b'\r' | b'\t') => {
                 *byte = b' ';
-                place
+                state
             }
             (Self::Before, b'[') => {
                 *byte = b' ';
                 Self::Within(0)
             }
             (Self::Before, _) => return invalid("expected a JSON array"),
-            (Self::After, _) => return invalid("expected nothing behind the JSON array"),
+            (Self::After, _) => return invalid("expected nothing after the JSON array"),
             (Self::Within(depth), b'"') => Self::String(depth),
             (Self::Within(depth), b'{' | b'[') => Self::Within(depth + 1),
             (Self::Within(0), b',') => {
@@ -144,43 +144,43 @@ impl Place {
     }
 }
 
-/// How much text one batch may be made of.
+/// A limit on the text of one batch.
 #[derive(Debug, Clone)]
 pub(super) struct Budget {
     max: u64,
-    taken: Arc<AtomicU64>,
+    used: Arc<AtomicU64>,
 }
 
 impl Budget {
     pub(super) fn new(max: u64) -> Self {
-        Self { max, taken: Arc::default() }
+        Self { max, used: Arc::default() }
     }
 
-    /// The next batch begins.
+    /// Starts the next batch.
     pub(super) fn renew(&self) {
-        self.taken.store(0, Ordering::Relaxed);
+        self.used.store(0, Ordering::Relaxed);
     }
 }
 
-/// Fails rather than hand out more text for a batch than its budget allows.
-pub(super) struct Bounded<R> {
+/// A reader that fails once a batch exceeds its budget.
+pub(super) struct BudgetReader<R> {
     inner: R,
     budget: Budget,
 }
 
-impl<R> Bounded<R> {
+impl<R> BudgetReader<R> {
     pub(super) fn new(inner: R, budget: Budget) -> Self {
         Self { inner, budget }
     }
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BudgetReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
         let count = self.inner.read(buffer)?;
-        let Budget { max, taken } = &self.budget;
-        if taken.fetch_add(count as u64, Ordering::Relaxed).saturating_add(count as u64) > *max {
+        let Budget { max, used } = &self.budget;
+        if used.fetch_add(count as u64, Ordering::Relaxed).saturating_add(count as u64) > *max {
             let what = format!(
-                "its rows are so long that a batch of them is more than the {max} bytes that memory allows"
+                "its rows are so long that a batch exceeds the {max} bytes that memory allows"
             );
             return Err(Error::new(ErrorKind::OutOfMemory, what));
         }
@@ -189,15 +189,15 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test stops at the first surprise")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use super::*;
     use std::io::{BufReader, Cursor};
 
-    /// Hands out a byte more at each read, so that every place is once an end.
-    struct Pieces<R>(R, usize);
+    /// Returns one byte more with each read, so that reads end at every position.
+    struct ShortReads<R>(R, usize);
 
-    impl<R: Read> Read for Pieces<R> {
+    impl<R: Read> Read for ShortReads<R> {
         fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
             self.1 = self.1 % 7 + 1;
             let count = self.1.min(buffer.len());
@@ -205,7 +205,7 @@ mod tests {
         }
     }
 
-    impl<R: Seek> Seek for Pieces<R> {
+    impl<R: Seek> Seek for ShortReads<R> {
         fn seek(&mut self, to: SeekFrom) -> Result<u64> {
             self.0.seek(to)
         }
@@ -220,8 +220,9 @@ mod tests {
                     let mut all = String::new();
                     for range in [0..first, first..second, second..bytes] {
                         if !range.is_empty() {
-                            let pieces = BufReader::with_capacity(3, Pieces(Cursor::new(text), 0));
-                            LineRange::new(pieces, range)
+                            let reader =
+                                BufReader::with_capacity(3, ShortReads(Cursor::new(text), 0));
+                            LineRange::new(reader, range)
                                 .unwrap()
                                 .read_to_string(&mut all)
                                 .unwrap();
@@ -237,7 +238,7 @@ mod tests {
     fn arrays_become_lines() {
         let array = " [\n{\"a\": \"]},[\\\"\\\\\",\r\n \"b\":[1,{}]} , {\"a\":null}\t]\n";
         let mut lines = String::new();
-        ArrayRows::new(Pieces(array.as_bytes(), 0)).read_to_string(&mut lines).unwrap();
+        ArrayRows::new(ShortReads(array.as_bytes(), 0)).read_to_string(&mut lines).unwrap();
         let rows: Vec<_> =
             lines.split('\n').map(|row| row.split_whitespace().collect::<String>()).collect();
         assert_eq!(rows, ["{\"a\":\"]},[\\\"\\\\\",\"b\":[1,{}]}", "{\"a\":null}"]);
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn a_batch_has_a_budget() {
         let budget = Budget::new(10);
-        let mut bounded = Bounded::new(Cursor::new([0; 30]), budget.clone());
+        let mut bounded = BudgetReader::new(Cursor::new([0; 30]), budget.clone());
         bounded.read_exact(&mut [0; 10]).unwrap();
         budget.renew();
         bounded.read_exact(&mut [0; 10]).unwrap();

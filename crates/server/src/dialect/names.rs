@@ -1,8 +1,8 @@
-//! Names of columns, where the engine gives two of them the same one.
+//! Column names that the engine would use twice.
 //!
-//! It names what a statement computes by its text, without casts: `min(a)` and
-//! `min(CAST(a AS text))` are two columns `min(a)`, and so are those of `SELECT a, a`. Such a
-//! statement is planned again with names that differ.
+//! The engine names a computed column by its text without casts: `min(a)` and
+//! `min(CAST(a AS text))` are both named `min(a)`, and `SELECT a, a` has two columns `a`. Such a
+//! statement is planned again with distinct names.
 
 use std::ops::ControlFlow;
 
@@ -19,19 +19,19 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
-/// Stands between a column's name and a number that makes it unlike others, while the engine plans.
+/// Separates a column's name from the number that makes it unique during planning.
 const MARK: char = '\u{1}';
-/// No name that a statement is likely to have.
-const WRITTEN: &str = "dray_as_written";
+/// The name of the function [`NamedAs`].
+const NAMED_AS: &str = "dray_as_written";
 
-/// The name without what [`told_apart`] has put behind it.
-pub(crate) fn as_asked(name: &str) -> &str {
+/// The name without the number that [`disambiguate`] added.
+pub(crate) fn original(name: &str) -> &str {
     name.split_once(MARK).map_or(name, |(name, _)| name)
 }
 
-/// Gives each column of the result that the statement itself names another name, which [`as_asked`]
-/// takes back, and each cast one that the engine sees. False where there is no such column.
-pub(super) fn told_apart(statement: &mut Statement) -> bool {
+/// Makes the names of the result's columns unique, until [`original`] restores them, and makes the
+/// engine include casts in names. Returns false if the statement names no column.
+pub(super) fn disambiguate(statement: &mut Statement) -> bool {
     let Statement::Statement(statement) = statement else { return false };
     let SqlStatement::Query(query) = statement.as_mut() else { return false };
     let SetExpr::Select(select) = query.body.as_mut() else { return false };
@@ -48,7 +48,7 @@ pub(super) fn told_apart(statement: &mut Statement) -> bool {
             alias: Ident::with_quote('"', format!("{name}{MARK}{number}")),
         };
     }
-    let _ = VisitMut::visit(query, &mut Casts);
+    let _ = VisitMut::visit(query, &mut WrapCasts);
     named
 }
 
@@ -64,10 +64,10 @@ fn folded(name: &Ident) -> String {
     if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }
 
-/// Puts [`Written`] around casts: the same text, the same name.
-struct Casts;
+/// Wraps casts in [`NamedAs`], so that equal text gives equal names.
+struct WrapCasts;
 
-impl VisitorMut for Casts {
+impl VisitorMut for WrapCasts {
     type Break = ();
 
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
@@ -79,7 +79,7 @@ impl VisitorMut for Casts {
             let args =
                 FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
             *expr = SqlExpr::Function(Function {
-                name: ObjectName::from(vec![Ident::new(WRITTEN)]),
+                name: ObjectName::from(vec![Ident::new(NAMED_AS)]),
                 uses_odbc_syntax: false,
                 parameters: FunctionArguments::None,
                 args: FunctionArguments::List(args),
@@ -93,19 +93,19 @@ impl VisitorMut for Casts {
     }
 }
 
-/// A function that gives its first argument, and has the second one, a text, in its name.
+/// A function that returns its first argument. The second, a string, is part of the column's name.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(super) struct Written(Signature);
+pub(super) struct NamedAs(Signature);
 
-impl Default for Written {
+impl Default for NamedAs {
     fn default() -> Self {
         Self(Signature::any(2, Volatility::Immutable))
     }
 }
 
-impl ScalarUDFImpl for Written {
+impl ScalarUDFImpl for NamedAs {
     fn name(&self) -> &str {
-        WRITTEN
+        NAMED_AS
     }
 
     fn signature(&self) -> &Signature {
@@ -115,21 +115,21 @@ impl ScalarUDFImpl for Written {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [first, _] => Ok(first.clone()),
-            _ => internal_err!("{WRITTEN} has two arguments"),
+            _ => internal_err!("{NAMED_AS} has two arguments"),
         }
     }
 
     fn simplify(&self, args: Vec<Expr>, _: &SimplifyContext) -> Result<ExprSimplifyResult> {
         match args.into_iter().next() {
             Some(first) => Ok(ExprSimplifyResult::Simplified(first)),
-            None => internal_err!("{WRITTEN} has two arguments"),
+            None => internal_err!("{NAMED_AS} has two arguments"),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.into_iter().next() {
             Some(first) => Ok(first),
-            None => internal_err!("{WRITTEN} has two arguments"),
+            None => internal_err!("{NAMED_AS} has two arguments"),
         }
     }
 }

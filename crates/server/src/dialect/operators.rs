@@ -1,37 +1,36 @@
-//! How strongly operators bind: as in PostgreSQL and DuckDB, where the parser has other tables and
-//! exceptions of its own.
+//! Operator precedence as in PostgreSQL and DuckDB. The parser has a different table, and
+//! exceptions.
 //!
-//! The numbers are PostgreSQL's table of precedence, from its grammar. Beside them:
+//! The numbers follow the precedence table of PostgreSQL's grammar. In addition:
 //!
-//! - `a IS [NOT] DISTINCT FROM b OR c` ends before the `OR`: the parser takes all that follows.
-//! - `NOT EXISTS (…) IS NULL` negates the whole: the parser negates `EXISTS` first.
+//! - `a IS [NOT] DISTINCT FROM b OR c` ends before the `OR`. The parser would include it.
+//! - `NOT EXISTS (…) IS NULL` negates the whole. The parser would negate `EXISTS` first.
 //! - `-a ^ b` is `(-a) ^ b`, and `^` is a power, not an exclusive or.
-//! - `a ISNULL` and `a NOTNULL` are tests, no aliases.
-//! - `a < b < c`, and `LIKE`, `IN` or `BETWEEN` behind one another, need parentheses: they mean
-//!   different things to different people.
-//! - Numbers of more digits than a 64-bit number has are decimals, whose digits are kept.
+//! - `a ISNULL` and `a NOTNULL` are tests, not aliases.
+//! - `a < b < c`, and a chain of `LIKE`, `IN` or `BETWEEN`, need parentheses, because databases
+//!   disagree on their meaning.
+//! - Numbers with more digits than a 64-bit number can represent are decimals.
 
 use std::any::TypeId;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, ExactNumberInfo, Expr, UnaryOperator, Value, ValueWithSpan,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, GenericDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Span, Token};
 
+use super::decimals::{beyond_binary, beyond_negative};
 use crate::planning::Bounds;
 
 const OR: u8 = 10;
-/// PostgreSQL has none; MySQL, whose it is, has it here.
+/// As in MySQL; PostgreSQL has no such operator.
 const XOR: u8 = 15;
 const AND: u8 = 20;
 const NOT: u8 = 30;
 const IS: u8 = 40;
 const COMPARISON: u8 = 50;
 const BETWEEN: u8 = 60;
-/// All operators that are not named here: `||`, `&`, `<<`, `->`, `~` and so on.
+/// All other operators: `||`, `&`, `<<`, `->`, `~` and so on.
 const OTHER: u8 = 70;
 const SUM: u8 = 80;
 const PRODUCT: u8 = 90;
@@ -42,19 +41,14 @@ const BRACKET: u8 = 130;
 const CAST: u8 = 140;
 const PERIOD: u8 = 200;
 
-/// So many significant digits are exact in a 64-bit floating point number.
-const FLOAT_DIGITS: usize = 15;
-/// What a decimal of the engine holds at the most.
-const DECIMAL_DIGITS_MAX: usize = 76;
-
-/// The parser's general dialect with these operators, and bounds of what it may take.
+/// The parser's generic dialect with these operators, and limits on the parser.
 #[derive(Debug)]
 pub(crate) struct Operators {
     pub(crate) bounds: Bounds,
 }
 
-/// Asks the general dialect what it supports: only what differs from a dialect's defaults.
-macro_rules! as_in_general {
+/// Delegates to the generic dialect. Lists only the methods whose default differs.
+macro_rules! as_in_generic {
     ($($name:ident),* $(,)?) => {
         $(fn $name(&self) -> bool {
             GenericDialect.$name()
@@ -63,7 +57,7 @@ macro_rules! as_in_general {
 }
 
 impl Dialect for Operators {
-    /// Where the parser asks for a dialect by name, it is the general one.
+    /// The parser treats this as the generic dialect.
     fn dialect(&self) -> TypeId {
         TypeId::of::<GenericDialect>()
     }
@@ -80,7 +74,7 @@ impl Dialect for Operators {
         GenericDialect.is_identifier_part(letter)
     }
 
-    as_in_general! {
+    as_in_generic! {
         allow_extract_custom,
         allow_extract_single_quotes,
         support_map_literal_syntax,
@@ -279,17 +273,17 @@ impl Dialect for Operators {
                 Some(Ok(Expr::IsNull(Box::new(left.clone()))))
             }
             token if precedence == COMPARISON && is_comparison(token) && compares(left) => {
-                Some(Err(unclear(&format!("two comparisons, the second by {token}"), at)))
+                Some(Err(ambiguous(&format!("two comparisons, the second by {token}"), at)))
             }
             token if precedence == BETWEEN && is_test(left) => {
-                Some(Err(unclear(&format!("two tests, the second by {token}"), at)))
+                Some(Err(ambiguous(&format!("two tests, the second by {token}"), at)))
             }
             _ => None,
         }
     }
 }
 
-fn unclear(what: &str, at: Span) -> ParserError {
+fn ambiguous(what: &str, at: Span) -> ParserError {
     let (line, column) = (at.start.line, at.start.column);
     ParserError::ParserError(format!("{what}, need parentheses at Line: {line}, Column: {column}"))
 }
@@ -306,7 +300,10 @@ fn negated(expr: Expr) -> Expr {
 }
 
 fn is_quantifier(token: &Token) -> bool {
-    matches!(token, Token::Word(word) if matches!(word.keyword, Keyword::ALL | Keyword::ANY | Keyword::SOME))
+    matches!(
+        token,
+        Token::Word(word) if matches!(word.keyword, Keyword::ALL | Keyword::ANY | Keyword::SOME)
+    )
 }
 
 fn is_comparison(token: &Token) -> bool {
@@ -323,7 +320,7 @@ fn is_comparison(token: &Token) -> bool {
     )
 }
 
-/// Whether an expression is a comparison that no parentheses are around.
+/// Whether an expression is a comparison without parentheses.
 fn compares(expr: &Expr) -> bool {
     use BinaryOperator as By;
     matches!(
@@ -349,53 +346,9 @@ fn is_test(expr: &Expr) -> bool {
     )
 }
 
-/// A number as a decimal, if neither a 64-bit integer nor a 64-bit floating point number has all of
-/// its digits.
-fn beyond_binary(number: &str) -> Option<Expr> {
-    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    let is_plain = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_plain(whole)
-        || !is_plain(fraction)
-        || (!number.contains('.') && number.parse::<u64>().is_ok())
-    {
-        return None;
-    }
-    let whole = whole.trim_start_matches('0');
-    let significant = match whole.is_empty() {
-        true => fraction.trim_start_matches('0').len(),
-        false => whole.len() + fraction.len(),
-    };
-    let digits = whole.len() + fraction.len();
-    (significant > FLOAT_DIGITS && digits <= DECIMAL_DIGITS_MAX)
-        .then(|| decimal(number, digits, fraction.len()))
-}
-
-/// The number behind a minus, if it is less than the least integer.
-fn beyond_negative(expr: Expr) -> Expr {
-    match &expr {
-        Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. })
-            if number.parse::<u64>().is_ok_and(|number| number > i64::MIN.unsigned_abs()) =>
-        {
-            decimal(number, number.len(), 0)
-        }
-        _ => expr,
-    }
-}
-
-fn decimal(number: &str, digits: usize, scale: usize) -> Expr {
-    let info = ExactNumberInfo::PrecisionAndScale(digits as u64, scale as i64);
-    Expr::Cast {
-        kind: CastKind::Cast,
-        expr: Box::new(Expr::Value(Value::SingleQuotedString(number.to_owned()).into())),
-        data_type: DataType::Decimal(info),
-        array: false,
-        format: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use std::ops::ControlFlow;
 
@@ -416,7 +369,7 @@ mod tests {
         }
     }
 
-    /// Without parentheses that were written.
+    /// The expression without parentheses.
     fn bare(mut expr: Expr) -> Expr {
         struct Bare;
         impl VisitorMut for Bare {
@@ -475,12 +428,12 @@ mod tests {
         ] {
             assert_eq!(bare(parsed(text).unwrap()), bare(parsed(meant).unwrap()), "{text}");
         }
-        // What is written with parentheses is not what is compared with itself.
+        // The comparison would notice a wrong nesting.
         assert_ne!(bare(parsed("a = (b OR c)").unwrap()), bare(parsed("a = b OR c").unwrap()));
     }
 
     #[test]
-    fn what_is_unclear_needs_parentheses() {
+    fn ambiguous_chains_need_parentheses() {
         for text in [
             "a < b < c",
             "a = b = c",

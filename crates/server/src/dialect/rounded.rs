@@ -1,5 +1,4 @@
-//! Numbers and times that a type can't hold exactly are rounded, as in PostgreSQL: the engine cuts.
-//! (DuckDB cuts times too.)
+//! Casts that round, as in PostgreSQL. The engine truncates (and DuckDB truncates times).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,11 +16,10 @@ use datafusion::logical_expr::{
     Signature, Volatility,
 };
 
-/// What is cast, from one type to another, in the way that it is rounded; none where nothing is to
-/// be done.
+/// The rounded operand of a cast to an integer; None if the cast needs no rounding.
 pub(super) fn before_cast(expr: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     match (from, to) {
-        // Decimals are rounded to decimals.
+        // The cast between decimals rounds.
         (DataType::Decimal128(digits, scale @ 1..), to) if to.is_integer() => {
             let whole = digits
                 .saturating_add(1)
@@ -36,7 +34,7 @@ pub(super) fn before_cast(expr: &Expr, from: &DataType, to: &DataType) -> Option
     }
 }
 
-/// Text that becomes a time, with no more digits than the time has.
+/// The rounded operand of a cast from text to a time; None for other casts.
 pub(crate) fn before_time(expr: &Expr, from: &DataType, to: &DataType) -> Option<Expr> {
     let (DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit)) = to
     else {
@@ -54,13 +52,13 @@ pub(crate) fn before_time(expr: &Expr, from: &DataType, to: &DataType) -> Option
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
-    /// To a whole number; a half to the even one.
+    /// To an integer, with ties to even.
     Whole,
-    /// A text's fraction of a second.
+    /// The fraction of a second in a text.
     Time { digits: usize },
 }
 
-/// A function whose result is its argument, rounded.
+/// A function that rounds its argument.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Rounded {
     kind: Kind,
@@ -136,23 +134,31 @@ impl ScalarUDFImpl for Rounded {
                 other => return internal_err!("{other:?} is rounded"),
             })),
             (Kind::Time { digits }, ColumnarValue::Scalar(scalar)) => match scalar.try_as_str() {
-                Some(Some(text)) if is_cut(text, digits) => {
+                Some(Some(text)) if needs_rounding(text, digits) => {
                     let text = ScalarValue::from(&*rounded_time(text, digits)?);
                     Ok(ColumnarValue::Scalar(text.cast_to(&scalar.data_type())?))
                 }
                 _ => Ok(value.clone()),
             },
             (Kind::Time { digits }, ColumnarValue::Array(array)) => {
-                let is_any_cut = match array.data_type() {
-                    DataType::Utf8 => {
-                        array.as_string::<i32>().iter().flatten().any(|text| is_cut(text, digits))
-                    }
-                    DataType::LargeUtf8 => {
-                        array.as_string::<i64>().iter().flatten().any(|text| is_cut(text, digits))
-                    }
-                    _ => array.as_string_view().iter().flatten().any(|text| is_cut(text, digits)),
+                let any_needs_rounding = match array.data_type() {
+                    DataType::Utf8 => array
+                        .as_string::<i32>()
+                        .iter()
+                        .flatten()
+                        .any(|text| needs_rounding(text, digits)),
+                    DataType::LargeUtf8 => array
+                        .as_string::<i64>()
+                        .iter()
+                        .flatten()
+                        .any(|text| needs_rounding(text, digits)),
+                    _ => array
+                        .as_string_view()
+                        .iter()
+                        .flatten()
+                        .any(|text| needs_rounding(text, digits)),
                 };
-                if !is_any_cut {
+                if !any_needs_rounding {
                     return Ok(value.clone());
                 }
                 let texts = cast(array, &DataType::LargeUtf8)?;
@@ -168,16 +174,16 @@ impl ScalarUDFImpl for Rounded {
     }
 }
 
-/// Whether a time has more digits behind its seconds than are kept.
-fn is_cut(text: &str, digits: usize) -> bool {
-    // The shortest has a second's two digits before the point.
+/// Whether a time has more fraction digits than `digits`.
+fn needs_rounding(text: &str, digits: usize) -> bool {
+    // At least the two digits of a second precede the point.
     text.len() > digits + 3
         && text.split_once('.').is_some_and(|(_, behind)| {
             behind.bytes().take_while(u8::is_ascii_digit).count() > digits
         })
 }
 
-/// A time with at most so many digits behind its seconds. What is no time is told so by the cast.
+/// Rounds a time to `digits` fraction digits. The cast reports what is not a time.
 fn rounded_time(text: &str, digits: usize) -> Result<Cow<'_, str>> {
     let Some((seconds, behind)) = text.split_once('.') else { return Ok(Cow::Borrowed(text)) };
     let (fraction, zone) = behind.split_at(behind.bytes().take_while(u8::is_ascii_digit).count());
@@ -200,15 +206,15 @@ fn rounded_time(text: &str, digits: usize) -> Result<Cow<'_, str>> {
         .and_then(|time| time.checked_add_signed(TimeDelta::seconds(1)))
     {
         Some(next) => Ok(Cow::Owned(format!("{}{zone}", next.format("%Y-%m-%d %H:%M:%S")))),
-        None => exec_err!(
-            "error parsing timestamp: '{text}' has more digits than {digits} behind its seconds"
-        ),
+        None => {
+            exec_err!("error parsing timestamp: '{text}' has more than {digits} fraction digits")
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::rounded_time;
 

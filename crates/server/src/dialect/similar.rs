@@ -1,8 +1,7 @@
-//! `SIMILAR TO`: the whole text matches a pattern, in which `%` and `_` are as in `LIKE`, and the
-//! rest as in regular expressions.
+//! `SIMILAR TO` matches the whole text against a pattern with the wildcards of `LIKE` (`%` and `_`)
+//! and the operators of regular expressions.
 //!
-//! The engine takes the pattern for a regular expression of which any part of the text may be a
-//! match.
+//! The engine would treat the pattern as a regular expression that may match any part of the text.
 
 use std::sync::Arc;
 
@@ -14,8 +13,8 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-/// A test as the engine's own of a regular expression. ESCAPE is left to the engine, which refuses
-/// it.
+/// Rewrites `SIMILAR TO` to a match of a regular expression. The caller leaves patterns with ESCAPE
+/// to the engine, which refuses them.
 pub(super) fn as_regular_expression(like: Like) -> Expr {
     let op = if like.negated { Operator::RegexNotMatch } else { Operator::RegexMatch };
     let signature = Signature::uniform(
@@ -27,7 +26,7 @@ pub(super) fn as_regular_expression(like: Like) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(like.expr, op, Box::new(pattern)))
 }
 
-/// The regular expression of a pattern.
+/// A function that converts a pattern to a regular expression.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Pattern {
     signature: Signature,
@@ -88,7 +87,7 @@ fn regular_expression(pattern: &str) -> Result<String> {
         match letter {
             '%' => out.push_str(".*"),
             '_' => out.push('.'),
-            // Groups don't remember what they have found.
+            // Groups don't capture.
             '(' => out.push_str("(?:"),
             '.' | '^' | '$' => out.extend(['\\', letter]),
             '\\' => match letters.next() {
@@ -121,7 +120,7 @@ fn regular_expression(pattern: &str) -> Result<String> {
                             out.push(']');
                             break;
                         }
-                        // A class of letters: `[:alpha:]`.
+                        // A character class: `[:alpha:]`.
                         '[' if letters.peek() == Some(&':') => {
                             out.push('[');
                             for letter in letters.by_ref() {
@@ -131,7 +130,7 @@ fn regular_expression(pattern: &str) -> Result<String> {
                                 }
                             }
                         }
-                        // They combine classes.
+                        // These would combine classes.
                         '[' | '&' | '~' | '\\' => out.extend(['\\', letter]),
                         other => out.push(other),
                     }
@@ -146,7 +145,7 @@ fn regular_expression(pattern: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use super::regular_expression;
 

@@ -1,6 +1,6 @@
-//! Text of the engine's without what only its developers read.
+//! Removes from the engine's error texts what is meant for its developers.
 
-/// What the engine's layers put before each other's words.
+/// Prefixes that the engine's layers add.
 const PREFIXES: &[&str] = &[
     "Arrow error: ",
     "Cast error: ",
@@ -34,7 +34,7 @@ const PREFIXES: &[&str] = &[
     "sql parser error: ",
 ];
 
-/// The engine's words for its own things, and ours.
+/// The engine's terms, and their replacements.
 const WORDS: &[(&str, &str)] = &[
     ("datafusion.public.", ""),
     ("'datafusion' dialect", "SQL here"),
@@ -43,7 +43,7 @@ const WORDS: &[(&str, &str)] = &[
     ("Physical plan does not support", "the engine can't run"),
 ];
 
-/// The engine's names of numeric types, and SQL's.
+/// The engine's names of numeric types, and the names in SQL.
 const TYPES: &[(&str, &str)] = &[
     ("Int8", "tinyint"),
     ("Int16", "smallint"),
@@ -59,10 +59,10 @@ const TYPES: &[(&str, &str)] = &[
 
 /// The first sentence of a text, without prefixes, dumps of structures and the engine's names.
 pub(crate) fn cleaned(text: &str) -> String {
-    // "While … \ncaused by\n …": the last cause is the one that says something.
+    // "While … \ncaused by\n …": the last cause is the specific one.
     let text = text.rsplit("caused by\n").next().unwrap_or(text);
     let text = text.split("\n\n").next().unwrap_or(text);
-    // Candidates of functions, and why each does not fit.
+    // Drop the list of candidate functions with the reason against each.
     let text = text.split(", errors: ").next().unwrap_or(text);
     let text = text.split("This issue was likely caused").next().unwrap_or(text);
     let mut text = text.trim();
@@ -73,7 +73,7 @@ pub(crate) fn cleaned(text: &str) -> String {
     for (word, ours) in WORDS {
         text = text.replace(word, ours);
     }
-    // The same prefix in the middle: "can't read: Parquet error: EOF".
+    // Prefixes may also be in the middle: "can't read: Parquet error: EOF".
     for prefix in PREFIXES {
         text = text.replace(prefix, "");
     }
@@ -81,7 +81,7 @@ pub(crate) fn cleaned(text: &str) -> String {
     text.trim_end_matches(['.', ' ', ':', ',', ';']).to_owned()
 }
 
-/// The text with SQL's names of numeric types.
+/// Replaces the engine's names of numeric types by those of SQL.
 fn with_types(text: &str) -> String {
     let words = text.split_inclusive(|letter: char| !letter.is_ascii_alphanumeric());
     let named = words.map(|word| {
@@ -94,7 +94,7 @@ fn with_types(text: &str) -> String {
     named.collect()
 }
 
-/// Cuts a text where a structure is dumped, as in `Column(Field { name: "a" … `.
+/// Truncates a text before the dump of a structure, as in `Column(Field { name: "a" … `.
 fn without_dump(text: &str) -> &str {
     let Some(brace) = text
         .match_indices(" { ")
@@ -111,14 +111,14 @@ fn last_word(text: &str) -> &str {
     &text[text.rfind(' ').map_or(0, |space| space + 1)..]
 }
 
-/// `Field`, `Column(Field`, `[Ident`: a structure's name and what it is in.
+/// Whether a word ends in a structure's name: `Field`, `Column(Field`, `[Ident`.
 fn is_type_name(word: &str) -> bool {
     let name = word.rsplit(['(', '[', '{']).next().unwrap_or(word);
     name.starts_with(|first: char| first.is_ascii_uppercase())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == ':')
 }
 
-/// The text with the last part only of each path, and without places in source code.
+/// Shortens each absolute path to its last component.
 pub(crate) fn without_paths(text: &str) -> String {
     let text = text.replace("file://", "");
     let mut out = String::with_capacity(text.len());
@@ -137,7 +137,7 @@ pub(crate) fn without_paths(text: &str) -> String {
     out
 }
 
-/// Where an absolute path begins: a slash at a word's start with a letter behind it.
+/// The start of an absolute path: a slash at the start of a word, followed by a letter.
 fn next_path(text: &str) -> Option<usize> {
     text.match_indices('/').map(|(at, _)| at).find(|&at| {
         let begins = text[..at]
@@ -148,8 +148,8 @@ fn next_path(text: &str) -> Option<usize> {
     })
 }
 
-/// The text with a small first letter, unless its first word has others that are not.
-pub(crate) fn lowered(text: &str) -> String {
+/// Lowercases the first letter, unless the first word has other capitals or digits.
+pub(crate) fn lowercase_first(text: &str) -> String {
     let first = text.split(' ').next().unwrap_or_default();
     let mut letters = first.chars();
     match letters.next() {
@@ -166,7 +166,7 @@ pub(crate) fn lowered(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{cleaned, lowered, without_paths};
+    use super::{cleaned, lowercase_first, without_paths};
 
     #[test]
     fn texts_are_cleaned() {
@@ -176,7 +176,8 @@ mod tests {
                 "EOF: eof decoding byte array",
             ),
             (
-                "Physical plan does not support logical expression OuterReferenceColumn(Field { name: \"a\" })",
+                "Physical plan does not support logical expression OuterReferenceColumn(Field { \
+                 name: \"a\" })",
                 "the engine can't run logical expression",
             ),
             ("table 'datafusion.public.t' not found", "table 't' not found"),
@@ -203,8 +204,8 @@ mod tests {
             without_paths("in file:///srv/x/b.parquet: 1/2 or a/b"),
             "in b.parquet: 1/2 or a/b"
         );
-        assert_eq!(lowered("Cannot cast"), "cannot cast");
-        assert_eq!(lowered("LIKE is"), "LIKE is");
-        assert_eq!(lowered("Utf8View is"), "Utf8View is");
+        assert_eq!(lowercase_first("Cannot cast"), "cannot cast");
+        assert_eq!(lowercase_first("LIKE is"), "LIKE is");
+        assert_eq!(lowercase_first("Utf8View is"), "Utf8View is");
     }
 }

@@ -1,12 +1,12 @@
-//! Arithmetic whose results must fit their type: the engine's own wraps where they don't.
+//! Arithmetic that fails on overflow, where the engine's own wraps.
 //!
 //! ```text
-//!   a + b, of known types ──▶ a rule, behind the engine's analysis ──▶ Checked(a, b): the engine's kernel that fails on overflow
+//!   a + b, with types ─▶ a rule after the engine's analysis ─▶ Checked(a, b): a checked kernel
 //! ```
 //!
-//! As a function it is the same to everybody: the optimizer computes constants by it, and what
-//! fails there fails when the statement runs. The optimizer's own rules for `+`, `-` and `*`, which
-//! know nothing of overflow, don't apply to it.
+//! As functions, checked operators behave the same everywhere: the optimizer folds constants with
+//! them, and a failure there becomes a failure at execution. The optimizer's rules for `+`, `-` and
+//! `*`, which ignore overflow, don't apply to functions.
 
 use std::sync::Arc;
 
@@ -35,8 +35,7 @@ use datafusion::physical_expr::expressions::{self, Column, Literal};
 
 use crate::dialect::rounded;
 
-/// Puts [`Checked`] in the place of operators that would wrap. It comes behind the rule that makes
-/// types agree.
+/// Replaces operators that may wrap by [`Checked`]. Runs after the rule that coerces types.
 #[derive(Debug)]
 pub(crate) struct CheckedOperators;
 
@@ -91,7 +90,7 @@ fn checked(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(ScalarUDF::new_from_impl(Checked::new(kind)).call(arguments)))
 }
 
-/// Whether the engine's operator gives other values than it should, of types that agree.
+/// Whether the engine's operator may give a wrong value. The types are coerced.
 fn may_wrap(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Result<bool> {
     let of_decimals = match op {
         Operator::Plus | Operator::Minus | Operator::Multiply => false,
@@ -99,7 +98,7 @@ fn may_wrap(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Resul
         Operator::BitwiseShiftLeft | Operator::BitwiseShiftRight => false,
         _ => return Ok(false),
     };
-    // The right side first: in long sums it is the short one, and the left is of its kind.
+    // The right side first: in a long sum it is a leaf, and the left side has the same type.
     let right = right.get_type(schema)?;
     if !right.is_decimal() && (of_decimals || !right.is_integer()) {
         return Ok(false);
@@ -107,21 +106,21 @@ fn may_wrap(op: Operator, left: &Expr, right: &Expr, schema: &DFSchema) -> Resul
     if op == Operator::Multiply && !left.get_type(schema)?.is_numeric() {
         return Ok(false);
     }
-    // Decimals of others than the highest precision have room for all results.
+    // Decimals below the maximum precision are widened to fit all results.
     Ok(!right.is_decimal()
-        || has_most_digits(
+        || has_max_precision(
             &BinaryTypeCoercer::new(&left.get_type(schema)?, &op, &right).get_result_type()?,
         ))
 }
 
-/// Which operator.
+/// The operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     Binary(Operator),
     Negative,
 }
 
-/// An operator that fails where its result does not fit.
+/// An operator that fails if its result doesn't fit its type.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Checked {
     kind: Kind,
@@ -144,7 +143,7 @@ impl ScalarUDFImpl for Checked {
         &self.name
     }
 
-    /// As the operator's, by which other plans may know the column.
+    /// The operator's name, by which other parts of the plan may refer to the column.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         match args {
             [left, right] => {
@@ -169,7 +168,7 @@ impl ScalarUDFImpl for Checked {
         }
     }
 
-    /// As the operator's, which the plan knows already: missing where an argument is.
+    /// The operator's field, which the plan already has: nullable if an argument is.
     fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
         let types: Vec<_> = args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
         let nullable = args.arg_fields.iter().any(|field| field.is_nullable());
@@ -193,7 +192,7 @@ impl ScalarUDFImpl for Checked {
                     }
                     other => other,
                 })?;
-                check_digits(&result)?;
+                check_precision(&result)?;
                 Ok(result)
             }
             (Kind::Negative, [ColumnarValue::Array(array)]) => {
@@ -211,7 +210,7 @@ fn negative(array: &ArrayRef) -> Result<ArrayRef> {
     numeric::neg(array).map_err(|cause| out_of_range(cause, array.data_type()))
 }
 
-/// The engine's operator, with its kernels that fail on overflow.
+/// Evaluates an operator with the engine's checked kernels.
 pub(super) fn operate(
     op: Operator,
     left: &ColumnarValue,
@@ -235,10 +234,10 @@ pub(super) fn operate(
     expressions::BinaryExpr::new(left, op, right).with_fail_on_overflow(true).evaluate(&batch)
 }
 
-/// The largest decimal of 128 bits.
-const DECIMAL_128_MOST: i128 = 10i128.pow(DECIMAL128_MAX_PRECISION as u32) - 1;
+/// The largest 128-bit decimal.
+const DECIMAL_128_MAX: i128 = 10i128.pow(DECIMAL128_MAX_PRECISION as u32) - 1;
 
-/// As people write a type.
+/// A type's name in SQL.
 pub(super) fn type_name(data_type: &DataType) -> String {
     let name = match data_type {
         DataType::Int8 => "tinyint",
@@ -259,7 +258,7 @@ pub(super) fn type_name(data_type: &DataType) -> String {
     name.to_owned()
 }
 
-/// What did not fit, as one sentence.
+/// The error of a result that doesn't fit.
 fn out_of_range(cause: ArrowError, data_type: &DataType) -> DataFusionError {
     match cause {
         ArrowError::ArithmeticOverflow(text) => {
@@ -273,8 +272,8 @@ fn out_of_range(cause: ArrowError, data_type: &DataType) -> DataFusionError {
     }
 }
 
-/// Whether it is a decimal of its kind's highest precision.
-fn has_most_digits(data_type: &DataType) -> bool {
+/// Whether a type is a decimal of its width's maximum precision.
+fn has_max_precision(data_type: &DataType) -> bool {
     match *data_type {
         DataType::Decimal32(digits, _) => digits == DECIMAL32_MAX_PRECISION,
         DataType::Decimal64(digits, _) => digits == DECIMAL64_MAX_PRECISION,
@@ -284,9 +283,9 @@ fn has_most_digits(data_type: &DataType) -> bool {
     }
 }
 
-/// Holds decimals of the highest precision against it.
-fn check_digits(result: &ColumnarValue) -> Result<()> {
-    if !has_most_digits(&result.data_type()) {
+/// Checks that decimals of the maximum precision don't exceed it.
+fn check_precision(result: &ColumnarValue) -> Result<()> {
+    if !has_max_precision(&result.data_type()) {
         return Ok(());
     }
     let array = match result {
@@ -294,8 +293,8 @@ fn check_digits(result: &ColumnarValue) -> Result<()> {
         ColumnarValue::Scalar(value) => value.to_array()?,
     };
     if let Some(values) = array.as_primitive_opt::<Decimal128Type>() {
-        // All of them at a time, those behind NULL as well: what is seldom true is looked at again.
-        let most = DECIMAL_128_MOST.unsigned_abs();
+        // A quick check of all values, including those under NULL. If it fails, check precisely.
+        let most = DECIMAL_128_MAX.unsigned_abs();
         if !values
             .values()
             .iter()
@@ -327,7 +326,8 @@ fn check_digits(result: &ColumnarValue) -> Result<()> {
     })
 }
 
-/// Shifts by as many bits as there are, or more, are taken for others by processors.
+/// Fails on shifts by negative counts, or by at least the width, which processors reduce to other
+/// counts.
 fn check_shift(left: &ColumnarValue, right: &ColumnarValue) -> Result<()> {
     let Some(bits) = left.data_type().primitive_width().map(|bytes| 8 * bytes as i64) else {
         return internal_err!("{} has no bits to shift", left.data_type());
@@ -336,7 +336,7 @@ fn check_shift(left: &ColumnarValue, right: &ColumnarValue) -> Result<()> {
         ColumnarValue::Array(array) => array.clone(),
         ColumnarValue::Scalar(value) => value.to_array()?,
     };
-    // Counts beyond 63 bits are none as well.
+    // A count beyond 63 bits becomes NULL.
     let counts = arrow::compute::cast(&counts, &DataType::Int64)?;
     let counts = counts.as_primitive::<Int64Type>();
     match (min(counts), max(counts)) {

@@ -1,9 +1,9 @@
-//! Constants that become columns, and texts that are joined by `||`: a value of a megabyte beside
-//! each of 65,536 rows is 64 GB.
+//! Constants that become columns, and strings concatenated by `||`: a value of a megabyte, repeated
+//! for 65,536 rows, takes 64 GB.
 //!
-//! What the engine repeats for each row, it does not count. A rule for its optimizer puts
-//! [`Column`] around large constants where they become columns, and [`Join`] in the place of `||`:
-//! both reserve what they make.
+//! The engine doesn't account for values that it repeats for each row. An optimizer rule wraps
+//! large constants that become columns in [`Kind::Column`], and replaces `||` by [`Kind::Concat`].
+//! Both reserve memory for their results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use datafusion::physical_expr::expressions::{self, Column as ColumnExpr};
 
 use super::checked::operate;
 use super::measure::sizes;
-use super::{FREE_BYTES, counted, is_planning, reserved};
+use super::{UNRESERVED_BYTES_MAX, counted, is_planning, reserve};
 
-/// Constants up to this size are repeated without being counted.
-const SMALL_BYTES: usize = 1 << 10;
-/// Functions that hand on an argument as it is.
-const HANDING_ON: &[&str] = &[
+/// Constants up to this size are repeated without a reservation.
+const SMALL_BYTES_MAX: usize = 1 << 10;
+/// Functions that pass on an argument unchanged.
+const PASS_THROUGH: &[&str] = &[
     "coalesce",
     "nvl",
     "nvl2",
@@ -46,35 +46,35 @@ const HANDING_ON: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct LargeConstants {
     column: Arc<ScalarUDF>,
-    join: Arc<ScalarUDF>,
+    concat: Arc<ScalarUDF>,
 }
 
 impl LargeConstants {
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         let signature = Signature::any(1, Volatility::Immutable);
-        let column = Counted { kind: Kind::Column, signature, pool: Pool(pool.clone()) };
+        let column = Reserving { kind: Kind::Column, signature, pool: Pool(pool.clone()) };
         let signature = Signature::any(2, Volatility::Immutable);
-        let join = Counted { kind: Kind::Join, signature, pool: Pool(pool.clone()) };
-        Self { column: Arc::new(column.into()), join: Arc::new(join.into()) }
+        let concat = Reserving { kind: Kind::Concat, signature, pool: Pool(pool.clone()) };
+        Self { column: Arc::new(column.into()), concat: Arc::new(concat.into()) }
     }
 
-    fn counted(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-        let joined = expr.transform_up(|expr| match expr {
+    fn rewrite(&self, expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+        let concatenated = expr.transform_up(|expr| match expr {
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::StringConcat, right })
                 if is_text(&left, &right, schema) =>
             {
-                Ok(Transformed::yes(self.join.call(vec![*left, *right])))
+                Ok(Transformed::yes(self.concat.call(vec![*left, *right])))
             }
             other => Ok(Transformed::no(other)),
         })?;
-        joined.transform_data(|expr| {
+        concatenated.transform_data(|expr| {
             expr.transform_down(|expr| match &expr {
                 Expr::Literal(value, _) if is_large(value) => Ok(Transformed::new(
                     self.column.call(vec![expr]),
                     true,
                     TreeNodeRecursion::Jump,
                 )),
-                Expr::ScalarFunction(call) if !HANDING_ON.contains(&call.name()) => {
+                Expr::ScalarFunction(call) if !PASS_THROUGH.contains(&call.name()) => {
                     let is_done = call.name() == Kind::Column.name();
                     let is_constant = !is_done
                         && !expr.any_column_refs()
@@ -82,7 +82,7 @@ impl LargeConstants {
                     let expr = if is_constant { self.column.call(vec![expr]) } else { expr };
                     Ok(Transformed::new(expr, is_constant, TreeNodeRecursion::Jump))
                 }
-                // Compared, not repeated.
+                // These compare or cast constants, and don't repeat them.
                 Expr::BinaryExpr(_)
                 | Expr::Like(_)
                 | Expr::InList(_)
@@ -106,7 +106,7 @@ fn is_text(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
 }
 
 fn is_large(value: &ScalarValue) -> bool {
-    is_variable(&value.data_type()) && value.size() > SMALL_BYTES
+    is_variable(&value.data_type()) && value.size() > SMALL_BYTES_MAX
 }
 
 fn is_variable(data_type: &DataType) -> bool {
@@ -137,7 +137,7 @@ impl OptimizerRule for LargeConstants {
         let (names, schema) = (NamePreserver::new(&plan), merge_schema(&plan.inputs()));
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
-            let mut counted = self.counted(expr, &schema)?;
+            let mut counted = self.rewrite(expr, &schema)?;
             if counted.transformed {
                 counted.data = name.restore(counted.data);
             }
@@ -146,25 +146,25 @@ impl OptimizerRule for LargeConstants {
     }
 }
 
-/// Which of the two functions.
+/// The function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Kind {
     /// The same value for each row.
     Column,
-    /// Two texts, one behind the other.
-    Join,
+    /// Two concatenated strings.
+    Concat,
 }
 
 impl Kind {
     fn name(self) -> &'static str {
         match self {
             Self::Column => "column",
-            Self::Join => "||",
+            Self::Concat => "||",
         }
     }
 }
 
-/// The engine's pool; any is as good as another.
+/// The engine's pool. All pools compare equal, as the traits of functions require.
 #[derive(Debug)]
 struct Pool(Arc<dyn MemoryPool>);
 
@@ -180,15 +180,15 @@ impl std::hash::Hash for Pool {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
-/// A function that reserves memory for what it makes.
+/// A function that reserves memory for its result.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Counted {
+struct Reserving {
     kind: Kind,
     signature: Signature,
     pool: Pool,
 }
 
-impl ScalarUDFImpl for Counted {
+impl ScalarUDFImpl for Reserving {
     fn name(&self) -> &str {
         self.kind.name()
     }
@@ -200,7 +200,7 @@ impl ScalarUDFImpl for Counted {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match (self.kind, arguments) {
             (Kind::Column, [only]) => Ok(only.clone()),
-            (Kind::Join, [left, right]) => expressions::binary(
+            (Kind::Concat, [left, right]) => expressions::binary(
                 Arc::new(ColumnExpr::new("l", 0)),
                 Operator::StringConcat,
                 Arc::new(ColumnExpr::new("r", 1)),
@@ -228,27 +228,27 @@ impl ScalarUDFImpl for Counted {
         match (self.kind, &args.args[..]) {
             (Kind::Column, [ColumnarValue::Scalar(value)]) => {
                 if is_planning() {
-                    return exec_err!("constants are not repeated while planning");
+                    return exec_err!("constants are not repeated during planning");
                 }
                 let reservation =
-                    reserved(&self.pool.0, "a constant", value.size() as f64 * rows as f64)?;
+                    reserve(&self.pool.0, "a constant", value.size() as f64 * rows as f64)?;
                 let array = value.to_array_of_size(rows)?;
                 Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
             }
             (Kind::Column, [array]) => Ok(array.clone()),
-            (Kind::Join, [left, right]) => {
+            (Kind::Concat, [left, right]) => {
                 let is_constant =
                     matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
                 let count = if is_constant { 1 } else { rows };
                 let bytes = sizes(left, count).sum(count) + sizes(right, count).sum(count);
-                if bytes <= FREE_BYTES {
-                    return join(left, right, rows);
+                if bytes <= UNRESERVED_BYTES_MAX {
+                    return concat(left, right, rows);
                 }
                 if is_planning() {
-                    return exec_err!("texts are not joined while planning");
+                    return exec_err!("strings are not concatenated during planning");
                 }
-                let reservation = reserved(&self.pool.0, "||", bytes)?;
-                match join(left, right, rows)? {
+                let reservation = reserve(&self.pool.0, "||", bytes)?;
+                match concat(left, right, rows)? {
                     ColumnarValue::Array(array) => {
                         Ok(ColumnarValue::Array(counted::counted(array, reservation)?))
                     }
@@ -264,7 +264,7 @@ fn two(left: &DataType, right: &DataType) -> Schema {
     Schema::new(vec![Field::new("l", left.clone(), true), Field::new("r", right.clone(), true)])
 }
 
-/// What the engine makes of `left || right`.
-fn join(left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
+/// Evaluates `left || right`.
+fn concat(left: &ColumnarValue, right: &ColumnarValue, rows: usize) -> Result<ColumnarValue> {
     operate(Operator::StringConcat, left, right, rows)
 }

@@ -1,5 +1,5 @@
-//! Arrays that are counted in the engine's pool of memory for as long as anybody holds a part of
-//! them.
+//! Arrays with a reservation in the engine's memory pool, which lasts as long as any of their
+//! buffers.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use bytes::Bytes;
 use datafusion::common::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 
-/// Smaller buffers are not counted.
+/// Smaller buffers don't carry the reservation.
 const COUNTED_BYTES_MIN: usize = 4 << 10;
 
-/// A buffer, and what is reserved for it and those beside it.
+/// A buffer, and the reservation that it shares with the array's other buffers.
 struct Owner {
     buffer: Buffer,
     _reservation: Arc<MemoryReservation>,
@@ -24,27 +24,27 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-/// The array, which holds on to `reservation`; that becomes as large as the array is.
+/// Attaches `reservation` to an array's buffers, resized to the array's size.
 pub(crate) fn counted(array: ArrayRef, reservation: MemoryReservation) -> Result<ArrayRef> {
     reservation.resize(array.get_array_memory_size());
     let data = array.to_data();
     drop(array);
-    Ok(make_array(held(data, &Arc::new(reservation))?))
+    Ok(make_array(attach(data, &Arc::new(reservation))?))
 }
 
-fn held(data: ArrayData, reservation: &Arc<MemoryReservation>) -> Result<ArrayData> {
-    let hold = |buffer: &Buffer| match buffer.len() {
+fn attach(data: ArrayData, reservation: &Arc<MemoryReservation>) -> Result<ArrayData> {
+    let with_reservation = |buffer: &Buffer| match buffer.len() {
         ..COUNTED_BYTES_MIN => buffer.clone(),
         _ => Buffer::from(Bytes::from_owner(Owner {
             buffer: buffer.clone(),
             _reservation: reservation.clone(),
         })),
     };
-    let buffers = data.buffers().iter().map(hold).collect();
+    let buffers = data.buffers().iter().map(with_reservation).collect();
     let children = data
         .child_data()
         .iter()
-        .map(|child| held(child.clone(), reservation))
+        .map(|child| attach(child.clone(), reservation))
         .collect::<Result<Vec<_>>>()?;
     Ok(data.into_builder().buffers(buffers).child_data(children).build()?)
 }

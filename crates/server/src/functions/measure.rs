@@ -1,4 +1,4 @@
-//! How large the rows of a function's arguments are, and what numbers they hold.
+//! Sizes and numbers in a function's arguments, row by row.
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BinaryArray, LargeBinaryArray, LargeListArray, LargeStringArray,
@@ -16,7 +16,7 @@ const DAY_NS: f64 = 86_400e9;
 /// A figure for each row.
 #[derive(Debug, Clone)]
 pub(super) enum Measure {
-    /// The same for all.
+    /// The same for all rows.
     One(f64),
     Many(Vec<f64>),
 }
@@ -29,7 +29,7 @@ impl Measure {
         }
     }
 
-    /// Of so many rows.
+    /// The sum over `rows` rows.
     pub(super) fn sum(&self, rows: usize) -> f64 {
         match self {
             Self::One(all) => *all * rows as f64,
@@ -95,14 +95,14 @@ fn of_array(array: &ArrayRef) -> Vec<f64> {
     vec![average(array); array.len()]
 }
 
-/// The bytes of an entry.
+/// The average bytes of an entry.
 fn average(array: &ArrayRef) -> f64 {
     let bytes =
         array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size());
     bytes as f64 / array.len().max(1) as f64
 }
 
-/// How many entries each row's list has.
+/// The number of entries of each row's list.
 pub(super) fn entries(value: &ColumnarValue, rows: usize) -> Measure {
     let of = |array: &ArrayRef| match array.data_type() {
         DataType::List(_) => array
@@ -132,7 +132,7 @@ pub(super) fn entries(value: &ColumnarValue, rows: usize) -> Measure {
     }
 }
 
-/// The bytes that an entry of a list takes, whatever it holds.
+/// The fixed bytes of a list's entry.
 pub(super) fn entry_bytes(list: &DataType) -> f64 {
     match list {
         DataType::List(entry) | DataType::LargeList(entry) => {
@@ -142,7 +142,8 @@ pub(super) fn entry_bytes(list: &DataType) -> f64 {
     }
 }
 
-/// The number in each row, 0 for NULL; times and intervals in nanoseconds. None of other types.
+/// The number in each row, 0 for NULL. Times and intervals are in nanoseconds. None for other
+/// types.
 pub(super) fn numbers(value: &ColumnarValue, rows: usize) -> Result<Option<Measure>> {
     match value {
         ColumnarValue::Scalar(scalar) => Ok(of_numbers(&scalar.to_array()?)?

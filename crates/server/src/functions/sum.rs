@@ -1,9 +1,10 @@
-//! `sum()` that fails where its result does not fit, and only there: sums on the way have twice as
-//! many bits.
+//! `sum()` that fails if and only if the result doesn't fit its type: intermediate sums have twice
+//! as many bits.
 //!
-//! The engine's own adds in the result's type, and wraps. It stays in use for floating point
-//! numbers, intervals, and decimals whose sums are so much wider than they are that no number of
-//! rows fills them.
+//! The engine's own `sum()` adds in the result's type, and wraps. It is still used for floats,
+//! intervals, and decimals whose sums are wide enough for any number of rows.
+
+mod groups;
 
 use std::collections::HashMap;
 use std::fmt::{self, Debug};
@@ -11,9 +12,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, PrimitiveArray,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, PrimitiveArray,
 };
-use arrow::buffer::NullBuffer;
 use arrow::datatypes::{
     DECIMAL128_MAX_PRECISION, DataType, Decimal32Type, Decimal64Type, Decimal128Type,
     Decimal256Type, DecimalType, DurationMicrosecondType, DurationMillisecondType,
@@ -24,24 +24,26 @@ use datafusion::common::{DataFusionError, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::{AggregateOrderSensitivity, format_state_name};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDFImpl, Documentation, EmitTo, GroupsAccumulator, ReversedUDAF,
-    SetMonotonicity, Signature,
+    Accumulator, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
+    Signature,
 };
 
-/// The engine gives sums of decimals so many digits more.
+use self::groups::Groups;
+
+/// Digits that the engine adds to the precision of a sum of decimals.
 const SUM_DIGITS: u8 = 10;
 
-/// What is summed here.
+/// A type that is summed here.
 trait Summand: ArrowPrimitiveType<Native: Eq + Hash> {
-    /// In what it is added.
+    /// The type of intermediate sums.
     type Wide: DecimalType;
-    /// What the sum is.
+    /// The type of the result.
     type Out: ArrowPrimitiveType;
 
-    fn widened(value: Self::Native) -> <Self::Wide as ArrowPrimitiveType>::Native;
+    fn widen(value: Self::Native) -> <Self::Wide as ArrowPrimitiveType>::Native;
 
-    /// None where it does not fit.
-    fn narrowed(
+    /// None if the sum doesn't fit.
+    fn narrow(
         sum: <Self::Wide as ArrowPrimitiveType>::Native,
     ) -> Option<<Self::Out as ArrowPrimitiveType>::Native>;
 }
@@ -54,11 +56,11 @@ macro_rules! summands {
             type Wide = $wide;
             type Out = $out;
 
-            fn widened(value: Self::Native) -> Wide<Self> {
+            fn widen(value: Self::Native) -> Wide<Self> {
                 $widened(value)
             }
 
-            fn narrowed(sum: Wide<Self>) -> Option<<$out as ArrowPrimitiveType>::Native> {
+            fn narrow(sum: Wide<Self>) -> Option<<$out as ArrowPrimitiveType>::Native> {
                 $narrowed(sum)
             }
         })*
@@ -68,28 +70,42 @@ macro_rules! summands {
 summands! {
     Int64Type => Decimal128Type => Int64Type, i128::from, |sum| i64::try_from(sum).ok();
     UInt64Type => Decimal128Type => UInt64Type, i128::from, |sum| u64::try_from(sum).ok();
-    DurationSecondType => Decimal128Type => DurationSecondType, i128::from, |sum| i64::try_from(sum).ok();
-    DurationMillisecondType => Decimal128Type => DurationMillisecondType, i128::from, |sum| i64::try_from(sum).ok();
-    DurationMicrosecondType => Decimal128Type => DurationMicrosecondType, i128::from, |sum| i64::try_from(sum).ok();
-    DurationNanosecondType => Decimal128Type => DurationNanosecondType, i128::from, |sum| i64::try_from(sum).ok();
+    DurationSecondType => Decimal128Type => DurationSecondType,
+        i128::from, |sum| i64::try_from(sum).ok();
+    DurationMillisecondType => Decimal128Type => DurationMillisecondType,
+        i128::from, |sum| i64::try_from(sum).ok();
+    DurationMicrosecondType => Decimal128Type => DurationMicrosecondType,
+        i128::from, |sum| i64::try_from(sum).ok();
+    DurationNanosecondType => Decimal128Type => DurationNanosecondType,
+        i128::from, |sum| i64::try_from(sum).ok();
     Decimal32Type => Decimal128Type => Decimal128Type, i128::from, Some;
     Decimal64Type => Decimal128Type => Decimal128Type, i128::from, Some;
     Decimal128Type => Decimal256Type => Decimal128Type, i256::from_i128, |sum: i256| {
-        sum.to_i128().filter(|sum| Decimal128Type::is_valid_decimal_precision(*sum, DECIMAL128_MAX_PRECISION))
+        sum.to_i128().filter(|sum| {
+            Decimal128Type::is_valid_decimal_precision(*sum, DECIMAL128_MAX_PRECISION)
+        })
     };
 }
 
-/// Calls a function for the type that is summed, or gives something else for those that are the
-/// engine's.
+/// Calls a generic function with the summed type, or evaluates `$engine` for types that the engine
+/// sums.
 macro_rules! by_type {
     ($data_type:expr, $function:ident($($argument:expr),*), $engine:expr) => {
         match $data_type {
             DataType::Int64 => $function::<Int64Type>($($argument),*),
             DataType::UInt64 => $function::<UInt64Type>($($argument),*),
-            DataType::Duration(TimeUnit::Second) => $function::<DurationSecondType>($($argument),*),
-            DataType::Duration(TimeUnit::Millisecond) => $function::<DurationMillisecondType>($($argument),*),
-            DataType::Duration(TimeUnit::Microsecond) => $function::<DurationMicrosecondType>($($argument),*),
-            DataType::Duration(TimeUnit::Nanosecond) => $function::<DurationNanosecondType>($($argument),*),
+            DataType::Duration(TimeUnit::Second) => {
+                $function::<DurationSecondType>($($argument),*)
+            }
+            DataType::Duration(TimeUnit::Millisecond) => {
+                $function::<DurationMillisecondType>($($argument),*)
+            }
+            DataType::Duration(TimeUnit::Microsecond) => {
+                $function::<DurationMicrosecondType>($($argument),*)
+            }
+            DataType::Duration(TimeUnit::Nanosecond) => {
+                $function::<DurationNanosecondType>($($argument),*)
+            }
             DataType::Decimal32(..) => $function::<Decimal32Type>($($argument),*),
             DataType::Decimal64(..) => $function::<Decimal64Type>($($argument),*),
             DataType::Decimal128(digits, _) if *digits > DECIMAL128_MAX_PRECISION - SUM_DIGITS => {
@@ -100,7 +116,7 @@ macro_rules! by_type {
     };
 }
 
-/// The function.
+/// The function `sum()`.
 #[derive(Debug)]
 pub(super) struct Sum {
     engine: Arc<dyn AggregateUDFImpl>,
@@ -124,7 +140,7 @@ impl Hash for Sum {
     fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
 }
 
-/// Statistics and arithmetic rules of the engine's own are left out: they wrap too.
+/// Does not delegate the engine's statistics and arithmetic rules, which wrap too.
 impl AggregateUDFImpl for Sum {
     fn name(&self) -> &str {
         self.engine.name()
@@ -144,11 +160,15 @@ impl AggregateUDFImpl for Sum {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        by_type!(summed(&args)?, accumulator(&args), self.engine.accumulator(args))
+        by_type!(summed_type(&args)?, accumulator(&args), self.engine.accumulator(args))
     }
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        by_type!(summed(&args)?, accumulator(&args), self.engine.create_sliding_accumulator(args))
+        by_type!(
+            summed_type(&args)?,
+            accumulator(&args),
+            self.engine.create_sliding_accumulator(args)
+        )
     }
 
     fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
@@ -159,7 +179,7 @@ impl AggregateUDFImpl for Sum {
         &self,
         args: AccumulatorArgs,
     ) -> Result<Box<dyn GroupsAccumulator>> {
-        by_type!(summed(&args)?, groups(&args), self.engine.create_groups_accumulator(args))
+        by_type!(summed_type(&args)?, groups(&args), self.engine.create_groups_accumulator(args))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -186,8 +206,8 @@ impl AggregateUDFImpl for Sum {
     }
 }
 
-/// The type of what is summed.
-fn summed<'a>(args: &AccumulatorArgs<'a>) -> Result<&'a DataType> {
+/// The type of the argument.
+fn summed_type<'a>(args: &AccumulatorArgs<'a>) -> Result<&'a DataType> {
     match args.expr_fields {
         [input] => Ok(input.data_type()),
         inputs => internal_err!("sum() of {} columns", inputs.len()),
@@ -198,13 +218,13 @@ fn accumulator<T: Summand>(args: &AccumulatorArgs) -> Result<Box<dyn Accumulator
     let out = args.return_field.data_type().clone();
     Ok(match args.is_distinct {
         true => Box::new(Distinct::<T> {
-            data_type: summed(args)?.clone(),
+            data_type: summed_type(args)?.clone(),
             out,
             counts: HashMap::new(),
             sum: Wide::<T>::ZERO,
         }),
         false => Box::new(Total::<T> {
-            wide: wide_type::<T>(summed(args)?),
+            wide: wide_type::<T>(summed_type(args)?),
             out,
             sum: Wide::<T>::ZERO,
             count: 0,
@@ -214,12 +234,7 @@ fn accumulator<T: Summand>(args: &AccumulatorArgs) -> Result<Box<dyn Accumulator
 
 fn groups<T: Summand>(args: &AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
     let out = args.return_field.data_type().clone();
-    Ok(Box::new(Groups::<T> {
-        wide: wide_type::<T>(summed(args)?),
-        out,
-        sums: Vec::new(),
-        seen: Vec::new(),
-    }))
+    Ok(Box::new(Groups::<T>::new(wide_type::<T>(summed_type(args)?), out)))
 }
 
 fn state_fields<T: Summand>(args: &StateFieldsArgs, input: &FieldRef) -> Result<Vec<FieldRef>> {
@@ -232,7 +247,7 @@ fn state_fields<T: Summand>(args: &StateFieldsArgs, input: &FieldRef) -> Result<
     Ok(vec![Arc::new(field)])
 }
 
-/// The type of sums on the way.
+/// The type of intermediate sums.
 fn wide_type<T: Summand>(data_type: &DataType) -> DataType {
     let scale = match data_type {
         DataType::Decimal32(_, scale)
@@ -248,22 +263,22 @@ fn fitting<T: Summand>(
     out: &DataType,
 ) -> Result<<T::Out as ArrowPrimitiveType>::Native> {
     let name = super::checked::type_name(out);
-    T::narrowed(sum).ok_or_else(|| {
+    T::narrow(sum).ok_or_else(|| {
         DataFusionError::Execution(format!("a sum of {sum:?} is out of range of {name}"))
     })
 }
 
-/// The sum of all rows, or of a frame that moves over them.
+/// The sum of all rows, or of a moving window frame.
 struct Total<T: Summand> {
     wide: DataType,
     out: DataType,
     sum: Wide<T>,
-    /// Of values that are not missing.
+    /// The number of values that are not NULL.
     count: u64,
 }
 
 /// The sum of an array's values, and their count.
-fn totalled<T: ArrowPrimitiveType, W: ArrowNativeTypeOp>(
+fn total_of<T: ArrowPrimitiveType, W: ArrowNativeTypeOp>(
     array: &ArrayRef,
     widened: impl Fn(T::Native) -> W,
 ) -> (W, u64) {
@@ -280,7 +295,7 @@ fn totalled<T: ArrowPrimitiveType, W: ArrowNativeTypeOp>(
 impl<T: Summand> Accumulator for Total<T> {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for array in values {
-            let (sum, count) = totalled::<T, _>(array, T::widened);
+            let (sum, count) = total_of::<T, _>(array, T::widen);
             self.sum = self.sum.add_wrapping(sum);
             self.count += count;
         }
@@ -289,7 +304,7 @@ impl<T: Summand> Accumulator for Total<T> {
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for array in values {
-            let (sum, count) = totalled::<T, _>(array, T::widened);
+            let (sum, count) = total_of::<T, _>(array, T::widen);
             self.sum = self.sum.sub_wrapping(sum);
             self.count -= count;
         }
@@ -302,7 +317,7 @@ impl<T: Summand> Accumulator for Total<T> {
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         for array in states {
-            let (sum, count) = totalled::<T::Wide, _>(array, |sum| sum);
+            let (sum, count) = total_of::<T::Wide, _>(array, |sum| sum);
             self.sum = self.sum.add_wrapping(sum);
             self.count += count;
         }
@@ -326,7 +341,7 @@ impl<T: Summand> Accumulator for Total<T> {
     }
 }
 
-/// The sum of different values, each counted as often as it is in the frame.
+/// The sum of distinct values, with the number of times that each is in the window frame.
 struct Distinct<T: Summand> {
     data_type: DataType,
     out: DataType,
@@ -339,7 +354,7 @@ impl<T: Summand> Distinct<T> {
         for value in values.iter().flatten() {
             let count = self.counts.entry(value).or_default();
             if *count == 0 {
-                self.sum = self.sum.add_wrapping(T::widened(value));
+                self.sum = self.sum.add_wrapping(T::widen(value));
             }
             *count += 1;
         }
@@ -358,7 +373,7 @@ impl<T: Summand> Accumulator for Distinct<T> {
                 *count -= 1;
                 if *count == 0 {
                     self.counts.remove(&value);
-                    self.sum = self.sum.sub_wrapping(T::widened(value));
+                    self.sum = self.sum.sub_wrapping(T::widen(value));
                 }
             }
         }
@@ -393,117 +408,6 @@ impl<T: Summand> Accumulator for Distinct<T> {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.counts.capacity() * size_of::<(T::Native, u64)>()
-    }
-}
-
-/// The sums of many groups.
-struct Groups<T: Summand> {
-    wide: DataType,
-    out: DataType,
-    sums: Vec<Wide<T>>,
-    /// Which groups have a value that is not missing.
-    seen: Vec<bool>,
-}
-
-impl<T: Summand> Groups<T> {
-    fn add<U: ArrowPrimitiveType>(
-        &mut self,
-        values: &ArrayRef,
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        groups_total: usize,
-        widened: impl Fn(U::Native) -> Wide<T>,
-    ) {
-        self.sums.resize(groups_total, Wide::<T>::ZERO);
-        self.seen.resize(groups_total, false);
-        let values = values.as_primitive::<U>();
-        let wanted = NullBuffer::union(values.nulls(), filter.map(kept).as_ref());
-        let rows = groups.iter().zip(values.values());
-        let mut add = |group: usize, value: U::Native| {
-            self.sums[group] = self.sums[group].add_wrapping(widened(value));
-            self.seen[group] = true;
-        };
-        match wanted.filter(|wanted| wanted.null_count() > 0) {
-            None => rows.for_each(|(group, value)| add(*group, *value)),
-            Some(wanted) => rows.zip(wanted.iter()).for_each(|((group, value), wanted)| {
-                if wanted {
-                    add(*group, *value);
-                }
-            }),
-        }
-    }
-
-    fn take(&mut self, emit: EmitTo) -> (Vec<Wide<T>>, NullBuffer) {
-        (emit.take_needed(&mut self.sums), emit.take_needed(&mut self.seen).into())
-    }
-}
-
-/// The rows that a filter lets through.
-fn kept(filter: &BooleanArray) -> NullBuffer {
-    match filter.nulls() {
-        None => NullBuffer::new(filter.values().clone()),
-        Some(known) => NullBuffer::new(filter.values() & known.inner()),
-    }
-}
-
-impl<T: Summand> GroupsAccumulator for Groups<T> {
-    fn update_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        filter: Option<&BooleanArray>,
-        groups_total: usize,
-    ) -> Result<()> {
-        values
-            .iter()
-            .for_each(|values| self.add::<T>(values, groups, filter, groups_total, T::widened));
-        Ok(())
-    }
-
-    fn merge_batch(
-        &mut self,
-        values: &[ArrayRef],
-        groups: &[usize],
-        groups_total: usize,
-    ) -> Result<()> {
-        values
-            .iter()
-            .for_each(|values| self.add::<T::Wide>(values, groups, None, groups_total, |sum| sum));
-        Ok(())
-    }
-
-    fn evaluate(&mut self, emit: EmitTo) -> Result<ArrayRef> {
-        let (sums, seen) = self.take(emit);
-        let sums =
-            sums.into_iter().map(|sum| fitting::<T>(sum, &self.out)).collect::<Result<Vec<_>>>()?;
-        Ok(Arc::new(
-            PrimitiveArray::<T::Out>::new(sums.into(), Some(seen)).with_data_type(self.out.clone()),
-        ))
-    }
-
-    fn state(&mut self, emit: EmitTo) -> Result<Vec<ArrayRef>> {
-        let (sums, seen) = self.take(emit);
-        let sums = PrimitiveArray::<T::Wide>::new(sums.into(), Some(seen))
-            .with_data_type(self.wide.clone());
-        Ok(vec![Arc::new(sums)])
-    }
-
-    fn convert_to_state(
-        &self,
-        values: &[ArrayRef],
-        filter: Option<&BooleanArray>,
-    ) -> Result<Vec<ArrayRef>> {
-        let states = values.iter().map(|values| {
-            let sums = values.as_primitive::<T>().unary::<_, T::Wide>(T::widened);
-            let wanted = NullBuffer::union(sums.nulls(), filter.map(kept).as_ref());
-            let sums = PrimitiveArray::<T::Wide>::new(sums.values().clone(), wanted);
-            Arc::new(sums.with_data_type(self.wide.clone())) as ArrayRef
-        });
-        Ok(states.collect())
-    }
-
-    fn size(&self) -> usize {
-        size_of_val(self) + self.sums.capacity() * size_of::<Wide<T>>() + self.seen.capacity()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files, sorted: what `dray sort` does.
+//! Sorts files: `dray sort`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -18,43 +18,42 @@ use dray_sort::{By, Distinct, SortColumn};
 use dray_wire::ErrorKind;
 use futures::StreamExt;
 
-use super::{ExternalSortExec, Terms, footprint};
-use crate::arrow_files::batch_bytes_max;
+use super::{ExternalSortExec, SortRequest, footprint};
+use crate::arrow_batch_size::batch_bytes_max;
 use crate::catalog::{self, CatalogError, CatalogOptions, TableSpec};
 use crate::engine::execution_error;
 
-/// What a sort of files is left for sorting, if it has so much at all.
+/// Memory that a sort of files has for sorting at least, if it has that much in total.
 pub const SORT_BYTES_MIN: usize = 16 << 20;
 
 /// What to sort, and how.
 #[derive(Debug, Clone)]
 pub struct FileSort {
-    /// Files, and folders of files of one kind. All have the same columns.
+    /// Files, or folders of files of one kind. All must have the same columns.
     pub inputs: Vec<PathBuf>,
-    /// The columns to sort by, the first of which decides first; all of the files' if there are
-    /// none.
+    /// The columns to sort by, most significant first. If empty, all columns.
     pub by: Vec<By>,
-    /// Which rows are dropped.
+    /// Which rows count as duplicates and are dropped.
     pub distinct: Distinct,
-    /// So many rows are wanted.
+    /// Maximum rows to return; None is unlimited.
     pub limit: Option<u64>,
-    /// The memory that reading, sorting and handing on may take; sorting gets [`SORT_BYTES_MIN`] of
-    /// it, however little is left.
+    /// Memory for reading, sorting and the consumer of the rows. Sorting gets at least
+    /// [`SORT_BYTES_MIN`] of it.
     pub memory_bytes: usize,
-    /// How much of it whoever takes the sorted rows needs.
+    /// The part of `memory_bytes` that the consumer of the rows needs.
     pub sink_bytes: usize,
-    /// An existing folder for what does not fit; `None` is the system's folder for temporary files.
+    /// An existing folder to spill to; None is the system's folder for temporary files.
     pub spill_dir: Option<PathBuf>,
     /// Threads that read and sort (at least 1).
     pub threads: usize,
-    /// CSV files have no line of names at their beginning.
+    /// Whether CSV files lack a header line.
     pub csv_no_header: bool,
 }
 
 /// Why files can't be sorted.
 #[derive(Debug)]
 pub enum SortError {
-    /// The files, or the columns, are not such that this can be done.
+    /// The request can't be fulfilled with these files and columns.
     Usage(String),
     /// Reading or sorting failed.
     Failed(String),
@@ -91,18 +90,18 @@ impl From<DataFusionError> for SortError {
     }
 }
 
-/// Sorted rows.
+/// A running sort, whose result is read batch by batch.
 pub struct SortedFiles {
     sort: Arc<ExternalSortExec>,
     batches: SendableRecordBatchStream,
 }
 
 impl FileSort {
-    /// Starts to sort. Dropping what is returned stops it.
+    /// Starts the sort. Dropping the returned value cancels it.
     ///
     /// # Errors
-    /// When a file can't be read, files have different columns, or there is no such column to sort
-    /// by.
+    /// If a file can't be read, the files have different columns, or a column to sort by doesn't
+    /// exist.
     pub async fn start(&self) -> Result<SortedFiles, SortError> {
         let name = |number: usize| format!("input_{number}");
         let table = |(number, path): (usize, &PathBuf)| TableSpec {
@@ -133,7 +132,7 @@ impl FileSort {
                         .map(|path| path.display().to_string())
                         .unwrap_or_default();
                     let what = format!(
-                        "{} has other columns than {first}; sort them apart",
+                        "{} has other columns than {first}; sort them separately",
                         path.display()
                     );
                     return Err(SortError::Usage(what));
@@ -146,30 +145,38 @@ impl FileSort {
         let input = all.create_physical_plan().await?;
         let ordering = self.ordering(&input.schema())?;
         let runtime = context.runtime_env();
-        let of_partition = footprint::of_partition(&input, &runtime).await?;
-        // Files that can't be looked at are not read either, and that says why.
+        let partition_bytes = footprint::partition_bytes(&input, &runtime).await?;
+        // If a file can't be opened here, the scan fails with the reason.
         if let Ok(Some((bytes, path))) = batch_bytes_max(&input)
             && bytes > self.memory_bytes as u64 / 2
         {
             let what = format!(
-                "a record batch of {} takes {bytes} bytes, for which there is no room in --memory {}: give {} or more, \
-                 or write the file in smaller batches",
+                "a record batch of {} takes {bytes} bytes, too many for --memory {}: use {} or \
+                 more, or write the file in smaller batches",
                 path.display(),
                 self.memory_bytes,
                 2 * bytes
             );
             return Err(SortError::Usage(what));
         }
-        let of_partition = usize::try_from(of_partition).unwrap_or(usize::MAX).max(1);
-        let at_once = (self.memory_bytes / 2 / of_partition).clamp(1, self.threads.max(1));
-        let beside =
-            self.sink_bytes.max(of_partition.saturating_mul(at_once)).min(self.memory_bytes / 2);
-        let sort_bytes = (self.memory_bytes - beside).max(SORT_BYTES_MIN.min(self.memory_bytes));
-        let terms = Terms { distinct: self.distinct, limit: self.limit, at_once: Some(at_once) };
-        let sort = Arc::new(ExternalSortExec::of(ordering, input)?.on(terms));
+        let partition_bytes = usize::try_from(partition_bytes).unwrap_or(usize::MAX).max(1);
+        let partitions = (self.memory_bytes / 2 / partition_bytes).clamp(1, self.threads.max(1));
+        // Reading and the consumer follow each other, so they share a part of the memory.
+        let other_bytes = self
+            .sink_bytes
+            .max(partition_bytes.saturating_mul(partitions))
+            .min(self.memory_bytes / 2);
+        let sort_bytes =
+            (self.memory_bytes - other_bytes).max(SORT_BYTES_MIN.min(self.memory_bytes));
+        let request = SortRequest {
+            distinct: self.distinct,
+            limit: self.limit,
+            partitions_at_a_time: Some(partitions),
+        };
+        let sort = Arc::new(ExternalSortExec::try_new(ordering, input)?.with_request(request));
         let mut config = context.copied_config();
-        // Each thread reads its own part of a file, and leaves the others theirs: batches are
-        // numbered in the order of the rows.
+        // Without work stealing each partition reads its own range of a file, so that the sequence
+        // numbers of batches follow the order of the rows.
         config.options_mut().execution.enable_file_stream_work_stealing = false;
         let pool = Arc::new(GreedyMemoryPool::new(sort_bytes));
         let runtime =
@@ -205,33 +212,33 @@ impl FileSort {
     }
 }
 
-/// Names and types: what files must have in common.
+/// The names and types of columns, which must be the same in all files.
 fn columns(frame: &DataFrame) -> Vec<(String, arrow::datatypes::DataType)> {
     let column = |field: &Arc<Field>| (field.name().clone(), field.data_type().clone());
     frame.schema().fields().iter().map(column).collect()
 }
 
 impl SortedFiles {
-    /// The columns of the batches.
+    /// The columns of the result.
     pub fn schema(&self) -> SchemaRef {
         self.sort.schema()
     }
 
-    /// How many rows have been taken in so far.
+    /// Rows read so far.
     pub fn rows_read(&self) -> u64 {
-        self.sort.rows_taken()
+        self.sort.rows_read()
     }
 
-    /// How many bytes were written to disk so far.
+    /// Bytes written to disk so far.
     pub fn spilled_bytes(&self) -> u64 {
         let spilled = self.sort.metrics().and_then(|metrics| metrics.spilled_bytes());
         spilled.unwrap_or(0) as u64
     }
 
-    /// The next rows; none after the last ones.
+    /// The next batch; None at the end.
     ///
     /// # Errors
-    /// When reading or sorting fails.
+    /// If reading or sorting fails.
     pub async fn next(&mut self) -> Result<Option<RecordBatch>, SortError> {
         Ok(self.batches.next().await.transpose()?)
     }

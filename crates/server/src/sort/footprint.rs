@@ -1,4 +1,4 @@
-//! What reading files takes besides sorting their rows.
+//! The memory that reading files takes.
 
 use std::sync::Arc;
 
@@ -10,25 +10,24 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::file::metadata::RowGroupMetaData;
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::arrow_files::batch_bytes_max;
+use crate::arrow_batch_size::batch_bytes_max;
 
-/// A file of rows or of columns that are not compressed is read in pieces.
-const PIECES_BYTES: u64 = 4 << 20;
-/// Of each column of a Parquet file there is a page and a dictionary, decompressed; writers end
-/// them at about a megabyte.
+/// What reading a file takes that is not Parquet, or is small.
+const READ_BYTES_MIN: u64 = 4 << 20;
+/// A decompressed page and a dictionary for each column of a Parquet file. Writers limit both to
+/// about a megabyte.
 const COLUMN_BYTES_MAX: u64 = 2 << 20;
-/// Rows of a batch, and how many batches there are: the one that is made, and the one that is
-/// sorted.
+/// Rows of a batch, and the number of batches: one is being read, one is being sorted.
 const BATCH_ROWS: u64 = 8192;
 const BATCHES: u64 = 2;
 
-/// The bytes that reading one partition of a plan takes at most, as far as the files tell.
-pub(super) async fn of_partition(
+/// The bytes that reading one partition of a plan takes at most, estimated from file metadata.
+pub(super) async fn partition_bytes(
     plan: &Arc<dyn ExecutionPlan>,
     runtime: &RuntimeEnv,
 ) -> Result<u64> {
     let arrow = batch_bytes_max(plan).ok().flatten().map_or(0, |(bytes, _)| bytes);
-    let mut most = PIECES_BYTES.max(arrow);
+    let mut most = READ_BYTES_MIN.max(arrow);
     let mut plans = vec![plan];
     while let Some(plan) = plans.pop() {
         plans.extend(plan.children());
@@ -39,7 +38,7 @@ pub(super) async fn of_partition(
         files.sort_unstable_by_key(|file| std::cmp::Reverse(file.object_meta.size));
         files.dedup_by_key(|file| &file.object_meta.location);
         for file in files {
-            // The others are smaller than a row group of those before.
+            // The remaining files are smaller than the largest row group so far.
             if file.object_meta.size <= most {
                 break;
             }
@@ -47,14 +46,14 @@ pub(super) async fn of_partition(
                 .with_file_metadata_cache(Some(runtime.cache_manager.get_file_metadata_cache()))
                 .fetch_metadata()
                 .await?;
-            most = metadata.row_groups().iter().map(of_row_group).fold(most, u64::max);
+            most = metadata.row_groups().iter().map(row_group_bytes).fold(most, u64::max);
         }
     }
     Ok(most)
 }
 
-/// A row group is read as a whole and decoded page by page.
-fn of_row_group(group: &RowGroupMetaData) -> u64 {
+/// The bytes that reading a row group takes. It is read as a whole and decoded page by page.
+fn row_group_bytes(group: &RowGroupMetaData) -> u64 {
     let count = |value: i64| u64::try_from(value).unwrap_or(0);
     let (compressed, plain) = (count(group.compressed_size()), count(group.total_byte_size()));
     let pages = plain.min(COLUMN_BYTES_MAX.saturating_mul(group.num_columns() as u64));

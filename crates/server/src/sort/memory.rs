@@ -1,4 +1,4 @@
-//! The engine's pool of memory, as the sort wants it.
+//! The engine's memory pool, as the memory of Dray's sort.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use datafusion::execution::memory_pool::{
 };
 use dray_sort::Memory;
 
-/// A sort's part of the pool.
+/// A sort's reservation in the pool.
 #[derive(Debug)]
 pub(super) struct PoolMemory {
     reservation: MemoryReservation,
@@ -15,7 +15,7 @@ pub(super) struct PoolMemory {
 }
 
 impl PoolMemory {
-    /// What sorts may spill, they give back when others want it.
+    /// Registers a consumer that can spill, so the pool limits it to its fair share.
     pub(super) fn new(pool: &Arc<dyn MemoryPool>) -> Self {
         let bytes_max = match pool.memory_limit() {
             MemoryLimit::Finite(bytes) => bytes,

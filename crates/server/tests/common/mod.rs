@@ -1,6 +1,6 @@
-//! A real server on a thread of its own, for tests.
+//! A server on its own thread, for tests.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use dray_server::catalog::CatalogOptions;
 use dray_server::{Metrics, ServeOptions, Server};
 use tokio::sync::oneshot;
 
-/// A running server; it stops when this is dropped.
+/// A running server. Dropping it stops the server.
 pub struct Running {
     pub tcp: String,
     pub unix: String,
@@ -29,9 +29,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// A server with tables `numbers` (1,000,000 rows of n and a text), `one` and the functions
-    /// `fail_at(n, m)`, which fails where n = m, `panic_at(n, m)` and `slow(n)`, which takes a
-    /// millisecond a batch of rows.
+    /// A server with the tables `numbers` (1,000,000 rows of n and a text) and `one`, and the
+    /// functions `fail_at(n, m)`, which fails if n = m, `panic_at(n, m)`, which panics instead, and
+    /// `slow(n)`, which takes a millisecond for each batch.
     pub fn start() -> Self {
         Self::start_with(|_| {})
     }
@@ -81,7 +81,7 @@ impl Running {
         self.unix.strip_prefix("dray+unix://").unwrap().into()
     }
 
-    /// The server still answers: what every fault must leave behind.
+    /// Asserts that the server still answers.
     pub fn assert_serves(&self) {
         let mut connection = self.connect();
         let batches =
@@ -117,7 +117,7 @@ impl Running {
         }
     }
 
-    /// Waits for the server's end.
+    /// Waits until the server has stopped.
     pub fn wait_for_end(&mut self) {
         self.thread.take().unwrap().join().unwrap();
     }

@@ -1,5 +1,4 @@
-//! Files that change while they are served: a table gives what it had when it was opened, or an
-//! error.
+//! Files that change while they are served: a statement returns the original rows, or an error.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,7 +16,7 @@ use datafusion::prelude::SessionContext;
 use dray_server::catalog::{self, CatalogOptions};
 use futures::StreamExt;
 
-/// What each file holds: `rows` rows of a number, which begins with `first`, and a text.
+/// The content of a file: `rows` rows of a number, starting with `first`, and a text.
 fn batch(first: i64, rows: i64) -> RecordBatch {
     let texts = (first..first + rows).map(|i| Some(format!("text {}", i % 1000)));
     RecordBatch::try_from_iter([
@@ -40,7 +39,7 @@ const ENDINGS: [&str; 10] = [
     "json.zst",
 ];
 
-/// A file of these rows, in batches or row groups of a thousand.
+/// A file with these rows, in batches or row groups of a thousand.
 fn bytes(ending: &str, first: i64, rows: i64) -> Vec<u8> {
     let batch = batch(first, rows);
     let parts = (0..rows).step_by(1000).map(|start| {
@@ -101,7 +100,7 @@ async fn open(spec: &str) -> SessionContext {
         .unwrap()
 }
 
-/// The sum of a column of numbers.
+/// The sum of the column of numbers.
 async fn total(context: &SessionContext, sql: &str) -> Result<i64, String> {
     let text = |error: datafusion::error::DataFusionError| error.to_string();
     let batches = context.sql(sql).await.map_err(text)?.collect().await.map_err(text)?;
@@ -118,7 +117,7 @@ const QUESTIONS: [&str; 4] = [
     "SELECT id FROM t WHERE name = 'text 7'",
 ];
 
-/// Waits until a change would show another time.
+/// Waits until a change would alter the modification time.
 fn tick() {
     std::thread::sleep(Duration::from_millis(25));
 }
@@ -135,7 +134,7 @@ async fn a_file_that_changed_is_an_error() {
     for ending in ENDINGS {
         let path = folder.path().join(format!("t.{ending}"));
         let old = bytes(ending, 0, 3000);
-        // Of the same length, where that can be.
+        // Of the same length, if possible.
         let new = bytes(ending, 3_000, 3000);
         type Change<'a> = (&'a str, Box<dyn Fn(&Path) + 'a>, &'a str);
         let changes: [Change<'_>; 7] = [
@@ -175,7 +174,7 @@ async fn a_file_that_changed_is_an_error() {
             ),
         ];
         for (change, make, expected) in changes {
-            // Whether statistics and footers are known from a statement before.
+            // Whether an earlier statement has cached statistics and footers.
             for is_warm in if ending == "parquet" { vec![false, true] } else { vec![true] } {
                 fs::write(&path, &old).unwrap();
                 let context = open(&format!("t={}", path.display())).await;
@@ -205,7 +204,7 @@ async fn a_file_that_changed_is_an_error() {
     }
 }
 
-/// The rows of the file come in several reads; those after a change must not come.
+/// A scan reads the file several times. Rows from after a change must not appear.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_file_that_changes_during_a_scan_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -224,14 +223,14 @@ async fn a_file_that_changes_during_a_scan_is_an_error() {
             if is_cut {
                 file.set_len(old.len() as u64 / 2).unwrap();
             } else {
-                // The same bytes: nobody can tell but by the time.
+                // The same bytes: only the modification time differs.
                 (&file).write_all(&old[..1]).unwrap();
             }
             let error = loop {
                 match stream.next().await {
                     Some(Ok(batch)) => rows += batch.num_rows(),
                     Some(Err(error)) => break error.to_string(),
-                    // A file that was read to its end before it changed is as it was.
+                    // A file that was read completely before the change gives the original rows.
                     None => {
                         assert_eq!(rows, 200_000, "{ending}");
                         assert!(old.len() < 1 << 20, "{ending} is too short to be read in parts");
@@ -244,7 +243,7 @@ async fn a_file_that_changes_during_a_scan_is_an_error() {
     }
 }
 
-/// Somebody replaces the file all the time: each answer is of one file, or an error.
+/// The file is replaced all the time: each result is that of one version, or an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_never_of_two_files() {
     let folder = tempfile::tempdir().unwrap();
@@ -266,7 +265,7 @@ async fn answers_are_never_of_two_files() {
                         0 | 2 => replace(&path, &versions[round / 2 % 2]),
                         _ => fs::write(&path, &versions[round / 2 % 2]).unwrap(),
                     }
-                    // Often too soon for anybody to open the file in between.
+                    // Often before the server has opened the file.
                     std::thread::sleep(Duration::from_millis(round as u64 * 7 % 60));
                 }
             }
@@ -332,7 +331,7 @@ async fn folders_keep_the_files_that_they_had() {
         let error = total(&context, "SELECT count(*) FROM t").await.unwrap_err();
         assert!(error.contains("was removed or renamed"), "{error}");
         if spec == "keys" {
-            // The other file is as it was.
+            // The other file has not changed.
             assert_eq!(
                 total(&context, "SELECT id FROM t WHERE k = 1").await,
                 Ok((0..1000).sum::<i64>())

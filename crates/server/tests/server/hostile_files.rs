@@ -1,4 +1,4 @@
-//! Files that say what is not so: each is an error, and no result is shorter than its file.
+//! Files with wrong metadata: each is an error, and no result lacks rows of its file.
 
 use std::fs;
 use std::io::Read;
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 const ROWS: i64 = 1234;
 
-/// A table `t` and its file.
+/// A table `t`, and its file.
 struct Served {
     context: SessionContext,
     _folder: TempDir,
@@ -46,7 +46,7 @@ async fn open(name: &str, bytes: &[u8]) -> Result<Served, String> {
     open_with(name, bytes, |_| {}).await
 }
 
-/// The number of rows that a statement gives.
+/// The number of rows that a statement returns.
 async fn rows(served: &Served, sql: &str) -> Result<usize, String> {
     let text = |error: datafusion::error::DataFusionError| error.to_string();
     let batches = served.context.sql(sql).await.map_err(text)?.collect().await.map_err(text)?;
@@ -68,15 +68,15 @@ fn numbers() -> Vec<u8> {
     parquet(RecordBatch::try_from_iter([("id", ids)]).unwrap(), Compression::UNCOMPRESSED)
 }
 
-/// A count of rows as the footer has it: a field that follows the one before it, a 64-bit integer,
-/// zigzag, then `next`.
+/// A row count as the footer encodes it: the header of the next field, a 64-bit integer in zigzag
+/// encoding, then `next`.
 fn count(rows: u64, next: &[u8]) -> Vec<u8> {
     let zigzag = rows * 2;
     assert!((128..1 << 14).contains(&zigzag) || rows == 0);
     [&[0x16, (zigzag & 0x7F) as u8 | 0x80, (zigzag >> 7) as u8], next].concat()
 }
 
-/// Puts `to` in the place of each `from`, of which there must be one at least.
+/// Replaces each `from` by `to`. There must be at least one.
 fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut out = bytes.to_vec();
@@ -89,12 +89,11 @@ fn replace(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     out
 }
 
-/// What follows the count in a file's footer: the list of row groups.
+/// The bytes after the count in a file's footer: the list of row groups.
 const OF_FILE: &[u8] = &[0x19];
 
-/// As `repeated_no_annotation.parquet` of Apache's test files is: its footer says that there are
-/// none, and it has six. The engine takes that for the most rows that a batch may have, and ends
-/// before the first.
+/// Like `repeated_no_annotation.parquet` of Apache's test files: its footer declares no rows, and
+/// it has six. The engine uses the declared number as the limit of a batch, and returns nothing.
 #[tokio::test]
 async fn parquet_footers_that_count_other_rows_than_their_row_groups_are_refused() {
     let file = numbers();
@@ -104,7 +103,7 @@ async fn parquet_footers_that_count_other_rows_than_their_row_groups_are_refused
         let bad = replace(&file, &count(ROWS as u64, OF_FILE), &count(said, OF_FILE));
         let error = open("bad.parquet", &bad).await.err().unwrap();
         let expected = format!(
-            "its footer says that it has {said} rows, and its row groups have 1234; write it anew"
+            "its footer declares {said} rows, and its row groups have 1234; rewrite the file"
         );
         assert!(error.contains(&expected), "{error}");
     }
@@ -113,27 +112,23 @@ async fn parquet_footers_that_count_other_rows_than_their_row_groups_are_refused
 #[tokio::test]
 async fn parquet_pages_with_other_rows_than_their_footers_are_an_error() {
     let file = numbers();
-    // All counts in the footer, of the file, the row group and the column.
+    // All counts in the footer: of the file, the row group and the column.
     let bad = replace(&file, &count(ROWS as u64, &[]), &count(ROWS as u64 + 1, &[]));
     let context = open("bad.parquet", &bad).await.unwrap();
     for sql in ["SELECT id FROM t", "SELECT sum(id) FROM t", "SELECT * FROM t ORDER BY id"] {
         let error = rows(&context, sql).await.expect_err(sql);
-        assert!(
-            error.contains("say that they have 1235 rows, and their pages have 1234"),
-            "{sql}: {error}"
-        );
+        assert!(error.contains("declare 1235 rows, and their pages have 1234"), "{sql}: {error}");
     }
     let error =
         open_with("bad.parquet", &bad, |options| options.in_memory = true).await.err().unwrap();
     assert!(error.contains("1235 rows"), "{error}");
-    // The column's count alone.
+    // Only the column's count.
     let bad = replace(&file, &count(ROWS as u64, &[0x16]), &count(ROWS as u64 + 1, &[0x16]));
     let error = open("bad.parquet", &bad).await.err().unwrap();
     assert!(error.contains("has 1234 rows, and its column 'id' has 1235 values"), "{error}");
 }
 
-/// Both kinds of Arrow files with a schema of one column and the byte order that they say they
-/// have.
+/// Both formats of Arrow files, with a schema of one column and a declared byte order.
 fn arrow_of(endianness: ipc::Endianness) -> (Vec<u8>, Vec<u8>) {
     use flatbuffers::FlatBufferBuilder;
     fn schema<'a>(
@@ -202,14 +197,14 @@ async fn big_endian_arrow_is_refused() {
     for (name, bytes) in [("a.arrow", file), ("b.arrows", stream)] {
         let error = open(name, &bytes).await.err().unwrap();
         assert!(
-            error.contains("is big-endian, and this program reads little-endian Arrow only"),
+            error.contains("is big-endian, and this program only reads little-endian Arrow"),
             "{name}: {error}"
         );
     }
 }
 
-/// A list of missing lists, as Arrow C++ writes it: the empty texts have offsets of zero, as many
-/// words as the lists'.
+/// A list of NULL lists, as Arrow C++ writes it: the empty strings have offsets of zero, as many as
+/// the lists.
 fn missing_lists(rows: usize) -> RecordBatch {
     let item = Arc::new(Field::new("item", DataType::LargeUtf8, true));
     let nulls = datafusion::arrow::buffer::NullBuffer::new_null(rows);
@@ -229,13 +224,13 @@ fn stream(batch: &RecordBatch) -> Vec<u8> {
 async fn arrow_buffers_of_odd_lengths_are_read() {
     for count in [2, 50, 52] {
         let bytes = stream(&missing_lists(count));
-        // The buffers' descriptions, of offset and length: the lists' bits, their offsets, the
-        // texts' bits, their offsets.
+        // The offset and length of each buffer: the lists' validity and offsets, the strings'
+        // validity and offsets.
         let offsets_bytes = ((count + 1) * 4) as i64;
         let is_of_offsets =
             |field: &[u8]| field[8..] == offsets_bytes.to_le_bytes() && field[..8] != [0; 8];
         let at = bytes.windows(16).rposition(is_of_offsets).unwrap();
-        // The texts' offsets share the lists'.
+        // The strings share the lists' offsets.
         let mut odd = bytes.clone();
         odd.copy_within(at..at + 16, at + 32);
         for bytes in [&bytes, &odd] {
@@ -249,8 +244,8 @@ async fn arrow_buffers_of_odd_lengths_are_read() {
     }
 }
 
-/// Cuts and flips: an error, or rows; never a panic that ends more than its statement, and never
-/// more memory than the file is allowed.
+/// Truncated and flipped files give an error or rows. They must not panic beyond their statement,
+/// or exceed the memory limit.
 #[tokio::test]
 async fn arrow_files_with_any_byte_changed_are_read_or_refused() {
     let texts = Arc::new(StringArray::from_iter((0..40).map(|i| Some(format!("{i}"))))) as ArrayRef;
@@ -272,7 +267,7 @@ async fn arrow_files_with_any_byte_changed_are_read_or_refused() {
                 let _ = rows(&context, "SELECT a FROM t").await;
             }
             if let Ok(served) = open(name, &bytes[..at]).await {
-                // A stream may end between two messages.
+                // A stream may end between messages.
                 assert!(matches!(rows(&served, "SELECT a FROM t").await, Ok(0 | 40) | Err(_)));
             }
         }

@@ -1,7 +1,7 @@
-//! The server and its tables. One program for all of this, since each takes a minute to link with
-//! the engine; what measures its own process is another.
+//! Tests of the server and its tables. They are one program, since linking one with the engine
+//! takes a minute. Tests that measure their own process are separate programs.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by them")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests may panic")]
 
 mod catalog;
 mod changed;

@@ -1,10 +1,10 @@
-//! What people read when a statement fails: one sentence, an SQLSTATE, and nothing that only the
-//! engine's developers understand.
+//! Error messages: one sentence, an SQLSTATE, and nothing that is meant for the engine's
+//! developers.
 
 use crate::common::Running;
 use dray_client::{Connection, Error, ErrorKind, QueryOptions};
 
-/// Statements that fail, and as what.
+/// Statements that fail, with their SQLSTATEs.
 const FAILING: &[(&str, &str)] = &[
     // Syntax.
     ("42601", "SELEC 1"),
@@ -54,11 +54,13 @@ const FAILING: &[(&str, &str)] = &[
     ("22003", "SELECT sum(a) OVER (ORDER BY a) FROM (VALUES (9223372036854775807), (1)) AS t (a)"),
     (
         "22003",
-        "SELECT sum(a) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (9223372036854775807), (1)) AS t (a)",
+        "SELECT sum(a) OVER (ORDER BY a ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES \
+         (9223372036854775807), (1)) AS t (a)",
     ),
     (
         "22003",
-        "SELECT sum(DISTINCT a), count(DISTINCT b) FROM (VALUES (9223372036854775807, 1), (1, 2)) AS t (a, b)",
+        "SELECT sum(DISTINCT a), count(DISTINCT b) FROM (VALUES (9223372036854775807, 1), (1, 2)) \
+         AS t (a, b)",
     ),
     ("22003", "SELECT abs(-9223372036854775808)"),
     ("22003", "SELECT CAST(127 AS TINYINT) + CAST(1 AS TINYINT)"),
@@ -67,7 +69,8 @@ const FAILING: &[(&str, &str)] = &[
     ("22003", "SELECT CAST('99999999999999999999999999999999999999' AS DECIMAL(38, 0)) + 1"),
     (
         "22003",
-        "SELECT sum(a) FROM (SELECT CAST('99999999999999999999999999999999999999' AS DECIMAL(38, 0)) AS a FROM numbers) AS t",
+        "SELECT sum(a) FROM (SELECT CAST('99999999999999999999999999999999999999' AS DECIMAL(38, \
+         0)) AS a FROM numbers) AS t",
     ),
     ("22003", "SELECT 1 << 64"),
     ("22003", "SELECT 1 >> -1"),
@@ -91,7 +94,7 @@ const FAILING: &[(&str, &str)] = &[
     ("2201B", "SELECT * FROM numbers WHERE text ~ '['"),
     ("21000", "SELECT (SELECT n FROM numbers)"),
     ("22025", "SELECT 'a' LIKE 'a!' ESCAPE '!'"),
-    // What a server does not do.
+    // Unsupported statements.
     ("25006", "CREATE TABLE t (a INT)"),
     ("25006", "DROP TABLE numbers"),
     ("25006", "INSERT INTO numbers VALUES (1, 'a')"),
@@ -100,7 +103,8 @@ const FAILING: &[(&str, &str)] = &[
     ("0A000", "SET datafusion.execution.batch_size = 1"),
     (
         "0A000",
-        "SELECT * FROM numbers a, LATERAL (SELECT a.n + count(*) FROM numbers b WHERE b.n < a.n LIMIT 1) c",
+        "SELECT * FROM numbers a, LATERAL (SELECT a.n + count(*) FROM numbers b WHERE b.n < a.n \
+         LIMIT 1) c",
     ),
     ("0A000", "SELECT n FROM numbers WHERE text SIMILAR TO 'a' ESCAPE 'x'"),
     // Parameters.
@@ -110,7 +114,7 @@ const FAILING: &[(&str, &str)] = &[
     ("53200", "SELECT range(0, 2000000000)"),
     ("53200", "SELECT rpad(text, 2000000000) FROM numbers"),
     ("53200", "SELECT array_agg(repeat(text, 2000)) FROM numbers"),
-    // Functions of the table.
+    // Functions that fail.
     ("XX000", "SELECT fail_at(n, 5) FROM numbers"),
 ];
 
@@ -121,7 +125,7 @@ fn failed(connection: &mut Connection, sql: &str) -> Option<Error> {
     }
 }
 
-/// What is wrong with a message, if anything is.
+/// What is wrong with a message, if anything.
 fn flaw(text: &str) -> Option<&'static str> {
     let low = text.to_lowercase();
     let has = |part: &str| low.contains(part);
@@ -182,7 +186,7 @@ fn failing_statements_say_why() {
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), FAILING.len(), wrong.join("\n"));
 }
 
-/// What the engine would not do without help.
+/// SQL that the engine alone would not support.
 #[test]
 fn sql_as_others_have_it() {
     let server = Running::start();
@@ -205,25 +209,35 @@ fn sql_as_others_have_it() {
         "SELECT 1 WHERE '100%' LIKE '%!%' ESCAPE '!' AND 'a' NOT LIKE '!%' ESCAPE '!'",
         "SELECT 1 WHERE 'A_b' ILIKE 'a#_B' ESCAPE '#' AND NOT 'Axb' ILIKE 'a#_B' ESCAPE '#'",
         "SELECT 1 WHERE sign(-5) = -1 AND ceiling(1.5) = 2",
-        "SELECT 1 WHERE (true IS DISTINCT FROM true OR true) AND 2 ^ 3 ^ 2 = 64 AND -2 ^ 2 = 4 AND 1 | 2 & 2 = 2",
+        "SELECT 1 WHERE (true IS DISTINCT FROM true OR true) AND 2 ^ 3 ^ 2 = 64 AND -2 ^ 2 = 4 AND \
+         1 | 2 & 2 = 2",
         "SELECT 1 WHERE 1 NOTNULL AND NOT 1 ISNULL AND NOT EXISTS (SELECT 1 WHERE false)",
         "SELECT 1 WHERE '1' || 1 + 2 = '13' AND 'abc' LIKE 'a%' = true",
-        "SELECT 1 WHERE 12345678901234567890123 - 12345678901234567890122 = 1 AND -9223372036854775809 + 1 = -9223372036854775808",
-        "SELECT 1 WHERE 'abc' SIMILAR TO 'a(b|x)_' AND 'abc' NOT SIMILAR TO 'b' AND 'a.c' SIMILAR TO 'a.%'",
-        "SELECT 1 WHERE CAST(1.5 AS INT) = 2 AND CAST(2.5 AS INT) = 2 AND CAST(-0.6 AS BIGINT) = -1 AND TRY_CAST(1.7 AS INT) = 2",
-        "SELECT 1 WHERE CAST(CAST(2.5 AS DECIMAL(5, 2)) AS INT) = 3 AND CAST(CAST(-1.49 AS DECIMAL(5, 2)) AS INT) = -1",
+        "SELECT 1 WHERE 12345678901234567890123 - 12345678901234567890122 = 1 AND \
+         -9223372036854775809 + 1 = -9223372036854775808",
+        "SELECT 1 WHERE 'abc' SIMILAR TO 'a(b|x)_' AND 'abc' NOT SIMILAR TO 'b' AND 'a.c' SIMILAR \
+         TO 'a.%'",
+        "SELECT 1 WHERE CAST(1.5 AS INT) = 2 AND CAST(2.5 AS INT) = 2 AND CAST(-0.6 AS BIGINT) = \
+         -1 AND TRY_CAST(1.7 AS INT) = 2",
+        "SELECT 1 WHERE CAST(CAST(2.5 AS DECIMAL(5, 2)) AS INT) = 3 AND CAST(CAST(-1.49 AS \
+         DECIMAL(5, 2)) AS INT) = -1",
         "SELECT 1 WHERE DATE '2020-01-01' + INTERVAL '1 hour' = TIMESTAMP '2020-01-01 01:00:00'",
         "SELECT 1 WHERE INTERVAL '25 hours' + DATE '2020-01-01' > DATE '2020-01-02'",
         "SELECT 1 FROM (SELECT DATE '2020-01-01' AS d) AS t WHERE d - INTERVAL '1 second' < d",
         "SELECT 1 WHERE arrow_typeof(DATE '2020-01-01' + INTERVAL '1 day') = 'Date32'",
-        "SELECT 1 WHERE TIMESTAMP '2020-01-01 00:00:00.1234567' = TIMESTAMP '2020-01-01 00:00:00.123457'",
+        "SELECT 1 WHERE TIMESTAMP '2020-01-01 00:00:00.1234567' = TIMESTAMP '2020-01-01 \
+         00:00:00.123457'",
         "SELECT 1 WHERE TIMESTAMP '2019-12-31 23:59:59.9999999999' = TIMESTAMP '2020-01-01'",
-        // Of columns that have no missing values.
-        "SELECT a FROM (SELECT value + 1 AS a, value * value AS b FROM generate_series(1, 3)) AS t WHERE a + b = 3",
+        // Columns without NULLs.
+        "SELECT a FROM (SELECT value + 1 AS a, value * value AS b FROM generate_series(1, 3)) AS t \
+         WHERE a + b = 3",
         "SELECT count(*) FROM generate_series(1, 9) GROUP BY value - value ORDER BY value - value",
-        "SELECT 1 WHERE arrow_cast(127, 'Int8') = 127 AND arrow_typeof(arrow_cast(1, 'Int8')) = 'Int8'",
-        "SELECT 1 WHERE -9223372036854775808 % -1 = 0 AND 9223372036854775807 - 1 + 1 = 9223372036854775807",
-        "SELECT sum(a) FROM (VALUES (9223372036854775807), (1), (-1)) AS t (a) HAVING sum(a) = 9223372036854775807",
+        "SELECT 1 WHERE arrow_cast(127, 'Int8') = 127 AND arrow_typeof(arrow_cast(1, 'Int8')) = \
+         'Int8'",
+        "SELECT 1 WHERE -9223372036854775808 % -1 = 0 AND 9223372036854775807 - 1 + 1 = \
+         9223372036854775807",
+        "SELECT sum(a) FROM (VALUES (9223372036854775807), (1), (-1)) AS t (a) HAVING sum(a) = \
+         9223372036854775807",
         "SELECT n, n, count(*), count(*) FROM numbers WHERE n = 1 GROUP BY n",
         "SELECT *, n FROM numbers ORDER BY n LIMIT 1",
     ] {

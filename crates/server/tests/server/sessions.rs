@@ -1,4 +1,4 @@
-//! What a well-behaved client sees.
+//! Tests with well-behaved clients.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +83,8 @@ fn parameters_of_many_types() {
     ])
     .unwrap();
     let options = QueryOptions { parameters: Some(row.clone()), ..QueryOptions::default() };
-    let sql = "SELECT $1 + 1 AS a, $2 AS b, $3 AS c, $4 AS d, (SELECT count(*) FROM numbers WHERE n < $1) AS e";
+    let sql = "SELECT $1 + 1 AS a, $2 AS b, $3 AS c, $4 AS d, (SELECT count(*) FROM numbers WHERE \
+         n < $1) AS e";
     let batches = connection.query(sql, &options).unwrap().read_all().unwrap();
     let batch = &batches[0];
     assert_eq!(batch.column(0).as_primitive::<Int64Type>().value(0), 42);
@@ -111,8 +112,7 @@ fn a_parameter_keeps_its_extension_type() {
     assert_eq!(batches[0].schema().field(0).metadata(), &uuid);
 }
 
-/// What a pipe refers to must stay what it is until the client has read it, whatever the server
-/// does meanwhile.
+/// Memory that a pipe refers to must not change before the client has read it.
 #[test]
 fn a_slow_reader_gets_what_was_sent() {
     let server = Running::start();
@@ -123,7 +123,7 @@ fn a_slow_reader_gets_what_was_sent() {
     let mut rows = 0;
     while let Some(batch) = results.next_batch().unwrap() {
         rows += batch.num_rows();
-        // Reuses what the server has freed.
+        // Reuses memory that the server has freed.
         let mut other = server.connect();
         let mut others = other
             .query("SELECT n * 7, text || text FROM numbers", &QueryOptions::default())
@@ -173,9 +173,10 @@ fn the_estimate_comes_before_and_progress_during() {
         watch.lock().unwrap().push(progress.rows_read);
         dray_client::Wish::Continue
     });
-    // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several reports of the
-    // scan.
-    let sql = "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM numbers WHERE slow(n) >= 0";
+    // 1,000,000 rows in batches of 8192, a millisecond each: long enough for several progress
+    // messages.
+    let sql = "SELECT count(slow(n)), sum(slow(n)), max(slow(n)), min(slow(n)), avg(slow(n)) FROM \
+         numbers WHERE slow(n) >= 0";
     let mut results =
         Connection::query_with(&mut connection, sql, &QueryOptions::default(), Some(watch))
             .unwrap();
@@ -282,7 +283,7 @@ fn metrics_are_served() {
     );
 }
 
-/// Behind a proxy a client over loopback may be anywhere, so the transfer adapts, and says how.
+/// Behind a proxy a client over loopback may be anywhere, so the transfer adapts, and reports how.
 #[test]
 fn a_transfer_to_another_host_adapts() {
     let server = Running::start_with(|options| options.behind_proxy = true);
@@ -303,7 +304,7 @@ fn a_transfer_to_another_host_adapts() {
     }
     assert!(server.count("byte_price_nanoseconds") > 0.0);
     assert!(server.count("encoded_bytes_total") >= 3e6 * 16.0);
-    // A small result is sent as it is, and says nothing of itself.
+    // A small result is sent without compression and without a report.
     let mut results =
         connection.query("SELECT * FROM numbers LIMIT 100", &QueryOptions::default()).unwrap();
     results.read_all().unwrap();
@@ -343,7 +344,7 @@ async fn an_asynchronous_program() {
     }
     assert_eq!(sum(&batches), ALL);
     assert_eq!(results.stats().rows, 1_000_000);
-    // Dropped half-way: cancelled, and the connection comes back.
+    // Dropping a result cancels the statement, and the connection stays usable.
     let endless = "SELECT a.n FROM numbers a CROSS JOIN numbers b";
     let mut results = connection.query(endless, QueryOptions::default()).await.unwrap();
     assert!(results.next_batch().await.unwrap().is_some());

@@ -1,4 +1,4 @@
-//! `ORDER BY` in the server's engine, held against the engine's own sort.
+//! Compares `ORDER BY` in the server with the engine's own sort.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use futures::StreamExt;
 
 const TABLES: [&str; 3] = ["lineitem", "orders", "nation"];
 
-/// A session with TPC-H's tables, of which lineitem has 60,175 rows.
+/// A session with the TPC-H tables; lineitem has 60,175 rows.
 async fn session(memory_bytes: Option<usize>, spill: &Path) -> SessionContext {
     let options = CatalogOptions {
         tables: Vec::new(),
@@ -27,7 +27,7 @@ async fn session(memory_bytes: Option<usize>, spill: &Path) -> SessionContext {
     catalog::open(&options).await.unwrap()
 }
 
-/// The engine without Dray's sort, and the same tables.
+/// The engine without Dray's sort, with the same tables.
 async fn oracle(session: &SessionContext) -> SessionContext {
     let oracle = SessionContext::new();
     for table in TABLES {
@@ -40,7 +40,7 @@ async fn plan(session: &SessionContext, sql: &str) -> Arc<dyn ExecutionPlan> {
     session.sql(sql).await.unwrap().create_physical_plan().await.unwrap()
 }
 
-/// The rows, and how many bytes were spilled for them.
+/// The rows, and the number of bytes spilled.
 async fn run(session: &SessionContext, sql: &str) -> (RecordBatch, usize) {
     let plan = plan(session, sql).await;
     let collected = collect(plan.clone(), session.task_ctx()).await;
@@ -54,7 +54,7 @@ fn spilled(plan: &dyn ExecutionPlan) -> usize {
     own + plan.children().into_iter().map(|child| spilled(child.as_ref())).sum::<usize>()
 }
 
-/// That no two rows are equal in.
+/// Columns in which no two rows are equal.
 const ALL: &str = "l_orderkey, l_linenumber";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -63,20 +63,42 @@ async fn rows_come_in_order() {
     let statements = [
         format!("SELECT * FROM lineitem ORDER BY l_shipdate, {ALL}"),
         format!("SELECT * FROM lineitem ORDER BY l_comment DESC, {ALL}"),
-        format!("SELECT * FROM lineitem ORDER BY l_extendedprice * l_discount DESC, upper(l_shipmode), {ALL} DESC"),
+        format!(
+            "SELECT * FROM lineitem ORDER BY l_extendedprice * l_discount DESC, \
+             upper(l_shipmode), {ALL} DESC"
+        ),
         format!("SELECT l_comment FROM lineitem ORDER BY l_returnflag, l_tax DESC, {ALL}"),
-        format!("SELECT l_partkey + 1 AS p, l_orderkey, l_linenumber FROM lineitem ORDER BY p, {ALL}"),
-        format!("SELECT * FROM (SELECT *, nullif(l_linenumber, 3) AS n FROM lineitem) ORDER BY n NULLS FIRST, {ALL}"),
-        format!("SELECT * FROM (SELECT *, nullif(l_linenumber, 3) AS n FROM lineitem) ORDER BY n DESC NULLS LAST, {ALL}"),
+        format!(
+            "SELECT l_partkey + 1 AS p, l_orderkey, l_linenumber FROM lineitem ORDER BY p, \
+             {ALL}"
+        ),
+        format!(
+            "SELECT * FROM (SELECT *, nullif(l_linenumber, 3) AS n FROM lineitem) ORDER BY n \
+             NULLS FIRST, {ALL}"
+        ),
+        format!(
+            "SELECT * FROM (SELECT *, nullif(l_linenumber, 3) AS n FROM lineitem) ORDER BY n \
+             DESC NULLS LAST, {ALL}"
+        ),
         format!("SELECT cast(l_tax AS double) * -1 AS t, {ALL} FROM lineitem ORDER BY t, {ALL}"),
         format!("SELECT [l_shipmode, l_comment] AS a, {ALL} FROM lineitem ORDER BY a, {ALL}"),
-        format!("SELECT arrow_cast(l_shipmode, 'Dictionary(Int32, Utf8)') AS d, {ALL} FROM lineitem ORDER BY d, {ALL}"),
-        format!("SELECT arrow_cast(l_comment, 'Utf8View') AS v, {ALL} FROM lineitem ORDER BY v, {ALL}"),
+        format!(
+            "SELECT arrow_cast(l_shipmode, 'Dictionary(Int32, Utf8)') AS d, {ALL} FROM \
+             lineitem ORDER BY d, {ALL}"
+        ),
+        format!(
+            "SELECT arrow_cast(l_comment, 'Utf8View') AS v, {ALL} FROM lineitem ORDER BY v, \
+             {ALL}"
+        ),
         "SELECT * FROM lineitem WHERE l_orderkey < 0 ORDER BY l_comment".to_owned(),
         "SELECT * FROM nation ORDER BY n_name".to_owned(),
-        "SELECT o_orderdate, count(*) FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP BY o_orderdate ORDER BY 1"
+        "SELECT o_orderdate, count(*) FROM orders JOIN lineitem ON o_orderkey = l_orderkey GROUP \
+         BY o_orderdate ORDER BY 1"
             .to_owned(),
-        format!("SELECT row_number() OVER (ORDER BY l_comment, {ALL}) AS n, {ALL} FROM lineitem ORDER BY n DESC"),
+        format!(
+            "SELECT row_number() OVER (ORDER BY l_comment, {ALL}) AS n, {ALL} FROM lineitem \
+             ORDER BY n DESC"
+        ),
     ];
     for (memory_bytes, spills) in [(None, false), (Some(4 << 20), true)] {
         let session = session(memory_bytes, folder.path()).await;
@@ -106,7 +128,7 @@ async fn which_sorts_are_drays() {
     assert!(top.contains("TopK(fetch=10)") && !top.contains("ExternalSortExec"), "{top}");
 }
 
-/// What a folder for temporary files holds, the engine's own empty folders aside.
+/// The content of a spill folder, without the engine's own empty folders.
 fn files(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
@@ -121,13 +143,13 @@ async fn a_sort_that_nobody_waits_for_ends() {
         let plan = plan(&session, sql).await;
         let mut stream = plan.execute(0, session.task_ctx()).unwrap();
         if batches == 0 {
-            // It takes rows in by now.
+            // By now the sort reads rows.
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         for _ in 0..batches {
             assert!(stream.next().await.unwrap().unwrap().num_rows() > 0);
         }
-        // The plan holds the smaller side of the join.
+        // The plan buffers the smaller side of the join.
         drop((stream, plan));
         let started = Instant::now();
         while session.task_ctx().memory_pool().reserved() > 0 {

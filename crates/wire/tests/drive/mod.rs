@@ -1,7 +1,7 @@
-//! Drivers of the two sessions: they take the bytes of one side of a connection apart, as a client
-//! or a server would.
+//! Drivers for the two sessions, which decode one side of a connection as a client or a server
+//! would.
 
-#![allow(dead_code, reason = "each test uses some of it")]
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use dray_wire::{
 #[derive(Debug)]
 pub struct Refused {
     pub name: &'static str,
-    /// The sentence.
+    /// The error's text.
     pub why: String,
 }
 
@@ -57,7 +57,7 @@ pub fn started(statement: u32, schema: Schema) -> Started {
     }
 }
 
-/// A server's welcome, and the beginning of its answer to the first query of [`answers`].
+/// A server's welcome, and the start of its answer to the first query of [`answers`].
 pub fn begun(schema: Schema) -> Vec<u8> {
     let (mut client, mut server) = (ClientSession::default(), ServerSession::default());
     let (mut said, mut out) = (Vec::new(), Vec::new());
@@ -73,21 +73,22 @@ pub fn begun(schema: Schema) -> Vec<u8> {
     out
 }
 
-/// Reads what a server sent as a client that always has one more query. The names of the messages.
+/// Reads a server's bytes as a client that always has another query. Returns the names of the
+/// messages.
 pub fn answers(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     answers_within(Limits::default(), bytes)
 }
 
-/// As [`answers`], for queries with these limits.
+/// Like [`answers`], for queries with these limits.
 pub fn answers_within(limits: Limits, bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     Ok(heard(bytes, std::iter::repeat(Query { limits, ..query("SELECT 1") }))?.names)
 }
 
-/// What a client makes of a server's answers.
+/// A client's view of a server's answers.
 #[derive(Debug, Default)]
 pub struct Heard {
     pub names: Vec<&'static str>,
-    /// The results that came whole: schema and values of each.
+    /// The complete results, each with its schema.
     pub tables: Vec<(Arc<Schema>, Vec<Batch>)>,
 }
 
@@ -107,15 +108,14 @@ impl PartialEq for Heard {
     }
 }
 
-/// Reads what both sides said on one connection, each as the other: `u32 requests_bytes`, the
-/// requests, the answers.
+/// Reads both sides of a connection: `u32 requests_bytes`, the requests, the answers.
 pub fn exchange(bytes: &[u8]) -> Result<Heard, Refused> {
     let (count, rest) = bytes.split_first_chunk().unwrap();
     let (requests, answers) = rest.split_at(u32::from_le_bytes(*count) as usize);
     heard(answers, asked(requests)?.1)
 }
 
-/// Reads a server's answers as a client that has these queries, one after the other.
+/// Reads a server's answers as a client that sends these queries one after the other.
 pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Result<Heard, Refused> {
     let mut queries = queries.into_iter();
     let mut session = ClientSession::default();
@@ -167,13 +167,13 @@ pub fn heard(mut bytes: &[u8], queries: impl IntoIterator<Item = Query>) -> Resu
     Ok(Heard { names, tables })
 }
 
-/// Reads what a client sent as a server that ends a statement when the next one is due. The names
+/// Reads a client's bytes as a server that ends each statement before the next. Returns the names
 /// of the messages.
 pub fn requests(bytes: &[u8]) -> Result<Vec<&'static str>, Refused> {
     Ok(asked(bytes)?.0)
 }
 
-/// As [`requests`]; and the queries among them.
+/// Like [`requests`], and also returns the queries.
 pub fn asked(mut bytes: &[u8]) -> Result<(Vec<&'static str>, Vec<Query>), Refused> {
     let mut queries = Vec::new();
     let mut session = ServerSession::default();

@@ -1,13 +1,13 @@
-//! Types that Parquet has no logical type for: written as they are they would be bare integers to
-//! most readers.
+//! Types without a logical type in Parquet. Unconverted, most readers would see them as plain
+//! integers.
 //!
 //! | Arrow | written as |
 //! |---|---|
-//! | timestamp and time of seconds | of milliseconds |
-//! | date64 | date32; a value that is no whole day is an error |
-//! | decimal of negative scale | decimal of scale 0 with more digits; over 76 is an error |
+//! | timestamp and time in seconds | in milliseconds |
+//! | date64 | date32; an error if a value is not a whole day |
+//! | decimal with negative scale | decimal with scale 0; an error above 76 digits |
 //! | interval, union | an error |
-//! | duration | int64, as by other writers; Arrow readers find the type in the file's Arrow schema |
+//! | duration | int64, like other writers; Arrow readers get the type from the Arrow schema |
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use arrow::datatypes::{
     TimestampSecondType,
 };
 
-use super::super::{Problem, nested};
+use super::super::{WriteError, nested};
 
 const DAY_MILLIS: i64 = 24 * 3600 * 1000;
 
-/// The schema in which batches of `schema` are written.
-pub(super) fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef, Problem> {
-    let field = |field: &Arc<Field>| -> Result<Arc<Field>, Problem> {
+/// The schema with which batches of `schema` are stored.
+pub(super) fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef, WriteError> {
+    let field = |field: &Arc<Field>| -> Result<Arc<Field>, WriteError> {
         match stored(field.data_type()).map_err(|what| of_column(field.name(), what))? {
             Some(data_type) => Ok(Arc::new(field.as_ref().clone().with_data_type(data_type))),
             None => Ok(field.clone()),
@@ -36,8 +36,11 @@ pub(super) fn stored_schema(schema: &SchemaRef) -> Result<SchemaRef, Problem> {
     Ok(Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())))
 }
 
-/// The batch with its values in the types of `schema`, which is its [`stored_schema`].
-pub(super) fn to_stored(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Problem> {
+/// Converts a batch to `schema`, which must be its [`stored_schema`].
+pub(super) fn to_stored(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, WriteError> {
     let column =
         |(field, array): (&Arc<Field>, &ArrayRef)| match field.data_type() == array.data_type() {
             true => Ok(array.clone()),
@@ -48,12 +51,12 @@ pub(super) fn to_stored(batch: &RecordBatch, schema: &SchemaRef) -> Result<Recor
     Ok(RecordBatch::try_new(schema.clone(), columns)?)
 }
 
-fn of_column(name: &str, what: Problem) -> Problem {
+fn of_column(name: &str, what: WriteError) -> WriteError {
     format!("column {name:?}: {what}").into()
 }
 
-/// The type to write instead; none if Parquet has the type itself.
-fn stored(data_type: &DataType) -> Result<Option<DataType>, Problem> {
+/// The stored type; None if it is the same.
+fn stored(data_type: &DataType) -> Result<Option<DataType>, WriteError> {
     use DataType::*;
     Ok(Some(match data_type {
         Timestamp(TimeUnit::Second, zone) => Timestamp(TimeUnit::Millisecond, zone.clone()),
@@ -88,7 +91,7 @@ fn stored(data_type: &DataType) -> Result<Option<DataType>, Problem> {
     }))
 }
 
-fn decimal256(digits: u8, data_type: &DataType) -> Result<DataType, Problem> {
+fn decimal256(digits: u8, data_type: &DataType) -> Result<DataType, WriteError> {
     match digits {
         ..=DECIMAL256_MAX_PRECISION => Ok(DataType::Decimal256(digits, 0)),
         _ => Err(format!(
@@ -98,8 +101,8 @@ fn decimal256(digits: u8, data_type: &DataType) -> Result<DataType, Problem> {
     }
 }
 
-/// The values in the type that is written.
-fn convert(array: &ArrayRef) -> Result<ArrayRef, Problem> {
+/// Converts values to their stored type.
+fn convert(array: &ArrayRef) -> Result<ArrayRef, WriteError> {
     let Some(target) = stored(array.data_type())? else { return Ok(array.clone()) };
     Ok(match array.data_type() {
         DataType::Timestamp(..) => {
@@ -118,8 +121,7 @@ fn convert(array: &ArrayRef) -> Result<ArrayRef, Problem> {
                 0 => i32::try_from(millis / DAY_MILLIS).map_err(|_| too_far(&millis, &target)),
                 _ => {
                     let hint = "cast it to a timestamp, or write .arrow";
-                    Err(format!("a date64 is {millis} ms, which is no whole day, and so no date of Parquet ({hint})")
-                    .into())
+                    Err(format!("the date64 {millis} ms is not a whole day ({hint})").into())
                 }
             })?)
         }
@@ -136,20 +138,20 @@ fn convert(array: &ArrayRef) -> Result<ArrayRef, Problem> {
     })
 }
 
-fn too_far(value: &dyn std::fmt::Display, target: &DataType) -> Problem {
+fn too_far(value: &dyn std::fmt::Display, target: &DataType) -> WriteError {
     format!("the value {value} doesn't fit into Parquet's {target} (cast it, or write .arrow)")
         .into()
 }
 
-/// What `change` makes of each value that is not missing.
+/// Applies `change` to each value that is not NULL.
 fn each<F: ArrowPrimitiveType, T: ArrowPrimitiveType>(
     array: &ArrayRef,
-    change: impl Fn(F::Native) -> Result<T::Native, Problem>,
-) -> Result<PrimitiveArray<T>, Problem> {
+    change: impl Fn(F::Native) -> Result<T::Native, WriteError>,
+) -> Result<PrimitiveArray<T>, WriteError> {
     array.as_primitive::<F>().try_unary(change)
 }
 
-fn strictly(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, Problem> {
+fn strictly(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, WriteError> {
     Ok(cast_with_options(array, target, &CastOptions { safe: false, ..CastOptions::default() })?)
 }
 
@@ -164,7 +166,7 @@ mod tests {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     use super::super::super::Format;
-    use super::super::super::tests::written;
+    use super::super::super::tests::encode;
     use super::*;
 
     fn batch(array: ArrayRef) -> RecordBatch {
@@ -173,9 +175,9 @@ mod tests {
 
     /// The column as it is read again.
     fn read(array: ArrayRef) -> Result<ArrayRef, String> {
-        let bytes = written(Format::Parquet, &[batch(array)]).map_err(|cause| cause.to_string())?;
+        let bytes = encode(Format::Parquet, &[batch(array)]).map_err(|cause| cause.to_string())?;
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes::Bytes::from(bytes)).unwrap();
-        // Every leaf says what it is.
+        // Every leaf has a logical type.
         for column in builder.parquet_schema().columns() {
             assert!(column.logical_type_ref().is_some(), "{column:?}");
         }
@@ -224,14 +226,14 @@ mod tests {
     }
 
     #[test]
-    fn within_other_types_too() {
+    fn nested_types_are_converted() {
         let (day64, day32) = days();
         let list = |values: &ArrayRef| -> ArrayRef {
             let item = Arc::new(Field::new("item", values.data_type().clone(), true));
             Arc::new(ListArray::new(item, OffsetBuffer::from_lengths([2, 0]), values.clone(), None))
         };
         assert_eq!(&read(list(&day64)).unwrap(), &list(&day32));
-        // A part of a list.
+        // A slice of a list.
         assert_eq!(&read(list(&day64).slice(1, 1)).unwrap(), &list(&day32).slice(1, 1));
         let structs = |values: &ArrayRef| -> ArrayRef {
             let field = Arc::new(Field::new("day", values.data_type().clone(), true));
@@ -257,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn values_that_do_not_fit_are_refused() {
         let refused: [(ArrayRef, &str); 4] = [
             (
                 Arc::new(TimestampSecondArray::from(vec![i64::MAX])),
                 "9223372036854775807 doesn't fit",
             ),
-            (Arc::new(Date64Array::from(vec![1])), "no whole day"),
+            (Arc::new(Date64Array::from(vec![1])), "not a whole day"),
             (Arc::new(Date64Array::from(vec![i64::MIN / DAY_MILLIS * DAY_MILLIS])), "doesn't fit"),
             (Arc::new(IntervalYearMonthArray::from(vec![1])), "no type for"),
         ];
@@ -271,7 +273,7 @@ mod tests {
             let error = read(array).unwrap_err();
             assert!(error.starts_with("column \"c\": ") && error.contains(expected), "{error}");
         }
-        // What is missing fits, whatever lies below.
+        // The value under a NULL doesn't matter.
         let missing = TimestampSecondArray::new(vec![i64::MAX].into(), Some(vec![false].into()));
         assert_eq!(read(Arc::new(missing)).unwrap().null_count(), 1);
     }

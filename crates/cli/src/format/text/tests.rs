@@ -19,7 +19,7 @@ fn shown(array: &dyn Array, row: usize) -> String {
 }
 
 #[test]
-fn what_chrono_has_no_values_for() {
+fn values_beyond_chrono() {
     let cases: [(ArrayRef, &str); 22] = [
         (Arc::new(Date32Array::from(vec![i32::MAX])), "+5881580-07-11"),
         (Arc::new(Date32Array::from(vec![i32::MIN])), "-5877641-06-23"),
@@ -44,8 +44,7 @@ fn what_chrono_has_no_values_for() {
             Arc::new(TimestampSecondArray::from(vec![0]).with_timezone("Mars/Olympus")),
             "1970-01-01T00:00:00Z",
         ),
-        // Amsterdam's clocks were 19 minutes and 32 seconds ahead, which an offset of minutes can't
-        // say.
+        // Amsterdam was 19 minutes and 32 seconds ahead, which is not in whole minutes.
         (
             Arc::new(
                 TimestampSecondArray::from(vec![-1_577_923_200]).with_timezone("Europe/Amsterdam"),
@@ -70,7 +69,7 @@ fn what_chrono_has_no_values_for() {
         (decimal(-12, 5, -3), "-12000"),
         (decimal(-12, 5, 3), "-0.012"),
         (decimal(0, 5, 3), "0.000"),
-        // More digits than the type has.
+        // More digits than the type's precision.
         (decimal(123_456_789, 3, 2), "1234567.89"),
         (
             Arc::new(
@@ -89,7 +88,7 @@ fn decimal(value: i128, precision: u8, scale: i8) -> ArrayRef {
 }
 
 #[test]
-fn nested_values_and_missing_ones() {
+fn nested_values_and_nulls() {
     let far = Date32Array::from(vec![Some(i32::MAX), None]);
     let field = Arc::new(Field::new("item", DataType::Date32, true));
     let lists =
@@ -102,7 +101,7 @@ fn nested_values_and_missing_ones() {
     assert_eq!((shown(&words, 0), shown(&words, 1)), ("1970-01-02".to_owned(), String::new()));
 }
 
-/// Where Arrow prints right, it prints the same.
+/// For values that Arrow prints right, the text is the same.
 #[test]
 fn ordinary_values_look_as_arrow_prints_them() {
     let seed = RandomState::new().build_hasher().finish();
@@ -115,7 +114,7 @@ fn ordinary_values_look_as_arrow_prints_them() {
         i64::from_ne_bytes((mixed ^ (mixed >> 31)).to_ne_bytes())
     };
     for round in 0..2_000 {
-        // From a second to all that chrono has, some 260,000 years.
+        // From seconds to chrono's whole range of about 260,000 years.
         let seconds = random() % [10, 100_000, 10_000_000_000, 8_000_000_000_000][round % 4];
         let micros = seconds * 1_000_000 + random() % [1, 1_000, 1_000_000][round % 3];
         let millis = micros.div_euclid(1_000);

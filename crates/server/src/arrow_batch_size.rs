@@ -1,4 +1,5 @@
-//! The memory that Arrow files take: that of their largest record batch, which is read as a whole.
+//! The memory that reading Arrow files takes: the size of the largest record batch, since a batch
+//! is read as a whole.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -14,13 +15,13 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::catalog::RowSource;
 
-/// Where a file's first message begins at the latest.
+/// The highest offset of a file's first message.
 const FIRST_MESSAGE_MAX: u64 = 64;
-/// What is known of so many files is kept.
-const FILES_KNOWN_MAX: usize = 4096;
+/// Files whose largest batch is cached.
+const FILES_CACHED_MAX: usize = 4096;
 
-/// The largest record batch of the Arrow files that a plan reads, and where it is; none if it reads
-/// none.
+/// The size in bytes of the largest record batch of the Arrow files that a plan reads, and its
+/// file. None if the plan reads no Arrow files.
 pub(crate) fn batch_bytes_max(plan: &Arc<dyn ExecutionPlan>) -> io::Result<Option<(u64, PathBuf)>> {
     let mut most = None;
     let mut plans = vec![plan];
@@ -32,7 +33,7 @@ pub(crate) fn batch_bytes_max(plan: &Arc<dyn ExecutionPlan>) -> io::Result<Optio
         let Some((scan, source)) = rows else { continue };
         for file in scan.file_groups.iter().flat_map(FileGroup::files) {
             let Some(path) = source.arrow_path(&file.object_meta.location) else { break };
-            let bytes = of_file(&path)?;
+            let bytes = largest_in_file(&path)?;
             if most.as_ref().is_none_or(|(most, _)| *most < bytes) {
                 most = Some((bytes, path));
             }
@@ -41,13 +42,13 @@ pub(crate) fn batch_bytes_max(plan: &Arc<dyn ExecutionPlan>) -> io::Result<Optio
     Ok(most)
 }
 
-/// The largest record batch of a file, which is looked for once.
-fn of_file(path: &Path) -> io::Result<u64> {
-    type Known = HashMap<PathBuf, (u64, SystemTime, u64)>;
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+/// The size of a file's largest record batch, which is cached until the file changes.
+fn largest_in_file(path: &Path) -> io::Result<u64> {
+    type Cache = HashMap<PathBuf, (u64, SystemTime, u64)>;
+    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
     let metadata = path.metadata()?;
     let (size, modified) = (metadata.len(), metadata.modified()?);
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     if let Some((of_size, of_time, bytes)) = known.get(path)
         && (*of_size, *of_time) == (size, modified)
@@ -55,18 +56,18 @@ fn of_file(path: &Path) -> io::Result<u64> {
         return Ok(*bytes);
     }
     let bytes = largest(&mut File::open(path)?, size)?;
-    if known.len() >= FILES_KNOWN_MAX {
+    if known.len() >= FILES_CACHED_MAX {
         known.clear();
     }
     known.insert(path.to_owned(), (size, modified, bytes));
     Ok(bytes)
 }
 
-/// The largest of the messages of a file or a stream, with what its buffers are decompressed.
+/// The largest message of a file or a stream, with the decompressed size of its buffers added.
 fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
     let mut magic = [0; 6];
     file.read_exact(&mut magic)?;
-    // In a file the stream begins at the next multiple of 8 bytes, or of 64, as its writer likes.
+    // In a file the stream begins at offset 8 or, with some writers, at offset 64.
     let mut at = if &magic == b"ARROW1" { 8 } else { 0 };
     let mut most = 0;
     while at + 8 <= size {
@@ -86,7 +87,7 @@ fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
         if message_bytes == 0 || at + head + message_bytes > size {
             break;
         }
-        // No longer than the file.
+        // Bounded by the size of the file.
         let mut message = vec![0; usize::try_from(message_bytes).map_err(io::Error::other)?];
         file.read_exact(&mut message)?;
         let Ok(message) = ipc::root_as_message(&message) else { break };
@@ -100,8 +101,11 @@ fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
             _ => None,
         };
         if let Some(batch) = batch {
-            let plain =
-                if batch.compression().is_some() { plain_bytes(file, body, &batch)? } else { 0 };
+            let plain = if batch.compression().is_some() {
+                decompressed_bytes(file, body, &batch)?
+            } else {
+                0
+            };
             most = most.max(body_bytes.saturating_add(plain));
         }
         at = body.saturating_add(body_bytes);
@@ -109,8 +113,9 @@ fn largest(file: &mut (impl Read + Seek), size: u64) -> io::Result<u64> {
     Ok(most)
 }
 
-/// What the buffers of a batch become: each begins with that, -1 where it is not compressed.
-fn plain_bytes(
+/// The decompressed size of a batch's buffers. Each buffer begins with its size, or with -1 if it
+/// is not compressed.
+fn decompressed_bytes(
     file: &mut (impl Read + Seek),
     body: u64,
     batch: &ipc::RecordBatch,
@@ -130,7 +135,7 @@ fn plain_bytes(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test fails by it")]
+    #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
     use std::io::Cursor;
     use std::sync::Arc;

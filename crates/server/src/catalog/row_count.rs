@@ -1,8 +1,8 @@
-//! Counts the rows of scans that must hand out all that the footers of their Parquet files speak
-//! of: a page with fewer values than its footer says ends a column early, and the engine takes that
-//! for the end of the rows.
+//! Checks that full scans of Parquet files return as many rows as their footers declare. If a page
+//! has fewer values than its header says, a column ends early, and the engine takes that for the
+//! end of the rows.
 //!
-//! Scans with a filter or a limit pass over rows rightly, and are not counted.
+//! Scans with a filter or a limit return fewer rows, and are not checked.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,16 +25,16 @@ use futures::{StreamExt, stream};
 
 use crate::plan_rule::PlanRule;
 
-/// Puts [`WholeScanExec`] on top of scans that hand out all rows of Parquet files.
-pub(super) const COUNT_WHOLE_SCANS: PlanRule =
-    PlanRule { name: "count_whole_scans", replace: counted };
+/// Puts [`RowCountExec`] on top of full scans of Parquet files.
+pub(super) const CHECK_ROW_COUNTS: PlanRule =
+    PlanRule { name: "check_row_counts", replace: with_row_count };
 
-fn counted(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    Ok(rows_of_all(plan).map(|rows| Arc::new(WholeScanExec::new(Arc::clone(plan), rows)) as _))
+fn with_row_count(plan: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    Ok(full_scan_rows(plan).map(|rows| Arc::new(RowCountExec::new(Arc::clone(plan), rows)) as _))
 }
 
-/// How many rows a scan must have, if it is one of all rows of Parquet files.
-fn rows_of_all(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+/// The number of rows that a full scan of Parquet files must return; None for other operators.
+fn full_scan_rows(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let (scan, source) =
         plan.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<ParquetSource>()?;
     if source.filter().is_some() || scan.limit.is_some() {
@@ -46,15 +46,16 @@ fn rows_of_all(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     rows.get_value().filter(|_| rows.is_exact() == Some(true)).map(|rows| *rows as u64)
 }
 
-/// Hands on its input, and fails at the end if rows were missing, or too many.
+/// Passes on its input, and fails at the end if the number of rows is wrong.
 #[derive(Debug)]
-struct WholeScanExec {
+struct RowCountExec {
     input: Arc<dyn ExecutionPlan>,
+    /// The expected number.
     rows: u64,
     run: Arc<Mutex<Run>>,
 }
 
-/// One run of all partitions.
+/// One execution of all partitions.
 #[derive(Debug, Default)]
 struct Run {
     rows: u64,
@@ -62,7 +63,7 @@ struct Run {
     ended: usize,
 }
 
-impl WholeScanExec {
+impl RowCountExec {
     fn new(input: Arc<dyn ExecutionPlan>, rows: u64) -> Self {
         Self { input, rows, run: Arc::default() }
     }
@@ -72,13 +73,13 @@ impl WholeScanExec {
     }
 }
 
-fn change<T>(run: &Mutex<Run>, change: impl FnOnce(&mut Run) -> T) -> T {
+fn with_run<T>(run: &Mutex<Run>, change: impl FnOnce(&mut Run) -> T) -> T {
     change(&mut run.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-impl ExecutionPlan for WholeScanExec {
+impl ExecutionPlan for RowCountExec {
     fn name(&self) -> &'static str {
-        "WholeScanExec"
+        "RowCountExec"
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
@@ -111,7 +112,7 @@ impl ExecutionPlan for WholeScanExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match children.pop() {
             Some(input) if children.is_empty() => Ok(Arc::new(Self::new(input, self.rows))),
-            _ => Err(DataFusionError::Internal("a scan's count has one input".to_owned())),
+            _ => Err(DataFusionError::Internal("RowCountExec has one input".to_owned())),
         }
     }
 
@@ -132,20 +133,20 @@ impl ExecutionPlan for WholeScanExec {
     ) -> Result<SendableRecordBatchStream> {
         let batches = self.input.execute(partition, context)?;
         let (expected, partitions) = (self.rows, self.partitions());
-        change(&self.run, |run| run.started += 1);
+        with_run(&self.run, |run| run.started += 1);
         let (counting, ending) = (Arc::clone(&self.run), Arc::clone(&self.run));
         let counted = batches.inspect(move |batch| {
             if let Ok(batch) = batch {
-                change(&counting, |run| run.rows += batch.num_rows() as u64);
+                with_run(&counting, |run| run.rows += batch.num_rows() as u64);
             }
         });
-        // Partitions take files from each other, so only all of them together have all rows.
+        // With work stealing, only all partitions together have a known number of rows.
         let end = stream::once(async move {
-            change(&ending, |run| {
+            with_run(&ending, |run| {
                 run.ended += 1;
-                // A plan that runs twice at the same time is not counted.
+                // If the plan runs twice at the same time, the count is not checked.
                 let is_over = run.ended == partitions && run.started == partitions;
-                (is_over && run.rows != expected).then(|| missing(run.rows, expected))
+                (is_over && run.rows != expected).then(|| wrong_count(run.rows, expected))
             })
         });
         let checked = counted.chain(end.filter_map(|error| ready(error.map(Err))));
@@ -162,21 +163,21 @@ impl ExecutionPlan for WholeScanExec {
         _: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let [input] = inputs else {
-            return Err(DataFusionError::Internal("a scan's count has one input".to_owned()));
+            return Err(DataFusionError::Internal("RowCountExec has one input".to_owned()));
         };
         Ok(Arc::clone(input))
     }
 }
 
-fn missing(rows: u64, expected: u64) -> DataFusionError {
+fn wrong_count(rows: u64, expected: u64) -> DataFusionError {
     exec_datafusion_err!(
-        "the footers of these Parquet files say that they have {expected} rows, and their pages have {rows}; write the \
-         files anew"
+        "the footers of these Parquet files declare {expected} rows, and their pages have {rows}; \
+         rewrite the files"
     )
 }
 
-impl DisplayAs for WholeScanExec {
+impl DisplayAs for RowCountExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "WholeScanExec: rows={}", self.rows)
+        write!(f, "RowCountExec: rows={}", self.rows)
     }
 }

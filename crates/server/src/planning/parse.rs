@@ -1,9 +1,8 @@
-//! The text of a statement: how long it may be, how deep, and how many steps the parser may take
-//! for it.
+//! Parses a statement within limits on its length, its depth and the parser's steps.
 //!
-//! The parser bounds how deep it calls itself, but not how deep a tree it makes (`1 + 1 + 1 …` is
-//! as deep as it is long), nor how often it reads the same text: where an attempt fails it goes
-//! back and tries another way, and each nested `CAST` doubles that.
+//! The parser limits its own recursion, but not the depth of the tree that it returns (`1 + 1 + 1
+//! …` is as deep as it is long), nor its steps: after a failed attempt it backtracks, and each
+//! nested `CAST` doubles the work.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -26,28 +25,29 @@ use crate::dialect::operators::Operators;
 use super::{DEPTH_MAX, OPERATORS_MAX, Planning};
 
 const TEXT_BYTES_MAX: usize = 2 << 20;
-/// Names, values, operators, brackets.
-const WORDS_MAX: usize = 250_000;
-/// How deep brackets may be nested, and types.
+/// Tokens other than whitespace.
+const TOKENS_MAX: usize = 250_000;
+/// Maximum nesting depth of brackets, and of types.
 const BRACKETS_MAX: usize = 200;
 const TYPES_MAX: usize = 64;
-/// How often a statement may say that it is to be explained.
+/// Maximum number of `EXPLAIN`.
 const EXPLAINS_MAX: usize = 4;
 const QUERIES_MAX: usize = 1_000;
-/// As in PostgreSQL: `CUBE` of twelve columns.
+/// As in PostgreSQL: a `CUBE` of twelve columns.
 const GROUPING_SETS_MAX: usize = 4_096;
 const TABLES_MAX: usize = 500;
-/// A join has the columns of all tables before it: so many there may be in all joins, in a row of
-/// so many tables of such a width.
+/// Maximum number of columns of all joins together, estimated from the number of tables and the
+/// widest one: a join has the columns of all tables before it.
 const COLUMNS_MAX: usize = 20_000_000;
-/// The parser may take so many steps for a statement, and so many more for each of its words.
-const STEPS: (usize, usize) = (1_000, 20);
-/// How often it is asked whether there is still somebody who waits.
-const STEPS_PER_LOOK: usize = 1024;
-/// And so much of the planner's stack.
+/// Maximum number of steps of the parser: a constant, and more for each token.
+const STEPS_MAX: usize = 1_000;
+const STEPS_PER_TOKEN: usize = 20;
+/// Steps between two checks for a cancel.
+const STEPS_PER_CHECK: usize = 1024;
+/// How much of the planner's stack the parser may use.
 const STACK_BYTES_MAX: usize = 24 << 20;
 
-/// Reads a statement.
+/// Parses a statement.
 pub(crate) async fn parse(
     state: &SessionState,
     sql: &str,
@@ -59,9 +59,9 @@ pub(crate) async fn parse(
     }
     let tokens =
         Tokenizer::new(&GenericDialect, sql).tokenize_with_location().map_err(ParserError::from)?;
-    let words = Words::of(&tokens).map_err(|what| planning.too_complex(what))?;
-    let statement = read(state, tokens, words, planning)?;
-    let mut size = Size::default();
+    let count = TokenCounter::count(&tokens).map_err(|what| planning.too_complex(what))?;
+    let statement = parse_tokens(state, tokens, count, planning)?;
+    let mut size = TreeSize::default();
     if let ControlFlow::Break(what) = size.add(&statement) {
         return Err(planning.too_complex(what));
     }
@@ -78,21 +78,21 @@ pub(crate) async fn parse(
     Ok(statement)
 }
 
-/// Has the parser read the one statement that there is.
-fn read(
+/// Parses tokens that must be one statement.
+fn parse_tokens(
     state: &SessionState,
     tokens: Vec<TokenWithSpan>,
-    words: usize,
+    count: usize,
     planning: &Arc<Planning>,
 ) -> Result<Statement> {
-    let dialect = Operators { bounds: Bounds::new(planning, words) };
+    let dialect = Operators { bounds: Bounds::new(planning, count) };
     let parsed = DFParserBuilder::new(tokens)
         .with_dialect(&dialect)
         .with_recursion_limit(state.config_options().sql_parser.recursion_limit.get())
         .build()
         .and_then(|mut parser| parser.parse_statements());
     if dialect.bounds.exceeded.get() {
-        // What the parser makes of it is of no use.
+        // The parser's own error says nothing useful.
         planning.check()?;
         return Err(
             planning.too_complex("the statement is nested too deeply to be parsed".to_owned())
@@ -108,40 +108,42 @@ fn read(
     }
 }
 
-/// The words of a text, and what is open between them.
+/// Counts the tokens of a text, and what is open at the current one.
 #[derive(Default)]
-struct Words {
+struct TokenCounter {
     count: usize,
-    /// Brackets of all kinds but angles.
+    /// Open brackets of all kinds but angles.
     open: usize,
-    /// Those that open a type: `ARRAY<`.
+    /// Open angles of types: `ARRAY<`.
     angles: usize,
-    /// `[]`, as in `INT[][]`.
+    /// Consecutive `[]`, as in `INT[][]`.
     pairs: usize,
     explains: usize,
-    names_types: bool,
-    deepest_text: usize,
+    /// Whether a function is called that takes a type as text.
+    has_type_text: bool,
+    /// The deepest nesting of brackets in a string.
+    string_depth: usize,
 }
 
-impl Words {
-    /// How many there are.
-    fn of(tokens: &[TokenWithSpan]) -> std::result::Result<usize, String> {
-        let mut words = Self::default();
+impl TokenCounter {
+    /// The number of tokens, or which limit they exceed.
+    fn count(tokens: &[TokenWithSpan]) -> std::result::Result<usize, String> {
+        let mut counter = Self::default();
         let mut before = &Token::EOF;
         for TokenWithSpan { token, .. } in tokens {
             if !matches!(token, Token::Whitespace(_)) {
-                words.add(before, token)?;
+                counter.add(before, token)?;
                 before = token;
             }
         }
-        // A type may be given as text, which is read by a function that calls itself.
-        if words.names_types && words.deepest_text > TYPES_MAX {
+        // The parser of types given as text recurses.
+        if counter.has_type_text && counter.string_depth > TYPES_MAX {
             return Err(format!(
                 "a type is nested {} deep, at most {TYPES_MAX}",
-                words.deepest_text
+                counter.string_depth
             ));
         }
-        Ok(words.count)
+        Ok(counter.count)
     }
 
     fn add(&mut self, before: &Token, token: &Token) -> std::result::Result<(), String> {
@@ -160,10 +162,10 @@ impl Words {
             Token::ShiftRight => self.angles = self.angles.saturating_sub(2),
             Token::Word(word) if word.keyword == Keyword::EXPLAIN => self.explains += 1,
             Token::Word(word) => {
-                self.names_types |= word.value.to_ascii_lowercase().starts_with("arrow_")
+                self.has_type_text |= word.value.to_ascii_lowercase().starts_with("arrow_")
             }
             Token::SingleQuotedString(text) => {
-                self.deepest_text = self.deepest_text.max(deepest(text))
+                self.string_depth = self.string_depth.max(bracket_depth(text))
             }
             _ => {}
         }
@@ -174,7 +176,7 @@ impl Words {
         let too_many = |count: usize, max: usize, what: &str| {
             (count > max).then(|| format!("{what}, at most {max}"))
         };
-        let refused = too_many(self.count, WORDS_MAX, "the statement has too many words")
+        let refused = too_many(self.count, TOKENS_MAX, "the statement has too many tokens")
             .or_else(|| too_many(self.open, BRACKETS_MAX, "brackets are nested too deeply"))
             .or_else(|| {
                 too_many(self.angles.max(self.pairs), TYPES_MAX, "a type is nested too deeply")
@@ -184,13 +186,13 @@ impl Words {
     }
 }
 
-/// Whether an angle behind this word opens a type's parameters.
+/// Whether an angle after this token opens the parameters of a type.
 fn is_nesting_type(word: &Token) -> bool {
     matches!(word, Token::Word(word) if matches!(word.keyword, Keyword::ARRAY | Keyword::STRUCT))
 }
 
-/// How deep brackets are nested in a text.
-fn deepest(text: &str) -> usize {
+/// How deep brackets are nested in a string.
+fn bracket_depth(text: &str) -> usize {
     let mut open = 0usize;
     let depths = text.bytes().map(|byte| {
         match byte {
@@ -203,41 +205,41 @@ fn deepest(text: &str) -> usize {
     depths.max().unwrap_or(0)
 }
 
-/// What a statement's tree has so far.
+/// The size of the visited part of a statement's tree.
 #[derive(Default)]
-struct Size {
+struct TreeSize {
     depth: usize,
     queries: usize,
     tables: usize,
-    /// Of the widest query.
+    /// The columns of the widest query.
     columns: usize,
-    /// The queries and tables of each query that is open, those of `WITH` as often as they are
+    /// The queries and tables of each open query. Those of a `WITH` query count as often as it is
     /// named.
     expanded: Vec<usize>,
-    /// The names of queries of `WITH`, by their place in memory,
-    steps: HashMap<usize, String>,
-    /// and what they expand to.
-    sizes: HashMap<String, usize>,
+    /// The names of `WITH` queries, by their address in the tree.
+    with_names: HashMap<usize, String>,
+    /// The queries and tables that each `WITH` query expands to.
+    with_sizes: HashMap<String, usize>,
 }
 
-impl Size {
+impl TreeSize {
     fn add(&mut self, statement: &Statement) -> ControlFlow<String> {
         match statement {
             Statement::Statement(statement) => statement.visit(self),
             Statement::Explain(explain) => self.add(&explain.statement),
-            // Refused later, whatever is in there.
+            // Other statements are refused later.
             _ => ControlFlow::Continue(()),
         }
     }
 
-    /// Counts queries or tables of the query that is open.
+    /// Counts queries or tables of the innermost open query.
     fn expand(&mut self, count: usize) {
         if let Some(open) = self.expanded.last_mut() {
             *open = open.saturating_add(count);
         }
     }
 
-    fn deeper(&mut self) -> ControlFlow<String> {
+    fn descend(&mut self) -> ControlFlow<String> {
         self.depth += 1;
         match self.depth > DEPTH_MAX {
             true => {
@@ -248,11 +250,11 @@ impl Size {
     }
 }
 
-impl Visitor for Size {
+impl Visitor for TreeSize {
     type Break = String;
 
     fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<String> {
-        self.deeper()
+        self.descend()
     }
 
     fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<String> {
@@ -262,18 +264,18 @@ impl Visitor for Size {
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
         self.expanded.push(0);
-        for step in query.with.iter().flat_map(|with| &with.cte_tables) {
-            self.steps.insert(
-                std::ptr::from_ref(step.query.as_ref()).addr(),
-                step.alias.name.value.to_lowercase(),
+        for with in query.with.iter().flat_map(|clause| &clause.cte_tables) {
+            self.with_names.insert(
+                std::ptr::from_ref(with.query.as_ref()).addr(),
+                with.alias.name.value.to_lowercase(),
             );
         }
-        self.deeper()
+        self.descend()
     }
 
-    /// The planner puts queries of `WITH` in the places where they are named, and goes through all
-    /// of what comes of it.
+    /// The planner replaces each name of a `WITH` query by the query, and plans the expansion.
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        debug_assert!(self.depth > 0);
         self.depth -= 1;
         let Some(count) = self.expanded.pop() else {
             return ControlFlow::Break(
@@ -286,8 +288,8 @@ impl Visitor for Size {
                 "the statement has more than {OPERATORS_MAX} queries and tables: {again}"
             ));
         }
-        match self.steps.get(&std::ptr::from_ref(query).addr()) {
-            Some(name) => drop(self.sizes.insert(name.clone(), count)),
+        match self.with_names.get(&std::ptr::from_ref(query).addr()) {
+            Some(name) => drop(self.with_sizes.insert(name.clone(), count)),
             None => self.expand(count),
         }
         ControlFlow::Continue(())
@@ -315,7 +317,7 @@ impl Visitor for Size {
         self.tables += 1;
         let size = match table {
             TableFactor::Table { name, .. } => {
-                self.sizes.get(&name.to_string().to_lowercase().replace('"', ""))
+                self.with_sizes.get(&name.to_string().to_lowercase().replace('"', ""))
             }
             _ => None,
         };
@@ -329,7 +331,7 @@ impl Visitor for Size {
     }
 }
 
-/// How many grouping sets a GROUP BY stands for.
+/// The number of grouping sets of a GROUP BY.
 fn grouping_sets(group_by: &GroupByExpr) -> usize {
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = group_by;
     let exprs = match group_by {
@@ -351,7 +353,7 @@ fn grouping_sets(group_by: &GroupByExpr) -> usize {
     sets.chain(of_all).fold(1, usize::saturating_mul)
 }
 
-/// The columns of the widest table that a statement names.
+/// The number of columns of the widest table that a statement names.
 async fn widest(state: &SessionState, statement: &Statement) -> Result<usize> {
     let mut widest = 0;
     for name in state.resolve_table_references(statement)? {
@@ -365,21 +367,21 @@ async fn widest(state: &SessionState, statement: &Statement) -> Result<usize> {
     Ok(widest)
 }
 
-/// What the parser may take: it asks before each expression.
+/// The limits of one run of the parser, which checks them before each expression.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     planning: Arc<Planning>,
-    /// How many are left.
+    /// Steps that are left.
     steps: Cell<usize>,
-    /// Where the stack was.
+    /// The stack pointer at the start.
     stack: usize,
     exceeded: Cell<bool>,
 }
 
 impl Bounds {
-    /// Of a parser that is called from here, for a text of so many words.
-    pub(crate) fn new(planning: &Arc<Planning>, words: usize) -> Self {
-        let steps = Cell::new(STEPS.0 + STEPS.1 * words);
+    /// Limits for a parser that the caller runs on a text of `tokens` tokens.
+    pub(crate) fn new(planning: &Arc<Planning>, tokens: usize) -> Self {
+        let steps = Cell::new(STEPS_MAX + STEPS_PER_TOKEN * tokens);
         Self {
             planning: planning.clone(),
             steps,
@@ -388,10 +390,10 @@ impl Bounds {
         }
     }
 
-    /// Takes a step; whether it was one too many, or one since.
+    /// Counts a step. Returns whether a limit is exceeded, by this step or an earlier one.
     pub(crate) fn are_exceeded(&self) -> bool {
         let steps = self.steps.get();
-        let stopped = || steps.is_multiple_of(STEPS_PER_LOOK) && self.planning.check().is_err();
+        let stopped = || steps.is_multiple_of(STEPS_PER_CHECK) && self.planning.check().is_err();
         if steps == 0 || self.stack.abs_diff(stack_pointer()) > STACK_BYTES_MAX || stopped() {
             self.exceeded.set(true);
         }
@@ -400,7 +402,7 @@ impl Bounds {
     }
 }
 
-/// About where the stack is.
+/// The approximate stack pointer.
 #[inline(never)]
 fn stack_pointer() -> usize {
     let here = 0u8;

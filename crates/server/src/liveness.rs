@@ -1,10 +1,10 @@
-//! Clients that have vanished without a word.
+//! Detects clients that vanished without closing their connection.
 //!
-//! Where nothing is under way to one, the kernel's own probes find that out. What has been sent is
-//! not probed for, but sent again, for about a quarter of an hour; and `TCP_USER_TIMEOUT`, which
-//! would shorten that, also ends connections whose client acknowledges everything and has no room
-//! for more, as one has that pauses between two batches (`tcp_probe_timer` in the kernel's
-//! net/ipv4/tcp_timer.c). So the server looks itself.
+//! On an idle connection the kernel's keepalive probes detect that. While sent data is not
+//! acknowledged, the kernel does not probe but retransmits, for about a quarter of an hour.
+//! `TCP_USER_TIMEOUT` would shorten that, but it also ends connections whose client acknowledges
+//! everything and has a full receive buffer, for example a client that pauses between two batches
+//! (`tcp_probe_timer` in the kernel's net/ipv4/tcp_timer.c). So the server checks by itself.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,40 +18,43 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::way::Presence;
 
-/// These are the client's (crates/postgres/src/line.rs): a peer that is gone is noticed within
-/// about a minute. The first probe, the time between two, and how many get no answer;
+/// Keepalive: the idle time before the first probe, the time between probes, and the number of
+/// unanswered probes. As in the client (crates/postgres/src/line.rs), a vanished peer is detected
+/// within about a minute.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_COUNT: u32 = 3;
-/// and how long sent bytes may stay without an acknowledgement.
+/// How long sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(60);
-/// How often it is looked, in that time.
-const LOOKS: u32 = 6;
+/// Checks within that time.
+const CHECKS: u32 = 6;
 
-/// What a client says over TCP: an error once it has vanished. A server listens all the time.
-pub(crate) struct Attended<R> {
+/// The read half of a TCP connection. Reading fails once the client has vanished.
+///
+/// The server reads from a client at all times, also while it sends, so this finds out.
+pub(crate) struct LivenessReader<R> {
     read: R,
-    /// None where the kernel does not tell.
+    /// None if the kernel doesn't report acknowledgements.
     presence: Option<Presence>,
-    /// The time from one look to the next, and the next one.
-    pause: Duration,
-    look: Pin<Box<Sleep>>,
-    /// At so many looks, one after the other, nothing had come since the one before.
-    in_vain: u32,
+    check_interval: Duration,
+    next_check: Pin<Box<Sleep>>,
+    /// Consecutive checks at which nothing had been acknowledged since the one before.
+    checks_failed: u32,
 }
 
-impl<R> Attended<R> {
+impl<R> LivenessReader<R> {
     pub(crate) fn new(read: R, presence: Option<Presence>) -> Self {
         Self::with_max(read, presence, UNACKNOWLEDGED_MAX)
     }
 
     fn with_max(read: R, presence: Option<Presence>, unacknowledged_max: Duration) -> Self {
-        let pause = unacknowledged_max / LOOKS;
-        Self { read, presence, pause, look: Box::pin(sleep(pause)), in_vain: 0 }
+        let check_interval = unacknowledged_max / CHECKS;
+        let next_check = Box::pin(sleep(check_interval));
+        Self { read, presence, check_interval, next_check, checks_failed: 0 }
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for Attended<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LivenessReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -62,23 +65,23 @@ impl<R: AsyncRead + Unpin> AsyncRead for Attended<R> {
             return Poll::Ready(read);
         }
         let Some(presence) = &this.presence else { return Poll::Pending };
-        while this.look.as_mut().poll(cx).is_ready() {
-            let is_in_vain = presence.unacknowledged().is_some_and(|time| time >= this.pause);
-            this.in_vain = if is_in_vain { this.in_vain + 1 } else { 0 };
-            // At the first one, what is not acknowledged may have been sent just before it.
-            if this.in_vain > LOOKS {
-                let what =
-                    format!("the client has acknowledged nothing for {:?}", this.pause * LOOKS);
+        while this.next_check.as_mut().poll(cx).is_ready() {
+            let failed = presence.unacknowledged().is_some_and(|time| time >= this.check_interval);
+            this.checks_failed = if failed { this.checks_failed + 1 } else { 0 };
+            // One more than `CHECKS`: at the first failure the data may have just been sent.
+            if this.checks_failed > CHECKS {
+                let time = this.check_interval * CHECKS;
+                let what = format!("the client has acknowledged nothing for {time:?}");
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, what)));
             }
-            this.look.as_mut().reset(Instant::now() + this.pause);
+            this.next_check.as_mut().reset(Instant::now() + this.check_interval);
         }
         Poll::Pending
     }
 }
 
-/// Has the kernel probe for a client that nothing is sent to.
-pub(crate) fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
+/// Enables the kernel's keepalive probes.
+pub(crate) fn enable_keepalive(stream: &impl AsFd) -> io::Result<()> {
     let probes = TcpKeepalive::new()
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL)
@@ -87,7 +90,7 @@ pub(crate) fn keep_alive(stream: &impl AsFd) -> io::Result<()> {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-#[allow(clippy::unwrap_used, reason = "tests")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use super::*;
     use std::net::TcpStream as Client;
@@ -107,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn the_kernel_probes() {
         let (_client, server) = connected().await;
-        keep_alive(&server).unwrap();
+        enable_keepalive(&server).unwrap();
         let socket = SockRef::from(&server);
         assert!(socket.keepalive().unwrap());
         assert_eq!(socket.tcp_keepalive_time().unwrap(), KEEPALIVE_IDLE);
@@ -120,21 +123,21 @@ mod tests {
         let (client, server) = connected().await;
         let presence = Presence::of(&server);
         let (read, mut write) = server.into_split();
-        let mut read = Attended::with_max(read, presence, MAX);
+        let mut read = LivenessReader::with_max(read, presence, MAX);
         vanish(&client);
         write.write_all(b"anybody there?").await.unwrap();
         let noticed = read.read_u8().await.unwrap_err();
         assert_eq!(noticed.kind(), io::ErrorKind::TimedOut, "{noticed}");
     }
 
-    /// It may come back to a result that it has left for a while.
+    /// A client may pause while it reads a result.
     #[tokio::test]
     async fn a_client_that_pauses_is_there() {
         const BYTES: usize = 32 << 20;
         let (client, server) = connected().await;
         let presence = Presence::of(&server);
         let (read, mut write) = server.into_split();
-        let mut read = Attended::with_max(read, presence, MAX);
+        let mut read = LivenessReader::with_max(read, presence, MAX);
         let written = tokio::spawn(async move {
             write.write_all(&vec![7; BYTES]).await.unwrap();
             write
@@ -142,22 +145,23 @@ mod tests {
         let pause = tokio::time::timeout(MAX * 5, read.read_u8()).await;
         assert!(pause.is_err() && !written.is_finished());
         let reader = tokio::task::spawn_blocking(move || {
-            let mut room = vec![0; BYTES];
-            std::io::Read::read_exact(&mut { client }, &mut room)
-                .map(|()| room.iter().all(|byte| *byte == 7))
+            let mut buffer = vec![0; BYTES];
+            std::io::Read::read_exact(&mut { client }, &mut buffer)
+                .map(|()| buffer.iter().all(|byte| *byte == 7))
         });
         assert!(reader.await.unwrap().unwrap());
         written.await.unwrap();
     }
 
-    /// What comes to this socket from now on gets lost before it is acknowledged.
-    #[allow(unsafe_code, reason = "a socket's filter is set by a pointer")]
+    /// Drops every packet to this socket before it is acknowledged.
+    #[allow(unsafe_code, reason = "setsockopt takes a pointer to the filter")]
     fn vanish(client: &Client) {
         let mut nothing =
             libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
         let program = libc::sock_fprog { len: 1, filter: &raw mut nothing };
         let bytes = size_of_val(&program) as libc::socklen_t;
-        // SAFETY: the kernel copies the program, which is there.
+        // SAFETY: `program` and the filter that it points to live until the call returns, and the
+        // kernel copies both.
         let answer = unsafe {
             let client = std::os::fd::AsRawFd::as_raw_fd(client);
             libc::setsockopt(

@@ -1,28 +1,30 @@
-//! Files and folders that a process works in, and that the next one removes if it was killed.
+//! Temporary files and folders of killed processes, and how the next process removes them.
 //!
-//! What tells them from those in use is a lock (flock), which ends with its process, however that
-//! ends. systemd-tmpfiles leaves alone what is locked, too. Where the file system has no locks,
-//! everything stays.
+//! A process locks (flock) what it creates. The lock ends with the process, however that ends, so
+//! an unlocked file is stale. systemd-tmpfiles respects these locks too. On a file system without
+//! locks, nothing is removed.
 
 use std::fs::{self, File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Locks what this process has just made, as long as it is open. If this is false, another process
-/// has taken it for something that was left behind before it was locked, and another one is to be
-/// made.
-pub fn claim(made: &File, path: &Path) -> bool {
-    match made.try_lock() {
+/// Locks a file or folder that this process has just created, until `file` is closed.
+///
+/// Returns false if another process saw it unlocked and removed it as stale: the caller must
+/// create another one.
+pub fn claim(file: &File, path: &Path) -> bool {
+    match file.try_lock() {
         Ok(()) => path.symlink_metadata().is_ok(),
         Err(TryLockError::WouldBlock) => false,
-        // Nor can anybody else lock it, and remove it.
+        // Without locks on this file system, no other process can lock and remove it either.
         Err(TryLockError::Error(_)) => true,
     }
 }
 
-/// Removes what this user's processes have left behind in a folder under such names, and tells of
-/// each.
-pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, tell: impl Fn(&Path)) {
+/// Removes this user's stale files and folders in `folder`.
+///
+/// `is_ours` selects names; `on_removed` is called with the path of each one removed.
+pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, on_removed: impl Fn(&Path)) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_name().to_str().is_some_and(&is_ours) {
@@ -39,27 +41,27 @@ pub fn remove(folder: &Path, is_ours: impl Fn(&str) -> bool, tell: impl Fn(&Path
                 .and_then(locked)
                 .is_some_and(|_lock| fs::remove_dir_all(&path).is_ok())
         } else if found.is_file() {
-            // NFS locks only what can be written to.
+            // NFS locks only files that are open for writing.
             let file = File::options().write(true).open(&path);
             file.ok().and_then(locked).is_some_and(|_lock| fs::remove_file(&path).is_ok())
         } else {
             false
         };
         if removed {
-            tell(&path);
+            on_removed(&path);
         }
     }
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by them")]
+#[allow(clippy::unwrap_used, reason = "tests may panic")]
 mod tests {
     use std::fs::{self, File};
 
     use super::{claim, remove};
 
     #[test]
-    fn what_nobody_has_claimed_is_removed() {
+    fn unclaimed_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         for name in ["ours-file-used", "ours-file-left", "theirs-file"] {
@@ -96,7 +98,7 @@ mod tests {
             ["ours-file-used", "ours-folder-used", "ours-link", "theirs-file", "theirs-folder"]
         );
         assert!(path("theirs-folder").join("within").exists());
-        // One that was removed between its making and its claim.
+        // Removed between its creation and its claim.
         let gone = File::create(path("gone")).unwrap();
         fs::remove_file(path("gone")).unwrap();
         assert!(!claim(&gone, &path("gone")));

@@ -1,47 +1,51 @@
-//! Who can reach a server, and whether that is safe: looked at before it listens.
+//! Checks before listening who can reach the server, and whether that is safe.
 
 use tracing::warn;
 
-use crate::server::{ServeError, ServeOptions};
+use crate::options::{ServeError, ServeOptions};
 
-/// A greeting has at most 64 KiB (protocol.md section 2), in which a client's name needs room too.
+/// A hello has at most 64 KiB (protocol.md section 2), and also carries the client's name.
 const TOKEN_BYTES_MAX: usize = 32 << 10;
 
-/// Refuses what would let anybody in, or nobody; warns of what is doubtful.
+/// Fails on options that would admit everybody or nobody, and warns about risky ones.
 pub(crate) fn check(options: &ServeOptions) -> Result<(), ServeError> {
     if options.listen.is_empty() && options.unix.is_none() {
-        return Err(ServeError::new("nowhere to listen: give an address or a Unix socket"));
+        return Err(ServeError::new("nowhere to listen: pass an address or a Unix socket"));
     }
     let open = options.listen.iter().find(|address| !address.ip().is_loopback());
     match (&options.token, open) {
         (Some(token), _) if token.reveal().len() > TOKEN_BYTES_MAX => {
             let bytes = token.reveal().len();
             return Err(ServeError::new(format!(
-                "the token has {bytes} bytes, and no client could send more than {TOKEN_BYTES_MAX}; is it the right file?"
+                "the token has {bytes} bytes, more than the {TOKEN_BYTES_MAX} that a client can \
+                 send; is it the right file?"
             )));
         }
         (None, Some(address)) => {
             return Err(ServeError::new(format!(
-                "tcp://{address} can be reached from other hosts: give --token-file, or listen on 127.0.0.1"
+                "tcp://{address} can be reached from other hosts: pass --token-file, or listen on \
+                 127.0.0.1"
             )));
         }
         (None, None) if options.behind_proxy && !options.listen.is_empty() => {
             warn!(
-                "everybody whom the proxy lets through can read all tables; give --token-file, or have it ask who comes"
+                "every client that the proxy admits can read all tables; pass --token-file, or \
+                 have the proxy authenticate clients"
             );
         }
         _ => {}
     }
     if let (Some(address), None) = (open, &options.tls) {
         warn!(
-            "tcp://{address} is not encrypted, and neither are the tokens sent to it; give --tls-cert and --tls-key"
+            "tcp://{address} is not encrypted, and neither are the tokens sent to it; pass \
+             --tls-cert and --tls-key"
         );
     }
     match options.metrics {
         Some(address) if !address.ip().is_loopback() && !options.metrics_public => {
             Err(ServeError::new(format!(
-                "http://{address} would show the metrics to other hosts without asking who they are: give --metrics-public \
-             if they may be seen, or an address on 127.0.0.1"
+                "http://{address} would show the metrics to other hosts without authentication: \
+                 pass --metrics-public if they may see them, or an address on 127.0.0.1"
             )))
         }
         _ => Ok(()),
@@ -61,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_open_to_those_whom_its_options_name() {
+    fn a_server_is_open_only_as_its_options_allow() {
         assert_eq!(checked(|_| {}), Ok(()));
         assert_eq!(
             checked(|options| options.metrics = Some("[::1]:9117".parse().unwrap())),
@@ -84,7 +88,7 @@ mod tests {
             (public, "--metrics-public"),
             (
                 |options| options.listen = vec!["192.0.2.1:7117".parse().unwrap()],
-                "give --token-file",
+                "pass --token-file",
             ),
             (
                 |options| options.token = Some("x".repeat(TOKEN_BYTES_MAX + 1).into()),

@@ -1,0 +1,98 @@
+//! Producers: one task for each partition of the plan, which turns batches into chunks.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::task::Poll;
+
+use dray_format::{Batch, ErrorKind as FormatErrorKind, DictionaryBudget};
+use dray_transfer::{Adaptive, Chunker, Failure, Sender, Settings, Times, produce};
+use dray_wire::{ErrorKind, ServerError};
+use futures::{FutureExt, StreamExt};
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use super::stop::panic_error;
+use crate::engine::{self, Plan};
+
+pub(super) type Producers = JoinSet<Result<(), ServerError>>;
+
+/// How chunks are made, and where they go.
+pub(super) struct Output {
+    pub(super) settings: Settings,
+    pub(super) adaptive: Option<Arc<Adaptive>>,
+    pub(super) queue: Sender,
+    pub(super) times: Arc<Times>,
+}
+
+/// Starts a producer for each partition. The producer of a small plan first runs right here for as
+/// long as it does not wait: its result is then complete without a switch to another thread.
+pub(super) async fn start_producers(
+    workers: &Handle,
+    plan: &Plan,
+    output: Output,
+) -> Result<Producers, ServerError> {
+    let Output { settings, adaptive, queue, times } = output;
+    let mut producers = Producers::new();
+    let streams = plan.execute()?;
+    let runs_inline = streams.len() == 1 && plan.is_small();
+    // With fewer streams than threads, each stream encodes several chunks in parallel.
+    let chunks_in_parallel = (plan.threads() / streams.len().max(1)).max(1);
+    let room = Arc::new(DictionaryBudget::new(&settings.limits));
+    for stream in streams {
+        let mut chunker = Chunker::new(plan.schema.clone(), settings).keeping_tables(room.clone());
+        if let Some(adaptive) = &adaptive {
+            chunker = chunker.adapting(adaptive.clone());
+        }
+        let (queue, times) = (queue.clone(), times.clone());
+        let batches = stream.flat_map(|batch| futures::stream::iter(to_batches(batch)));
+        let producer = async move {
+            produce(batches, chunker, chunks_in_parallel, queue, &times).await.or_else(error_of)
+        };
+        let mut producer = AssertUnwindSafe(producer)
+            .catch_unwind()
+            .map(|ended| ended.unwrap_or_else(|panic| Err(panic_error(panic))))
+            .boxed();
+        if runs_inline && let Poll::Ready(ended) = futures::poll!(&mut producer) {
+            ended?;
+        } else {
+            producers.spawn_on(producer, workers);
+        }
+    }
+    Ok(producers)
+}
+
+/// The error of a producer that failed.
+fn error_of(failure: Failure<SourceError>) -> Result<(), ServerError> {
+    match failure {
+        Failure::Source(SourceError::Engine(cause)) => Err(engine::execution_error(*cause)),
+        Failure::Source(SourceError::Columns(cause)) | Failure::Chunk(cause) => {
+            let (kind, sqlstate) = match cause.kind() {
+                FormatErrorKind::Limit => (ErrorKind::Limit, "54000"),
+                _ => (ErrorKind::Execution, "XX000"),
+            };
+            Err(engine::error(kind, sqlstate, cause.to_string(), ""))
+        }
+        // The statement has ended already, for a reason of its own.
+        Failure::Abandoned => Ok(()),
+    }
+}
+
+/// Why a stream of batches failed.
+enum SourceError {
+    Engine(Box<datafusion::common::DataFusionError>),
+    /// A column can't be sent.
+    Columns(dray_format::Error),
+}
+
+/// The batches of a record batch: more than one if a column's strings are too long for one.
+fn to_batches(
+    batch: datafusion::common::Result<arrow::array::RecordBatch>,
+) -> Vec<Result<Batch, SourceError>> {
+    match batch {
+        Err(cause) => vec![Err(SourceError::Engine(Box::new(cause)))],
+        Ok(batch) => match engine::batches(batch) {
+            Ok(batches) => batches.into_iter().map(|(_, batch)| Ok(batch)).collect(),
+            Err(cause) => vec![Err(SourceError::Columns(cause))],
+        },
+    }
+}

@@ -1,0 +1,132 @@
+//! Plans a statement and starts its producers. Runs on the statement's own threads.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use dray_transfer::{Adaptive, Receiver, Settings, Times, queue};
+use dray_wire::{CompressionChoice, Query, ServerError};
+use tokio::runtime::Handle;
+
+use super::produce::{Output, Producers, start_producers};
+use super::settings::{chunks_in_progress, resolve_compression, settings};
+use crate::admission::{Admission, MemoryGrant, MemoryNeed};
+use crate::connection::ns_since;
+use crate::engine::{self, Engine, Plan};
+use crate::planning::Planning;
+use crate::socket::PeerLocality;
+
+/// The queue holds at least this much, so that small chunks don't starve the socket.
+const QUEUE_BYTES_MIN: u64 = 2 << 20;
+/// The queue of an adaptive transfer holds chunks for 50 ms at the current λ, within these bounds.
+/// More would delay λ, which is measured behind the queue; with less, a fast network would take a
+/// chunk before a thread switch could bring the next.
+const ADAPTIVE_QUEUE_NS: f64 = 50e6;
+const ADAPTIVE_QUEUE_BYTES_MIN: u32 = 2 << 20;
+const ADAPTIVE_QUEUE_BYTES_MAX: u32 = 16 << 20;
+/// The highest zstd level of an adaptive transfer. Higher ones take much more memory.
+const ADAPTIVE_ZSTD_LEVEL_MAX: i32 = 19;
+
+/// What is known of the network between server and client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PeerNetwork {
+    pub(super) locality: PeerLocality,
+    pub(super) round_trip: Duration,
+    /// λ at the end of the last adaptive transfer, in nanoseconds a byte.
+    pub(super) price_ns: Option<f64>,
+}
+
+/// A planned statement, which runs unless its query asks for the plan only.
+pub(super) struct StartedStatement {
+    pub(super) plan: Plan,
+    pub(super) plan_ns: u64,
+    pub(super) compression: CompressionChoice,
+    pub(super) checksums: bool,
+    pub(super) execution: Option<Execution>,
+}
+
+/// The producers of a running statement, and what they share with the writer.
+pub(super) struct Execution {
+    pub(super) producers: Producers,
+    pub(super) chunks: Receiver,
+    pub(super) adaptive: Option<Arc<Adaptive>>,
+    pub(super) times: Arc<Times>,
+    pub(super) memory: MemoryGrant,
+}
+
+/// What it takes to plan and start a statement.
+pub(super) struct Starter<'a> {
+    pub(super) workers: &'a Handle,
+    pub(super) engine: &'a Engine,
+    pub(super) admission: &'a Admission,
+    pub(super) planning: &'a Arc<Planning>,
+}
+
+impl Starter<'_> {
+    /// Plans a statement and starts it.
+    pub(super) fn start(
+        &self,
+        query: &Query,
+        network: PeerNetwork,
+    ) -> Result<StartedStatement, ServerError> {
+        self.workers.block_on(async {
+            let started = Instant::now();
+            let plan = engine::plan(self.engine, query, self.planning).await?;
+            self.planning.finish();
+            let plan_ns = ns_since(started);
+            let settings = settings(query, network.locality, self.admission, plan.threads());
+            let compression = resolve_compression(query.compression, network.locality);
+            let execution = match query.plan_only {
+                true => None,
+                false => Some(self.execute(&plan, network, settings, compression).await?),
+            };
+            let checksums = settings.checksum;
+            Ok(StartedStatement { plan, plan_ns, compression, checksums, execution })
+        })
+    }
+
+    async fn execute(
+        &self,
+        plan: &Plan,
+        network: PeerNetwork,
+        settings: Settings,
+        compression: CompressionChoice,
+    ) -> Result<Execution, ServerError> {
+        let price_ns =
+            network.price_ns.unwrap_or_else(|| Adaptive::price_guess_ns(network.round_trip));
+        let adaptive = (compression == CompressionChoice::Auto).then(|| {
+            let round_trip = network.round_trip;
+            let level_max = ADAPTIVE_ZSTD_LEVEL_MAX;
+            Arc::new(Adaptive::new(&plan.schema, price_ns, round_trip, level_max))
+        });
+        let chunk_bytes_max = settings.limits.chunk_bytes_max;
+        let (bytes_max, chunks_min) = match adaptive {
+            // `as` saturates.
+            Some(_) => (
+                ((ADAPTIVE_QUEUE_NS / price_ns) as u32)
+                    .clamp(ADAPTIVE_QUEUE_BYTES_MIN, ADAPTIVE_QUEUE_BYTES_MAX),
+                2,
+            ),
+            None => {
+                (u32::try_from((2 * chunk_bytes_max).max(QUEUE_BYTES_MIN)).unwrap_or(u32::MAX), 1)
+            }
+        };
+        let need = MemoryNeed {
+            buffers_rows: plan.buffers_rows(),
+            scan_bytes: plan.scan_bytes(),
+            result_bytes: plan.result_bytes_max(
+                u64::from(bytes_max) + chunks_in_progress(plan.threads()) * chunk_bytes_max,
+            ),
+        };
+        let memory = tokio::select! {
+            biased;
+            memory = self.admission.admit(need) => memory?,
+            cancelled = self.planning.cancelled() => return Err(cancelled),
+        };
+        let (sender, chunks) = queue(bytes_max, chunks_min, plan.threads() + 1);
+        let times = Arc::new(Times::default());
+        let output =
+            Output { settings, adaptive: adaptive.clone(), queue: sender, times: times.clone() };
+        let producers = start_producers(self.workers, plan, output).await?;
+        Ok(Execution { producers, chunks, adaptive, times, memory })
+    }
+}

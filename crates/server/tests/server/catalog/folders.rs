@@ -1,0 +1,111 @@
+//! Folders: which files become one table.
+
+use super::*;
+
+#[tokio::test]
+async fn folders() {
+    let folder = Folder::new();
+    let first = parquet(&sample(5, false), Compression::SNAPPY);
+    folder.write("lake/Line Items.parquet", &first);
+    folder.write("lake/orders.csv", "o\n1\n");
+    folder.write("lake/README.md", "no data");
+    folder.write("lake/_SUCCESS", "");
+    folder.write("lake/nothing/here.txt", "no data");
+    folder.write("lake/parts/deep/b.parquet", &first);
+    folder.write("lake/parts/a.parquet", &first);
+    folder.write("lake/written.parquet/part-0.parquet", &first);
+    folder.write("lake/written.parquet/_SUCCESS", "");
+    folder.write("lake/written.parquet/.part-0.parquet.crc", "x");
+
+    let ctx = open([folder.path("lake")]).await;
+    assert_eq!(tables(&ctx).await, "line_items orders parts written");
+    assert_eq!(query(&ctx, "SELECT count(*) FROM parts").await.unwrap(), "10\n");
+    assert_eq!(query(&ctx, "SELECT * FROM written ORDER BY id").await.unwrap(), SAMPLE_5);
+
+    let ctx = open([format!("All={}/", folder.path("lake/parts"))]).await;
+    assert_eq!(tables(&ctx).await, "all");
+    let ctx = open([folder.path("lake/written.parquet")]).await;
+    assert_eq!(tables(&ctx).await, "written");
+
+    let error = open_error([format!("mixed={}", folder.path("lake"))]).await;
+    assert!(error.contains("of different kinds"), "{error}");
+}
+
+#[tokio::test]
+async fn key_value_folders_add_columns() {
+    let folder = Folder::new();
+    for (year, month, rows) in [(2023, "12", 3), (2024, "01", 5)] {
+        let name = format!("sales/year={year}/month={month}/part 0.parquet");
+        folder.write(&name, parquet(&sample(rows, false), Compression::SNAPPY));
+        folder.write(&format!("text/year={year}/x.csv"), "a,b\n1,2\n");
+    }
+    for in_memory in [false, true] {
+        let options = options([folder.path("sales"), format!("t={}", folder.path("text"))]);
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options }).await.unwrap();
+        let sql = "SELECT year + 1, month, count(*), sum(id) FROM sales GROUP BY 1, 2 ORDER BY 1";
+        assert_eq!(query(&ctx, sql).await.unwrap(), "2024,12,3,3\n2025,01,5,10\n");
+        assert_eq!(query(&ctx, "SELECT a, b FROM t WHERE year = 2024").await.unwrap(), "1,2\n");
+    }
+    for stray in ["sales/year=2024/month=01/other/x.parquet", "sales/x.parquet"] {
+        let path = folder.write(stray, parquet(&sample(1, false), Compression::SNAPPY));
+        let error = open_error([folder.path("sales")]).await;
+        assert!(error.contains("different key=value folders"), "{error}");
+        fs::remove_file(path).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn files_of_one_table_must_go_together() {
+    let folder = Folder::new();
+    folder.write("same/a.csv", "a,b\n1,\n");
+    folder.write("same/b.csv", "a,b\n1.5,2024-01-01\n");
+    folder.write("same/c.csv", "");
+    folder.write("swapped/a.csv", "a,b\n1,2\n");
+    folder.write("swapped/b.csv", "b,a\n1,2\n");
+    folder.write("json/a.json", "{\"a\":1}\n");
+    folder.write("json/b.json", "{\"b\":2}\n");
+    folder.write("clash/a.json", "{\"a\":1}\n");
+    folder.write("clash/b.json", "{\"a\":\"x\"}\n");
+    folder.write("arrow/a.arrow", arrow_file(&sample(1, false), None));
+    folder.write("arrow/b.arrow", arrow_file(&sample(1, true), None));
+    folder.write("parquet/a.parquet", parquet(&sample(2, false), Compression::SNAPPY));
+    let narrow = sample(2, false).project(&[2, 0]).unwrap();
+    folder.write("parquet/b.parquet", parquet(&narrow, Compression::SNAPPY));
+
+    let named = |name: &str| format!("t={}", folder.path(name));
+    let ctx = open([named("same")]).await;
+    assert_eq!(query(&ctx, "SELECT * FROM t ORDER BY a").await.unwrap(), "1.0,\n1.5,2024-01-01\n");
+    for (name, expected) in [
+        ("json", "only the first has a column 'a'"),
+        ("parquet", "only the first has a column 'name'"),
+        ("clash", "column 'a' is Int64 and Utf8"),
+    ] {
+        let error = open_error([named(name)]).await;
+        assert!(error.contains("can't be one table: ") && error.contains(expected), "{error}");
+        assert!(error.contains("/a.") && error.contains("/b."), "{error}");
+    }
+    let union = |name| CatalogOptions { union_by_name: true, ..options([named(name)]) };
+    let ctx = catalog::open(&union("json")).await.unwrap();
+    assert_eq!(query(&ctx, "SELECT a, b FROM t ORDER BY a").await.unwrap(), "1,\n,2\n");
+    let ctx = catalog::open(&union("parquet")).await.unwrap();
+    assert_eq!(
+        query(&ctx, "SELECT id, name, price FROM t ORDER BY id, name NULLS LAST").await.unwrap(),
+        "0,naïve string 0,0.00\n0,,0.00\n1,naïve string 1,1.01\n1,,1.01\n"
+    );
+    for (name, expected) in
+        [("swapped", "their header lines differ"), ("arrow", "their columns or types differ")]
+    {
+        let error = open_error([named(name)]).await;
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn paths_with_unusual_characters() {
+    let folder = Folder::new();
+    for name in ["a b.csv", "100%.csv", "x[1]*?.csv", "naïve.csv", "q#&=.csv"] {
+        let path = folder.write(name, "a\n1\n");
+        let ctx = open([format!("t={path}")]).await;
+        assert_eq!(query(&ctx, "SELECT a FROM t").await.unwrap(), "1\n", "{name}");
+    }
+}

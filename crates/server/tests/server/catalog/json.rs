@@ -1,0 +1,98 @@
+//! JSON: lines and arrays, types and digits.
+
+use super::*;
+
+#[tokio::test]
+async fn json_of_every_kind() {
+    let folder = Folder::new();
+    let lines = "{\"id\":1,\"name\":\"a\",\"tags\":[\"x\",\"y\"],\"at\":{\"x\":1}}\n\
+                 {\"id\":2,\"name\":null,\"at\":{\"x\":2,\"y\":true}}\n\
+                 {\"id\":3,\"price\":2.5}\n";
+    let array = format!(" [{}]\n", lines.trim().replace('\n', ","));
+    let specs = [
+        folder.write("a.json", lines),
+        folder.write("b.ndjson", lines),
+        folder.write("c.jsonl", lines),
+        folder.write("d.json", &array),
+        folder.write("e.ndjson.gz", gzip(lines.as_bytes())),
+        folder.write("f.json.gz", gzip(array.as_bytes())),
+        folder.write("g.json.zst", zstd::encode_all(lines.as_bytes(), 1).unwrap()),
+    ];
+    for in_memory in [false, true] {
+        let ctx = catalog::open(&CatalogOptions { in_memory, ..options(&specs) }).await.unwrap();
+        for table in ["a", "b", "c", "d", "e", "f", "g"] {
+            assert_eq!(
+                query(
+                    &ctx,
+                    &format!(
+                        "SELECT id, name, price, tags[2], at['x'], at['y'] FROM {table} ORDER BY id"
+                    )
+                )
+                .await
+                .unwrap(),
+                "1,a,,y,1,\n2,,,,2,true\n3,,2.5,,,\n",
+                "{table}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn json_types_hold_for_all_rows() {
+    let folder = Folder::new();
+    let mut lines = "{\"a\":1}\n".repeat(5000);
+    lines.push_str("{\"a\":1.5,\"late\":\"here\"}\n");
+    let ctx = open([folder.write("t.json", lines)]).await;
+    assert_eq!(query(&ctx, "SELECT a, late FROM t WHERE a > 1").await.unwrap(), "1.5,here\n");
+}
+
+#[tokio::test]
+async fn json_keeps_all_digits() {
+    let folder = Folder::new();
+    let large = "{\"a\":9223372036854775807,\"b\":-9223372036854775808,\
+                 \"c\":\"99999999999999999999\",\"d\":1e30}\n";
+    let ctx = open([folder.write("t.json", large)]).await;
+    let expected = "9223372036854775807,-9223372036854775808,99999999999999999999,1e30\n";
+    assert_eq!(query(&ctx, "SELECT * FROM t").await.unwrap(), expected);
+    for (name, text, found) in [
+        (
+            "beyond.json",
+            "{\"a\":1}\n{\"a\":9223372036854775808}\n",
+            "line 2, column 6: the integer 9223372036854775808 ",
+        ),
+        (
+            "array.json",
+            "[{\"a\":1},\n {\"a\":[-9223372036854775809]}]",
+            "line 2, column 8: the integer -9223372036854775809 ",
+        ),
+        (
+            "float.json",
+            "{\"a\":1.5}\n{\"a\":9007199254740993}\n",
+            "row 2: 'a' is 9007199254740993, ",
+        ),
+        (
+            "nested.json",
+            "{\"a\":{\"b\":[9007199254740993]}}\n{\"a\":{\"b\":[0.5]}}\n",
+            "row 1: 'a.b' is 9007199254740993, ",
+        ),
+    ] {
+        let error = open_error([folder.write(name, text)]).await;
+        assert!(error.contains(found) && error.contains(name), "{error}");
+    }
+    let gzipped = folder.write("z.json.gz", gzip(b"{\"a\":18446744073709551616}\n"));
+    assert!(open_error([gzipped]).await.contains("line 1, column 6: "));
+    // One file has integers, the other one fractions.
+    folder.write("both/a.json", "{\"a\":1.5}\n");
+    folder.write("both/b.json", "{\"a\":1}\n");
+    let ctx = open([format!("both={}/", folder.path("both"))]).await;
+    assert_eq!(query(&ctx, "SELECT a FROM both ORDER BY a").await.unwrap(), "1.0\n1.5\n");
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        folder.write(&format!("{first}/{first}.json"), "{\"a\":9007199254740993}\n");
+        folder.write(&format!("{first}/{second}.json"), "{\"a\":0.5}\n");
+        let error = open_error([format!("{first}={}/", folder.path(first))]).await;
+        assert!(
+            error.contains("column 'a' has integers beyond 2^53 in one and fractions in the other"),
+            "{error}"
+        );
+    }
+}
