@@ -105,6 +105,9 @@ lint: setup-test
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
 	cargo deny --locked check bans licenses sources
 	cargo run --quiet --release --locked --package xtask -- dependencies
+	cargo run --quiet --release --locked --package xtask -- text
+	$(VENV)/bin/ruff format --check --quiet
+	$(VENV)/bin/ruff check --quiet
 	$(VENV)/bin/mypy --strict python/dray
 	cd lab/link && cargo fmt --check && cargo clippy --release --locked --all-targets \
 		--target-dir $(CARGO_TARGET_DIR)/link -- -D warnings
