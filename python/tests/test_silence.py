@@ -333,7 +333,8 @@ def test_keepalive(servers: dict[str, tuple[int, str]], own_postgres: PostgresSe
         (tcp, (1, 30, 10, 3, 60_000)),
         (postgres, (1, 30, 10, 3, 60_000)),
         (
-            f"{postgres}&keepalives_idle=7&keepalives_interval=8&keepalives_count=9&tcp_user_timeout=5000",
+            f"{postgres}&keepalives_idle=7&keepalives_interval=8&keepalives_count=9"
+            "&tcp_user_timeout=5000",
             (1, 7, 8, 9, 5000),
         ),
         (f"{postgres}&keepalives=0&tcp_user_timeout=0", (0, None, None, None, 0)),

@@ -85,7 +85,9 @@ fn width(line: &str) -> usize {
 /// Lines that are too wide, with their numbers. Rows of tables and lines with URLs may be wider.
 fn too_wide(kind: Kind, text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_breakable = move |line: &str| {
-        !(line.contains("://") || kind == Kind::Markdown && line.trim_start().starts_with('|'))
+        !(line.contains("://")
+            || line.contains("# type: ignore")
+            || kind == Kind::Markdown && line.trim_start().starts_with('|'))
     };
     let numbered = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     numbered.filter(move |(_, line)| width(line) > WIDTH_MAX && is_breakable(line))

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
 
-use dray_format::{Batch, ErrorKind as FormatErrorKind, DictionaryBudget};
+use dray_format::{Batch, DictionaryBudget, ErrorKind as FormatErrorKind};
 use dray_transfer::{Adaptive, Chunker, Failure, Sender, Settings, Times, produce};
 use dray_wire::{ErrorKind, ServerError};
 use futures::{FutureExt, StreamExt};
