@@ -119,5 +119,6 @@ pub fn decode(
         }
     }
     reader.check_used_up(header.sequence)?;
+    debug_assert!(columns.iter().all(|column| column.rows == rows));
     Ok(Batch { rows, columns })
 }

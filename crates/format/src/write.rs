@@ -149,6 +149,14 @@ impl Encoder {
         };
         let mut frame = chunk.finish(header_rows, self.checksum)?;
         frame.header.jumbo = kind == ChunkKind::Jumbo;
-        Ok(Chunk::new(frame, columns, state))
+        let chunk = Chunk::new(frame, columns, state);
+        debug_assert!(
+            chunk.chunk_bytes()
+                <= chunk_bytes_bound(
+                    self.schema.nodes(),
+                    batches.iter().map(|batch| batch.plain_bytes(0, batch.rows)).sum()
+                )
+        );
+        Ok(chunk)
     }
 }

@@ -77,6 +77,10 @@ impl ColumnStats {
 
 impl Chunk {
     pub(super) fn new(frame: Frame, columns: Vec<ColumnStats>, state: Option<StateFrame>) -> Self {
+        debug_assert_eq!(
+            HEADER_BYTES as u64 + frame.parts.iter().map(|part| part.len() as u64).sum::<u64>(),
+            frame.header.chunk_bytes()
+        );
         Self { frame, columns, state }
     }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::gather::{
-    BitWriter, concat_bits, fixed_bytes, gather_fixed, gather_lists, gather_strings, masked_child,
-    name, narrow_width, same_entries, struct_child,
+    BitWriter, Missing, concat_bits, fixed_bytes, gather_fixed, gather_lists, gather_strings,
+    masked_child, name, narrow_width, same_entries, struct_child,
 };
 use crate::column::{Column, Values};
 use crate::compress::Compression;
@@ -45,7 +45,7 @@ impl ColumnWriter {
         {
             self.sinks.chunk.descriptors.push(0);
             self.sinks.chunk.count(n, width);
-            let values = gather_fixed(&slices, width, false)?;
+            let values = gather_fixed(&slices, width, Missing::Zeroed)?;
             let (sinks, bases) = (&mut self.sinks, &self.bases);
             encode::fixed(sinks, history, data_type, width, values.clone(), bases)?;
             self.bases.push(number, width, values);
@@ -82,7 +82,7 @@ impl ColumnWriter {
         let missing: usize = slices.iter().map(Column::missing).sum();
         if missing == 0 || !field.nullable {
             self.sinks.chunk.descriptors.push(0);
-            return self.values(&field.data_type, slices, n, false, history);
+            return self.values(&field.data_type, slices, n, Missing::Zeroed, history);
         }
         self.sinks.chunk.count(n.div_ceil(8), 1);
         if missing == n {
@@ -96,38 +96,38 @@ impl ColumnWriter {
             Compression::Compact => flat && missing > n / 2,
             _ => flat,
         };
+        let missing_values = if packed { Missing::LeftOut } else { Missing::Zeroed };
         self.sinks.chunk.descriptors.push(if packed { 2 } else { 1 });
         self.sinks.chunk.put_u32(missing)?;
         self.sinks
             .chunk
             .buffer(vec![Bytes::from(concat_bits(&slices, |slice| slice.validity.clone()))])?;
-        self.values(&field.data_type, slices, n, packed, history)
+        self.values(&field.data_type, slices, n, missing_values, history)
     }
 
-    /// Writes the values of a column of n rows. With `packed` the missing ones are left out,
-    /// otherwise they are zero.
+    /// Writes the values of a column of n rows.
     fn values(
         &mut self,
         data_type: &Type,
         slices: Vec<Column>,
         n: usize,
-        packed: bool,
+        missing_values: Missing,
         history: &mut ColumnHistory,
     ) -> Result<()> {
         match data_type.storage() {
             Storage::Null => Ok(()),
             Storage::Boolean => {
                 self.sinks.chunk.count(n.div_ceil(8), 1);
-                self.booleans(&slices, packed)
+                self.booleans(&slices, missing_values)
             }
             Storage::Fixed(width) => {
                 self.sinks.chunk.count(n, width);
                 if let Some(narrow) = narrow_width(&slices) {
-                    let values = gather_fixed(&slices, narrow, packed)?;
+                    let values = gather_fixed(&slices, narrow, missing_values)?;
                     return encode::narrow(&mut self.sinks, history, data_type, narrow, values);
                 }
                 if self.sinks.chunk.compression.encodes() {
-                    let values = gather_fixed(&slices, width, packed)?;
+                    let values = gather_fixed(&slices, width, missing_values)?;
                     let (sinks, bases) = (&mut self.sinks, Bases::default());
                     return encode::fixed(sinks, history, data_type, width, values, &bases);
                 }
@@ -135,7 +135,7 @@ impl ColumnWriter {
                 let missing =
                     slices.iter().any(|slice| slice.validity.is_some() && slice.missing() > 0);
                 let parts = match missing {
-                    true => vec![gather_fixed(&slices, width, packed)?],
+                    true => vec![gather_fixed(&slices, width, missing_values)?],
                     false => slices
                         .iter()
                         .map(|slice| fixed_bytes(slice, width))
@@ -145,7 +145,7 @@ impl ColumnWriter {
             }
             Storage::Bytes { utf8 } => {
                 self.sinks.chunk.count(n + 1, 4);
-                let strings = gather_strings(&slices, packed)?;
+                let strings = gather_strings(&slices, missing_values)?;
                 self.sinks.chunk.add_decoded(strings.data_bytes() as u64);
                 if self.sinks.chunk.compression.encodes() {
                     return encode::strings(&mut self.sinks, history, strings, utf8);
@@ -201,14 +201,14 @@ impl ColumnWriter {
         }
     }
 
-    fn booleans(&mut self, slices: &[Column], packed: bool) -> Result<()> {
+    fn booleans(&mut self, slices: &[Column], missing_values: Missing) -> Result<()> {
         let mut out = BitWriter::default();
         for slice in slices {
             let Values::Boolean(bits) = &slice.values else {
                 refuse!(Unsupported, "{} instead of booleans", name(&slice.values))
             };
             match &slice.validity {
-                Some(validity) if packed => {
+                Some(validity) if missing_values == Missing::LeftOut => {
                     ones(validity).for_each(|i| out.push(u64::from(bits.bit(i)), 1))
                 }
                 Some(validity) => bits
@@ -268,7 +268,7 @@ impl ColumnWriter {
         self.sinks.chunk.count(n, width);
         let mut indexes = Vec::with_capacity(n * width);
         for (slice, start) in slices.iter().zip(starts) {
-            let gathered = gather_fixed(std::slice::from_ref(slice), width, false)?;
+            let gathered = gather_fixed(std::slice::from_ref(slice), width, Missing::Zeroed)?;
             if start == 0 {
                 indexes.extend_from_slice(&gathered);
                 continue;

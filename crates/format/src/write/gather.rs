@@ -10,6 +10,15 @@ use crate::expand::ones;
 use crate::layout::COUNT_MAX;
 use crate::types::Field;
 
+/// What becomes of missing values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// They are zero, or empty.
+    Zeroed,
+    /// They take no place.
+    LeftOut,
+}
+
 /// Whether two dictionaries have the same entries. Those that share their buffers, as slices of one
 /// batch do, are not compared.
 pub(super) fn same_entries(a: &Column, b: &Column) -> bool {
@@ -60,8 +69,8 @@ pub(super) fn fixed_bytes(slice: &Column, expected: usize) -> Result<Bytes> {
     }
 }
 
-/// The values of fixed width in one buffer. Missing ones are left out if `packed`, otherwise zero.
-pub(super) fn gather_fixed(slices: &[Column], width: usize, packed: bool) -> Result<Bytes> {
+/// The values of fixed width in one buffer.
+pub(super) fn gather_fixed(slices: &[Column], width: usize, missing: Missing) -> Result<Bytes> {
     if let [whole @ Column { validity: None, .. }] = slices {
         return fixed_bytes(whole, width);
     }
@@ -70,7 +79,7 @@ pub(super) fn gather_fixed(slices: &[Column], width: usize, packed: bool) -> Res
         let bytes = fixed_bytes(slice, width)?;
         match &slice.validity {
             None => out.extend_from_slice(&bytes),
-            Some(validity) if packed => {
+            Some(validity) if missing == Missing::LeftOut => {
                 ones(validity).for_each(|i| out.extend_from_slice(&bytes[i * width..][..width]));
             }
             Some(validity) => {
@@ -86,8 +95,8 @@ pub(super) fn gather_fixed(slices: &[Column], width: usize, packed: bool) -> Res
     Ok(Bytes::from(out))
 }
 
-/// The strings of all slices. Missing ones are left out if `packed`, otherwise empty.
-pub(super) fn gather_strings(slices: &[Column], packed: bool) -> Result<Strings> {
+/// The strings of all slices.
+pub(super) fn gather_strings(slices: &[Column], missing: Missing) -> Result<Strings> {
     if let [Column { validity: None, values: Values::Bytes { offsets, data }, rows }] = slices {
         let offsets = offsets.slice(..(rows + 1) * 4);
         let end = u32_at(&offsets, *rows) as usize;
@@ -111,14 +120,14 @@ pub(super) fn gather_strings(slices: &[Column], packed: bool) -> Result<Strings>
             // There are bytes under a missing string, or missing ones are left out: the data must
             // be copied.
             Some(validity)
-                if packed
+                if missing == Missing::LeftOut
                     || (0..slice.rows).any(|i| !validity.bit(i) && span(i).0 != span(i).1) =>
             {
                 let mut copied = BytesMut::new();
                 for i in 0..slice.rows {
                     if validity.bit(i) {
                         copied.extend_from_slice(&bytes[span(i).0..span(i).1]);
-                    } else if packed {
+                    } else if missing == Missing::LeftOut {
                         continue;
                     }
                     // Checked below 2^31 at the end.
