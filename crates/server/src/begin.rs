@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
+use dray_chooser::Adaptive;
 use dray_format::{Batch, Compression, ErrorKind as FormatErrorKind, Limits, TableRoom};
-use dray_transfer::{
-    Adaptive, Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue,
-};
+use dray_transfer::{Chunker, Failure, Receiver, Sender, Settings, Times, produce, queue};
 use dray_wire::{Checksums, CompressionChoice, ErrorKind, Query, ServerError};
 use futures::{FutureExt, StreamExt};
 use tokio::runtime::Handle;

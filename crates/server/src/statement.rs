@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use dray_chooser::{Adaptive, Passage};
 use dray_format::FIELDS_MAX;
-use dray_transfer::{Adaptive, Passage, Receiver};
+use dray_transfer::Receiver;
 use dray_wire::{
     ClientEvent, Encoded, ErrorKind, Finished, Known, PriceSet, Query, Refusal, Report,
     ServerError, Started,

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
-use dray_transfer::Passage;
+use dray_chooser::Passage;
 
 /// What the kernel keeps of data that it can't send yet. Its default is megabytes, seconds on a
 /// slow line: λ would learn of them too late, and so would a cancel.

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use dray_chooser::Adaptive;
 use dray_format::{
     Batch, COUNT_MAX, Clock, Compression, Limits, Schema, TableRoom, WEIGHTLESS_MAX,
     chunk_bytes_bound,
 };
 
-use crate::adaptive::Adaptive;
 use crate::dictionary::{Joined, push_pruned};
 use crate::maker::Maker;
 

@@ -14,29 +14,14 @@
 
 #![forbid(unsafe_code)]
 
-mod adaptive;
-mod choice;
-#[cfg(feature = "pipeline")]
 mod chunker;
-#[cfg(feature = "pipeline")]
 mod dictionary;
-#[cfg(feature = "pipeline")]
 mod lanes;
-#[cfg(feature = "pipeline")]
 mod maker;
-mod price;
-#[cfg(feature = "pipeline")]
 mod produce;
-#[cfg(feature = "pipeline")]
 mod queue;
 
-pub use adaptive::{Adaptive, Plan};
-#[cfg(feature = "pipeline")]
 pub use chunker::{Chunker, Cut, Settings};
-#[cfg(feature = "pipeline")]
 pub use maker::Maker;
-pub use price::Passage;
-#[cfg(feature = "pipeline")]
 pub use produce::{Failure, Times, produce};
-#[cfg(feature = "pipeline")]
 pub use queue::{Queued, Receiver, Sender, queue};

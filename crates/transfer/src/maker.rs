@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use dray_chooser::Adaptive;
 use dray_format::{Chunk, Compression, Encoder, Error, Schema, TableRoom};
 
-use crate::adaptive::Adaptive;
 use crate::chunker::{Cut, Settings};
 
 /// Encoding more than this takes long enough for other tasks to wait for it.

@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use dray_chooser::Adaptive;
 use dray_format::{Batch, Column, Compression, Field, Limits, Schema, Type, Values};
-use dray_transfer::{Adaptive, Chunker, Settings};
+use dray_transfer::{Chunker, Settings};
 
 const ROWS: u64 = 50_000;
 /// At this price zstd is not thought to pay for what it does not halve.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use dray_chooser::Adaptive;
 use dray_format::{
     Batch, COUNT_MAX, Chunk, Compression, Encoder, Error, Limits, Schema, TableRoom,
     chunk_bytes_bound,
 };
-use dray_transfer::Adaptive;
 use dray_wire::CompressionChoice;
 
 use crate::settings::{LEVEL_MAX, Settings, writer_compression};

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use dray_chooser::{Adaptive, Passage};
 use dray_format::{Batch, BatchBuilder, Chunk, Error, Schema, Type};
 use dray_pgtypes::{Column, Format, NonFinite, PgType, not_utf8};
-use dray_transfer::{Adaptive, Passage};
 use dray_wire::{CompressionChoice, Estimate, Finished, Known, ServerSession, Started};
 
 use crate::appender::{Appender, Outcome};

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
-use dray_transfer::Passage;
+use dray_chooser::Passage;
 
 /// A look at the socket that the server writes to.
 pub(crate) struct Way {
